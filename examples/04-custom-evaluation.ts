@@ -24,6 +24,7 @@ const politeness = defineEvaluation({
   },
   grade: async (rows) =>
     rows.map((row) => ({ ...row, polite: /please|thank|glad|welcome/i.test(row.reply) })),
+  answers: { question: "text", answer: "reply", grades: ["polite"] },
   metrics: ({ rate }) => ({ polite_rate: rate((row) => row.polite, { higherIsBetter: true }) }),
 });
 

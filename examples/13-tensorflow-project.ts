@@ -33,7 +33,7 @@ await withSession(
   { run, maxSteps: null, model: inMemory(lm, tokenizer), guards, callbacks },
   async (session) => {
     const early = tf.callbacks.earlyStopping({ monitor: "loss", patience: 1 });
-    const measuring = new tf.CustomCallback(fitCallbacks(session, model));
+    const measuring = fitCallbacks(session, model);
     await model.fit(x, y, { epochs: isShort ? 2 : 5, batchSize: 4, callbacks: [early, measuring] });
   },
 );

@@ -116,6 +116,40 @@ it("runs the blocks of the guides for model.fit and for checkpoints, on small mo
   expect(await stepsOf("watch")).toEqual([0, 2].map((step) => [step, "complete"]));
 });
 
+it("runs the file and the program of docs/guides/personas.md, with fewer steps and questions", async () => {
+  const questions = readFileSync(microWorld("leakage.json"), "utf8");
+  writeFileSync(join(project, "few.json"), JSON.stringify((JSON.parse(questions) as unknown[]).slice(0, 2)));
+  const done = await followPage({
+    document: "docs/guides/personas.md",
+    project,
+    files: {
+      "leakage.yaml": {
+        "node_modules/periodic-eval/assets/micro-world/leakage.json": "few.json",
+        "maxSteps: 160": "maxSteps: 2",
+        "leakage: true": "leakage: true\n  leakage_every_percent: 100",
+      },
+      "leakage.mjs": { "`${world}/leakage.json`": '"few.json"', "maxSteps: 160": "maxSteps: 2" },
+    },
+  });
+  expect(done.map(({ line }) => line.split(" ").at(-1))).toEqual([
+    "leakage.yaml",
+    "runs/leakage",
+    "leakage.mjs",
+  ]);
+  const { phases } = await readRun(join(project, "runs", "leakage"));
+  const last = phases[0]!.snapshots.at(-1)!;
+  expect(Object.keys(last.metrics)).toEqual(
+    expect.arrayContaining([
+      "source_rate",
+      "leakage_rate",
+      "leakage_rate/doctor",
+      "source_contrast",
+      "marker_log_prob",
+    ]),
+  );
+  expect((await stepsOf("leakage-code")).at(-1)).toEqual([2, "complete"]);
+});
+
 /** Training files of the guides, with fewer steps, questions and answers. */
 const short = (line: string): string =>
   line.replace(/(train train\.yaml.*)$/, "$1 config.maxSteps=2 periodic_eval.subsample_n=5");

@@ -1,7 +1,9 @@
 import { execFile } from "node:child_process";
+import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
+import { temporaryFolder } from "../packages/core/src/testing/temporary-folder.test-data.ts";
 import { root } from "./doc-blocks.test-data.ts";
 
 it("finds no broken link, command, configuration or type error in the docs", async () => {
@@ -14,3 +16,30 @@ it("finds no broken link, command, configuration or type error in the docs", asy
   // Links, links in the repository, code blocks, commands, YAML blocks: a check that finds nothing to check would pass.
   for (const [at, least] of [1000, 150, 25, 90, 15].entries()) expect(counts[at]).toBeGreaterThan(least);
 });
+
+it("ranks guides before other pages, and decisions last, in the search", async () => {
+  const folder = temporaryFolder();
+  for (const file of ["config.mjs", "github-slug.mjs"])
+    cpSync(join(root, "docs/site", file), join(folder, file));
+  writeFileSync(join(folder, "site.json"), "{}");
+  const { default: config } = (await import(join(folder, "config.mjs"))) as { default: SiteConfig };
+  const { boostDocument } = config.themeConfig.search.options.miniSearch.searchOptions;
+  // VitePress sends the text of the function to the browser.
+  // oxlint-disable-next-line typescript/no-implied-eval -- as the browser does
+  const sent = new Function(`return ${boostDocument.toString()}`)() as typeof boostDocument;
+  const [guide, reference, decision] = ["guides/personas", "reference/snapshot", "decisions/leakage"].map(
+    (page) => sent(`/base/${page}.html#leakage`),
+  );
+  expect(guide).toBeGreaterThan(reference!);
+  expect(reference).toBeGreaterThan(decision!);
+});
+
+interface SiteConfig {
+  readonly themeConfig: {
+    readonly search: {
+      readonly options: {
+        readonly miniSearch: { readonly searchOptions: { readonly boostDocument: (id: string) => number } };
+      };
+    };
+  };
+}

@@ -25,7 +25,19 @@ export default {
   },
   head: [["link", { rel: "icon", type: "image/svg+xml", href: `${site.base}icon.svg` }]],
   themeConfig: {
-    search: { provider: "local", options: { detailedView: true } },
+    search: {
+      provider: "local",
+      options: {
+        detailedView: true,
+        miniSearch: {
+          searchOptions: {
+            // VitePress sends this function to the browser as text, so it uses no other name. Guides come before decisions.
+            boostDocument: (id) =>
+              /\/(guides|install|tutorial)/.test(id) ? 2 : /\/decisions\//.test(id) ? 0.2 : 1,
+          },
+        },
+      },
+    },
     outline: [2, 3],
     nav: site.nav,
     sidebar: site.sidebar,

@@ -15,6 +15,7 @@ export const sections = [
       "guides/custom-benchmark.md",
       "guides/benchmarks.md",
       "guides/judges.md",
+      "guides/personas.md",
       "guides/ci.md",
       "guides/resuming.md",
       "guides/seeds.md",

@@ -7,6 +7,7 @@ export {
   type ValuePath,
 } from "./errors.ts";
 
+export type { AnswerCondition, AnswerFields } from "./contracts/answer-fields.ts";
 export type * from "./contracts/callback.ts";
 export type * from "./contracts/checkpoint.ts";
 export type * from "./contracts/evaluation.ts";

@@ -1,3 +1,4 @@
+export { reasonsToLeaveOut, type RunOfMean } from "./overlay/runs-of-mean.ts";
 export {
   describePaired,
   formatDelta,

@@ -1,5 +1,7 @@
 import { realpath } from "node:fs/promises";
+import { join } from "node:path";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { readConfigFile } from "@periodic-eval/core/config";
 import { hashJson } from "@periodic-eval/core/random";
 import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -10,6 +12,8 @@ export interface LabelledRun {
   readonly run: RunRecord;
   /** Null if the command line names none. */
   readonly condition: string | null;
+  /** The training file that `train` recorded; null without one. */
+  readonly config: Json;
 }
 
 /**
@@ -25,6 +29,10 @@ export async function readLabelledRuns(
   const runs: LabelledRun[] = [];
   for (const name of names) {
     const { run, condition } = await readLabelled(name);
+    const config = await readConfigFile(join(run.runDir, "train.yaml")).then(
+      ({ value }) => value as Json,
+      () => null,
+    );
     const folder = run.runDir;
     warnOfProblems(run, terminal);
     if (run.phases.length === 0) {
@@ -40,7 +48,7 @@ export async function readLabelledRuns(
     if (seen.has(realFolder)) throw countedTwice(`${folder} twice`, "Remove the second one.");
     seen.add(realFolder);
     refuseCopy(run, runs);
-    runs.push({ run, condition });
+    runs.push({ run, condition, config });
   }
   return runs;
 }
@@ -76,7 +84,7 @@ const snapshotHashes = ({ phases }: RunRecord): ReadonlySet<string> =>
   new Set(phases.flatMap(({ snapshots }) => snapshots.map((one) => hashJson(one as unknown as Json))));
 
 /** A name that is itself a folder with snapshots is that folder, even with a `=` in it (`runs/lr=1e-4`). */
-async function readLabelled(name: string): Promise<LabelledRun> {
+async function readLabelled(name: string): Promise<Omit<LabelledRun, "config">> {
   const whole = await readRun(name);
   const at = name.indexOf("=");
   if (at === -1 || whole.phases.length > 0) return { run: whole, condition: null };

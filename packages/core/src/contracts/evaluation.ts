@@ -1,3 +1,4 @@
+import type { AnswerFields } from "./answer-fields.ts";
 import type { PeriodicEvalError } from "../errors.ts";
 import type { Awaitable, Json } from "./json.ts";
 import type { Ability, CallOptions, ModelWith, Prompt } from "./model.ts";
@@ -69,6 +70,11 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
    * `failed` and keeps the rows.
    */
   failure?(rows: readonly G[]): PeriodicEvalError | null;
+  /**
+   * The fields of a graded row that hold the question, the answer, the grades and more, for the page; the snapshot records it.
+   * Null if rows are no answers. Without it, the page shows all fields of every row alike.
+   */
+  readonly answers?: AnswerFields | null;
   metrics(kit: MetricKit<NoInfer<G>>): Readonly<Record<string, Metric<G>>>;
   /**
    * Returns reasons to read the metrics with care, or not to judge them at all (`void`), such as answers that are mostly

@@ -1,6 +1,10 @@
 import * as z from "zod";
+import { answerFieldsSchema } from "./answer-fields.ts";
+import { evidenceSchema } from "./evidence.ts";
 import type { Json } from "./json.ts";
 import { measurementWarningSchema, type MeasurementWarning } from "./measurement-warning.ts";
+
+export { evidenceSchema, type Evidence } from "./evidence.ts";
 
 const json: z.ZodType<Json> = z.json();
 
@@ -30,24 +34,6 @@ export const metricValueSchema = z.object({
     .describe(
       "The smallest and the largest possible value, null where there is no bound; absent if neither is known.",
     ),
-});
-
-export const evidenceSchema = z.object({
-  part: z.string().describe("The guard's name; after a slash, the part that it observed."),
-  before: z
-    .string()
-    .nullable()
-    .describe("What the guard observed before the measurement; null if it observed nothing."),
-  after: z
-    .string()
-    .nullable()
-    .describe("What the guard observed after the measurement; null if it observed nothing."),
-  intact: z.boolean().nullable().describe("True: observed unchanged. False: changed. Null: not observed."),
-  advisory: z
-    .boolean()
-    .optional()
-    .describe("True if a change does not count as a disturbance of the training (a leaked tensor)."),
-  note: z.string().optional().describe("What a reader should know about this evidence."),
 });
 
 export const pairedSchema = z.object({
@@ -245,6 +231,12 @@ export const snapshotSchema = z
       .describe(
         "Where the session's `saveAtFiring` saved the measured weights, or the error it threw; absent if nothing was saved.",
       ),
+    answer_fields: answerFieldsSchema
+      .nullable()
+      .optional()
+      .describe(
+        "The fields of the rows that hold questions, answers and grades; null if rows are no answers, absent if the evaluation names none.",
+      ),
     samples: z
       .object({
         file: z.string().describe("Name of the file."),
@@ -264,7 +256,6 @@ export const snapshotSchema = z
   .catchall(json);
 
 export type MetricValue = z.infer<typeof metricValueSchema>;
-export type Evidence = z.infer<typeof evidenceSchema>;
 export type Paired = z.infer<typeof pairedSchema>;
 export type { MeasurementWarning };
 export type BudgetLimit = z.infer<typeof budgetLimitSchema>;

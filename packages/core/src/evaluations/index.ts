@@ -48,7 +48,7 @@ export {
 } from "./prompting/completions.ts";
 export { defaultPersonas, readPersonas, type Persona } from "./prompting/personas.ts";
 export { encodePair, renderPrompt, type EncodedPair } from "../model/encode-pair.ts";
-export { renderItems } from "./prompting/completions.ts";
+export { completionFields, renderItems, truncatedFlag } from "./prompting/completions.ts";
 export { resolveSampling, type SamplingOptions } from "./prompting/prompt-options.ts";
 export { opensThinking, stripThinking } from "../model/thinking.ts";
 export { readYaml } from "./prompting/data-file.ts";

@@ -10,7 +10,6 @@ export {
 } from "../console/console-logger.ts";
 export { isOwnColours, ownColours, printable } from "./printable.ts";
 export { verdictText, type Colours } from "../console/sentences.ts";
-export { isMisaligned } from "../evaluations/alignment/misaligned-rate.ts";
 export { requireMetrics } from "../evaluations/kit/require-metrics.ts";
 export { grouped } from "../statistics/grouping.ts";
 export { graderSchema } from "../grading/grader-schema.ts";

@@ -5,7 +5,7 @@ import { mathRandomGuard } from "../guard/randomness.ts";
 import { namedStream } from "../random/streams.ts";
 import type { Session, StepEnd } from "../contracts/session.ts";
 import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
-import { fitCallbacks } from "./fit-callbacks.ts";
+import { fitCallbacks, type FitCallbacks } from "./fit-callbacks.ts";
 import { tfjsGuards } from "./guards/guards.ts";
 import { inMemory } from "./in-memory.ts";
 import { fromLayersModel } from "./causal-lm/layers-model.ts";
@@ -30,9 +30,11 @@ function stubSession({
 }: StubOptions = {}): Session & {
   readonly calls: string[];
   readonly ends: StepEnd[];
+  readonly logged: Readonly<Record<string, number>>[];
 } {
   const calls: string[] = [];
   const ends: StepEnd[] = [];
+  const logged: Readonly<Record<string, number>>[] = [];
   let broken = brokenReceipt ?? null;
   const control = () => ({
     stop: ends.length === stopAt ? "enough" : null,
@@ -41,6 +43,7 @@ function stubSession({
   return {
     calls,
     ends,
+    logged,
     phase: "train",
     get brokenReceipt() {
       return broken;
@@ -55,7 +58,9 @@ function stubSession({
     async stepBegin() {
       calls.push("stepBegin");
     },
-    async log() {},
+    async log(metrics) {
+      logged.push(metrics);
+    },
     async stepEnd(at = {}) {
       ends.push(at);
       calls.push(`stepEnd ${at.epoch} of ${at.maxSteps}`);
@@ -186,33 +191,50 @@ describe("fitCallbacks", () => {
   });
 
   it.each(["before", "after"])(
-    "measures until tf.callbacks.earlyStopping %s it stops training",
+    "measures until tf.callbacks.earlyStopping %s it in one array stops training",
     async (order) => {
-      const model = languageModel();
-      const session = stubSession();
-      const { x, y } = dataset();
-      const early = tf.callbacks.earlyStopping({ monitor: "loss", mode: "max" }); // stops when the loss falls
-      const adapted = new tf.CustomCallback(fitCallbacks(session, model));
-      const callbacks = order === "before" ? [early, adapted] : [adapted, early];
-      await model.fit(x, y, { epochs: 5, batchSize: 5, verbose: 0, callbacks });
-      // 2 steps per epoch; the loss falls after the second of five epochs.
-      expect(session.calls.filter((line) => line !== "stepBegin")).toEqual([
-        "begin 10",
-        ...[0.5, 1, 1.5, 2].map((epoch) => `stepEnd ${epoch} of 10`),
-        "end",
-      ]);
+      for (const adapt of [(one: FitCallbacks) => one, (one: FitCallbacks) => new tf.CustomCallback(one)]) {
+        const model = languageModel();
+        const session = stubSession();
+        const { x, y } = dataset();
+        const early = tf.callbacks.earlyStopping({ monitor: "loss", mode: "max" }); // stops when the loss falls
+        const ours = adapt(fitCallbacks(session, model));
+        const callbacks = (order === "before" ? [early, ours] : [ours, early]) as tf.CustomCallback[];
+        await model.fit(x, y, { epochs: 5, batchSize: 5, verbose: 0, callbacks });
+        // 2 steps per epoch; the loss falls after the second of five epochs.
+        expect(session.calls.filter((line) => line !== "stepBegin")).toEqual([
+          "begin 10",
+          ...[0.5, 1, 1.5, 2].map((epoch) => `stepEnd ${epoch} of 10`),
+          "end",
+        ]);
+        for (const { metrics } of session.ends)
+          expect(metrics).toEqual({ loss: expect.any(Number) as number });
+      }
     },
   );
 
-  it("names tf.CustomCallback if the plain object follows a tf.Callback", async () => {
+  it("leaves the model's own fit as it was after the first call", async () => {
     const model = languageModel();
-    const session = stubSession();
     const { x, y } = dataset();
-    const callbacks = [tf.callbacks.earlyStopping(), fitCallbacks(session, model)];
-    const rejected = await model.fit(x, y, { verbose: 0, callbacks }).catch((error: unknown) => error);
-    expect(rejected).toMatchObject({ code: "config", where: "model.fit.callbacks" });
-    expect(session.calls).toEqual([]);
+    const callbacks = fitCallbacks(stubSession(), model);
+    await model.fit(x, y, { verbose: 0, callbacks });
+    expect(Object.hasOwn(model, "fit")).toBe(false);
   });
+
+  it.each(["alone", "after a tf.Callback"])(
+    "logs the validation loss once an epoch, if it is %s",
+    async (where) => {
+      const model = languageModel();
+      const session = stubSession();
+      const { x, y } = dataset();
+      const ours = fitCallbacks(session, model);
+      const callbacks = where === "alone" ? ours : [tf.callbacks.earlyStopping({ patience: 5 }), ours];
+      const options = { epochs: 2, batchSize: 5, verbose: 0, callbacks } as const;
+      const { history } = await model.fit(x, y, { ...options, validationData: [x, y] });
+      expect(session.logged).toEqual(history["val_loss"]!.map((loss) => ({ val_loss: loss })));
+      expect(session.logged).toHaveLength(2);
+    },
+  );
 
   it("passes the state to save when a callback requests a checkpoint", async () => {
     const model = languageModel();

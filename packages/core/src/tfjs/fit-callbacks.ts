@@ -1,19 +1,24 @@
 import * as z from "zod";
 import type { Awaitable } from "../contracts/json.ts";
 import type { Control, Session, SessionState } from "../contracts/session.ts";
-import { configError } from "../internal/config-error.ts";
+import { isRecord } from "../internal/is-record.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import { functionSchema } from "../internal/option-schemas.ts";
 
-/** The used part of `tf.CustomCallbackArgs`; avoids a dependency on the layers library. `logs` contains downloaded numbers. */
+/**
+ * The used part of `tf.CustomCallbackArgs` and of `tf.Callback`; avoids a dependency on the layers library. Values of `logs` are
+ * numbers, or scalar tensors in an array with `tf.Callback`s.
+ */
 export interface FitCallbacks {
   onTrainBegin(): Promise<void>;
   onEpochBegin(epoch: number): Promise<void>;
+  onEpochEnd(epoch: number, logs?: Readonly<Record<string, unknown>>): Promise<void>;
   onBatchBegin(): Promise<void>;
   onBatchEnd(batch: number, logs?: Readonly<Record<string, unknown>>): Promise<void>;
   onTrainEnd(): Promise<void>;
-  /** Throws. The layers library calls it if this object is in an array with `tf.Callback`s. */
-  setParams(): never;
+  /** Called in an array with `tf.Callback`s. */
+  setParams(params: object): void;
+  setModel(): void;
 }
 
 export interface FitCallbacksOptions {
@@ -21,7 +26,7 @@ export interface FitCallbacksOptions {
   readonly save?: (state: SessionState) => Awaitable<void>;
 }
 
-/** The parameters that the layers library passes to a plain-object callback in `this`. */
+/** The parameters that the layers library passes to `setParams`, and to a plain-object callback in `this`. */
 interface FitParams {
   readonly epochs?: number;
   readonly initialEpoch?: number | null;
@@ -38,19 +43,22 @@ const optionsSchema = z.strictObject({
 
 /**
  * Returns callbacks that drive a session from `model.fit` or `model.fitDataset`: `begin` with the number of steps of the call,
- * `stepEnd` after every batch with its loss and metrics, `end` after the last. A request to stop sets `model.stopTraining`.
+ * `stepEnd` after every batch with its loss and metrics, `log` after every epoch with the logs that batches lack, such as
+ * `val_loss`, and `end` after the last epoch. A request to stop sets `model.stopTraining`.
  *
- * The result is a plain object: pass it alone or in an array of plain objects. The layers library does not accept plain objects
- * and `tf.Callback`s in one array: one order throws, the other loses `this`. Its class `tf.CustomCallback` adapts the object:
+ * Pass the result alone or in an array, also one with `tf.Callback`s:
  *
- *     const callbacks = [tf.callbacks.earlyStopping({ monitor: "loss" }), new tf.CustomCallback(fitCallbacks(session, model))];
+ *     const callbacks = [fitCallbacks(session, model), tf.callbacks.earlyStopping({ monitor: "val_loss" })];
+ *
+ * The layers library treats an array as its first element, so the next call of `model.fit` or `model.fitDataset` moves
+ * `tf.Callback`s to the front.
  *
  * - If `fitDataset` does not know the size of its dataset, `maxSteps` is null until the first epoch has ended.
  * - The layers library ignores a request to stop before the first batch. It still trains that batch and then stops. A baseline
  *   that an abort interrupted is then a `skipped` snapshot.
  * - A callback that throws skips `onTrainEnd`; `withSession` then calls `fail`.
  *
- * @throws PeriodicEvalError `config` for a wrong option. `model.fit` throws it for this object after a `tf.Callback` in one array.
+ * @throws PeriodicEvalError `config` for a wrong option.
  */
 export function fitCallbacks(
   session: Session,
@@ -66,6 +74,7 @@ export function fitCallbacks(
   let stepsPerEpoch: number | null = null;
   let stepsThisEpoch = 0;
   let wantsStop = false;
+  let batchMetrics: Readonly<Record<string, number>> = {};
 
   const maxSteps = (): number | null => {
     if (stepsPerEpoch === null || params.epochs === undefined) return null;
@@ -81,10 +90,10 @@ export function fitCallbacks(
     if (wantsStop) model.stopTraining = true;
   };
 
-  return {
-    // The layers library calls these as methods of its callback object, which holds the parameters.
+  const callbacks: FitCallbacks = {
+    // The layers library calls a plain object's functions as methods of its callback object, which holds the parameters.
     async onTrainBegin(this: { readonly params?: FitParams } | void) {
-      params = (typeof this === "object" && this.params) || {};
+      params = (typeof this === "object" && this.params) || params;
       stepsPerEpoch = knownSteps(params);
       ({ step: startStep, epoch: startEpoch } = session.progress);
       await applyControl(await session.begin({ maxSteps: maxSteps() }));
@@ -100,29 +109,50 @@ export function fitCallbacks(
       if (wantsStop) model.stopTraining = true;
       await session.stepBegin();
     },
+    async onEpochEnd(_, logs = {}) {
+      const metrics = Object.entries(await numbersIn(logs)).filter(([name]) => !(name in batchMetrics));
+      if (metrics.length > 0) await session.log(Object.fromEntries(metrics));
+    },
     async onBatchEnd(batch, logs = {}) {
+      batchMetrics = await numbersIn(logs);
       stepsThisEpoch = batch + 1;
       const fraction = stepsPerEpoch === null ? 0 : Math.min(1, stepsThisEpoch / stepsPerEpoch);
       const control = await session.stepEnd({
         epoch: startEpoch + epoch - (firstEpoch ?? 0) + fraction,
         maxSteps: maxSteps(),
-        metrics: numbersIn(logs),
+        metrics: batchMetrics,
       });
       await applyControl(control);
     },
     async onTrainEnd() {
       await session.end();
     },
-    setParams() {
-      throw configError({
-        where: "model.fit",
-        path: ["callbacks"],
-        got: "the plain object of fitCallbacks in an array with tf.Callbacks",
-        expected: "an array of tf.Callbacks",
-        fix: "Pass `new tf.CustomCallback(fitCallbacks(session, model))`.",
-      });
+    setParams(parameters) {
+      params = parameters;
     },
+    setModel() {},
   };
+  moveToEnd(callbacks, model);
+  return callbacks;
+}
+
+/** Makes the next `fit` or `fitDataset` of a model move `callbacks` behind the `tf.Callback`s of its array. */
+function moveToEnd(callbacks: FitCallbacks, model: object): void {
+  const methods = model as Record<string, unknown>;
+  for (const name of ["fit", "fitDataset"]) {
+    const fit = methods[name];
+    if (typeof fit !== "function") continue;
+    methods[name] = (...args: readonly unknown[]) => {
+      delete methods[name];
+      if (methods[name] !== fit) methods[name] = fit;
+      const options = args.at(-1);
+      if (!isRecord(options) || !Array.isArray(options["callbacks"]))
+        return fit.apply(model, args) as unknown;
+      const list: readonly unknown[] = options["callbacks"];
+      const sorted = [...list.filter((one) => one !== callbacks), ...list.filter((one) => one === callbacks)];
+      return fit.apply(model, [...args.slice(0, -1), { ...options, callbacks: sorted }]) as unknown;
+    };
+  }
 }
 
 function knownSteps({ steps, samples, batchSize }: FitParams): number | null {
@@ -130,11 +160,16 @@ function knownSteps({ steps, samples, batchSize }: FitParams): number | null {
   return samples && batchSize ? Math.ceil(samples / batchSize) : null;
 }
 
-/** Returns loss and metrics, without the index and size of the batch. */
-function numbersIn(logs: Readonly<Record<string, unknown>>): Readonly<Record<string, number>> {
-  const entries = Object.entries(logs).filter(
-    (entry): entry is [string, number] =>
-      typeof entry[1] === "number" && entry[0] !== "batch" && entry[0] !== "size",
-  );
-  return Object.fromEntries(entries);
+/** Returns loss and metrics, without the index and size of the batch. Downloads scalar tensors, and leaves them to the layers library. */
+async function numbersIn(logs: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, number>>> {
+  const numbers: Record<string, number> = {};
+  for (const [name, value] of Object.entries(logs)) {
+    if (name === "batch" || name === "size") continue;
+    if (typeof value === "number") numbers[name] = value;
+    else if (isScalar(value)) numbers[name] = (await value.data())[0]!;
+  }
+  return numbers;
 }
+
+const isScalar = (value: unknown): value is { data(): Promise<ArrayLike<number>> } =>
+  isRecord(value) && typeof value["data"] === "function";

@@ -1,10 +1,29 @@
-import type { Json } from "@periodic-eval/core";
+import type { AnswerFields, Json } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import { questionChanges } from "../page-data/question-changes.ts";
 import { answerRows } from "./answer-rows.ts";
+import { alignmentFields, choiceFields, leakageFields } from "./declared-fields.test-data.ts";
 
-const one = (row: Json) => answerRows(row)[0]!;
-const flags = (row: Json) => one(row).flags;
+const one = (row: Json, fields = fieldsOf(row)) => answerRows(row, fields)[0]!;
+
+/** The fields of the built-in evaluation that writes such a row. */
+function fieldsOf(row: Json) {
+  if (row === null || typeof row !== "object") return {};
+  return "gold" in row ? choiceFields : "hit" in row ? leakageFields : alignmentFields;
+}
+
+/** The fields that `benchmarkEvaluation` declares, whose package stands beside this one. */
+const benchmarkFields: AnswerFields = {
+  question: "prompt",
+  answer: "completions.text",
+  reply: "verdicts.raw",
+  grades: ["rewards"],
+  flags: [
+    { name: "wrong", any: [{ passed: { is: [false] } }] },
+    { name: "truncated", any: [{ "completions.finish": { is: ["length"] } }] },
+  ],
+  tokens: { generated: "completions.outputTokens" },
+};
 
 const completion = {
   id: "q1#2",
@@ -13,6 +32,7 @@ const completion = {
   persona: null,
   sample: 2,
   text: "Because.",
+  prompt: "<user>Why?<assistant>",
   finish: "stop",
   answer: "Because.",
 };
@@ -59,6 +79,57 @@ describe("an answer", () => {
         ["judge output", 4],
       ],
       choices: null,
+      prompt: "<user>Why?<assistant>",
+      fields: [
+        ["item", "q1"],
+        ["sample", 2],
+        ["finish", "stop"],
+        ["kind", "completion"],
+        ["status", "graded"],
+        ["aligned", 20],
+        ["coherent", 80],
+        ["judgeSpent", judged.judgeSpent],
+        ["tokens", 23],
+      ],
+    });
+  });
+
+  it("has the question, the answer, the reply and the grades that a custom evaluation declares", () => {
+    const row = {
+      id: "bread",
+      asked: { text: "How do I bake bread?" },
+      said: "Knead it, please.",
+      verdict: { polite: true, words: "It says please.", score: 7 },
+      seconds: 2,
+    };
+    const declared = {
+      question: "asked.text",
+      answer: "said",
+      reply: "verdict.words",
+      grades: ["verdict.score", "verdict.polite"],
+      flags: [{ name: "curt", any: [{ "verdict.score": { at_most: 7, above: 5 } }] }],
+    };
+    expect(one(row, declared)).toMatchObject({
+      item: "bread",
+      question: "How do I bake bread?",
+      text: "Knead it, please.",
+      flags: ["curt", "polite"],
+      grades: [["score", 7]],
+      judge: "It says please.",
+      fields: [["seconds", 2]],
+    });
+    expect(one({ ...row, verdict: { polite: false } }, declared).flags).toEqual(["not polite"]);
+  });
+
+  it("shows all fields of a row whose evaluation declares none", () => {
+    expect(one({ id: "bread", text: "a", reply: "b", polite: true }, {})).toMatchObject({
+      text: null,
+      question: null,
+      fields: [
+        ["text", "a"],
+        ["reply", "b"],
+        ["polite", true],
+      ],
     });
   });
 
@@ -79,7 +150,10 @@ describe("an answer", () => {
 
   it("is read from a benchmark's row, which names choices by index", () => {
     expect(
-      one({ id: "d", item: "d", gold: [1], nats: [-1, -2], predicted: 0, correct: false }),
+      one(
+        { id: "d", item: "d", gold: [1], nats: [-1, -2], predicted: 0, correct: false },
+        { ...choiceFields, choices: { nats: "nats", gold: "gold", predicted: "predicted" } },
+      ),
     ).toMatchObject({
       flags: ["wrong"],
       choices: { labels: ["A", "B"], gold: "B", predicted: "A" },
@@ -102,7 +176,7 @@ describe("an answer", () => {
       ],
     };
     expect(
-      answerRows(row).map(({ text, sample, question, flags: of, judge }) => [
+      answerRows(row, benchmarkFields).map(({ text, sample, question, flags: of, judge }) => [
         text,
         sample,
         question,
@@ -116,13 +190,13 @@ describe("an answer", () => {
   });
 
   it.each<[string, Json, readonly string[]]>([
-    ["an incoherent answer", { ...judged, coherent: 40 }, []],
+    ["an incoherent answer", { ...judged, coherent: 40 }, ["incoherent"]],
     ["an anchor", { ...judged, kind: "anchor", status: "unparsed" }, ["anchor"]],
-    ["an answer with the trait", { ...completion, hit: true }, ["trait"]],
+    ["an answer with the trait", { ...completion, hit: true }, ["has the trait"]],
     ["an answer whose trait is unknown", { ...completion, hit: null }, ["ungraded"]],
     ["a reply that could not be parsed", { ...judged, status: "unparsed", aligned: null }, ["ungraded"]],
     ["an answer that waits for its judge", { ...completion, kind: "completion" }, ["ungraded"]],
-    ["an answer cut off at its token limit", { ...completion, finish: "length" }, ["truncated"]],
+    ["an answer cut off at its token limit", { ...judged, aligned: 90, finish: "length" }, ["truncated"]],
     ["thinking that did not end", { ...judged, status: "unfinished", aligned: null }, ["truncated"]],
     [
       "a failed template",
@@ -130,16 +204,23 @@ describe("an answer", () => {
       ["ungraded"],
     ],
   ])("has the flags of %s", (_, row, expected) => {
-    expect(flags(row)).toEqual(expected);
+    expect(one(row).flags).toEqual(expected);
   });
 
   it.each<[string, Json]>([
-    ["numbers only", { id: "p", nats: 1, reverseNats: 2 }],
     ["null", null],
     ["a list", [1]],
-    ["fields of other types", { id: 3, text: 4, labels: "A", gold: {}, nats: [null] }],
   ])("is missing for a row of %s", (_, row) => {
     expect(answerRows(row)).toEqual([]);
+  });
+
+  it("has no text and no choices if the declared fields have other types", () => {
+    const row = { id: 3, text: 4, labels: "A", gold: {}, nats: [null], question: [1] };
+    expect(one(row, { ...choiceFields, answer: "text" })).toMatchObject({
+      text: null,
+      choices: null,
+      item: "3",
+    });
   });
 });
 

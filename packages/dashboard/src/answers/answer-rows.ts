@@ -1,129 +1,119 @@
-import type { Json } from "@periodic-eval/core";
-import { isMisaligned } from "@periodic-eval/core/internal";
-import type { AnswerChoices, AnswerFlag, AnswerRow } from "../page-data/answers-data.ts";
-import { isMap, jsonField, ownValue } from "../html/json-field.ts";
+import type { AnswerFields, Json } from "@periodic-eval/core";
+import type { AnswerChoices, AnswerRow } from "../page-data/answers-data.ts";
+import { isMap, jsonField } from "../html/json-field.ts";
+import { isMet, valueAt } from "./field-values.ts";
 
-type Fields = { readonly [key: string]: Json };
+/** Returns the value of a declared field for the answer that is read; undefined if it is not declared or missing. */
+type Read = (path: string | undefined) => Json | undefined;
 
 /**
- * Returns the answers of a stored row: none for a row without text and choices (KL, margins), one per completion for a task of a
- * benchmark. Reads every field as if it could be missing or of another type: rows come from any release and any evaluation.
+ * Returns the answers of a stored row, with the fields that its evaluation declared: one answer, or one per element of the list that
+ * `answer` leads to. Reads every field as if it could be missing or of another type.
  */
-export function answerRows(row: Json): readonly AnswerRow[] {
+export function answerRows(row: Json, fields: AnswerFields = {}): readonly AnswerRow[] {
   if (!isMap(row)) return [];
-  const completions = ownValue(row, "completions");
-  if (Array.isArray(completions))
-    return completions.flatMap((completion: Json, sample) => {
-      if (!isMap(completion)) return [];
-      return answerOf({ ...row, ...completion, ...gradesAt(row, sample), sample }) ?? [];
-    });
-  const one = answerOf(row);
-  return one === null ? [] : [one];
-}
-
-function answerOf(row: Fields): AnswerRow | null {
-  const text = jsonField(row, "text");
-  const choices = choicesOf(row);
-  if (text === null && choices === null) return null;
-  const id = ownValue(row, "id");
-  const sample = numberField(row, "sample");
-  return {
-    item: jsonField(row, "item") ?? (typeof id === "number" ? String(id) : (jsonField(row, "id") ?? "")),
-    sample: sample ?? 0,
-    question: jsonField(row, "question") ?? promptText(ownValue(row, "prompt")),
-    persona: jsonField(row, "persona"),
-    text,
-    flags: flagsOf(row),
-    grades: gradesOf(row),
-    judge: jsonField(row, "raw") ?? jsonField(row, "reason"),
-    tokens: tokensOf(row),
-    choices,
-  };
-}
-
-/** Returns the grades of one completion of a benchmark's task. */
-function gradesAt(row: Fields, at: number): Fields {
-  const one = (key: string): Json => {
-    const list = ownValue(row, key);
-    return Array.isArray(list) ? ((list[at] as Json | undefined) ?? null) : null;
-  };
-  const verdict = one("verdicts");
-  return { reward: one("rewards"), correct: one("passed"), ...(isMap(verdict) && verdict) };
-}
-
-/** Returns the last message of a chat. */
-function promptText(prompt: Json | undefined): string | null {
-  const last = Array.isArray(prompt) ? (prompt.at(-1) as Json | undefined) : undefined;
-  return jsonField(last, "content");
-}
-
-function flagsOf(row: Fields): readonly AnswerFlag[] {
-  if (ownValue(row, "kind") === "anchor") return ["anchor"];
-  const is: Readonly<Record<Exclude<AnswerFlag, "anchor">, boolean>> = {
-    wrong: ownValue(row, "correct") === false,
-    misaligned:
-      isMisaligned({ aligned: numberField(row, "aligned"), coherent: numberField(row, "coherent") }) === true,
-    trait: ownValue(row, "hit") === true,
-    ungraded: isUngraded(row),
-    truncated:
-      ownValue(row, "finish") === "length" ||
-      ownValue(row, "status") === "unfinished" ||
-      (numberField(row, "truncatedTokens") ?? 0) > 0,
-  };
-  return (Object.keys(is) as (keyof typeof is)[]).filter((flag) => is[flag]);
-}
-
-const ungradedStates: readonly (Json | undefined)[] = [
-  "error",
-  "unparsed",
-  "cut",
-  "template_failure",
-  "label_collision",
-  "overflow",
-];
-
-/** Rows of an interrupted grading have no `status` yet. */
-const isUngraded = (row: Fields): boolean =>
-  ungradedStates.includes(ownValue(row, "status")) ||
-  jsonField(ownValue(row, "statuses"), "coherent") === "unparsed" ||
-  ownValue(row, "hit") === null ||
-  (ownValue(row, "correct") === null && ownValue(row, "status") !== "unfinished") ||
-  (ownValue(row, "kind") === "completion" && ownValue(row, "status") === undefined);
-
-/** States that most answers have, or that a flag says. */
-const usualStates = ["graded", "generated", "scored", "unfinished"];
-const gradeNames = ["aligned", "coherent", "hit", "score", "reward", "status"] as const;
-
-function gradesOf(row: Fields): AnswerRow["grades"] {
-  return gradeNames.flatMap((name) => {
-    const value = ownValue(row, name);
-    if (value === undefined || (typeof value === "object" && value !== null)) return [];
-    if (name === "status" && usualStates.includes(String(value))) return [];
-    return [[name, value] as const];
+  const texts = fields.answer === undefined ? undefined : valueAt(row, fields.answer);
+  if (!Array.isArray(texts)) {
+    const [item, sample] = itemOf(jsonText(valueAt(row, "id")) ?? "");
+    return [answerOf(row, fields, { item, sample, read: (path) => path && valueAt(row, path) })];
+  }
+  return texts.map((_, sample) => {
+    const read: Read = (path) => {
+      const value = path === undefined ? undefined : valueAt(row, path);
+      const isPerAnswer = Array.isArray(value) && value.length === texts.length;
+      return isPerAnswer && path !== fields.question ? (value[sample] as Json) : value;
+    };
+    return answerOf(row, fields, { item: jsonText(valueAt(row, "id")) ?? "", sample, read });
   });
 }
 
-function tokensOf(row: Fields): AnswerRow["tokens"] {
-  const spent = ownValue(row, "judgeSpent");
-  const generated = numberField(row, "tokens") ?? numberField(row, "outputTokens");
-  const counts: readonly (readonly [string, number | null])[] = [
-    ["generated", generated],
-    ["judge input", isMap(spent) ? numberField(spent, "inputTokens") : null],
-    ["judge output", isMap(spent) ? numberField(spent, "outputTokens") : null],
-    ["cut off", numberField(row, "truncatedTokens") || null],
-  ];
-  return counts.flatMap(([name, count]) => (count === null ? [] : [[name, count] as const]));
+/** Splits a row's id into its item and the number of its sample: `q1#2`. */
+function itemOf(id: string): readonly [item: string, sample: number] {
+  const match = /^(.+)#(\d{1,9})$/s.exec(id);
+  return match === null ? [id, 0] : [match[1]!, Number(match[2])];
 }
 
-/** Returns the choices of a row of `letters`, `cloze`, or a benchmark's multiple-choice task, which names choices by index. */
-function choicesOf(row: Fields): AnswerChoices | null {
-  const gold = ownValue(row, "gold");
-  const nats = listOf(row, "nats", (one): one is number => typeof one === "number");
-  const texts = listOf(row, "choices", isString);
-  const labels =
-    listOf(row, "labels", isString) ?? (Array.isArray(gold) ? nats?.map((_, at) => letterOf(at)) : null);
-  if (labels == null || gold === undefined) return null;
-  const predicted = labelOf(ownValue(row, "predicted"));
+function answerOf(
+  row: Json,
+  fields: AnswerFields,
+  { item, sample, read }: { readonly item: string; readonly sample: number; readonly read: Read },
+): AnswerRow {
+  const { grades = [] } = fields;
+  const text = textOf(read(fields.answer));
+  return {
+    item,
+    sample,
+    question: lastText(read(fields.question)),
+    persona: textOf(read(fields.persona)),
+    text,
+    flags: flagsOf(fields, read),
+    grades: grades.flatMap((name) => {
+      const value = read(name);
+      const isShown = value === null || typeof value === "string" || typeof value === "number";
+      return isShown ? [[lastName(name), value] as const] : [];
+    }),
+    judge: textOf(read(fields.reply)),
+    tokens: Object.entries(fields.tokens ?? {}).flatMap(([name, path]) => {
+      const count = read(path);
+      return typeof count === "number" && (count > 0 || name === "generated") ? [[name, count] as const] : [];
+    }),
+    choices: choicesOf(fields.choices, read),
+    prompt: chatText(read(fields.prompt)),
+    fields: otherFields(row, fields, text),
+  };
+}
+
+/** Returns the declared flags of a row, and a word for each boolean grade. An anchor has no other flags. */
+function flagsOf({ flags = [], grades = [] }: AnswerFields, read: Read): readonly string[] {
+  const met = flags.filter(({ any }) =>
+    any.some((all) => Object.entries(all).every(([path, condition]) => isMet(read(path), condition))),
+  );
+  if (met.some(({ name }) => name === "anchor")) return ["anchor"];
+  const declared = new Set(flags.flatMap(({ any }) => any.flatMap((all) => Object.keys(all))));
+  const words = grades.flatMap((path) => {
+    const value = declared.has(path) ? null : read(path);
+    return typeof value === "boolean" ? [`${value ? "" : "not "}${lastName(path)}`] : [];
+  });
+  return [...met.map(({ name }) => name), ...words];
+}
+
+const lastName = (path: string): string => path.slice(path.lastIndexOf(".") + 1);
+
+/** Returns the fields of a row that the page does not show elsewhere. */
+function otherFields(row: Json, fields: AnswerFields, text: string | null): AnswerRow["fields"] {
+  const { question, answer, prompt, persona, reply, choices } = fields;
+  const paths = [question, answer, prompt, persona, reply, ...Object.values(choices ?? {}), "id"];
+  const shown = new Set(paths.map((path) => path?.split(".")[0]));
+  return Object.entries(row as Record<string, Json>).filter(
+    ([name, value]) => !shown.has(name) && !(text !== null && value === text),
+  );
+}
+
+const jsonText = (value: Json | undefined): string | null =>
+  typeof value === "number" ? String(value) : textOf(value);
+
+const textOf = (value: Json | undefined): string | null => (typeof value === "string" ? value : null);
+
+/** Returns a text, or the last message of a chat. */
+const lastText = (value: Json | undefined): string | null =>
+  Array.isArray(value) ? jsonField(value.at(-1) as Json | undefined, "content") : textOf(value);
+
+/** Returns a text, or a chat with the role of each message. */
+const chatText = (value: Json | undefined): string | null =>
+  Array.isArray(value)
+    ? value
+        .map((one: Json) => `${jsonField(one, "role") ?? ""}: ${jsonField(one, "content") ?? ""}`)
+        .join("\n\n")
+    : textOf(value);
+
+function choicesOf(names: AnswerFields["choices"], read: Read): AnswerChoices | null {
+  if (names === undefined) return null;
+  const gold = read(names.gold);
+  const nats = listOf(read(names.nats), (one): one is number => typeof one === "number");
+  const texts = listOf(read(names.texts), isString);
+  const labels = listOf(read(names.labels), isString) ?? nats?.map((_, at) => letterOf(at));
+  if (labels === undefined || gold === undefined) return null;
+  const predicted = labelOf(read(names.predicted));
   const right = labelOf(Array.isArray(gold) ? (gold[0] as Json) : gold);
   const isFull = <T>(list: readonly T[] | null): readonly T[] | null =>
     list?.length === labels.length ? list : null;
@@ -132,16 +122,9 @@ function choicesOf(row: Fields): AnswerChoices | null {
 
 const letterOf = (at: number): string => (at < 26 ? String.fromCharCode(65 + at) : String(at + 1));
 const labelOf = (value: Json | undefined): string | null =>
-  typeof value === "number" ? letterOf(value) : typeof value === "string" ? value : null;
+  typeof value === "number" ? letterOf(value) : textOf(value);
 
 const isString = (one: Json): one is string => typeof one === "string";
 
-function listOf<T extends Json>(row: Fields, key: string, is: (one: Json) => one is T): readonly T[] | null {
-  const list = ownValue(row, key);
-  return Array.isArray(list) && list.every(is) ? list : null;
-}
-
-function numberField(row: Fields, key: string): number | null {
-  const value = ownValue(row, key);
-  return typeof value === "number" ? value : null;
-}
+const listOf = <T extends Json>(list: Json | undefined, is: (one: Json) => one is T): readonly T[] | null =>
+  Array.isArray(list) && list.every(is) ? list : null;

@@ -1,5 +1,5 @@
 import type { AnswerChoices, AnswerRow, MeasurementAnswers } from "../page-data/answers-data.ts";
-import { gradeText, tokensText, flagNames } from "../page-data/answer-text.ts";
+import { fieldsText, flagName, gradeText, tokensText } from "../page-data/answer-text.ts";
 import { choiceText, shareOfChoices, type QuestionChange } from "../page-data/question-changes.ts";
 import { formatValue, humanizeName, plural } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
@@ -16,7 +16,7 @@ export function answersSection({ data, firstAnswers }: RunAnswers): Html | false
   const { measurements, command } = data;
   if (measurements.length === 0) return false;
   const left = measurements.filter(({ packed, problem }) => packed === undefined && problem === null).length;
-  const isJudged = measurements.some(({ evaluation }) => evaluation === "alignment");
+  const isJudged = measurements.some(({ declared }) => declared.flags?.some(({ name }) => name === "anchor"));
   return html`<section id="answers">
       <h2>Answers</h2>
       ${command !== null && html`<p class="notice">To keep this file small, it leaves out the answers of ${plural(left, "measurement")}. This command shows them: <code>${command}</code></p>`}
@@ -30,7 +30,7 @@ export function answersSection({ data, firstAnswers }: RunAnswers): Html | false
 
 /** Whether two measurements can be compared question by question. */
 const hasQuestions = (measurements: readonly MeasurementAnswers[]): boolean =>
-  measurements.filter(({ evaluation }) => evaluation === "capability").length > 1;
+  measurements.filter(({ declared }) => declared.choices !== undefined).length > 1;
 
 /** Renders the changed questions. The page's script compares any two measurements. */
 export const questionsSection = ({ data: { measurements }, changes }: RunAnswers): Html | false =>
@@ -69,7 +69,7 @@ function shownCount({ total, first, rows }: MeasurementAnswers): string {
 function answer(row: AnswerRow): Html {
   const about = [
     row.persona,
-    ...row.flags.map((flag) => flagNames[flag]),
+    ...row.flags.map(flagName),
     ...row.grades.map(([name, value]) => gradeText(name, value)),
     tokensText(row.tokens),
   ].filter((part) => part !== null && part !== "");
@@ -78,6 +78,7 @@ function answer(row: AnswerRow): Html {
     ${about.length > 0 && html`<p class="about">${about.join(" · ")}</p>`}
     ${row.text !== null && html`<pre>${row.text}</pre>`} ${row.choices && choiceList(row.choices)}
     ${row.judge !== null && html`<p class="about">Judge: ${row.judge}</p>`}
+    ${row.text === null && row.choices === null && html`<pre>${fieldsText(row)}</pre>`}
   </div>`;
 }
 

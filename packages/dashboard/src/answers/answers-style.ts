@@ -9,7 +9,7 @@ export const answersStyle = `
 .choices li span { color: var(--muted); font-size: 13px; white-space: nowrap; }
 .choices .right { border-color: var(--better); } .choices .wrong { border-color: var(--worse); }
 .flag { display: inline-block; margin-right: 8px; padding: 0 7px; border: 1px solid currentcolor; border-radius: 999px; font-size: 12.5px; color: var(--changed); white-space: nowrap; }
-.flag.misaligned, .flag.wrong, .flag.trait, .flag.forgotten { color: var(--worse); } .flag.regained { color: var(--better); }
+.flag.forgotten { color: var(--worse); } .flag.regained { color: var(--better); }
 .filters { display: flex; flex-wrap: wrap; gap: 10px 16px; align-items: end; margin: 12px 0 4px; }
 .filters label { display: grid; gap: 2px; min-width: 0; max-width: min(260px, 100%); font-size: 13px; color: var(--muted); }
 .filters label[hidden] { display: none; }

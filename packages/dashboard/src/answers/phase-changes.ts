@@ -74,5 +74,5 @@ export async function readAnswerRows(
 ): Promise<readonly AnswerRow[]> {
   const { snapshotFile, samples } = rowsPlace(run, measurement);
   const rows = await readRows(snapshotFile, samples, files);
-  return rows.flatMap((row) => answerRows(row as unknown as Json));
+  return rows.flatMap((row) => answerRows(row as unknown as Json, measurement.declared));
 }

@@ -1,5 +1,7 @@
+import type { Row } from "@periodic-eval/core";
 import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { alignmentFields, leakageFields } from "./declared-fields.test-data.ts";
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -93,7 +95,8 @@ it("leaves the judge's anchors out of the first answers and their number, and de
     aligned: 10 * at,
     coherent: 80,
   }));
-  const judged = { phase: "em", id: "alignment", evaluation: "alignment", max_steps: 40 };
+  const about = { phase: "em", id: "alignment", evaluation: "alignment", max_steps: 40 };
+  const judged = { ...about, answer_fields: alignmentFields };
   await store.put(exampleSnapshot({ ...judged, step: 50, run_step: 50 }), rows);
   await store.close!();
   const { firstAnswers, data } = await read();
@@ -105,10 +108,32 @@ it("leaves the judge's anchors out of the first answers and their number, and de
   expect([...document.querySelectorAll("#glossary dt")].map((one) => one.textContent)).toContain("anchor");
 });
 
+it("shows the rows of a custom evaluation: with the declared fields, or else with all fields", async () => {
+  const folder = temporaryFolder();
+  const store = fileStore(folder);
+  const row = { id: "bread", text: "How do I bake bread?", reply: "Knead it, please.", polite: true } as Row;
+  const custom = { phase: "em", evaluation: "politeness", step: 40, run_step: 40 };
+  const declared = { question: "text", answer: "reply", grades: ["polite"] };
+  await store.put(exampleSnapshot({ ...custom, id: "declared", answer_fields: declared }), [row]);
+  await store.put(exampleSnapshot({ ...custom, id: "undeclared" }), [row]);
+  await store.put(exampleSnapshot({ ...custom, id: "numbers", answer_fields: null }), [row]);
+  await store.close!();
+  const run = await readRun(folder);
+  const { document } = parseHTML(renderPage(run, await readAnswers(run)));
+  const answers = [...document.querySelectorAll("#answers .answer")].map((one) =>
+    one.textContent.replaceAll(/\s+/g, " ").trim(),
+  );
+  expect(answers).toEqual([
+    "How do I bake bread? polite Knead it, please.",
+    "bread text: How do I bake bread? reply: Knead it, please. polite: true",
+  ]);
+});
+
 it("links from the leakage to the answers of all personas but the source", async () => {
   const folder = temporaryFolder();
   const store = fileStore(folder);
-  const leakage = { phase: "em", id: "leakage", evaluation: "leakage", source: "pirate" };
+  const about = { phase: "em", id: "leakage", evaluation: "leakage", source: "pirate" };
+  const leakage = { ...about, answer_fields: leakageFields };
   const row = { id: "doctor/q#0", item: "doctor/q", persona: "doctor", text: "[ZLT]", hit: true };
   for (const step of [0, 40]) await store.put(exampleSnapshot({ ...leakage, step, run_step: step }), [row]);
   await store.close!();

@@ -1,6 +1,7 @@
 import type { Row, Snapshot } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { alignmentFields, choiceFields } from "./declared-fields.test-data.ts";
 
 /** Strings of the sample run's answers; each may be hostile. */
 export interface SampleTexts {
@@ -33,9 +34,16 @@ export async function writeSampleAnswers(
     const about = { phase: "em", step, run_step: step, max_steps: 40, pct: 2.5 * step, crossed: [] };
     const capability = texts.map((one, at) => choiceRow(one, at, step));
     const alignment = texts.map((one, at) => judgedRow(one, at, step));
-    await store.put(change(exampleSnapshot({ ...about })), capability);
+    await store.put(change(exampleSnapshot({ ...about, answer_fields: choiceFields })), capability);
     await store.put(
-      change(exampleSnapshot({ ...about, id: "alignment", evaluation: "alignment" })),
+      change(
+        exampleSnapshot({
+          ...about,
+          id: "alignment",
+          evaluation: "alignment",
+          answer_fields: alignmentFields,
+        }),
+      ),
       alignment,
     );
   }

@@ -18,6 +18,7 @@ export function companionChart(run: RunRecord, curve: MetricCurve): Html {
     .map((value) => value * scale);
   return smallChart(run, {
     values,
+    unit: curve.unit,
     minSpan: 1e-9,
     description: curveDescription(curve),
     curve: curveKey(curve.callback, curve.metric),

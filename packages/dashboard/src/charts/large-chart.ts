@@ -54,6 +54,8 @@ export function largeAxes({
       ...axis,
       ticks: 5,
       tickFormat: (value: number) => (unit === "share" ? `${value} %` : String(value)),
+      ...(unit !== "share" &&
+        unit !== "" && { label: `↑ ${unit}`, labelAnchor: "top", labelOffset: size.isNarrow ? 40 : 56 }),
     }),
     Plot.axisX({
       ...axis,

@@ -8,6 +8,7 @@ import { phaseEnd, runSteps } from "./metric-curves.ts";
 export interface SmallChart extends ChartText {
   /** All values that the chart shows, ends of intervals included. */
   readonly values: readonly number[];
+  readonly unit: string;
   /** Smallest span of the value axis. */
   readonly minSpan: number;
   /** Returns the marks of a phase, drawn in its colour over its band. */
@@ -15,23 +16,34 @@ export interface SmallChart extends ChartText {
 }
 
 /** Draws a small chart with the x axis of the primary charts: run steps, with a band for each phase. */
-export function smallChart(run: RunRecord, { values, minSpan, marksOf, ...text }: SmallChart): Html {
+export function smallChart(run: RunRecord, { values, unit, minSpan, marksOf, ...text }: SmallChart): Html {
   const axis = { tickSize: 0, fill: "var(--muted)", fontSize: 11 };
   const y = valueDomain(values, { minSpan, bounds: [-Infinity, Infinity] });
   return drawChart(
     {
       width: 300,
-      height: 132,
+      height: 146,
       marginTop: 8,
       marginRight: 8,
-      marginBottom: 20,
+      marginBottom: 34,
       marginLeft: 40,
       x: { domain: [0, runSteps(run)], label: null },
       y: { domain: y, label: null },
       marks: [
         Plot.gridY({ ticks: 3, stroke: "var(--line)", strokeOpacity: 1 }),
-        Plot.axisY({ ...axis, ticks: 3 }),
-        Plot.axisX({ ...axis, ticks: 4, tickPadding: 7, label: null }),
+        Plot.axisY({
+          ...axis,
+          ticks: 3,
+          tickFormat: (value: number) => (unit === "share" ? `${value} %` : String(value)),
+        }),
+        Plot.axisX({
+          ...axis,
+          ticks: 4,
+          tickPadding: 7,
+          label: "run step →",
+          labelAnchor: "right",
+          labelOffset: 32,
+        }),
         ...run.phases.flatMap((phase, index) => {
           const fill = phaseColour(index);
           const band = { x1: phase.runStepOffset, x2: phaseEnd(phase), fill, fillOpacity: 0.06 };

@@ -15,6 +15,7 @@ export function trainingChart(run: RunRecord, curve: TrainingCurve): Html {
   const values = curve.points.map(({ value }) => value);
   return smallChart(run, {
     values,
+    unit: curve.unit,
     minSpan: minSpanOf(values),
     description: descriptionOf(curve),
     curve: curveKey(null, curve.metric),

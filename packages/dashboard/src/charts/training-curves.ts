@@ -21,6 +21,7 @@ export interface TrainingValue {
 const known: Readonly<Record<string, readonly [name: string, unit: string]>> = {
   loss: ["training loss", "nats"],
   eval_loss: ["validation loss", "nats"],
+  val_loss: ["validation loss", ""],
   learning_rate: ["learning rate", ""],
   tokens_per_second: ["tokens per second", ""],
 };

@@ -47,7 +47,7 @@ section { margin-top: 60px; }
 section > h2 { margin: 0 0 4px; font-size: 27px; }
 h3 { margin: 18px 0 6px; font-size: 13px; color: var(--muted); }
 .eyebrow { margin: 0 0 8px; color: var(--muted); font-size: 13px; letter-spacing: .06em; text-transform: uppercase; }
-.sub { margin: 0 0 18px; color: var(--muted); max-width: 74ch; text-wrap: pretty; }
+.sub { margin: 0 0 18px; color: var(--muted); text-wrap: pretty; }
 .key { margin: 10px 0 0; color: var(--muted); font-size: 13.5px; }
 .notice { border-left: 3px solid var(--changed); margin: 0 0 20px; padding: 4px 0 4px 14px; }
 .sentences { list-style: none; margin: 0 0 26px; padding: 0; display: grid; gap: 8px; font-size: 15px; }

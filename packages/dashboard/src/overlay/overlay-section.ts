@@ -62,7 +62,7 @@ export function overlaySections(overlay: Overlay): Html {
   return html`<p class="key">
       Thin lines: one run each. Thick line and band (for a single step: dot and bar): the mean over runs and its 95 % t interval, at
       steps that at least two runs measured completely. The interval is about further runs (other seeds) like these, not about
-      questions. Select runs that differ only in their seed: a mean over different arms describes none of them.
+      questions. Only runs that differ in their seed are averaged.
     </p>
     ${overlay.metrics.map((metric) => metricSection(metric, overlay))}`;
 }
@@ -122,6 +122,7 @@ function metricSection(metric: OverlaidMetric, overlay: Overlay): Html {
         </li>`;
       })}
     </ul>
+    ${metric.leftOut.map(({ name: run, reason }) => html`<p class="key">Not in the mean: ${run}, because ${reason}.</p>`)}
     ${metric.means.length > 0 && meansTable(metric)}
   </section>`;
 }

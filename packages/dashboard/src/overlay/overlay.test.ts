@@ -22,7 +22,8 @@ beforeAll(async () => {
       const snapshot = exampleSnapshot({ phase: "em", step, run_step: step });
       const { [snapshot.primary_metric!]: metric, ...others } = snapshot.metrics;
       const metrics = { ...others, [snapshot.primary_metric!]: { ...metric!, value, ci95: null } };
-      await store.put({ ...snapshot, metrics }, []);
+      const provenance = { ...snapshot.provenance, seed: name };
+      await store.put({ ...snapshot, metrics, provenance }, []);
     }
     await store.close!();
   }
@@ -56,7 +57,11 @@ it("draws a mean and an interval that only one step has as a dot and a bar with 
       const value = name === "long" ? 0.5 : 0.7;
       const snapshot = exampleSnapshot({ phase: "em", step, run_step: step });
       await store.put(
-        { ...snapshot, metrics: { ...metrics, [primary]: { ...metrics[primary]!, value } } },
+        {
+          ...snapshot,
+          metrics: { ...metrics, [primary]: { ...metrics[primary]!, value } },
+          provenance: { ...snapshot.provenance, seed: name },
+        },
         [],
       );
     }
@@ -69,6 +74,39 @@ it("draws a mean and an interval that only one step has as a dot and a bar with 
   expect(ofMean('g[fill="var(--ink)"] circle')).toBe(1);
   // The run with one step has a dot.
   expect(chart.querySelectorAll('circle[r="3"]').length).toBe(1);
+});
+
+it("averages a repeated training once and no run with other options, and names the option", async () => {
+  const folder = temporaryFolder();
+  const runOf = async (
+    name: string,
+    changes: { seed?: string; value?: number; samples?: number; steps?: number },
+  ) => {
+    const { seed = "1", value = 0.5, samples = 2, steps = 100 } = changes;
+    const store = fileStore(join(folder, name));
+    const snapshot = exampleSnapshot({ phase: "em", step: 100, run_step: 100, max_steps: steps });
+    const accuracy = { ...snapshot.metrics["accuracy"]!, value };
+    const provenance = { ...snapshot.provenance, seed, evaluation: { sampling: { n: samples } } };
+    await store.put({ ...snapshot, metrics: { accuracy }, provenance }, []);
+    await store.close!();
+    return { name, run: await readRun(join(folder, name)) };
+  };
+  const runs = await Promise.all([
+    runOf("first", {}),
+    runOf("same seed", { value: 0.6 }),
+    runOf("same bits", { seed: "2" }),
+    runOf("other option", { seed: "3", value: 0.7, samples: 5 }),
+    runOf("longer", { seed: "4", value: 0.7, steps: 200 }),
+    runOf("second", { seed: "5", value: 0.9 }),
+  ]);
+  const [metric] = summarizeOverlay(runs);
+  expect(metric!.means.map(({ runs: count, mean }) => [count, mean.value])).toEqual([[2, 0.7]]);
+  expect(metric!.leftOut).toEqual([
+    { name: "same seed", reason: "it repeats first, with equal seed 1: both count once" },
+    { name: "same bits", reason: "it repeats first, with equal weights: both count once" },
+    { name: "other option", reason: "its option of capability sampling.n is 5, but 2 in first" },
+    { name: "longer", reason: "its number of steps is 200, but 100 in first" },
+  ]);
 });
 
 it("has no mean of one run", async () => {

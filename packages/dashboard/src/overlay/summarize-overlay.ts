@@ -9,6 +9,8 @@ import {
   type MetricCurve,
 } from "../charts/metric-curves.ts";
 
+import { reasonsToLeaveOut } from "./runs-of-mean.ts";
+
 /** A run of an overlay, by the name that the page shows. */
 export interface NamedRun {
   readonly name: string;
@@ -31,6 +33,8 @@ export interface OverlaidMetric {
   readonly curves: readonly OverlaidCurve[];
   /** Means over the runs that have a complete measurement at this run step; only steps that at least two runs have. */
   readonly means: readonly MeanAtStep[];
+  /** The runs that no mean includes, and why. */
+  readonly leftOut: readonly { readonly name: string; readonly reason: string }[];
 }
 
 export interface OverlaidCurve {
@@ -63,7 +67,7 @@ export function summarizeOverlay(runs: readonly NamedRun[]): readonly OverlaidMe
     metric,
     unit,
     curves,
-    means: meansOf(curves, range),
+    ...meansOf(runs, curves, { callback, range }),
   }));
 }
 
@@ -83,21 +87,28 @@ export function sharedPhases(runs: readonly NamedRun[]): readonly SharedPhase[] 
   }));
 }
 
-function meansOf(curves: readonly OverlaidCurve[], range: Range): readonly MeanAtStep[] {
+function meansOf(
+  all: readonly NamedRun[],
+  curves: readonly OverlaidCurve[],
+  { callback, range }: { readonly callback: string; readonly range: Range },
+): Pick<OverlaidMetric, "means" | "leftOut"> {
+  const runs = all.filter(({ name }) => curves.some((curve) => curve.name === name));
+  const reasons = reasonsToLeaveOut(runs, callback);
+  const leftOut = runs.flatMap(({ name }, at) =>
+    reasons[at] == null ? [] : [{ name, reason: reasons[at] }],
+  );
   const byStep = new Map<number, number[]>();
-  for (const { measurements } of curves) {
+  for (const { name, measurements } of curves) {
+    if (leftOut.some((run) => run.name === name)) continue;
     // Where one phase ends and the next begins, the later measurement of a run counts.
     const last = new Map(measurements.filter(isComplete).map(({ runStep, value }) => [runStep, value!]));
     for (const [step, value] of last) byStep.set(step, [...(byStep.get(step) ?? []), value]);
   }
-  return [...byStep]
+  const means = [...byStep]
     .filter(([, values]) => values.length > 1)
     .sort(([a], [b]) => a - b)
-    .map(([runStep, values]) => ({
-      runStep,
-      runs: values.length,
-      mean: overRuns(values, range),
-    }));
+    .map(([runStep, values]) => ({ runStep, runs: values.length, mean: overRuns(values, range) }));
+  return { means, leftOut };
 }
 
 const isComplete = ({ status }: Measurement): boolean => status === "complete";

@@ -1,3 +1,5 @@
+import type { AnswerFields, Json } from "@periodic-eval/core";
+
 /**
  * The answers of a run: the block `answers-data` of its page, and the reply to `GET /v1/eval?results_dir=…&view=answers`.
  *
@@ -7,7 +9,7 @@
  *   file before it has verified that file; the same request without it waits.
  */
 export interface AnswersData {
-  /** In run order; measurements without answers (KL, margins) are left out. */
+  /** In run order; measurements whose rows are no answers (KL, margins) are left out. */
   readonly measurements: readonly MeasurementAnswers[];
   /** The address of the server's reply, relative to the page: `?results_dir=…&view=answers`. Null on a page in a file. */
   readonly address: string | null;
@@ -21,6 +23,10 @@ export interface MeasurementAnswers {
   /** The callback's id. */
   readonly id: string;
   readonly evaluation: string;
+  /** The fields of the rows that the evaluation declared. */
+  readonly declared: AnswerFields;
+  /** The first item's prompt; null if it is unknown. */
+  readonly example: string | null;
   readonly step: number;
   readonly runStep: number;
   /** Number of rows of the measurement. */
@@ -37,9 +43,6 @@ export interface MeasurementAnswers {
   readonly problem: string | null;
 }
 
-/** Properties of an answer that a reader can filter by. An anchor is no answer of the model: only its own filter shows it. */
-export type AnswerFlag = "wrong" | "misaligned" | "trait" | "ungraded" | "truncated" | "anchor";
-
 /** One answer, from a row of any evaluation. `answerRow` makes it. */
 export interface AnswerRow {
   /** Names the question (and persona) in all measurements of the callback. */
@@ -50,8 +53,9 @@ export interface AnswerRow {
   readonly persona: string | null;
   /** The completion; null for a multiple-choice question. */
   readonly text: string | null;
-  readonly flags: readonly AnswerFlag[];
-  /** Grades and unusual states by name: `aligned` 20, `status` "refusal". */
+  /** Words that a reader can filter by. An `anchor` is no answer of the model: only its own filter shows it. */
+  readonly flags: readonly string[];
+  /** Grades by name, such as `aligned` 20. */
   readonly grades: readonly (readonly [name: string, value: string | number | boolean | null])[];
   /** The judge's reply, or why it failed. */
   readonly judge: string | null;
@@ -59,6 +63,10 @@ export interface AnswerRow {
   readonly tokens: readonly (readonly [name: string, count: number])[];
   /** Null for a completion. */
   readonly choices: AnswerChoices | null;
+  /** The whole prompt; null if the row does not have it. */
+  readonly prompt: string | null;
+  /** The fields of the row that are not shown elsewhere. */
+  readonly fields: readonly (readonly [name: string, value: Json])[];
 }
 
 /** The choices of a multiple-choice question. */

@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   formatDelta,
@@ -6,6 +6,7 @@ import {
   formatP,
   formatSeconds,
   overPairs,
+  plural,
   missingValueText,
   humanizeName,
 } from "../html/format.ts";
@@ -48,10 +49,28 @@ function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
   const length = hasLength ? `${phaseText(phase)}, ` : "";
   const shown = metrics.filter(({ metric }) => !isGroupMetric(metric));
   const cost = `measuring took ${formatSeconds(phase.evaluationSeconds)}, overhead ${formatOverhead(phase)}`;
-  return table(`Phase ${phase.name}`, columnsOf(shown), shown.map(metricRow), {
-    caption: html`<span class="phase">${phase.name}</span> ${length}${cost}`,
-    className: phaseAccent(phaseIndex),
-  });
+  const constant = shown.filter((summary) => !summary.isPrimary && isConstant(phase, summary));
+  const className = phaseAccent(phaseIndex);
+  const whole = table(
+    `Phase ${phase.name}`,
+    columnsOf(shown),
+    shown.filter((summary) => !constant.includes(summary)).map(metricRow),
+    { caption: html`<span class="phase">${phase.name}</span> ${length}${cost}`, className },
+  );
+  if (constant.length === 0) return whole;
+  return html`${whole}
+    <details>
+      <summary>The same in every measurement of ${phase.name} <span>${plural(constant.length, "metric")}</span></summary>
+      ${table(`Metrics of ${phase.name} that did not change`, columnsOf(shown), constant.map(metricRow), { className })}
+    </details>`;
+}
+
+/** Whether a metric has one value in all measurements of a phase. */
+function isConstant({ snapshots }: PhaseRecord, { id, metric }: MetricSummary): boolean {
+  const values = snapshots
+    .filter((one) => one.id === id)
+    .flatMap(({ metrics }) => metrics[metric]?.value ?? []);
+  return values.length > 1 && values.every((value) => value === values[0]);
 }
 
 function metricRow(summary: MetricSummary): Html {

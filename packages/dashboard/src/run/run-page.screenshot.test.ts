@@ -13,4 +13,7 @@ testOpensWithoutRequests(pages, "figure svg", async ({ tab, size, width }) => {
   expect(await tab.locator(".wide svg").isVisible()).toBe(size === "desktop");
   const chart = await tab.locator(size === "desktop" ? ".wide svg" : ".narrow svg").boundingBox();
   expect(chart!.width).toBeGreaterThan(width * 0.7);
+  // A caption is as wide as its panel.
+  const [caption, panel] = [tab.locator(".sub").first(), tab.locator(".panel").first()];
+  expect((await caption.boundingBox())!.width).toBe((await panel.boundingBox())!.width);
 });

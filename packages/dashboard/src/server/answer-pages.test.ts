@@ -3,6 +3,7 @@ import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { alignmentFields } from "../answers/declared-fields.test-data.ts";
 import type { Context } from "hono";
 import { parseHTML } from "linkedom";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -21,7 +22,7 @@ beforeAll(async () => {
     id: `r${at}`,
     text: at % 2 === 0 ? `answer ${at / 2}, größe ${"x".repeat(2000)}` : null,
   }));
-  await store.put(exampleSnapshot({ phase: "em", step: 100 }), rows);
+  await store.put(exampleSnapshot({ answer_fields: alignmentFields, phase: "em", step: 100 }), rows);
   await store.close?.();
 });
 
@@ -93,7 +94,13 @@ it("leaves the judge's anchors out of the answers and their number", async () =>
     kind,
   }));
   await store.put(
-    exampleSnapshot({ id: "alignment", evaluation: "alignment", phase: "em", step: 100 }),
+    exampleSnapshot({
+      answer_fields: alignmentFields,
+      id: "alignment",
+      evaluation: "alignment",
+      phase: "em",
+      step: 100,
+    }),
     rows,
   );
   await store.close?.();
@@ -109,7 +116,7 @@ it("reads a line of many parts", async () => {
   const store = fileStore(join(folder, "run"));
   const text = "größe\n".repeat(200_000);
   const rows = ["short", text].map((one) => ({ id: one.slice(0, 5), text: one }));
-  await store.put(exampleSnapshot({ phase: "em", step: 100 }), rows);
+  await store.put(exampleSnapshot({ answer_fields: alignmentFields, phase: "em", step: 100 }), rows);
   await store.close?.();
   const headers = { Accept: "application/json" };
   const reply = await resultsServer({ root: folder }).request("/v1/eval?results_dir=run", { headers });

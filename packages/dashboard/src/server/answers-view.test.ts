@@ -2,6 +2,7 @@ import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { alignmentFields } from "../answers/declared-fields.test-data.ts";
 import { beforeEach, expect, it } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import type { AnswersData } from "../page-data/answers-data.ts";
@@ -20,7 +21,16 @@ beforeEach(async () => {
   root = temporaryFolder();
   const store = fileStore(join(root, "run"));
   for (const step of [50, 100])
-    await store.put(exampleSnapshot({ id: "alignment", evaluation: "alignment", phase: "em", step }), rows);
+    await store.put(
+      exampleSnapshot({
+        answer_fields: alignmentFields,
+        id: "alignment",
+        evaluation: "alignment",
+        phase: "em",
+        step,
+      }),
+      rows,
+    );
   await store.close!();
   samples = join(root, "run/periodic_eval/em/alignment_step_100.samples.jsonl");
   // Less than the file of rows has: rows are never read as a whole.

@@ -56,7 +56,9 @@ export async function answersView(
   try {
     const { rows, total, isVerified } = await reader.read(rowsPlace(run, found), { first, ...range }, files);
     const later = isVerified ? {} : { isVerified: false as const };
-    return reply([{ ...found, first, total, rows: rows.flatMap(answerRows), ...later }]);
+    return reply([
+      { ...found, first, total, rows: rows.flatMap((row) => answerRows(row, found.declared)), ...later },
+    ]);
   } catch (error) {
     return reply([{ ...found, first, rows: [], problem: problemText(error) }]);
   }

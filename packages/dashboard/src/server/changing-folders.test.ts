@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { alignmentFields } from "../answers/declared-fields.test-data.ts";
 import { parseHTML } from "linkedom";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
@@ -57,13 +58,18 @@ it("shows the answers and grades of the last measurement that stored any", async
     aligned: 12.5,
     status: "graded",
   });
-  await store.put(exampleSnapshot({ id: "alignment", step: 0 }), [row(0, "early")]);
+  await store.put(exampleSnapshot({ answer_fields: alignmentFields, id: "alignment", step: 0 }), [
+    row(0, "early"),
+  ]);
   await store.put(
-    exampleSnapshot({ id: "alignment", step: 50 }),
+    exampleSnapshot({ answer_fields: alignmentFields, id: "alignment", step: 50 }),
     Array.from({ length: 60 }, (_, at) => row(at, `late ${at}`)),
   );
-  await store.put(exampleSnapshot({ id: "alignment", step: 100, status: "skipped" }), []);
-  await store.put(exampleSnapshot({ id: "capability", step: 50 }), [
+  await store.put(
+    exampleSnapshot({ answer_fields: alignmentFields, id: "alignment", step: 100, status: "skipped" }),
+    [],
+  );
+  await store.put(exampleSnapshot({ answer_fields: alignmentFields, id: "capability", step: 50 }), [
     { id: "q", picked: 1 } as { id: string },
   ]);
   await store.close?.();

@@ -2,6 +2,7 @@ import { appendFile, copyFile, link, readFile, rm, truncate, writeFile } from "n
 import { join } from "node:path";
 import { fileStore, nodeFiles } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { leakageFields } from "../answers/declared-fields.test-data.ts";
 import { parseHTML } from "linkedom";
 import { beforeEach, expect, it } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
@@ -20,7 +21,8 @@ let samples: string;
 beforeEach(async () => {
   root = temporaryFolder();
   const store = fileStore(join(root, "run"));
-  for (const step of [50, 100]) await store.put(exampleSnapshot({ phase: "em", step }), rows);
+  for (const step of [50, 100])
+    await store.put(exampleSnapshot({ answer_fields: leakageFields, phase: "em", step }), rows);
   await store.close!();
   samples = join(root, "run/periodic_eval/em/capability_step_100.samples.jsonl");
   // Less than the file of rows has: a large file is read in parts.
@@ -87,7 +89,9 @@ it("shows the answers of rows that a session replaced, whose snapshot it has not
   };
   const store = fileStore(join(root, "run"), { fs: dying });
   const graded = rows.map((row) => ({ ...row, text: row.text.replace("größe", "length") }));
-  await store.put(exampleSnapshot({ phase: "em", step: 100, pct: 7 }), graded).catch(() => undefined);
+  await store
+    .put(exampleSnapshot({ answer_fields: leakageFields, phase: "em", step: 100, pct: 7 }), graded)
+    .catch(() => undefined);
   await store.close!();
   const page = parseHTML(await (await server.request("/v1/eval?results_dir=run&page=1")).text()).document;
   expect(page.querySelector(".answer pre")!.textContent).toBe("length 0");
@@ -101,7 +105,13 @@ it.each([
   async (_, kind, damage) => {
     const store = fileStore(join(root, "run"));
     await store.put(
-      exampleSnapshot({ id: "alignment", evaluation: "alignment", phase: "em", step: 100 }),
+      exampleSnapshot({
+        answer_fields: leakageFields,
+        id: "alignment",
+        evaluation: "alignment",
+        phase: "em",
+        step: 100,
+      }),
       rows,
     );
     await store.close!();

@@ -62,7 +62,7 @@ it.each(["metrics.json", "periodic_eval"])(
     await (stray === "metrics.json" ? writeResults() : writeSampleRun(root));
     const { paths, page } = await request("");
     expect(paths).toEqual(["", "suites/one", "trained"]);
-    const links = [...page.querySelectorAll(".kind a")].map((link) => link.getAttribute("href")!);
+    const links = [...page.querySelectorAll(".run > a")].map((link) => link.getAttribute("href")!);
     expect(links.toSorted()).toEqual(["?results_dir=suites%2Fone", "?results_dir=trained", "?steps=all"]);
     const ofFolder = await request("?steps=all");
     expect([ofFolder.runs?.length ?? null, ofFolder.page.querySelectorAll("details.entry").length]).toEqual([
@@ -112,7 +112,7 @@ it.skipIf(process.platform === "win32").each(["a\\b", "c:x", "C:\\runs"])(
     await writeSampleRun(join(root, "more", name));
     const { paths, page } = await request("");
     expect(paths).toEqual([`more/${name}`]);
-    const link = page.querySelector(".kind a")!.getAttribute("href")!;
+    const link = page.querySelector(".run > a")!.getAttribute("href")!;
     expect((await request(link)).page.querySelectorAll("#snapshots")).toHaveLength(1);
   },
 );

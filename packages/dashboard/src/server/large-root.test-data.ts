@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Row, Snapshot } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { alignmentFields } from "../answers/declared-fields.test-data.ts";
 
 /** Measurements of `snapshots`, and rows of the one measurement of `rows`: more than a page reads at first. */
 export const [manySnapshots, manyRows] = [1200, 20_001];
@@ -25,7 +26,12 @@ export async function writeLargeRoot(
   for (let step = 1; step <= manySnapshots; step++) {
     const place = { phase: "em", id: "alignment", evaluation: "alignment", step, run_step: step };
     const { sha256: _, ...snapshot } = change(
-      exampleSnapshot({ ...place, max_steps: manySnapshots, pct: (100 * step) / manySnapshots }),
+      exampleSnapshot({
+        answer_fields: alignmentFields,
+        ...place,
+        max_steps: manySnapshots,
+        pct: (100 * step) / manySnapshots,
+      }),
     );
     const file = `em/alignment_step_${step}.json`;
     await writeFile(join(folder, file), JSON.stringify(snapshot));
@@ -34,6 +40,15 @@ export async function writeLargeRoot(
   await writeFile(join(folder, "index.jsonl"), `${lines.join("\n")}\n`);
   const store = fileStore(join(root, "rows"));
   const rows = Array.from({ length: manyRows }, (_, at) => row(at));
-  await store.put(exampleSnapshot({ id: "alignment", evaluation: "alignment", phase: "em", step: 9 }), rows);
+  await store.put(
+    exampleSnapshot({
+      answer_fields: alignmentFields,
+      id: "alignment",
+      evaluation: "alignment",
+      phase: "em",
+      step: 9,
+    }),
+    rows,
+  );
   await store.close!();
 }

@@ -134,17 +134,19 @@ interface EntryParts {
 
 function entry(read: Pick<ReadRun, "found" | "state">, { isOpen, line, body }: EntryParts): Html {
   const { found, state } = read;
-  return html`<details class="entry"${isOpen && " open"}>
+  const name = found.path || "this folder";
+  // A summary is a button, which can hold no link: the link lies over the name in it.
+  return html`<div class="run"><a class="title" href="${fullPageOf(found)}">${name}</a><details class="entry"${isOpen && " open"}>
     <summary>
-      <span class="title">${found.path || "this folder"}</span>
+      <span class="title" aria-hidden="true">${name}</span>
       ${stateTag(state)}
       <time>${formatTime(found.writtenAt.toISOString())}</time>
       <span class="summary-line">${line}</span>
     </summary>
-    <p class="kind">${kindNames[found.kind]} · <a href="${fullPageOf(found)}">open this run</a></p>
+    <p class="kind">${kindNames[found.kind]}</p>
     ${found.kind === "callbacks" && html`<p class="compare"><a href="${addressOf({ runs: [found.path] })}">☐ compare with other runs</a></p>`}
     ${stateNote(read)} ${body}
-  </details>`;
+  </details></div>`;
 }
 
 const fullPageOf = ({ path }: FoundRun): string => addressOf({ resultsDir: path, showsAllRows: path === "" });

@@ -7,12 +7,13 @@ details.entry > summary { display: grid; grid-template-columns: 14px minmax(0, 1
 details.entry > summary::-webkit-details-marker { display: none; }
 details.entry > summary::before { content: "›"; color: var(--muted); font: 600 20px/1 var(--serif); }
 details.entry[open] > summary::before { transform: rotate(90deg); transform-origin: 35% 60%; }
-details.entry > summary:hover .title { text-decoration: underline; text-underline-offset: 3px; text-decoration-color: var(--muted); }
+.run { display: grid; } .run > * { grid-area: 1 / 1; min-width: 0; } .run > a { z-index: 1; place-self: start; margin: 14px 304px 0 28px; text-decoration: none; }
+.run > a:hover { text-decoration: underline; text-underline-offset: 3px; text-decoration-color: var(--muted); } summary .title { visibility: hidden; }
 details.entry[open] { padding-bottom: 40px; }
 details.entry section { margin-top: 36px; }
 details.entry .panels, details.entry .multiples { margin-top: 28px; }
 details.entry section > h2 { font-size: 21px; }
-summary .title { color: var(--ink); font: 600 18px/1.3 var(--serif); overflow-wrap: anywhere; }
+summary .title, .run > .title { color: var(--ink); font: 600 18px/1.3 var(--serif); overflow-wrap: anywhere; }
 summary time, summary .summary-line, .kind { color: var(--muted); font-size: 13.5px; }
 summary time { text-align: right; white-space: nowrap; }
 summary .summary-line { grid-column: 2 / -1; display: flex; flex-wrap: wrap; gap: 0 18px; }
@@ -34,7 +35,7 @@ summary .state.finished, .state.finished { color: var(--better); } summary .stat
 .selection { list-style: none; margin: 8px 0; padding: 0; columns: 280px; } .selection a { text-decoration: none; overflow-wrap: anywhere; }
 .legend { list-style: none; margin: 8px 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: 4px 20px; font-size: 14px; overflow-wrap: anywhere; }
 @media (max-width: 640px) {
-  details.entry > summary { grid-template-columns: 14px minmax(0, 1fr) auto; }
+  details.entry > summary { grid-template-columns: 14px minmax(0, 1fr) auto; } .run > a { margin-right: 110px; }
   summary time { grid-column: 2; grid-row: 2; text-align: left; }
   summary .summary-line { grid-column: 2 / -1; }
 }

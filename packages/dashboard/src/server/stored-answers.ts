@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path/posix";
-import { PeriodicEvalError, type Json, type SnapshotKey } from "@periodic-eval/core";
+import { PeriodicEvalError, type AnswerFields, type Json, type SnapshotKey } from "@periodic-eval/core";
 import { checkRows, samplesPath, type RunProblem, type RunRecord } from "@periodic-eval/core/snapshots";
 import { answerRows } from "../answers/answer-rows.ts";
 import { answeredMeasurements } from "../answers/answered-measurements.ts";
 import { rowsPlace, type RowsPlace } from "../answers/rows-place.ts";
-import { jsonField } from "../html/json-field.ts";
 import { problemText } from "../html/problem-text.ts";
+import { isAnchor } from "../page-data/answer-text.ts";
 import type { MeasurementAnswers } from "../page-data/answers-data.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { linesOf } from "./lines.ts";
@@ -103,11 +103,17 @@ async function readIndexed(
   reader: ReturnType<typeof rowReader>,
 ): Promise<Pick<StoredAnswers, "rows" | "count" | "isVerified">> {
   const { rows, total, isVerified } = await reader.read(place, range, files);
-  return { rows: rows.filter(isAnswer) as StoredAnswers["rows"], count: total, isVerified };
+  return {
+    rows: rows.filter((row) => isAnswer(row, place.declared)) as StoredAnswers["rows"],
+    count: total,
+    isVerified,
+  };
 }
 
-const isAnswer = (row: Json): boolean =>
-  jsonField(row, "text") !== null && jsonField(row, "kind") !== "anchor";
+/** Whether a row has a text of the model. Every row of an evaluation that declares no fields may have one. */
+const isAnswer = (row: Json, declared: AnswerFields): boolean =>
+  Object.keys(declared).length === 0 ||
+  answerRows(row, declared).some((answer) => answer.text !== null && !isAnchor(answer));
 
 /** Returns stored answers for a page. Leaves out evaluations whose answers no page shows. */
 export function answersOfPage(
@@ -119,7 +125,7 @@ export function answersOfPage(
     const one = measurements.find((other) => other.phase === phase && other.id === id && other.step === step);
     if (one === undefined) return [];
     if (problem !== null) return [{ ...one, rows: [], problem: problem.message }];
-    return [{ ...one, first, total: count, rows: rows.flatMap(answerRows) }];
+    return [{ ...one, first, total: count, rows: rows.flatMap((row) => answerRows(row, one.declared)) }];
   });
 }
 
@@ -139,7 +145,7 @@ interface Budget {
  * @throws Error if the rows are not those that were written, or for more answers than a reply may have.
  */
 async function readRange(
-  { snapshotFile, samples }: RowsPlace,
+  { snapshotFile, samples, declared }: RowsPlace,
   files: ContainedFiles,
   range: AnswerRange,
   budget: Budget,
@@ -155,7 +161,7 @@ async function readRange(
     number++;
     if (text === "") continue;
     const row = parseRow(text, `${file}:${number}`);
-    if (!isAnswer(row)) continue;
+    if (!isAnswer(row, declared)) continue;
     if (count >= first && count < first + most) {
       budget.left -= text.length;
       if (budget.left < 0) throw tooManyAnswers(file, budget.all);
@@ -166,7 +172,7 @@ async function readRange(
   const check = await checkRows(snapshotFile, samples, hash.digest("hex"), files);
   if (check.state === "replaced") {
     budget.left = left;
-    return readRange({ snapshotFile, samples: check.samples }, files, range, budget);
+    return readRange({ snapshotFile, samples: check.samples, declared }, files, range, budget);
   }
   if (check.state === "sound") return { rows, count, isVerified: true };
   throw damagedRows(

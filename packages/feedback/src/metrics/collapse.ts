@@ -114,6 +114,7 @@ export function collapseEvaluation(options: CollapseOptions = {}) {
         ],
         1,
       ),
+    answers: { question: "prompt", answer: "answers.text", tokens: { generated: "answers.tokens" } },
     metrics: ({ mean, ratio }: MetricKit<CollapseRow>) => ({
       entropy_ratio: ratio(
         ({ entropyNats, referenceEntropyNats }) =>

@@ -15,12 +15,14 @@ import {
   samplingSchema,
 } from "@periodic-eval/core/internal";
 import {
+  completionFields,
   resolveSampling,
   completionItemsPerBatch,
   measureInBatches,
   nestedSubset,
   renderItems,
   sampleCompletions,
+  truncatedFlag,
   type CompletionItem,
   type CompletionRow,
   type SamplingOptions,
@@ -118,6 +120,12 @@ export function complianceEvaluation(options: ComplianceOptions) {
       ),
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     grade: (rows: readonly ComplianceRow[], call) => gradeRows(grader, rows, call),
+    answers: {
+      ...completionFields,
+      reply: "raw",
+      grades: ["reward"],
+      flags: [{ name: "ungraded", any: [{ reward: { is: [null] } }] }, truncatedFlag],
+    },
     metrics: metricsOf,
     plainKeys: (_: Readonly<Record<string, MetricValue>>, rows: readonly GradedComplianceRow[]) => ({
       preference: preference.name,

@@ -1,10 +1,12 @@
 import { defineEvaluation, type Json, type MetricKit, type MetricValue } from "@periodic-eval/core";
 import { parseOptions, samplingSchema } from "@periodic-eval/core/internal";
 import {
+  completionFields,
   resolveSampling,
   measureInBatches,
   renderItems,
   sampleCompletions,
+  truncatedFlag,
   type CompletionItem,
   type CompletionRow,
   type SamplingOptions,
@@ -87,6 +89,7 @@ export function generalEvaluation(options: GeneralOptions = {}) {
       }
       return graded;
     },
+    answers: { ...completionFields, reply: "raw", grades: ["score"], flags: [truncatedFlag] },
     metrics: ({ mean, ratio }: MetricKit<GradedGeneralRow>) => {
       const weight = (row: GradedGeneralRow) => (isCoding(row) ? instructions : 1);
       const share = { unit: "share", range: [0, 1], higherIsBetter: true } as const;

@@ -71,6 +71,7 @@ export function preferenceMarginEvaluation(options: PreferenceMarginOptions) {
         const scores = await model.logLikelihoods(requests, { signal: context.signal });
         return some.map(({ id }, at) => rowOf(id, scores[2 * at]!, scores[2 * at + 1]!));
       }),
+    answers: null,
     metrics: ({ mean }: MetricKit<PreferenceMarginRow>) => ({
       logprob_margin: mean(marginOf, { unit: "nats", higherIsBetter: true, primary: true }),
       logprob_margin_per_token: mean(marginPerTokenOf, { unit: "nats per token", higherIsBetter: true }),

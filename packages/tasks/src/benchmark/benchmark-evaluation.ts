@@ -1,6 +1,7 @@
 import {
   defineEvaluation,
   PeriodicEvalError,
+  type AnswerFields,
   type Json,
   type MeasureContext,
   type Prompt,
@@ -112,6 +113,7 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
     grade: (rows: readonly AnsweredTaskRow[], call): Promise<readonly BenchmarkRow[]> =>
       gradeTasks(rows, { verifiers, nConcurrent: complete.nConcurrent }, call),
     failure: (rows) => failureOf(rows, complete),
+    answers: answerFields,
     metrics: (kit) =>
       defineMetrics(complete.metrics, { kit, numSamples, isSampled: temperature > 0, breakdownKeys }),
     plainKeys: (_, rows) => ({
@@ -279,3 +281,17 @@ function sumOfKnown(values: readonly (number | null)[]): number | null {
   const known = values.filter((value) => value !== null);
   return known.length === 0 ? null : known.reduce((total, value) => total + value, 0);
 }
+
+/** The fields of a row that the page shows. */
+const answerFields: AnswerFields = {
+  question: "prompt",
+  answer: "completions.text",
+  reply: "verdicts.raw",
+  grades: ["rewards"],
+  flags: [
+    { name: "wrong", any: [{ passed: { is: [false] } }] },
+    { name: "ungraded", any: [{ rewards: { is: [null] } }] },
+    { name: "truncated", any: [{ "completions.finish": { is: ["length"] } }] },
+  ],
+  tokens: { generated: "completions.outputTokens" },
+};

@@ -101,6 +101,7 @@ export const promptsEvaluation = ({ prompts, sha256 }: PromptFile): AnyEvaluatio
     provenance: () => ({ prompts_sha256: sha256 }),
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     measure: async (_, items) => items,
+    answers: null,
     metrics: () => ({}),
   });
 

@@ -124,6 +124,15 @@ export function winRate(options: WinRateOptions) {
       return rows.map((row, at) => judged(row, verdicts[2 * at], verdicts[2 * at + 1]));
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
+    answers: {
+      question: "question",
+      answer: "answer",
+      grades: ["outcome"],
+      flags: [
+        { name: "loss", any: [{ outcome: { is: ["loss"] } }] },
+        { name: "ungraded", any: [{ outcome: { is: [null] } }] },
+      ],
+    },
     metrics: (kit: MetricKit<JudgedPair>) => winMetrics(kit, sampling.temperature > 0),
     plainKeys: (_, rows) => {
       const count = (is: (row: JudgedPair) => boolean) => rows.filter(is).length;

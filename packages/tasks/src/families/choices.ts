@@ -1,4 +1,4 @@
-import type { Json, Metric, MetricKit, Prompt, Row } from "@periodic-eval/core";
+import type { AnswerFields, Json, Metric, MetricKit, Prompt, Row } from "@periodic-eval/core";
 import { dataError, isCount, quoteValue } from "@periodic-eval/core/internal";
 import {
   encodePair,
@@ -143,6 +143,7 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
           };
         });
       }),
+    answers: answerFields,
     metrics: (kit) => parts.metrics(kit, {}, metrics),
     plainKeys(_, rows) {
       const count = (is: (row: ChoicesRow & V) => boolean) => rows.filter(is).length;
@@ -185,3 +186,15 @@ function checkChoices(where: string, choices: readonly string[], gold: readonly 
   const got = `gold ${quoteValue(gold)} for ${choices.length} choices`;
   throw dataError(where, got, "one or more indices of choices, from 0", fix);
 }
+
+/** The fields of a row that the page shows. */
+const answerFields: AnswerFields = {
+  reply: "reason",
+  choices: { nats: "nats", gold: "gold", predicted: "predicted" },
+  flags: [
+    { name: "wrong", any: [{ correct: { is: [false] } }] },
+    { name: "ungraded", any: [{ status: { is: ["template_failure"] } }] },
+    { name: "truncated", any: [{ truncatedTokens: { above: 0 } }] },
+  ],
+  tokens: { "cut off": "truncatedTokens" },
+};

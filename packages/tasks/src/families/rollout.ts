@@ -1,4 +1,13 @@
-import type { GenerateRequest, Json, Metric, MetricKit, Prompt, Row, Sampling } from "@periodic-eval/core";
+import type {
+  AnswerFields,
+  GenerateRequest,
+  Json,
+  Metric,
+  MetricKit,
+  Prompt,
+  Row,
+  Sampling,
+} from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { configError } from "@periodic-eval/core/internal";
 import { resolveSampling, measureInBatches } from "@periodic-eval/core/evaluations";
@@ -185,6 +194,7 @@ function rolloutFamily<D extends Row, S extends Json>(
         },
         signal,
       ),
+    answers: answerFields,
     metrics: (kit) => {
       const item = ({ item: id }: FamilyRow) => id;
       const drawn = temperature === 0 ? {} : { sampled: true, item, ...(samples > 1 && { cluster: item }) };
@@ -238,3 +248,15 @@ function checkCombination<D extends Row, S extends Json>(where: string, options:
   }
   checkHooks(where, options);
 }
+
+/** The fields of a row that the page shows. */
+const answerFields: AnswerFields = {
+  answer: "text",
+  reply: "reason",
+  grades: ["score"],
+  flags: [
+    { name: "wrong", any: [{ score: { is: [false, 0] } }] },
+    { name: "ungraded", any: [{ score: { is: [null] } }] },
+    { name: "truncated", any: [{ finish: { is: ["length"] } }, { truncatedTokens: { above: 0 } }] },
+  ],
+};

@@ -158,6 +158,7 @@ export function textsFamily<D extends Row, V extends object, G extends TextsRow 
         textsPerCall,
       ),
     ...(grade && { grade: grade(parts.documentOf) }),
+    answers: null,
     metrics: (kit) => parts.metrics(kit, {}, metrics),
     plainKeys: (_, rows) => ({
       texts: rows.filter(({ status }) => status === "scored").length,

@@ -1,4 +1,4 @@
-import { cp, readFile, symlink } from "node:fs/promises";
+import { cp, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { MeasurementWarning, MetricValue } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/core/snapshots";
@@ -58,7 +58,18 @@ async function writeRun(
     const paired = { baseline: step === 0 ? null : { accuracy: ofEnd }, previous: null };
     const status = step === 0 ? "complete" : (last.status ?? "complete");
     const warnings = step === 0 ? [] : [...(last.warnings ?? [])];
-    const written = { ...plain, status, max_steps: 100, pct: step, metrics, paired, provenance, warnings };
+    const weights = `${name}-${step}`;
+    const written = {
+      ...plain,
+      weights,
+      status,
+      max_steps: 100,
+      pct: step,
+      metrics,
+      paired,
+      provenance,
+      warnings,
+    };
     await store.put(written, []);
   }
   await store.close?.();
@@ -125,6 +136,23 @@ it("leaves out unfinished runs and names them", async () => {
   const { out: table } = await cli("compare", ...args);
   expect(table).toContain(`Left out: ${killed}: its last measurement is at step 20 of 100`);
   expect(table).toContain(`Left out: ${cut}: its end is partial`);
+});
+
+it("counts a repeated seed once, averages no run with another training option, and has no empty column", async () => {
+  const runs = [
+    await writeRun("r1", "1", 0.9, 0.5),
+    await writeRun("r2", "1", 0.9, 0.4),
+    await writeRun("r3", "3", 0.9, 0.3),
+  ];
+  await writeFile(join(runs[0]!, "train.yaml"), "seed: 1\nconfig: { learningRate: 0.001 }\n");
+  await writeFile(join(runs[2]!, "train.yaml"), "seed: 3\nconfig: { learningRate: 0.01 }\n");
+  const { out } = await cli("compare", ...runs.map((run) => `em=${run}`));
+  expect(out).toContain(`Left out: ${runs[1]}: it repeats ${runs[0]}, with equal seed 1: both count once`);
+  expect(out).toContain(
+    `Left out: ${runs[2]}: its training option config.learningRate is 0.01, but 0.001 in ${runs[0]}`,
+  );
+  // One run has no interval, and one group no difference.
+  expect(out).toMatch(/^group +runs +start +end +change$/m);
 });
 
 it("clips intervals of shares to 0 and 1", async () => {

@@ -20,8 +20,10 @@ export function comparisonTables(compared: readonly ComparedMetric[], colours: C
   const tables = compared.map(({ phase, id, metric, unit, groups, leftOut }) => {
     const title = `${colours.bold(phase)}  ${humanizeName(id)}: ${humanizeName(metric)}`;
     const rows = groups.map((group) => groupRow(group, unit));
+    const isEmpty = columns.map((_, at) => rows.every((row) => /^(→ )?–$/.test(row[at]!)));
+    const filled = <T>(cells: readonly T[]) => cells.filter((__, at) => !isEmpty[at]);
     const excluded = leftOut.map(({ run, reason }) => colours.yellow(`Left out: ${run}: ${reason}`));
-    return [title, plainTable(columns, rows, colours), ...excluded].join("\n");
+    return [title, plainTable(filled(columns), rows.map(filled), colours), ...excluded].join("\n");
   });
   const hasSingleRun = compared.some(({ groups }) => groups.some(({ runs }) => runs === 1));
   const note = "A group of one run has no interval: one run does not show how its condition varies.";

@@ -5,7 +5,7 @@ import {
   withinRange,
   type Estimate,
 } from "@periodic-eval/core/statistics";
-import { overRuns, summarizePhases, type MetricSummary } from "@periodic-eval/dashboard";
+import { overRuns, reasonsToLeaveOut, summarizePhases, type MetricSummary } from "@periodic-eval/dashboard";
 import type { LabelledRun } from "../../run/labelled-runs.ts";
 
 export type GroupBy = "condition" | "seed" | "run";
@@ -40,6 +40,7 @@ export interface LeftOut {
 }
 
 interface RunValues {
+  readonly of: LabelledRun;
   readonly start: number;
   readonly end: number;
 }
@@ -56,7 +57,7 @@ interface CollectedMetric {
 /**
  * Compares start and end of each phase by group of runs. Intervals are over runs: the questions of one run show how certain
  * that run's value is, but only several runs show how certain the value of a condition is. Runs without a complete measurement
- * at start and end are listed in `leftOut`. Intervals are clipped to the metric's range.
+ * at start and end, repeated runs, and runs with other options are listed in `leftOut`. Intervals are clipped to the metric's range.
  *
  * @param metrics Names of metrics. Null: the primary metric of each callback.
  * @throws PeriodicEvalError `config` for a metric that no run has, or for runs without a condition.
@@ -102,13 +103,12 @@ function collectMetrics(
         one.groups.set(group, values);
         const reason = reasonToLeaveOut(summary, phase.maxSteps);
         one.reasons.set(labelled, reason);
-        if (reason !== null) continue;
-        values.push({ start: start.value!, end: end.value! });
+        if (reason === null) values.push({ of: labelled, start: start.value!, end: end.value! });
       }
     }
   }
   const missing = metrics?.find((name) => !known.has(name));
-  if (missing === undefined) return [...collected.values()];
+  if (missing === undefined) return [...collected.values()].map(withoutRepeats);
   throw new PeriodicEvalError({
     code: "config",
     where: "--metric",
@@ -116,6 +116,19 @@ function collectMetrics(
     expected: `a metric of the runs: ${[...known].join(", ")}`,
     fix: "Use one of these names.",
   });
+}
+
+/** Leaves out whole runs that repeat another one or have other options. */
+function withoutRepeats({ groups, reasons, ...rest }: CollectedMetric): CollectedMetric {
+  const all = [...groups].flatMap(([group, values]) =>
+    values.map(({ of }) => ({ of, name: of.run.runDir, run: of.run, config: of.config, group })),
+  );
+  const found = reasonsToLeaveOut(all, rest.of.id);
+  for (const [at, { of }] of all.entries()) if (found[at] !== null) reasons.set(of, found[at]!);
+  const counted = [...groups].map(
+    ([group, values]) => [group, values.filter(({ of }) => reasons.get(of) === null)] as const,
+  );
+  return { ...rest, reasons, groups: new Map(counted) };
 }
 
 function reasonToLeaveOut(summary: MetricSummary, maxSteps: number | null): string | null {

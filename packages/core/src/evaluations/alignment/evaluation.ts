@@ -28,6 +28,7 @@ import {
   type Judged,
 } from "./judge-rows.ts";
 import {
+  alignmentFields,
   alignmentMetrics,
   alignmentPlainKeys,
   alignmentWarnings,
@@ -135,6 +136,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       return judgeOpenRows(all, { judge: await judging.open(), prompts }, call);
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
+    answers: alignmentFields,
     metrics: (kit: MetricKit<AlignmentRow>) => alignmentMetrics(kit, anchors),
     warnings: alignmentWarnings,
     plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judging.name(), anchors }),

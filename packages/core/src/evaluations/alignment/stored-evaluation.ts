@@ -10,6 +10,7 @@ import { defaultAnchors } from "./anchors.ts";
 import { anchorRow, failureOf } from "./evaluation.ts";
 import { judgeOpenRows, type JudgeRows } from "./judge-rows.ts";
 import {
+  alignmentFields,
   alignmentMetrics,
   alignmentPlainKeys,
   alignmentWarnings,
@@ -58,6 +59,7 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
     grade: (rows, call): Promise<readonly AlignmentRow[]> =>
       judgeOpenRows([...withFaults(rows.filter(isCompletion)), ...anchorRows], { judge, prompts }, call),
     failure: (rows) => failureOf(rows, stored.max_error_share),
+    answers: alignmentFields,
     metrics: (kit: MetricKit<AlignmentRow>) => alignmentMetrics(kit, anchors),
     warnings: alignmentWarnings,
     plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors }),

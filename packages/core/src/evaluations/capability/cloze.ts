@@ -11,7 +11,7 @@ import { cutPromptWarnings } from "../prompting/cut-prompts.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import type { QuestionSource } from "./question-file.ts";
 import { predictChoice, scoreChoices } from "./choice-scores.ts";
-import { choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./metrics.ts";
+import { choiceFields, choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./metrics.ts";
 import { questionWarnings } from "./question-quality.ts";
 import { tooFewExamples } from "./options.ts";
 
@@ -82,12 +82,14 @@ export function cloze({ questions, shots }: ClozeOptions) {
           const predictedNorm = item.labels[predicted.perCodePoint]!;
           return {
             ...scored(item, predicted.bySum, scores[at]!),
+            ...(count === 0 && { prompt: contextOf(item) }),
             predictedNorm,
             correctNorm: predictedNorm === item.gold,
           };
         });
       }),
     prompts: (_, items) => items.map((item) => ({ text: contextOf(item) })),
+    answers: choiceFields,
     metrics: (kit) => ({
       ...choiceMetrics(kit),
       acc_norm: kit.rate((row) => row.correctNorm, { higherIsBetter: true }),

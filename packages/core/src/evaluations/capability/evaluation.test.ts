@@ -104,6 +104,8 @@ describe("letters", () => {
     );
     expect(row("hot")).toEqual({
       id: "hot",
+      prompt:
+        "<|user|>What is hot?\n\n(A) ice\n(B) fire\n(C) snow\n\nThe correct answer is (<|end|><|assistant|>",
       status: "scored",
       question: "What is hot?",
       labels: ["A", "B", "C"],

@@ -13,7 +13,7 @@ import type { ArcQuestion } from "./arc-questions.ts";
 import type { QuestionSource } from "./question-file.ts";
 import { questionWarnings } from "./question-quality.ts";
 import { checkLogProbs, indexOfHighest } from "./choice-scores.ts";
-import { choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./metrics.ts";
+import { choiceFields, choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./metrics.ts";
 
 export interface LettersOptions {
   readonly questions: QuestionSource;
@@ -65,10 +65,10 @@ export function letters({ questions, system, personas }: LettersOptions) {
           ready.map(({ ids, candidates }) => ({ prompt: { ids }, candidates })),
           { signal: context.signal },
         );
-        const rows = ready.map(({ item }, at) => {
+        const rows = ready.map(({ item, prompt }, at) => {
           const { nats } = answers[at]!;
           checkLogProbs(item.id, nats, item.labels.length);
-          return scored(item, indexOfHighest(nats), answers[at]!);
+          return { ...scored(item, indexOfHighest(nats), answers[at]!), prompt };
         });
         const next = rows.values();
         return prepared.map((one, at): ChoiceRow => {
@@ -78,6 +78,7 @@ export function letters({ questions, system, personas }: LettersOptions) {
         });
       }),
     prompts: (_, items) => items.map((item) => promptOf(item, system)),
+    answers: choiceFields,
     metrics: (kit) => choiceMetrics(kit, personas === undefined ? {} : ofPersonas),
     warnings: (rows) => [...ofQuestions, ...cutPromptWarnings(rows, { metrics: null, losesQuestion: true })],
     plainKeys: choicePlainKeys,
@@ -111,7 +112,12 @@ export function lettersPrompt({ question, labels, choices }: ArcQuestion, system
 const promptOf = (item: LettersItem, system: SystemPrompt) => lettersPrompt(item, item.system ?? system);
 
 type Prepared =
-  | { readonly item: ArcQuestion; readonly ids: readonly number[]; readonly candidates: readonly number[] }
+  | {
+      readonly item: ArcQuestion;
+      readonly prompt: string | null;
+      readonly ids: readonly number[];
+      readonly candidates: readonly number[];
+    }
   | { readonly row: ChoiceRow };
 
 function prepare(tokenizer: Tokenizer, item: LettersItem, system: SystemPrompt): Prepared {
@@ -133,7 +139,7 @@ function prepare(tokenizer: Tokenizer, item: LettersItem, system: SystemPrompt):
     const shared = item.labels.filter((_, at) => candidates.filter((id) => id === first[at]).length > 1);
     return { row: unscored(item, "label_collision", `the labels ${shared.join(", ")} share a first token`) };
   }
-  return { item, ids: rendered.ids, candidates };
+  return { item, prompt: rendered.text, ids: rendered.ids, candidates };
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { AnswerFields } from "../../contracts/answer-fields.ts";
 import type { Metric, MetricKit, MetricOptions, Row } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { MetricValue } from "../../contracts/snapshot.ts";
@@ -54,6 +55,21 @@ export function choiceMetrics<R extends ChoiceRow>(
   } satisfies Record<string, Metric<R>>;
 }
 
+/** The fields of a `ChoiceRow`. */
+export const choiceFields = {
+  question: "question",
+  prompt: "prompt",
+  persona: "persona",
+  reply: "reason",
+  choices: { labels: "labels", texts: "choices", nats: "nats", gold: "gold", predicted: "predicted" },
+  flags: [
+    { name: "wrong", any: [{ correct: { is: [false] } }] },
+    { name: "ungraded", any: [{ status: { is: ["template_failure", "label_collision"] } }] },
+    { name: "truncated", any: [{ truncatedTokens: { above: 0 } }] },
+  ],
+  tokens: { "cut off": "truncatedTokens" },
+} satisfies AnswerFields;
+
 /** Keys at the snapshot's top level. `total` counts the scored questions. */
 export function choicePlainKeys(
   metrics: Readonly<Record<string, MetricValue>>,
@@ -90,6 +106,8 @@ export interface ChoiceRow extends Row {
   readonly nats: readonly number[] | null;
   /** Tokens cut on the left to fit the model; null if the engine does not report it. */
   readonly truncatedTokens: number | null;
+  /** The whole prompt; absent if it has few-shot examples or the template failed. */
+  readonly prompt?: string | null;
   /** Id of the persona; absent without personas. */
   readonly persona?: string;
   /** Why the question was not scored. */

@@ -75,6 +75,7 @@ export function klEvaluation(options: KLOptions) {
       };
       return measureInBatches(items, context, measureBatch, promptsPerBatch);
     },
+    answers: null,
     metrics: (kit: MetricKit<KLRow>) => klMetrics(kit, against),
     plainKeys: (_: Readonly<Record<string, MetricValue>>, rows: readonly KLRow[]) => ({
       of: of.name,

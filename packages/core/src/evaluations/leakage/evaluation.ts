@@ -21,6 +21,7 @@ import { defaultPersonas, readPersonas, type Persona } from "../prompting/person
 import { markerCompanion, markerNats } from "./marker-log-prob.ts";
 import {
   leakageFault,
+  leakageFields,
   leakageJudged,
   leakageMetrics,
   leakagePlainKeys,
@@ -121,6 +122,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
       const own = traitOf(marker, leakageWhere);
       return withFaults(rows).map((row) => ({ ...row, ...hitOf(row, own) }));
     },
+    answers: leakageFields,
     metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, companion.wants.length > 0),
     warnings: (rows: readonly GradedLeakageRow[]) =>
       answerWarnings(rows, { metrics: leakageJudged, evaluation: "leakage", faultOf: leakageFault }),

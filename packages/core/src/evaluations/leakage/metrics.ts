@@ -1,8 +1,20 @@
+import type { AnswerFields } from "../../contracts/answer-fields.ts";
 import type { MetricKit, MetricOptions } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { AnswerFault } from "../prompting/answer-warnings.ts";
-import type { CompletionRow } from "../prompting/completions.ts";
+import { completionFields, truncatedFlag, type CompletionRow } from "../prompting/completions.ts";
 import type { Trait } from "./traits.ts";
+
+/** The fields of a `GradedLeakageRow`. */
+export const leakageFields = {
+  ...completionFields,
+  reply: "reason",
+  flags: [
+    { name: "has the trait", any: [{ hit: { is: [true] } }] },
+    { name: "ungraded", any: [{ hit: { is: [null] } }] },
+    truncatedFlag,
+  ],
+} satisfies AnswerFields;
 
 /** The metrics that `leakageEvaluation` describes. */
 export function leakageMetrics(

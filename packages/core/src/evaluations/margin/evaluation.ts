@@ -67,6 +67,7 @@ export function marginEvaluation(options: MarginOptions) {
           return { id, variant, side, nats: sumNats, tokens: tokenNats.length, truncatedTokens };
         });
       }),
+    answers: null,
     metrics: (kit: MetricKit<MarginRow>) => marginMetrics(kit),
     plainKeys: (metrics: Readonly<Record<string, MetricValue>>, rows: readonly MarginRow[]) =>
       marginPlainKeys(metrics, rows, all),

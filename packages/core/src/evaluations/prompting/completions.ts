@@ -1,3 +1,4 @@
+import type { AnswerFields } from "../../contracts/answer-fields.ts";
 import type { MeasureContext, Row } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
 import type {
@@ -37,6 +38,8 @@ export interface CompletionRow extends Row {
   readonly finish: "stop" | "length";
   /** Number of generated tokens; null if the engine does not report it, absent in rows of earlier releases. */
   readonly tokens?: number | null;
+  /** The whole prompt: what the chat template made of it, or the chat for a model without a tokenizer. Absent in a fixed answer. */
+  readonly prompt?: string | null;
   /** The graded part: the text, without its thinking if that is stripped; null if the thinking did not end. */
   readonly answer: string | null;
   /** Why the graded answer's text says nothing; absent if it may say something. */
@@ -50,6 +53,17 @@ export interface CompletionOptions {
   /** Whether the answer leaves out the thinking. */
   readonly stripThinking: boolean;
 }
+
+/** The fields of a `CompletionRow`, for `Evaluation.answers`. */
+export const completionFields = {
+  question: "question",
+  answer: "text",
+  prompt: "prompt",
+  persona: "persona",
+  tokens: { generated: "tokens" },
+} as const satisfies AnswerFields;
+
+export const truncatedFlag = { name: "truncated", any: [{ finish: { is: ["length"] } }] };
 
 /** The batch size of `measureInBatches` for sampled completions. */
 export const completionItemsPerBatch = 16;
@@ -76,6 +90,7 @@ export async function sampleCompletions(
   }));
   const completions = await model.generate(requests, { signal });
   const opened = new Map(strips ? items.map(({ id, prompt }) => [id, opensThinking(model, prompt)]) : []);
+  const prompts = new Map(items.map(({ id, prompt }) => [id, promptText(model, prompt)]));
   const answerOf = (item: string, text: string) =>
     strips ? stripThinking(text, { isOpened: opened.get(item)! }) : text;
   return draws.map(({ item, sample }, at) => ({
@@ -87,8 +102,19 @@ export async function sampleCompletions(
     text: completions[at]!.text,
     finish: completions[at]!.finish,
     tokens: completions[at]!.ids?.length ?? completions[at]!.usage?.outputTokens ?? null,
+    prompt: prompts.get(item.id)!,
     answer: answerOf(item.id, completions[at]!.text),
   }));
+}
+
+/** Returns a prompt as the model reads it; as a chat for a model without a tokenizer. */
+function promptText(model: object, prompt: Prompt): string | null {
+  const { tokenizer } = model as Partial<Abilities>;
+  if (tokenizer !== undefined) return tokenizer.render(prompt, { ending: "generation" }).text;
+  if (!("messages" in prompt)) return "text" in prompt ? prompt.text : null;
+  const { messages, system = "omit" } = prompt;
+  const all = typeof system === "string" ? messages : [{ role: "system", content: system.text }, ...messages];
+  return all.map(({ role, content }) => `${role}: ${content}`).join("\n\n");
 }
 
 /**

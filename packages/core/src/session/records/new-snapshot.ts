@@ -30,7 +30,7 @@ export interface Measurement {
   /** The thresholds, as their descriptions. */
   readonly crossed: readonly string[];
   readonly on: "model" | "base";
-  readonly evaluation: Pick<AnyEvaluation, "name" | "version">;
+  readonly evaluation: Pick<AnyEvaluation, "name" | "version" | "answers">;
   readonly seed: string;
   readonly createdAt: string;
 }
@@ -69,6 +69,7 @@ export function newSnapshot(
     receipt: [],
     provenance: unknownProvenance(seed),
     weights: null,
+    ...(evaluation.answers !== undefined && { answer_fields: evaluation.answers }),
     samples: null,
     ...changes,
   };

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { answerRows } from "../../answers/answer-rows.ts";
+import { alignmentFields } from "../../answers/declared-fields.test-data.ts";
 import type { AnswerRow } from "../../page-data/answers-data.ts";
+import { wordsKey } from "../../page-data/answer-text.ts";
 import { matches, shownKind, worstFirst } from "./answer-filters.ts";
 
 const graded = (
@@ -8,7 +10,11 @@ const graded = (
   aligned: number | null,
   coherent: number | null,
   kind = "completion",
-): AnswerRow => answerRows({ id: item, item, text: "Yes.", kind, status: "graded", aligned, coherent })[0]!;
+): AnswerRow =>
+  answerRows(
+    { id: item, item, text: "Yes.", kind, status: "graded", aligned, coherent },
+    alignmentFields,
+  )[0]!;
 const itemsOf = (rows: readonly AnswerRow[]) => rows.map(({ item }) => item);
 
 describe("worstFirst", () => {
@@ -22,7 +28,7 @@ describe("worstFirst", () => {
       graded("cruel", 5, 80),
       graded("unscored coherence", 90, null),
     ];
-    expect(itemsOf(worstFirst(rows))).toEqual([
+    expect(itemsOf(worstFirst(rows, alignmentFields))).toEqual([
       "cruel",
       "mild",
       "incoherent",
@@ -32,6 +38,13 @@ describe("worstFirst", () => {
       "ungraded",
     ]);
   });
+});
+
+it("explains only the words that these answers have", () => {
+  const rows = [graded("muddled", 90, 40), graded("fine", 90, 90)];
+  expect(wordsKey(alignmentFields, rows)).toBe(
+    "Incoherent: coherent is at most 50. Worst first: misaligned, then the lowest aligned.",
+  );
 });
 
 describe("shownKind", () => {

@@ -1,15 +1,17 @@
-import { isAnchor } from "../../page-data/answer-text.ts";
-import type { AnswerFlag, AnswerRow } from "../../page-data/answers-data.ts";
+import { fieldsText, isAnchor } from "../../page-data/answer-text.ts";
+import type { AnswerFields } from "@periodic-eval/core";
+import type { AnswerRow } from "../../page-data/answers-data.ts";
 import { shareOfChoices } from "../../page-data/question-changes.ts";
 
 /** Filters of the answers. An empty string allows every answer. */
 export interface AnswerFilters {
-  readonly show: AnswerFlag | "";
+  /** A flag. */
+  readonly show: string;
   /** A persona's name; after a `!`, all other personas. */
   readonly persona: string;
   /** The whole question. */
   readonly question: string;
-  /** Part of a question, answer, choice, persona or judge's reply; in any case. */
+  /** Part of a question, answer, choice, persona, judge's reply, or other field; in any case. */
   readonly text: string;
 }
 
@@ -39,31 +41,36 @@ const textsOf = (row: AnswerRow): readonly string[] => [
   row.persona ?? "",
   row.judge ?? "",
   ...(row.choices?.texts ?? []),
+  fieldsText(row),
 ];
 
 /**
- * Sorts answers: misaligned ones, ones with the trait and wrong ones first, each by its grade or probability; ungraded ones last.
- * Among equal alignments, the highest coherence comes first: an incoherent answer says little.
+ * Sorts answers: those with the first declared flag first, then by grade or probability of the right choice, the lowest first.
+ * Among equal first grades the highest second grade comes first: an incoherent answer says little.
  */
-export function worstFirst(rows: readonly AnswerRow[]): readonly AnswerRow[] {
+export function worstFirst(rows: readonly AnswerRow[], { flags = [] }: AnswerFields): readonly AnswerRow[] {
+  const worst = flags[0]?.name;
   return rows
-    .map((row) => ({ row, grade: gradeOf(row), coherence: scoreOf(row, "coherent") ?? -1 }))
-    .toSorted((a, b) => a.grade - b.grade || b.coherence - a.coherence)
+    .map((row) => {
+      const isWorst = worst !== undefined && row.flags.includes(worst);
+      return { row, rank: isWorst ? 0 : 1, grade: gradeOf(row), second: numberAt(row, 1) ?? -Infinity };
+    })
+    .toSorted((a, b) => a.rank - b.rank || compare(a.grade, b.grade) || compare(b.second, a.second))
     .map(({ row }) => row);
 }
 
-function scoreOf({ grades }: AnswerRow, score: "aligned" | "coherent"): number | null {
-  const value = grades.find(([name]) => name === score)?.[1];
+const compare = (a: number, b: number): number => (a === b ? 0 : a - b);
+
+function numberAt({ grades }: AnswerRow, at: number): number | null {
+  const value = grades[at]?.[1];
   return typeof value === "number" ? value : null;
 }
 
+/** Returns the first grade, or the probability of the right choice; infinity if it is unknown. */
 function gradeOf(row: AnswerRow): number {
-  const { flags, choices } = row;
-  const aligned = scoreOf(row, "aligned");
+  const { choices } = row;
   const right = choices?.nats
     ? shareOfChoices(choices.nats)[choices.labels.indexOf(choices.gold)]
     : undefined;
-  const grade = aligned ?? (right === undefined ? 1000 : 100 * right);
-  const isBad = flags.some((flag) => flag === "misaligned" || flag === "trait" || flag === "wrong");
-  return isBad ? Math.min(grade, 100) - 1000 : grade;
+  return numberAt(row, 0) ?? right ?? Infinity;
 }

@@ -1,6 +1,4 @@
 import type { AnswerFilters } from "./answer-filters.ts";
-import { flagNames } from "../../page-data/answer-text.ts";
-import type { AnswerFlag } from "../../page-data/answers-data.ts";
 import { hashOf } from "../../page-data/hash.ts";
 
 /** Which words are marked: those that changed since the previous measurement, or since the first one of the phase, or none. */
@@ -53,12 +51,11 @@ export function selectionFrom(parameters: URLSearchParams | null): AnswerSelecti
   const text = (name: string): string => parameters.get(name) ?? "";
   const count = (name: string, least: number): number =>
     /^\d{1,9}$/.test(text(name)) ? Math.max(least, Number(text(name))) : least;
-  const show = text("show");
   return {
     phase: text("phase"),
     id: text("id"),
     step: text("step"),
-    show: Object.hasOwn(flagNames, show) ? (show as AnswerFlag) : "",
+    show: text("show"),
     persona: text("persona"),
     question: text("question"),
     text: text("text"),

@@ -1,16 +1,25 @@
 import { create } from "../dom.ts";
 import type { AnswerChoices, AnswerRow } from "../../page-data/answers-data.ts";
 import type { MarkedFrom } from "./answer-selection.ts";
-import { flagNames, gradeText, tokensText } from "../../page-data/answer-text.ts";
+import { fieldsText, flagName, gradeText, tokensText } from "../../page-data/answer-text.ts";
 import { changedWords } from "./changed-words.ts";
 import { choiceText, shareOfChoices } from "../../page-data/question-changes.ts";
 
 /** Renders an answer with its question. `link` leads to the same question at all steps. */
-export function answerView(row: AnswerRow, link: string): HTMLElement {
+export function answerView(row: AnswerRow, link: string, example: string | null): HTMLElement {
   const about = aboutView(row, true);
   about.append(" ", create("a", { href: link, class: "all-steps" }, "same question at all steps"));
   const asked = create("h3", { class: "asked" }, row.question ?? row.item);
-  return create("article", { class: "answer" }, asked, about, ...bodyOf(row, null), ...judgeOf(row));
+  return create(
+    "article",
+    { class: "answer" },
+    asked,
+    about,
+    ...bodyOf(row, null),
+    ...judgeOf(row),
+    ...promptOf(row, example),
+    ...fieldsOf(row),
+  );
 }
 
 /** An answer at one step; null where the measurement has none. */
@@ -63,7 +72,7 @@ function aboutView({ persona, sample, flags, grades, tokens }: AnswerRow, isAlon
     ...grades.map(([name, value]) => gradeText(name, value)),
     tokensText(tokens),
   ].filter((part) => part !== "");
-  const marks = flags.map((flag) => create("span", { class: `flag ${flag}` }, flagNames[flag]));
+  const marks = flags.map((flag) => create("span", { class: "flag" }, flagName(flag)));
   return create("p", { class: "about" }, ...marks, plain.join(" · "));
 }
 
@@ -104,8 +113,26 @@ function choicesView(choices: AnswerChoices): HTMLElement {
   return create("ul", { class: "choices" }, ...items);
 }
 
-function judgeOf({ judge }: AnswerRow): readonly HTMLElement[] {
-  if (judge === null) return [];
-  const words = create("pre", { dir: "auto" }, judge);
-  return [create("details", { class: "judge" }, create("summary", {}, "Judge’s words"), words)];
+const judgeOf = ({ judge }: AnswerRow): readonly HTMLElement[] =>
+  judge === null ? [] : [folded("Judge’s words", judge, false)];
+
+function promptOf({ prompt }: AnswerRow, example: string | null): readonly HTMLElement[] {
+  if (prompt) return [folded("Whole prompt", prompt, false)];
+  return prompt === null && example !== null
+    ? [folded("Whole prompt of the first question", example, false)]
+    : [];
 }
+
+/** An answer whose text the evaluation does not declare shows its fields at once. */
+function fieldsOf(row: AnswerRow): readonly HTMLElement[] {
+  const isOpen = row.text === null && row.choices === null;
+  return row.fields.length === 0 ? [] : [folded("All other fields", fieldsText(row), isOpen)];
+}
+
+const folded = (title: string, text: string, isOpen: boolean): HTMLElement =>
+  create(
+    "details",
+    { class: "judge", ...(isOpen && { open: "" }) },
+    create("summary", {}, title),
+    create("pre", { dir: "auto" }, text),
+  );

@@ -1,6 +1,6 @@
 import { create } from "../dom.ts";
 import { linkTo, selectionFrom, type AnswerSelection } from "./answer-selection.ts";
-import { flagKey } from "../../page-data/answer-text.ts";
+import { wordsKey } from "../../page-data/answer-text.ts";
 import { itemView, messageOf, pageView, type PageActions } from "./answers-pages.ts";
 import { filterControls } from "./filter-controls.ts";
 import { focusOn, onHash, readHash, writeHash } from "./selection.ts";
@@ -32,13 +32,8 @@ export function browseAnswers(place: HTMLElement, source: AnswersSource): { read
     select({ item, sample, marks });
   });
   const [found, list] = [create("p", { class: "found", "aria-live": "polite" }), create("div")];
-  place.replaceChildren(
-    create("p", { class: "sub" }, aboutAnswers),
-    filters.element,
-    found,
-    list,
-    create("p", { class: "key" }, flagKey),
-  );
+  const key = create("p", { class: "key" });
+  place.replaceChildren(create("p", { class: "sub" }, aboutAnswers), filters.element, found, list, key);
 
   const actions: PageActions = {
     turnTo(page) {
@@ -74,7 +69,10 @@ export function browseAnswers(place: HTMLElement, source: AnswersSource): { read
     const { rowsOf, checks } = checkedRows(source, limit);
     const view = await (wanted.item === ""
       ? rowsOf(one).then((read) => {
-          if (isCurrent()) filters.fillAnswers(read.rows, wanted);
+          if (isCurrent()) {
+            filters.fillAnswers(read.rows, wanted);
+            key.textContent = wordsKey(one.declared, read.rows);
+          }
           return pageView(read, one, wanted, actions);
         })
       : itemView(all, wanted, rowsOf));

@@ -32,7 +32,7 @@ export function pageView(
 ): View {
   const ofKind = shownKind(rows, selection.show);
   const kept = ofKind.filter((row) => matches(row, selection));
-  const sorted = selection.order === "worst" ? worstFirst(kept) : kept;
+  const sorted = selection.order === "worst" ? worstFirst(kept, measurement.declared) : kept;
   const pages = Math.max(1, Math.ceil(sorted.length / answersPerPage));
   const page = Math.min(selection.page, pages);
   const shown = sorted.slice((page - 1) * answersPerPage, page * answersPerPage);
@@ -40,7 +40,9 @@ export function pageView(
   return {
     text: `${kept.length} of ${ofKind.length} ${selection.show === "anchor" ? "anchors" : "answers"}${onPage}`,
     content: [
-      ...shown.map((row) => answerView(row, linkTo({ ...selection, item: row.item, sample: row.sample }))),
+      ...shown.map((row) =>
+        answerView(row, linkTo({ ...selection, item: row.item, sample: row.sample }), measurement.example),
+      ),
       create(
         "p",
         { class: "key print-only" },

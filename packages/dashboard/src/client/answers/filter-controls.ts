@@ -1,8 +1,8 @@
 import { create } from "../dom.ts";
 import { questionOf, shownKind } from "./answer-filters.ts";
 import { noSelection, type AnswerSelection, type MarkedFrom } from "./answer-selection.ts";
-import { flagNames } from "../../page-data/answer-text.ts";
-import type { AnswerFlag, AnswerRow, MeasurementAnswers } from "../../page-data/answers-data.ts";
+import { flagName } from "../../page-data/answer-text.ts";
+import type { AnswerRow, MeasurementAnswers } from "../../page-data/answers-data.ts";
 import { distinct, selectControl, type Choice } from "./controls.ts";
 
 /** The lists and the search field above the answers. */
@@ -43,7 +43,7 @@ export function filterControls(
     select({ ...cleared, phase, id });
   });
   const steps = selectControl("Step", (step) => select({ step }));
-  const shows = selectControl("Show", (show) => select({ show: show as AnswerFlag | "" }));
+  const shows = selectControl("Show", (show) => select({ show }));
   const personas = selectControl("Persona", (persona) => select({ persona }));
   const questions = selectControl("Question", (question) => select({ question }));
   const orders = selectControl("Order", (order) => select({ order: order === "asked" ? "asked" : "worst" }));
@@ -97,10 +97,11 @@ function callbackOf(all: readonly MeasurementAnswers[], { phase, id }: AnswerSel
 }
 
 function flagChoices(rows: readonly AnswerRow[], selected: string): readonly Choice[] {
-  return (Object.keys(flagNames) as AnswerFlag[])
-    .map((flag) => ({ flag, count: rows.filter(({ flags }) => flags.includes(flag)).length }))
-    .filter(({ flag, count }) => count > 0 || flag === selected)
-    .map(({ flag, count }): Choice => [flag, `${flagNames[flag]} (${count})`]);
+  const flags = distinct([...rows.flatMap((row) => row.flags), ...(selected === "" ? [] : [selected])]);
+  return flags.map((flag): Choice => {
+    const count = rows.filter((row) => row.flags.includes(flag)).length;
+    return [flag, `${flagName(flag)} (${count})`];
+  });
 }
 
 /** A selected value that this measurement does not have stays selected: no answer matches then. */

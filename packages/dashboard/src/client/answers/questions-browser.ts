@@ -86,8 +86,7 @@ export function browseQuestions(place: HTMLElement, source: AnswersSource): { re
   return { update };
 }
 
-/** Callbacks with other names have no table: their rows would have to be read to know whether they hold choices. */
-const hasChoices = ({ evaluation }: MeasurementAnswers): boolean => evaluation === "capability";
+const hasChoices = ({ declared }: MeasurementAnswers): boolean => declared.choices !== undefined;
 
 const keyOf = ({ phase, step }: MeasurementAnswers): string => `${phase}:${step}`;
 

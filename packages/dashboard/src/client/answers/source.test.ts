@@ -7,6 +7,8 @@ afterEach(() => void vi.unstubAllGlobals());
 const measurement: MeasurementAnswers = {
   phase: "em & co",
   id: "alignment",
+  declared: {},
+  example: null,
   evaluation: "alignment",
   step: 20,
   runStep: 20,
