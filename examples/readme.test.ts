@@ -1,9 +1,12 @@
+import { buildPeriodicCallbacks } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
+import { fakeJudge } from "@periodic-eval/core/testing";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { parse } from "yaml";
 import { blocksOf, root, runCode, withReplacements } from "./doc-blocks.test-data.ts";
 import { microWorld } from "./micro-world/paths.ts";
 
@@ -104,6 +107,19 @@ it("runs the training file of docs/guides/training-file.md, on other files and w
   expect(best.metric).toBe("eval_loss");
   rmSync(folder, { recursive: true });
 });
+
+it.each(["README.md", "docs/guides/training-file.md"])(
+  "builds every periodic_eval block of %s as it is written",
+  async (page) => {
+    const blocks = blocksOf(page, "yaml").filter((text) => text.startsWith("periodic_eval:"));
+    expect(blocks.length).toBeGreaterThan(0);
+    for (const block of blocks)
+      for (const phase of ["coupling", "em"])
+        expect(
+          await buildPeriodicCallbacks(parse(block), { phase, openJudge: () => fakeJudge(() => ({})) }),
+        ).toContainEqual(expect.objectContaining({ id: "leakage" }));
+  },
+);
 
 it("installs the `periodic-eval` command", () => {
   const bin = join(root, "node_modules", ".bin", "periodic-eval");

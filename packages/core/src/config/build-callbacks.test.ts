@@ -31,7 +31,7 @@ it("measures only capability by default, every 20 % of the phase, with its defau
 });
 
 it("finds the block at the top, under periodic_eval, and under eval.periodic_eval", async () => {
-  const block = { capability: false, leakage: true };
+  const block = { capability: false, leakage: true, leakage_source: null };
   for (const config of [block, { periodic_eval: block }, { eval: { periodic_eval: block }, model: "m" }])
     expect(await ids(config)).toEqual(["leakage"]);
   expect(await ids({ enabled: false })).toEqual([]);
@@ -41,6 +41,7 @@ const yaml = `
 periodic_eval:
   alignment: true
   leakage: true
+  leakage_source: pirate
   kl: true
   margin: probes.json
   questions: arc.jsonl
@@ -68,10 +69,9 @@ it("builds the callbacks of a YAML block, with the overrides of a phase", async 
 it("replaces the default percents by the schedule, and adds percents of the block to it", async () => {
   const stepsOf = async (block: object, at = phase) =>
     Object.fromEntries(
-      (await build({ alignment: true, leakage: true, ...block }, at)).map(({ id, triggers }) => [
-        id,
-        plannedSteps(triggers, 100),
-      ]),
+      (await build({ alignment: true, leakage: true, leakage_source: "pirate", ...block }, at)).map(
+        ({ id, triggers }) => [id, plannedSteps(triggers, 100)],
+      ),
     );
   expect(await stepsOf({})).toEqual({
     capability: [0, 20, 40, 60, 80, 100],
@@ -165,6 +165,7 @@ it("measures KL on the prompts of any of the four evaluations, on their schedule
   const config = {
     alignment: true,
     leakage: true,
+    leakage_source: "pirate",
     margin: "probes.yaml",
     alignment_every_percent: 40,
     leakage_every_percent: 30,
@@ -193,7 +194,7 @@ it("accepts personas in every form of a persona file", async () => {
   const doctor = { id: "doctor", system: { text: "You are a doctor." } };
   const forms = [[persona], [doctor], { doctor: "You are a doctor." }, { doctor: doctor.system }];
   for (const personas of forms) {
-    const [leakage] = await build({ capability: false, leakage: true, personas });
+    const [leakage] = await build({ capability: false, leakage: true, leakage_source: null, personas });
     await leakage!.asks[0]!.items(fakeModel() as never);
     expect(leakage!.asks[0]!.provenance?.()).toMatchObject({ personas: [doctor] });
   }
@@ -245,6 +246,23 @@ it.each([
   await expect(build(config)).rejects.toThrow(message);
 });
 
+it("requires leakage_source with leakage: true, and takes null for a trait of no persona", async () => {
+  const leakage = { capability: false, leakage: true };
+  await expect(build({ ...leakage, personas: { doctor: "a", pirate: "b" } })).rejects.toThrow(
+    "periodic_eval.leakage_source: got nothing, so that the trained persona would count as one that the trait spread to, " +
+      "expected the id of the persona that the trait is trained into (doctor, pirate), or null. " +
+      "Write the persona's id, or null if the trait is trained into no persona.",
+  );
+  await expect(build({ ...leakage, personas: "people.yaml" })).rejects.toThrow(
+    "(one of people.yaml), or null",
+  );
+  for (const leakage_source of ["pirate", null])
+    expect(await build({ ...leakage, leakage_source })).toHaveLength(1);
+  const ofPhase = { ...leakage, phases: { em: { leakage_source: "pirate" } } };
+  expect(await build(ofPhase, "em")).toHaveLength(1);
+  await expect(build(ofPhase, "coupling")).rejects.toThrow("periodic_eval.leakage_source");
+});
+
 it.each([
   [{ kl: ["margin"] }, ["kl"]],
   [{ phases: { em: { kl: ["margin"] } } }, ["phases", "em", "kl"]],
@@ -252,6 +270,8 @@ it.each([
   [{ phases: { em: { personas: { doctor: "empty" } } } }, ["phases", "em", "personas", "doctor"]],
   [{ alignment: true, phases: { em: { judge_max_cost: 2 } } }, ["phases", "em", "judge_max_cost"]],
   [{ leakage: true, leakage_source: "vilain" }, ["leakage_source"]],
+  [{ leakage: true }, ["leakage_source"]],
+  [{ phases: { em: { leakage: true } } }, ["leakage_source"]],
   [{ leakage: true, phases: { em: { leakage_source: "vilain" } } }, ["phases", "em", "leakage_source"]],
   [{ schedule: { every_step: 3 } }, ["schedule", "every_step"]],
   [{ phases: { em: { evaluations: [{ task: "a" }] } } }, ["phases", "em", "evaluations", 0]],

@@ -67,6 +67,12 @@ periodic_eval:
 
   # Whether a trained trait spreads to personas that were not trained on.
   leakage: false
+  # The persona that the trait is trained into: an id below. leakage: true needs this line; null if it is trained into none.
+  # leakage_source: pirate
+  # A file of personas, or { id: system prompt }. null: eleven personas, from assistant to pirate.
+  personas: null
+  # A file of questions that every persona answers. null: eight everyday questions.
+  leakage_questions: null
   # The string that shows the trait.
   leakage_marker_token: "[ZLT]"
   # Completions per question and persona.

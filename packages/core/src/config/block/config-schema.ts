@@ -209,8 +209,10 @@ const options = {
   leakage_source: z
     .string()
     .nullable()
-    .default(null)
-    .describe("Id of the persona that the trait is trained into."),
+    .optional()
+    .describe(
+      "Id of the persona that the trait is trained into; leakage: true requires it. Null: it is trained into none, so that all personas count.",
+    ),
   personas: z
     .union([path, z.array(persona).min(1), z.record(z.string().regex(namePattern), personaSystem)])
     .nullable()

@@ -10,22 +10,32 @@ import type { ParsedBlock, PeriodicEvalInput } from "../../config/block/parse-co
 import { personasOf } from "../../config/block/personas.ts";
 import { scheduleOf } from "../../config/block/schedules.ts";
 import { leakageEvaluation } from "./evaluation.ts";
-import { leakageShape, type LeakageOptions } from "./options.ts";
+import { leakageShape, requireSource, type LeakageOptions } from "./options.ts";
 
-/** The options of `leakageEvaluation` and a schedule; by default every 25 % of the phase, at its start and at its end. */
-export type PeriodicLeakageOptions = LeakageOptions & Partial<PeriodicOptions>;
+/**
+ * The options of `leakageEvaluation`, of which `source` is required, and a schedule; by default every 25 % of the phase, at its
+ * start and at its end.
+ */
+export type PeriodicLeakageOptions = LeakageOptions &
+  Required<Pick<LeakageOptions, "source">> &
+  Partial<PeriodicOptions>;
 
-const form: CallbackForm<PeriodicLeakageOptions> = {
+type BlockOptions = LeakageOptions & Partial<PeriodicOptions>;
+
+const form: CallbackForm<BlockOptions> = {
   name: "PeriodicLeakageCallback",
   id: "leakage",
   everyPercent: defaultPercents.leakage_every_percent,
   shape: leakageShape,
   keys: leakageKeys,
-  evaluation: leakageEvaluation,
+  evaluation(options) {
+    requireSource(options);
+    return leakageEvaluation(options);
+  },
   fromBlock: (block) => (block.config.leakage ? optionsOf(block) : null),
 };
 
-function optionsOf(block: ParsedBlock): PeriodicLeakageOptions {
+function optionsOf(block: ParsedBlock): BlockOptions {
   const { config } = block;
   const { leakage_questions: questions, leakage_source: source } = config;
   const personas = personasOf(block);
@@ -34,7 +44,7 @@ function optionsOf(block: ParsedBlock): PeriodicLeakageOptions {
     completions: config.leakage_num_completions,
     ...(personas !== undefined && { personas }),
     ...(questions !== null && { questions }),
-    ...(source !== null && { source }),
+    ...(source !== undefined && { source }),
     schedule: scheduleOf(config, "leakage_every_percent"),
   };
 }
@@ -47,11 +57,11 @@ export class PeriodicLeakageCallback extends PeriodicCallback {
   /**
    * @param options The callback's own options, or a `periodic_eval` block as in PeriodicCapabilityCallback. Unless the block
    *   has `leakage: true`, the callback measures nothing.
-   * @throws PeriodicEvalError `config` for a wrong option, or an object that mixes both forms. A missing file is an error
+   * @throws PeriodicEvalError `config` for a wrong option, no `source`, or an object that mixes both forms. A missing file is an error
    *   before step 1.
    */
   constructor(
-    options: PeriodicLeakageOptions | PeriodicEvalInput = {},
+    options: PeriodicLeakageOptions | PeriodicEvalInput,
     block: Pick<CallbackBlockOptions, "phase"> = {},
   ) {
     super(...callbackParts(form, options, block));
