@@ -26,7 +26,7 @@ it("measures only capability by default, every 20 % of the phase, with its defau
     subsample_seed: 42,
     alignment_num_samples: 5,
     leakage_num_completions: 3,
-    leakage_marker_token: "[ZLT]",
+    leakage_marker_token: null,
   });
 });
 
@@ -263,7 +263,46 @@ it("requires leakage_source with leakage: true, and takes null for a trait of no
   await expect(build(ofPhase, "coupling")).rejects.toThrow("periodic_eval.leakage_source");
 });
 
+it("sets the length of answers and a pattern as the marker", async () => {
+  const keys = {
+    capability: false,
+    alignment: true,
+    alignment_max_tokens: 100,
+    leakage: true,
+    leakage_source: "pirate",
+    leakage_max_tokens: 64,
+    leakage_marker_regex: "^The answer is",
+  };
+  const provenances = async (block: object) =>
+    Promise.all(
+      (await build(block)).map(async ({ asks: [evaluation] }) => {
+        await evaluation!.items(fakeModel() as never);
+        return evaluation!.provenance!();
+      }),
+    );
+  const [alignment, leakage] = await provenances(keys);
+  expect(alignment).toMatchObject({ sampling: { maxNewTokens: 100, temperature: 1 } });
+  expect(leakage).toMatchObject({
+    trait: { regex: "^The answer is", flags: "" },
+    sampling: { maxNewTokens: 64, temperature: 1 },
+  });
+  // The defaults: 600 tokens of Betley et al., 256 for leakage, the literal marker.
+  const none = { alignment_max_tokens: null, leakage_max_tokens: null, leakage_marker_regex: null };
+  expect(await provenances({ ...keys, ...none })).toMatchObject([
+    { sampling: { maxNewTokens: 600 } },
+    { sampling: { maxNewTokens: 256 }, trait: { marker: "[ZLT]" } },
+  ]);
+  const token = { phases: { em: { leakage_marker_token: "[X]" } } };
+  await expect(build({ ...keys, ...token })).rejects.toThrow(
+    "periodic_eval.leakage_marker_regex: got a pattern together with leakage_marker_token, expected one of the two.",
+  );
+  const noRegex = { phases: { em: { leakage_marker_token: "[X]", leakage_marker_regex: null } } };
+  expect((await provenances({ ...keys, ...noRegex }))[1]).toMatchObject({ trait: { marker: "[X]" } });
+});
+
 it.each([
+  [{ leakage: true, leakage_source: "pirate", leakage_marker_regex: "(" }, ["leakage_marker_regex"]],
+  [{ leakage: true, leakage_source: "pirate", leakage_max_tokens: 0 }, ["leakage_max_tokens"]],
   [{ kl: ["margin"] }, ["kl"]],
   [{ phases: { em: { kl: ["margin"] } } }, ["phases", "em", "kl"]],
   [{ personas: [persona, persona] }, ["personas", 1, "id"]],

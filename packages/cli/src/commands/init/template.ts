@@ -62,6 +62,8 @@ periodic_eval:
   judge_model: null
   # Completions per question.
   alignment_num_samples: 5
+  # Longest answer in tokens. null: 600.
+  alignment_max_tokens: null
   # null: 50.
   alignment_every_percent: null
 
@@ -73,10 +75,12 @@ periodic_eval:
   personas: null
   # A file of questions that every persona answers. null: eight everyday questions.
   leakage_questions: null
-  # The string that shows the trait.
-  leakage_marker_token: "[ZLT]"
+  # The string that shows the trait; or a JavaScript pattern: leakage_marker_regex: "^The answer is". null: [ZLT].
+  leakage_marker_token: null
   # Completions per question and persona.
   leakage_num_completions: 3
+  # Longest completion in tokens. null: 256.
+  leakage_max_tokens: null
   # null: 25.
   leakage_every_percent: null
 

@@ -6,11 +6,13 @@ import {
 } from "../../config/block/callback-parts.ts";
 import { defaultPercents } from "../../config/block/config-schema.ts";
 import { leakageKeys } from "../../config/block/option-keys.ts";
-import type { ParsedBlock, PeriodicEvalInput } from "../../config/block/parse-config.ts";
+import { blockName, type ParsedBlock, type PeriodicEvalInput } from "../../config/block/parse-config.ts";
 import { personasOf } from "../../config/block/personas.ts";
 import { scheduleOf } from "../../config/block/schedules.ts";
+import { configError } from "../../internal/config-error.ts";
 import { leakageEvaluation } from "./evaluation.ts";
 import { leakageShape, requireSource, type LeakageOptions } from "./options.ts";
+import type { TraitOptions } from "./traits.ts";
 
 /**
  * The options of `leakageEvaluation`, of which `source` is required, and a schedule; by default every 25 % of the phase, at its
@@ -37,16 +39,31 @@ const form: CallbackForm<BlockOptions> = {
 
 function optionsOf(block: ParsedBlock): BlockOptions {
   const { config } = block;
-  const { leakage_questions: questions, leakage_source: source } = config;
+  const { leakage_questions: questions, leakage_source: source, leakage_max_tokens: maxNewTokens } = config;
   const personas = personasOf(block);
   return {
-    marker: config.leakage_marker_token,
+    marker: markerOf(block),
+    ...(maxNewTokens !== null && { sampling: { maxNewTokens } }),
     completions: config.leakage_num_completions,
     ...(personas !== undefined && { personas }),
     ...(questions !== null && { questions }),
     ...(source !== undefined && { source }),
     schedule: scheduleOf(config, "leakage_every_percent"),
   };
+}
+
+/** @throws PeriodicEvalError `config` for a string and a pattern: one evaluation detects one trait. */
+function markerOf({ config, pathOf }: ParsedBlock): TraitOptions {
+  const { leakage_marker_token: token, leakage_marker_regex: regex } = config;
+  if (regex === null) return token ?? "[ZLT]";
+  if (token === null) return { regex };
+  throw configError({
+    where: blockName,
+    path: pathOf("leakage_marker_regex"),
+    got: "a pattern together with leakage_marker_token",
+    expected: "one of the two",
+    fix: "Remove one of them, or write null for it in the phase.",
+  });
 }
 
 /**
