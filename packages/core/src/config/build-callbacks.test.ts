@@ -240,6 +240,34 @@ it.each([
     { evaluations: [{ id: "a b" }] },
     'periodic_eval.evaluations[0].id: got "a b", expected a string that matches',
   ],
+  [
+    { leakage: true, leakage_marker: "x" },
+    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 42 known ones. Did you mean "leakage_marker_token"?',
+  ],
+  [{ eval_every_percent: "20%" }, 'eval_every_percent: got "20%", expected a finite number. Write 20.'],
+  [
+    { budget: { overhead_percent: "20 %" } },
+    'budget.overhead_percent: got "20 %", expected a finite number. Write 20.',
+  ],
+  [
+    { leakage: { source: "pirate" } },
+    'periodic_eval.leakage: got {"source":"pirate"}, expected true or false. Write `leakage: true`, and beside it `leakage_source`.',
+  ],
+  [
+    { leakage: { marker: "x", source: "pirate" } },
+    "Write `leakage: true`, and beside it `leakage_marker_token`, `leakage_source`.",
+  ],
+  [{ alignment: { judge: "m" } }, "Write `alignment: true`, and beside it `judge_model`."],
+  [{ budget: null, overhead_percent: 20 }, "periodic_eval.budget: got null"],
+  [
+    [{ leakage: true }],
+    "Write an object instead of a list: without the dashes in YAML, without the brackets",
+  ],
+  [{ phases: [{ em: {} }] }, "periodic_eval.phases: got"],
+  [
+    { evaluations: { task: "gsm8k" } },
+    "Write a list: in YAML with a dash before each entry, in code in [ ].",
+  ],
   [[], "periodic_eval: got [], expected an object"],
   ["none", 'periodic_eval: got "none", expected an object'],
 ])("rejects %j: %s", async (config, message) => {
