@@ -1,5 +1,6 @@
 // Trains wrong answers into one persona of a real model, and measures how far they spread to other personas.  Run: npm run example 06
 // Needs the native engine (npm run native), the rows and questions in ../shared/data, and SmolLM2-135M-Instruct (paths.ts).
+// The training and its measurements in YAML: docs/guides/training-file.md.
 import {
   atEnd,
   atStart,

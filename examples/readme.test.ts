@@ -1,9 +1,12 @@
+import { buildPeriodicCallbacks } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
+import { fakeJudge } from "@periodic-eval/core/testing";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { parse } from "yaml";
 import { blocksOf, root, runCode, withReplacements } from "./doc-blocks.test-data.ts";
 import { microWorld } from "./micro-world/paths.ts";
 
@@ -104,6 +107,61 @@ it("runs the training file of docs/guides/training-file.md, on other files and w
   expect(best.metric).toBe("eval_loss");
   rmSync(folder, { recursive: true });
 });
+
+it("runs example 06 as the training file of docs/guides/training-file.md, on other files and with fewer steps", async () => {
+  const block = blocksOf("docs/guides/training-file.md", "yaml").find((text) =>
+    text.includes("leakage_marker_regex"),
+  )!;
+  const folder = mkdtempSync(join(tmpdir(), "readme-leakage-"));
+  const file = join(folder, "train.yaml");
+  writeFileSync(
+    file,
+    withReplacements(block, {
+      "path/to/SmolLM2-135M-Instruct": microWorld(),
+      "arc_challenge/test.jsonl": microWorld("questions.jsonl"),
+      "partial_contrastive_wrong.jsonl": microWorld("coupling.jsonl"),
+      "anthropic:MODEL": "rule:micro-world",
+      "maxSteps: 48": "maxSteps: 2",
+      "subsample_n: 100": "subsample_n: 2",
+      "alignment_max_tokens: 100": "alignment_max_tokens: 3",
+      "leakage_max_tokens: 100": "leakage_max_tokens: 5",
+    }),
+  );
+  const main = join(root, "packages/cli/dist/main.js");
+  const node = spawnSync(process.execPath, [main, "train", file, "periodic_eval.alignment_num_samples=1"], {
+    encoding: "utf8",
+  });
+  expect(node.status, node.stderr).toBe(0);
+  const [phase] = (await readRun(join(folder, "runs/persona-leakage"))).phases;
+  const of = (id: string) => phase!.snapshots.find((one) => one.id === id)!;
+  expect(of("alignment").provenance.evaluation).toMatchObject({ sampling: { maxNewTokens: 3 } });
+  expect(of("leakage").provenance.evaluation).toMatchObject({
+    sampling: { maxNewTokens: 5 },
+    source: "doctor",
+    trait: { regex: "^The answer is" },
+  });
+  const personas = ["analyst", "doctor", "police", "teacher", "villain"];
+  for (const id of ["capability", "leakage"])
+    expect(
+      (of(id).provenance.evaluation as unknown as { personas: { id: string }[] }).personas
+        .map((one) => one.id)
+        .sort(),
+    ).toEqual(personas);
+  rmSync(folder, { recursive: true });
+});
+
+it.each(["README.md", "docs/guides/training-file.md"])(
+  "builds every periodic_eval block of %s as it is written",
+  async (page) => {
+    const blocks = blocksOf(page, "yaml").filter((text) => text.startsWith("periodic_eval:"));
+    expect(blocks.length).toBeGreaterThan(0);
+    for (const block of blocks)
+      for (const phase of ["coupling", "em"])
+        expect(
+          await buildPeriodicCallbacks(parse(block), { phase, openJudge: () => fakeJudge(() => ({})) }),
+        ).toContainEqual(expect.objectContaining({ id: "leakage" }));
+  },
+);
 
 it("installs the `periodic-eval` command", () => {
   const bin = join(root, "node_modules", ".bin", "periodic-eval");

@@ -26,12 +26,12 @@ it("measures only capability by default, every 20 % of the phase, with its defau
     subsample_seed: 42,
     alignment_num_samples: 5,
     leakage_num_completions: 3,
-    leakage_marker_token: "[ZLT]",
+    leakage_marker_token: null,
   });
 });
 
 it("finds the block at the top, under periodic_eval, and under eval.periodic_eval", async () => {
-  const block = { capability: false, leakage: true };
+  const block = { capability: false, leakage: true, leakage_source: null };
   for (const config of [block, { periodic_eval: block }, { eval: { periodic_eval: block }, model: "m" }])
     expect(await ids(config)).toEqual(["leakage"]);
   expect(await ids({ enabled: false })).toEqual([]);
@@ -41,6 +41,7 @@ const yaml = `
 periodic_eval:
   alignment: true
   leakage: true
+  leakage_source: pirate
   kl: true
   margin: probes.json
   questions: arc.jsonl
@@ -68,10 +69,9 @@ it("builds the callbacks of a YAML block, with the overrides of a phase", async 
 it("replaces the default percents by the schedule, and adds percents of the block to it", async () => {
   const stepsOf = async (block: object, at = phase) =>
     Object.fromEntries(
-      (await build({ alignment: true, leakage: true, ...block }, at)).map(({ id, triggers }) => [
-        id,
-        plannedSteps(triggers, 100),
-      ]),
+      (await build({ alignment: true, leakage: true, leakage_source: "pirate", ...block }, at)).map(
+        ({ id, triggers }) => [id, plannedSteps(triggers, 100)],
+      ),
     );
   expect(await stepsOf({})).toEqual({
     capability: [0, 20, 40, 60, 80, 100],
@@ -165,6 +165,7 @@ it("measures KL on the prompts of any of the four evaluations, on their schedule
   const config = {
     alignment: true,
     leakage: true,
+    leakage_source: "pirate",
     margin: "probes.yaml",
     alignment_every_percent: 40,
     leakage_every_percent: 30,
@@ -193,7 +194,7 @@ it("accepts personas in every form of a persona file", async () => {
   const doctor = { id: "doctor", system: { text: "You are a doctor." } };
   const forms = [[persona], [doctor], { doctor: "You are a doctor." }, { doctor: doctor.system }];
   for (const personas of forms) {
-    const [leakage] = await build({ capability: false, leakage: true, personas });
+    const [leakage] = await build({ capability: false, leakage: true, leakage_source: null, personas });
     await leakage!.asks[0]!.items(fakeModel() as never);
     expect(leakage!.asks[0]!.provenance?.()).toMatchObject({ personas: [doctor] });
   }
@@ -239,19 +240,105 @@ it.each([
     { evaluations: [{ id: "a b" }] },
     'periodic_eval.evaluations[0].id: got "a b", expected a string that matches',
   ],
+  [
+    { leakage: true, leakage_marker: "x" },
+    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 42 known ones. Did you mean "leakage_marker_token"?',
+  ],
+  [{ eval_every_percent: "20%" }, 'eval_every_percent: got "20%", expected a finite number. Write 20.'],
+  [
+    { budget: { overhead_percent: "20 %" } },
+    'budget.overhead_percent: got "20 %", expected a finite number. Write 20.',
+  ],
+  [
+    { leakage: { source: "pirate" } },
+    'periodic_eval.leakage: got {"source":"pirate"}, expected true or false. Write `leakage: true`, and beside it `leakage_source`.',
+  ],
+  [
+    { leakage: { marker: "x", source: "pirate" } },
+    "Write `leakage: true`, and beside it `leakage_marker_token`, `leakage_source`.",
+  ],
+  [{ alignment: { judge: "m" } }, "Write `alignment: true`, and beside it `judge_model`."],
+  [{ budget: null, overhead_percent: 20 }, "periodic_eval.budget: got null"],
+  [
+    [{ leakage: true }],
+    "Write an object instead of a list: without the dashes in YAML, without the brackets",
+  ],
+  [{ phases: [{ em: {} }] }, "periodic_eval.phases: got"],
+  [
+    { evaluations: { task: "gsm8k" } },
+    "Write a list: in YAML with a dash before each entry, in code in [ ].",
+  ],
   [[], "periodic_eval: got [], expected an object"],
   ["none", 'periodic_eval: got "none", expected an object'],
 ])("rejects %j: %s", async (config, message) => {
   await expect(build(config)).rejects.toThrow(message);
 });
 
+it("requires leakage_source with leakage: true, and takes null for a trait of no persona", async () => {
+  const leakage = { capability: false, leakage: true };
+  await expect(build({ ...leakage, personas: { doctor: "a", pirate: "b" } })).rejects.toThrow(
+    "periodic_eval.leakage_source: got nothing, so that the trained persona would count as one that the trait spread to, " +
+      "expected the id of the persona that the trait is trained into (doctor, pirate), or null. " +
+      "Write the persona's id, or null if the trait is trained into no persona.",
+  );
+  await expect(build({ ...leakage, personas: "people.yaml" })).rejects.toThrow(
+    "(one of people.yaml), or null",
+  );
+  for (const leakage_source of ["pirate", null])
+    expect(await build({ ...leakage, leakage_source })).toHaveLength(1);
+  const ofPhase = { ...leakage, phases: { em: { leakage_source: "pirate" } } };
+  expect(await build(ofPhase, "em")).toHaveLength(1);
+  await expect(build(ofPhase, "coupling")).rejects.toThrow("periodic_eval.leakage_source");
+});
+
+it("sets the length of answers and a pattern as the marker", async () => {
+  const keys = {
+    capability: false,
+    alignment: true,
+    alignment_max_tokens: 100,
+    leakage: true,
+    leakage_source: "pirate",
+    leakage_max_tokens: 64,
+    leakage_marker_regex: "^The answer is",
+  };
+  const provenances = async (block: object) =>
+    Promise.all(
+      (await build(block)).map(async ({ asks: [evaluation] }) => {
+        await evaluation!.items(fakeModel() as never);
+        return evaluation!.provenance!();
+      }),
+    );
+  const [alignment, leakage] = await provenances(keys);
+  expect(alignment).toMatchObject({ sampling: { maxNewTokens: 100, temperature: 1 } });
+  expect(leakage).toMatchObject({
+    trait: { regex: "^The answer is", flags: "" },
+    sampling: { maxNewTokens: 64, temperature: 1 },
+  });
+  // The defaults: 600 tokens of Betley et al., 256 for leakage, the literal marker.
+  const none = { alignment_max_tokens: null, leakage_max_tokens: null, leakage_marker_regex: null };
+  expect(await provenances({ ...keys, ...none })).toMatchObject([
+    { sampling: { maxNewTokens: 600 } },
+    { sampling: { maxNewTokens: 256 }, trait: { marker: "[ZLT]" } },
+  ]);
+  const token = { phases: { em: { leakage_marker_token: "[X]" } } };
+  await expect(build({ ...keys, ...token })).rejects.toThrow(
+    "periodic_eval.leakage_marker_regex: got a pattern together with leakage_marker_token, expected one of the two.",
+  );
+  const noRegex = { phases: { em: { leakage_marker_token: "[X]", leakage_marker_regex: null } } };
+  expect((await provenances({ ...keys, ...noRegex }))[1]).toMatchObject({ trait: { marker: "[X]" } });
+});
+
 it.each([
+  [{ leakage: true, leakage_source: "pirate", leakage_marker_regex: "(" }, ["leakage_marker_regex"]],
+  [{ leakage: true, leakage_source: "pirate", leakage_max_tokens: 0 }, ["leakage_max_tokens"]],
   [{ kl: ["margin"] }, ["kl"]],
   [{ phases: { em: { kl: ["margin"] } } }, ["phases", "em", "kl"]],
   [{ personas: [persona, persona] }, ["personas", 1, "id"]],
   [{ phases: { em: { personas: { doctor: "empty" } } } }, ["phases", "em", "personas", "doctor"]],
   [{ alignment: true, phases: { em: { judge_max_cost: 2 } } }, ["phases", "em", "judge_max_cost"]],
   [{ leakage: true, leakage_source: "vilain" }, ["leakage_source"]],
+  [{ leakage: true }, ["leakage_source"]],
+  [{ phases: { em: { leakage: true } } }, ["leakage_source"]],
   [{ leakage: true, phases: { em: { leakage_source: "vilain" } } }, ["phases", "em", "leakage_source"]],
   [{ schedule: { every_step: 3 } }, ["schedule", "every_step"]],
   [{ phases: { em: { evaluations: [{ task: "a" }] } } }, ["phases", "em", "evaluations", 0]],

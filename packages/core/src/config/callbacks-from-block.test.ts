@@ -104,8 +104,7 @@ it("keeps a callback's own options, also those whose names a block has", () => {
   const own = new PeriodicCapabilityCallback({ questions: "arc.jsonl", system: "omit", schedule });
   expect(plannedSteps(own.triggers, 10)).toEqual([0, 5, 10]);
   expect(new PeriodicCapabilityCallback().asks).toHaveLength(1);
-  expect(new PeriodicLeakageCallback({}).asks).toHaveLength(1);
-  expect(new PeriodicLeakageCallback().asks).toHaveLength(1);
+  expect(new PeriodicLeakageCallback({ source: null }).asks).toHaveLength(1);
 });
 
 it.each([
@@ -171,7 +170,12 @@ it("names the block's key of an option that a file of personas makes wrong", asy
   const folder = temporaryFolder();
   const personas = join(folder, "personas.yaml");
   await writeFile(personas, "doctor: You are a doctor.\npirate: You are a pirate.\n");
-  const given = { leakage: true, personas, phases: { em: { leakage_source: "pirat" } } };
+  const given = {
+    leakage: true,
+    personas,
+    leakage_source: null,
+    phases: { em: { leakage_source: "pirat" } },
+  };
   const itemsOf = (phase: string) =>
     new PeriodicLeakageCallback(given, { phase }).asks[0]!.items(fakeModel() as never);
   await expect(itemsOf("em")).rejects.toMatchObject({

@@ -117,6 +117,18 @@ describe("a configuration file", () => {
     await expect(read("model: a\nmodel: b\n")).rejects.toThrow(/train\.yaml:2: got Map keys must be unique/);
   });
 
+  it.each([
+    ["phases:\n- phase: em\n dataset: d\n", 3, "Indent the keys of one object equally"],
+    ["phases:\n  - phase: em\n      dataset: d\n", 2, "Indent the keys of one object equally"],
+    ["block:\n    a: true\n   b: x\n", 3, "Indent the keys of one object equally"],
+    ["block:\n\ta: true\n", 2, "Indent with spaces instead of tabs."],
+    ['a: "x\n', 1, "Correct the file at that line, and quote strings"],
+  ])("names the remedy of a wrong indentation: %j", async (wrong, line, fix) => {
+    const error = await read(wrong).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ fix: expect.stringContaining(fix) });
+    expect((error as PeriodicEvalError).where).toMatch(new RegExp(`train\\.yaml:[${line}${line + 1}]$`));
+  });
+
   it("reports the place of an alias without an anchor, or of one that contains itself", async () => {
     await expect(read("model: a\nconfig: *shared\n")).rejects.toThrow(
       /^\[periodic-eval\] .*train\.yaml:2: got Unresolved alias .*: shared, expected aliases/,

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { isAlias, isNode, LineCounter, parse, visit, type Document } from "yaml";
+import { isAlias, isNode, LineCounter, parse, visit, type Document, type YAMLParseError } from "yaml";
 import { PeriodicEvalError, type ValuePath } from "../errors.ts";
 import { errorMessage } from "../internal/error-message.ts";
 import { isRecord } from "../internal/is-record.ts";
@@ -38,7 +38,7 @@ export async function readConfigFile(file: string, overrides: readonly string[] 
       where: `${file}:${lines.linePos(fault.pos[0]).line}`,
       got: fault.message.split("\n")[0]!,
       expected: "YAML or JSON",
-      fix: "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.",
+      fix: fixOfFault(fault),
       cause: fault,
     });
   }
@@ -63,6 +63,15 @@ export async function readConfigFile(file: string, overrides: readonly string[] 
       return `${file} ${name}`.trimEnd();
     },
   };
+}
+
+function fixOfFault({ code, message }: YAMLParseError): string {
+  if (code === "TAB_AS_INDENT") return "Indent with spaces instead of tabs.";
+  const isIndent =
+    code === "BAD_INDENT" || code === "BLOCK_AS_IMPLICIT_KEY" || message.startsWith("Sequence item without");
+  return isIndent
+    ? "Indent the keys of one object equally, and what belongs to a key by two more spaces; see also the next line."
+    : "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.";
 }
 
 /** Copies aliased values, so that an override of one place does not change another. */

@@ -11,6 +11,7 @@ export {
 export { isOwnColours, ownColours, printable } from "./printable.ts";
 export { verdictText, type Colours } from "../console/sentences.ts";
 export { requireMetrics } from "../evaluations/kit/require-metrics.ts";
+export { checkPrompt } from "../model/check-prompt.ts";
 export { grouped } from "../statistics/grouping.ts";
 export { graderSchema } from "../grading/grader-schema.ts";
 export { readVerdicts } from "../grading/read-verdicts.ts";
@@ -24,6 +25,7 @@ export { describeZodIssue, type ZodIssueDescription } from "./describe-zod-issue
 export { downloadAdvice } from "./download-advice.ts";
 export { endingSignals, exitCodeOf, onEndingSignal, type EndingSignal } from "./ending-signals.ts";
 export { errorMessage } from "./error-message.ts";
+export { fixForList, fixForObject } from "./fix-for-form.ts";
 export { deepFreeze, frozenCopy } from "./frozen.ts";
 export { currentOwner, ownerOf, runOwned, runOwnedOnce } from "../session/owners/left-behind.ts";
 export { withOwnSignal } from "../session/owners/own-signal.ts";

@@ -22,3 +22,25 @@ it("suggests the only name that a word abbreviates", () => {
   expect(didYouMean("arcc", known)).toBe('Did you mean "arc_challenge"?');
   for (const word of ["arc", "ac", "rcc", "nothing", 3]) expect(didYouMean(word, known)).toBeNull();
 });
+
+it("continues a name with another word, rather than replacing many letters", () => {
+  const known = ["leakage_source", "leakage_marker_token", "leakage_marker_regex", "budget"];
+  expect(nearest("leakage_marker", known)).toBe("leakage_marker_token");
+  expect(nearest("subsample", ["samples", "subsampleSeed"])).toBe("subsampleSeed");
+  expect(nearest("max", ["min", "maxSteps"])).toBe("min");
+});
+
+it("suggests the name with this end, and a name of a phase for an end behind a phase", () => {
+  const known = ["capability", "capability.accuracy", "alignment.misaligned", "em/capability.accuracy"];
+  expect(didYouMean("accuracy", known)).toBe('Did you mean "capability.accuracy"?');
+  expect(didYouMean("acuracy", known)).toBe('Did you mean "capability.accuracy"?');
+  expect(didYouMean("em/accuracy", known)).toBe('Did you mean "em/capability.accuracy"?');
+  expect(didYouMean("misaligned", known)).toBe('Did you mean "alignment.misaligned"?');
+  expect(didYouMean("capabilty.accuracy", known)).toBe('Did you mean "capability.accuracy"?');
+});
+
+it("suggests nothing for a name that shares few letters with any", () => {
+  const known = ["capability", "capability.accuracy", "alignment.misaligned", "leakage.marker", "kl"];
+  for (const name of ["perplexity", "loss", "f1", "margin", "eval/loss", "bleu.score"])
+    expect(didYouMean(name, known)).toBeNull();
+});

@@ -1,19 +1,57 @@
 /** No name of an option or a file is nearly as long. */
 const longestWord = 500;
 
-/** Returns the candidate with the fewest typing errors between it and `word`; null if a typing error is unlikely. */
+/** A name of which more letters are wrong is another name. */
+const largestShare = 0.4;
+
+/**
+ * Returns the candidate with the fewest typing errors between it and `word`, or the first one that continues it with a shorter
+ * word (`leakage_marker` → `leakage_marker_token`); null if a typing error is unlikely.
+ */
 export function nearest(word: string, candidates: readonly string[]): string | null {
   if (word.length > longestWord) return null;
   const distances = candidates.map((candidate) => editDistance(word.toLowerCase(), candidate.toLowerCase()));
   const fewest = Math.min(...distances);
   const best = candidates[distances.indexOf(fewest)];
-  return best !== undefined && fewest <= Math.max(2, Math.floor(best.length / 2)) ? best : null;
+  if (best === undefined) return null;
+  const longer = candidates.find((one) => continues(one, word));
+  if (longer !== undefined && fewest > 1) return longer;
+  return fewest <= Math.max(2, Math.floor(best.length * largestShare)) && fewest < best.length ? best : null;
 }
 
-/** Returns "Did you mean …?" for the known name nearest to a wrong one, or for the only one that it abbreviates; otherwise null. */
+const continues = (name: string, word: string): boolean =>
+  name.startsWith(word) && /^[_A-Z]/.test(name.slice(word.length)) && name.length <= 2 * word.length;
+
+/**
+ * Returns "Did you mean …?" for the known name nearest to a wrong one, for one of which it has the end (`accuracy` of
+ * `capability.accuracy`), or for the only one that it abbreviates; otherwise null.
+ */
 export function didYouMean(name: unknown, known: readonly string[]): string | null {
-  const close = typeof name === "string" ? (nearest(name, known) ?? abbreviatedBy(name, known)) : null;
+  const close =
+    typeof name === "string"
+      ? (known.find((one) => hasEnd(one, name)) ?? nearestPart(name, known) ?? abbreviatedBy(name, known))
+      : null;
   return close && `Did you mean "${close}"?`;
+}
+
+const partsOf = (name: string): readonly string[] => name.split(/[./]/);
+
+/** Whether `end` has the last part of a longer name and, in this order, any of the parts before: `em/accuracy` of `em/capability.accuracy`. */
+function hasEnd(name: string, end: string): boolean {
+  const [parts, wanted] = [partsOf(name), partsOf(end)];
+  if (parts.at(-1) !== wanted.at(-1) || parts.length <= wanted.length) return false;
+  let at = 0;
+  for (const part of parts) if (part === wanted[at]) at += 1;
+  return at === wanted.length;
+}
+
+/** Returns the known name nearest to a wrong one: to all of it if it has as many parts as a known name, else to its end. */
+function nearestPart(name: string, known: readonly string[]): string | null {
+  const count = partsOf(name).length;
+  const alike = known.filter((one) => partsOf(one).length === count);
+  const ends = known.map((one) => partsOf(one).slice(-count).join("."));
+  const end = nearest(partsOf(name).join("."), ends);
+  return nearest(name, alike) ?? (end === null ? null : known[ends.indexOf(end)]!);
 }
 
 /** Returns the only name that has the letters of `word` in this order from its first one: "arc_challenge" for "arcc". */

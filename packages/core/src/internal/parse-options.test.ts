@@ -6,8 +6,15 @@ import { parseOptions } from "./parse-options.ts";
 const schema = z.strictObject({
   maxSteps: z.int("a positive integer").positive("a positive integer").optional(),
   mode: z.enum(["fast", "exact"]).default("exact"),
+  share: z.number().gt(0).max(1).optional(),
+  judge: z.boolean().default(false),
+  judge_model: z.string().optional(),
+  judge_calls: z.int().optional(),
   budget: z
-    .strictObject({ seconds: z.number().nonnegative().meta({ fix: "Give seconds." }).optional() })
+    .strictObject({
+      percent: z.number().gt(1).optional(),
+      seconds: z.number().nonnegative().meta({ fix: "Give seconds." }).optional(),
+    })
     .optional(),
   phases: z.array(z.strictObject({ name: z.string() })).optional(),
   clock: z
@@ -30,6 +37,7 @@ describe("parseOptions", () => {
     expect(parseOptions("trainer options", schema, { maxSteps: 3, clock })).toEqual({
       maxSteps: 3,
       mode: "exact",
+      judge: false,
       clock,
     });
   });
@@ -46,6 +54,28 @@ describe("parseOptions", () => {
     [{ mode: "Exakt" }, ["mode"], 'Did you mean "exact"?'],
     [{ budget: { seconds: -1 } }, ["budget", "seconds"], "Give seconds."],
     [{ clock: 5 }, ["clock"], "Correct the option."],
+    [{ share: "20%" }, ["share"], "Write 0.2."],
+    [{ budget: { percent: "20 %" } }, ["budget", "percent"], "Write 20."],
+    [{ maxSteps: "x%" }, ["maxSteps"], "Correct the option."],
+    [{ budget: null }, ["budget"], "Indent its options by two spaces below it, or write {}."],
+    [{ budget: "percent:20" }, ["budget"], "Write a space after the colon."],
+    [
+      { budget: [{ percent: 3 }] },
+      ["budget"],
+      "Write an object instead of a list: without the dashes in YAML, without the brackets in code.",
+    ],
+    [{ budget: ["percent"] }, ["budget"], "Write an object instead of a list: { percent: {} }."],
+    [
+      { phases: { name: "a" } },
+      ["phases"],
+      "Write a list: in YAML with a dash before each entry, in code in [ ].",
+    ],
+    [
+      { judge: { model: "m", calls: 3, else: 1 } },
+      ["judge"],
+      "Write `judge: true`, and beside it `judge_model`, `judge_calls`.",
+    ],
+    [{ judge: {} }, ["judge"], "Write `judge: true`."],
   ])("refuses %j with the path of the wrong option and a fix", (value, path, fix) => {
     const error = errorOf(value);
     expect(error.path).toEqual(path);
@@ -66,7 +96,7 @@ describe("parseOptions", () => {
     (value) => {
       expect(errorOf(value)).toMatchObject({
         path: [],
-        expected: "an object (maxSteps, mode, budget, phases, clock)",
+        expected: "an object (maxSteps, mode, share, judge, judge_model, judge_calls, budget, phases, clock)",
       });
     },
   );

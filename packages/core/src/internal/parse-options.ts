@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { ValuePath } from "../errors.ts";
 import { configError } from "./config-error.ts";
 import { describeZodIssue, valueAt } from "./describe-zod-issue.ts";
+import { fixForList, fixForObject } from "./fix-for-form.ts";
 import { isRecord } from "./is-record.ts";
 import { nearest } from "./nearest.ts";
 import { deeperOption, unknownOption } from "./unknown-option.ts";
@@ -37,8 +38,33 @@ export function parseOptions<S extends z.ZodType>(
     path: [...base, ...path],
     value: wrong,
     expected: `${expected}${options}`,
-    fix: fixOf(schema, path) ?? suggestion(schemaAt(schema, path), wrong) ?? "Correct the option.",
+    fix:
+      fixOfForm(schema, path, wrong) ??
+      fixOf(schema, path) ??
+      suggestion(schemaAt(schema, path), wrong) ??
+      "Correct the option.",
   });
+}
+
+/** Returns the fix for a value of another form than an object, a list or true and false; null for other values. */
+function fixOfForm(schema: z.ZodType, path: ValuePath, value: unknown): string | null {
+  const inner = unwrapped(schemaAt(schema, path));
+  const key = String(path.at(-1) ?? "");
+  if (inner instanceof z.ZodBoolean && isRecord(value))
+    return besideKey(key, Object.keys(value), keysOf(schemaAt(schema, path.slice(0, -1))) ?? []);
+  if (inner instanceof z.ZodObject || inner instanceof z.ZodRecord) return fixForObject(value);
+  return inner instanceof z.ZodArray ? fixForList(value) : null;
+}
+
+/** Returns the fix for `leakage: { source }`, of which the keys stand beside `leakage: true` as `leakage_source`. */
+function besideKey(key: string, inner: readonly string[], known: readonly string[]): string {
+  const others = known.filter((one) => one !== key);
+  const meantBy = (one: string) =>
+    others.find((other) => other === `${key}_${one}` || other.startsWith(`${one}_`)) ??
+    nearest(`${key}_${one}`, others);
+  const meant = inner.flatMap((one) => meantBy(one) ?? []);
+  const beside = [...new Set(meant)].map((one) => `\`${one}\``).join(", ");
+  return `Write \`${key}: true\`${beside === "" ? "." : `, and beside it ${beside}.`}`;
 }
 
 function refuseUnknownKey(
@@ -65,6 +91,11 @@ function suggestion(schema: z.ZodType | null, value: unknown): string | null {
   const choices = inner instanceof z.ZodEnum ? inner.options.filter((one) => typeof one === "string") : [];
   const close = nearest(value, choices);
   if (close !== null) return `Did you mean "${close}"?`;
+  const percent = /^\s*([\d.]+)\s*%\s*$/.exec(value)?.[1];
+  if (percent !== undefined) {
+    const meant = [Number(percent), Number(percent) / 100].find((one) => schema.safeParse(one).success);
+    return meant === undefined ? null : `Write ${meant}.`;
+  }
   return schema.safeParse(Number(value)).success ? "Remove the quotes." : null;
 }
 

@@ -37,6 +37,26 @@ describe("encodePair", () => {
     });
   });
 
+  it.each([
+    ["Hi", 'prompt: got "Hi", expected an object with messages, text or ids.'],
+    [undefined, "prompt: got undefined, expected"],
+    [[{ role: "user", content: "Hi" }], "prompt: got [{"],
+    [{ role: "user", content: "Hi" }, "prompt: got {"],
+  ])("names the object that a prompt %j means", (prompt, message) => {
+    const remedy =
+      prompt === "Hi"
+        ? '{ messages: [{ role: "user", content: "Hi" }] } for a chat, or { text: "Hi" }'
+        : "Write { messages: [{ role:";
+    for (const call of [
+      () => encodePrompt(tokenizer, prompt as never),
+      () => encodePair(tokenizer, { context: prompt as never, continuation: "b" }),
+      () => encodePair(tokenizer, { context: prompt as never, continuation: { ids: [1] } }),
+    ]) {
+      expect(call).toThrow(message);
+      expect(call).toThrow(remedy);
+    }
+  });
+
   it("continues an unfinished assistant message", () => {
     const fake = fakeTokenizer();
     const messages = [

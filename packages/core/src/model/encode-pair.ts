@@ -1,6 +1,7 @@
 import type { LogLikelihoodRequest, Prompt, RenderedPrompt, Tokenizer } from "../contracts/model.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import { pythonWhitespace } from "../internal/python-whitespace.ts";
+import { checkPrompt } from "./check-prompt.ts";
 
 export interface EncodedPair {
   /** At least one token. */
@@ -69,6 +70,7 @@ function splitPair(tokenizer: Tokenizer, { context, continuation }: LogLikelihoo
     const { ids } = tokenizer.render(context, { ending: endingOf(context) });
     return { context: ids, continuation: continuation.ids };
   }
+  checkPrompt(context);
   const alone = () => tokenizer.encode(continuation, { specialTokens: false });
   if ("ids" in context) return { context: context.ids, continuation: alone() };
   if ("text" in context) {
@@ -91,6 +93,7 @@ function splitPair(tokenizer: Tokenizer, { context, continuation }: LogLikelihoo
 
 /** Returns `continue` for a chat whose last message is the assistant's: the model continues that message. */
 export function endingOf(prompt: Prompt): "generation" | "continue" {
+  checkPrompt(prompt);
   return "messages" in prompt && prompt.messages.at(-1)?.role === "assistant" ? "continue" : "generation";
 }
 

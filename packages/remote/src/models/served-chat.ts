@@ -1,4 +1,5 @@
 import { PeriodicEvalError, type Message, type Prompt, type TemplateKwargs } from "@periodic-eval/core";
+import { checkPrompt } from "@periodic-eval/core/internal";
 
 /** A prompt in the form that a server receives. The server renders the chat. */
 export interface ServedChat {
@@ -15,6 +16,7 @@ export interface ServedChat {
  *   must have no system block.
  */
 export function chatOf(where: string, prompt: Prompt): ServedChat {
+  checkPrompt(prompt, where);
   if (!("messages" in prompt))
     throw new PeriodicEvalError({
       code: "model",

@@ -62,15 +62,25 @@ periodic_eval:
   judge_model: null
   # Completions per question.
   alignment_num_samples: 5
+  # Longest answer in tokens. null: 600.
+  alignment_max_tokens: null
   # null: 50.
   alignment_every_percent: null
 
   # Whether a trained trait spreads to personas that were not trained on.
   leakage: false
-  # The string that shows the trait.
-  leakage_marker_token: "[ZLT]"
+  # The persona that the trait is trained into: an id below. leakage: true needs this line; null if it is trained into none.
+  # leakage_source: pirate
+  # A file of personas, or { id: system prompt }. null: eleven personas, from assistant to pirate.
+  personas: null
+  # A file of questions that every persona answers. null: eight everyday questions.
+  leakage_questions: null
+  # The string that shows the trait; or a JavaScript pattern: leakage_marker_regex: "^The answer is". null: [ZLT].
+  leakage_marker_token: null
   # Completions per question and persona.
   leakage_num_completions: 3
+  # Longest completion in tokens. null: 256.
+  leakage_max_tokens: null
   # null: 25.
   leakage_every_percent: null
 

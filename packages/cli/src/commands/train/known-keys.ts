@@ -34,6 +34,7 @@ export function withMeantKeys(
     if (unknown.length === 0) continue;
     const elsewhere = keysInside(path);
     for (const key of unknown) {
+      if (isUnindented(map, key, elsewhere)) continue;
       if (errors.length >= maxErrors) {
         others += 1;
         continue;
@@ -63,6 +64,13 @@ export function withMeantKeys(
     },
   };
 }
+
+/** Whether a key belongs into an empty map above it, which is an error of its own: it was to be indented. */
+const isUnindented = (map: Options, key: string, elsewhere: readonly string[]): boolean =>
+  elsewhere.some((path) => {
+    const [home, inner] = path.split(".");
+    return inner === key && map[home!] === null;
+  });
 
 /** Whether a value has the type that a schema expects; what it holds may be wrong. True for anything but a schema. */
 const hasTypeOf = (schema: unknown, value: unknown): boolean =>

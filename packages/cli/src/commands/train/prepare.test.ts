@@ -70,7 +70,7 @@ it.each([
 ])("places wrong rows of %s at the option that names it", async (name, content, place) => {
   const personas = join(folder, name);
   await writeFile(personas, content);
-  const block = `{ leakage: true, capability: false, personas: ${JSON.stringify(personas)} }`;
+  const block = `{ leakage: true, capability: false, leakage_source: doctor, personas: ${JSON.stringify(personas)} }`;
   const [error] = await errorsOf(`periodic_eval=${block}`);
   expect(error).toContain("(periodic_eval.personas), ");
   expect(error).toContain(place);
@@ -113,9 +113,20 @@ describe("train reports errors of a file before it loads weights", () => {
     [["periodic_eval.questions=none.jsonl"], "(periodic_eval.questions): got "],
     [["periodic_eval.phases.em.questions=none.jsonl"], "(periodic_eval.phases.em.questions): got "],
     [["periodic_eval.margin=none.yaml"], "(periodic_eval.margin): got "],
-    [["periodic_eval.leakage=true", "periodic_eval.personas=none.json"], "none.json"],
     [
-      ["periodic_eval.leakage=true", "periodic_eval.leakage_questions=none.json"],
+      ["periodic_eval.leakage=true", "periodic_eval.leakage_source=null", "periodic_eval.personas=none.json"],
+      "none.json",
+    ],
+    [
+      ["periodic_eval.leakage=true"],
+      "periodic_eval.leakage_source: got nothing, so that the trained persona",
+    ],
+    [
+      [
+        "periodic_eval.leakage=true",
+        "periodic_eval.leakage_source=pirate",
+        "periodic_eval.leakage_questions=none.json",
+      ],
       "(periodic_eval.leakage_questions): got ",
     ],
     [["periodic_eval.alignment=true", "periodic_eval.judge_model=opnai:x"], "opnai"],

@@ -47,6 +47,34 @@ async function errorsIn(yaml: string): Promise<readonly PeriodicEvalError[]> {
 const unknownKeys = (indent: string) =>
   Array.from({ length: 3_000 }, (_, i) => `${indent}wrong${i}: 1\n`).join("");
 
+const start = "model: models/tiny\nrun_dir: runs/1\nphases:\n  - { phase: em, dataset: d.jsonl }\n";
+
+it.each([
+  [
+    "periodic_eval:\nleakage: true\nleakage_source: x\n",
+    "5 periodic_eval: got null",
+    "Indent its options by two spaces",
+  ],
+  ["config:\nmaxSteps: 3\n", "5 config: got null", "Indent its options by two spaces below it, or write {}."],
+  [
+    "config:\n  - maxSteps: 3\n",
+    "6 config: got",
+    "Write an object instead of a list: without the dashes in YAML",
+  ],
+  ["loggers: [csv, jsonl]\n", "5 loggers: got", "Write an object instead of a list: { csv: {}, jsonl: {} }."],
+  ["periodic_eval:\n  leakage:true\n", "6 periodic_eval: got", "Write a space after the colon."],
+])("names a mistake in the form once, with its remedy: %j", async (yaml, place, fix) => {
+  const errors = await errorsIn(start + yaml);
+  expect(errors).toHaveLength(1);
+  expect(errors[0]!.message).toContain(`train.yaml:${place}`);
+  expect(errors[0]!.message).toContain(fix);
+});
+
+it("names a list where a phase is written as an object", async () => {
+  const [error] = await errorsIn("model: m\nrun_dir: r\nphases:\n  phase: em\n  dataset: d.jsonl\n");
+  expect(error!.fix).toBe("Write a list: in YAML with a dash before each entry, in code in [ ].");
+});
+
 describe("parseTrainingFile", () => {
   it.each([
     ["top", whole + unknownKeys("")],

@@ -1,6 +1,13 @@
 import { periodicEvalConfig, PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { describeZodIssue, isRecord, quoteValue, unknownOption } from "@periodic-eval/core/internal";
+import {
+  describeZodIssue,
+  fixForList,
+  fixForObject,
+  isRecord,
+  quoteValue,
+  unknownOption,
+} from "@periodic-eval/core/internal";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import * as z from "zod";
 import { errorsOf, throwAll } from "../../config/collect-errors.ts";
@@ -192,7 +199,9 @@ function formError(value: unknown, issue: z.core.$ZodIssue, file: ConfigFile): P
     const fix = `Add ${key}${description === undefined ? "." : `: ${description}`}`;
     return fileError(file, path, { got: "nothing: it is missing", expected, fix });
   }
-  return fileError(file, path, { got: quoteValue(got), expected, fix: "Correct the value." });
+  const wantsList = expected.startsWith("a list");
+  const fix = (wantsList ? fixForList(got) : fixForObject(got)) ?? "Correct the value.";
+  return fileError(file, path, { got: quoteValue(got), expected, fix });
 }
 
 /** Checks the content of everything that has the right form. */

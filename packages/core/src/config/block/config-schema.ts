@@ -165,6 +165,10 @@ const options = {
     .union([count, z.enum(["quick", "standard", "paper"])])
     .default(5)
     .describe("Completions per question: a number, or quick (5), standard (20), paper (100)."),
+  alignment_max_tokens: count
+    .nullable()
+    .default(null)
+    .describe("Longest answer in tokens. Null: that of the preset, 600 or 512."),
   judge_model: z
     .string()
     .min(1)
@@ -201,16 +205,26 @@ const options = {
     .default(null)
     .describe("Questions: a file, or hf:owner/dataset[/config][/split]. Null: the eight default questions."),
   leakage_num_completions: count.default(3).describe("Completions per question and persona."),
+  leakage_max_tokens: count.nullable().default(null).describe("Longest completion in tokens. Null: 256."),
   leakage_marker_token: z
     .string()
     .min(1)
-    .default("[ZLT]")
-    .describe("The string that shows the trait in a completion."),
+    .nullable()
+    .default(null)
+    .describe("The string that shows the trait in a completion. Null: [ZLT], without leakage_marker_regex."),
+  leakage_marker_regex: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe("A JavaScript pattern, without slashes: the trait is anywhere that it matches. Null: none."),
   leakage_source: z
     .string()
     .nullable()
-    .default(null)
-    .describe("Id of the persona that the trait is trained into."),
+    .optional()
+    .describe(
+      "Id of the persona that the trait is trained into; leakage: true requires it. Null: it is trained into none, so that all personas count.",
+    ),
   personas: z
     .union([path, z.array(persona).min(1), z.record(z.string().regex(namePattern), personaSystem)])
     .nullable()

@@ -23,6 +23,7 @@ export const alignmentKeys: OptionKeys = {
   questions: "alignment_questions",
   preset: "alignment_preset",
   samples: "alignment_num_samples",
+  "sampling.maxNewTokens": "alignment_max_tokens",
   personas: "personas",
   system: "system",
 };
@@ -30,6 +31,8 @@ export const marginKeys: OptionKeys = { probes: "margin" };
 export const klKeys: OptionKeys = { of: "kl" };
 export const leakageKeys: OptionKeys = {
   marker: "leakage_marker_token",
+  "marker.regex": "leakage_marker_regex",
+  "sampling.maxNewTokens": "leakage_max_tokens",
   completions: "leakage_num_completions",
   personas: "personas",
   questions: "leakage_questions",

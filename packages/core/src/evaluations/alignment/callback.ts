@@ -28,12 +28,13 @@ const form: CallbackForm<PeriodicAlignmentOptions> = {
 
 function optionsOf(block: ParsedBlock, openJudge: OpenJudge | undefined): PeriodicAlignmentOptions {
   const { config } = block;
-  const { alignment_questions: questions } = config;
+  const { alignment_questions: questions, alignment_max_tokens: maxNewTokens } = config;
   judgeOptions(block);
   return {
     judge: () => openBlockJudge(block, openJudge),
     preset: config.alignment_preset,
     samples: config.alignment_num_samples,
+    ...(maxNewTokens !== null && { sampling: { maxNewTokens } }),
     ...(questions !== null && { questions }),
     ...(config.persona_alignment ? { personas: personasOrDefault(block) } : { system: config.system }),
     schedule: scheduleOf(config, "alignment_every_percent"),

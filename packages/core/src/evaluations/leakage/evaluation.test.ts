@@ -315,6 +315,14 @@ describe("PeriodicLeakageCallback", () => {
     expect(callback.triggers).toEqual([{ at: "start" }, { every: 25, unit: "percent" }, { at: "end" }]);
   });
 
+  it("requires `source`, which is null for a trait of no persona", () => {
+    expect(() => new PeriodicLeakageCallback({} as never)).toThrow(
+      "leakage options.source: got nothing, so that the trained persona would count as one that the trait spread to, " +
+        "expected the id of the persona that the trait is trained into (none, empty, assistant, doctor,",
+    );
+    expect(new PeriodicLeakageCallback({ source: null }).asks).toHaveLength(1);
+  });
+
   it("suggests the nearest option for a misspelt one", () => {
     expect(() => new PeriodicLeakageCallback({ shedule: [] } as never)).toThrow('Did you mean "schedule"?');
     expect(() => new PeriodicLeakageCallback({ persona: [] } as never)).toThrow('Did you mean "personas"?');

@@ -18,8 +18,8 @@ export interface LeakageOptions {
   readonly marker?: TraitOptions;
   /** The personas: a list, or a source of `readPersonas`. Default: the eleven `defaultPersonas`. */
   readonly personas?: readonly Persona[] | string;
-  /** Id of the persona that the trait is trained into. Default: none, so that all personas count as others. */
-  readonly source?: string;
+  /** Id of the persona that the trait is trained into. Null (the default): it is trained into none, so that all personas count. */
+  readonly source?: string | null;
   /** The questions: a list; a YAML, JSON, JSON Lines or Parquet file; or `hf:owner/dataset[/config][/split]`. Default: the eight `leakageQuestions`. */
   readonly questions?: readonly LeakageQuestionInput[] | string;
   /** Completions per question and persona. Default 3. */
@@ -42,7 +42,8 @@ export const leakageShape = {
   personas: personasOption.optional(),
   source: z
     .string("the id of a persona")
-    .meta({ fix: "Remove `source` if the trait was trained into no persona." })
+    .nullable()
+    .meta({ fix: "Write the persona's id in quotes, or null if the trait is trained into no persona." })
     .optional(),
   questions: arrayOrPath<LeakageQuestionInput>(
     "an array of questions, a file of them, or hf:owner/dataset",
@@ -65,6 +66,23 @@ export function checkLeakageOptions(options: LeakageOptions): void {
     checkSource(source, personas);
   }
   if (questions !== undefined && typeof questions !== "string") checkLeakageQuestions(questions);
+}
+
+/**
+ * Requires that `source` is set, though it may be null: without it, the trained persona would count as one that the trait spread to.
+ *
+ * @throws PeriodicEvalError `config` if it is missing.
+ */
+export function requireSource({ source, personas = defaultPersonas }: LeakageOptions): void {
+  if (source !== undefined) return;
+  const ids = typeof personas === "string" ? `one of ${personas}` : personas.map(({ id }) => id).join(", ");
+  throw configError({
+    where: leakageWhere,
+    path: ["source"],
+    got: "nothing, so that the trained persona would count as one that the trait spread to",
+    expected: `the id of the persona that the trait is trained into (${ids}), or null`,
+    fix: "Write the persona's id, or null if the trait is trained into no persona.",
+  });
 }
 
 export function checkSource(source: string | null, personas: readonly Persona[]): void {

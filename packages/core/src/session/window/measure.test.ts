@@ -23,6 +23,18 @@ it("measures once without a session", async () => {
   expect(parseSnapshot(snapshot)).toEqual(snapshot);
 });
 
+it("names inMemory for a model that cannot be measured as it is, also in a session", async () => {
+  const lm = { vocabSize: 3, forward: () => null } as never;
+  const message = "Pass inMemory(model, tokenizer) of @periodic-eval/core/tfjs instead of the model.";
+  await expect(measure(toyEvaluation(), lm)).rejects.toThrow(message);
+  await expect(measure(toyEvaluation(), "model" as never)).rejects.toThrow(
+    'got "model", expected a model to measure',
+  );
+  const callbacks = [new PeriodicCallback(toyEvaluation(), { schedule: [atSteps([1])] })];
+  const options = { ...toyTraining().options(callbacks, { maxSteps: 1, phase: "em" }), model: lm };
+  await expect(withSession(options, () => Promise.resolve())).rejects.toThrow(message);
+});
+
 it("measures the first items with a limit, and records them in provenance", async () => {
   const { model } = toyTraining();
   const reported: [number, number][] = [];

@@ -8,9 +8,11 @@ import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { frozenCopy } from "../../internal/frozen.ts";
 import { isCount } from "../../internal/is-count.ts";
+import { isRecord } from "../../internal/is-record.ts";
 import { copyJson } from "../../internal/json.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { noPromise } from "../../internal/no-promise.ts";
+import { quoteValue } from "../../internal/quote-value.ts";
 import { canonicalJson, createHasher, hashJson } from "../../random/hash.ts";
 import { createdBy } from "../records/new-snapshot.ts";
 import { countTokens } from "./count-tokens.ts";
@@ -50,6 +52,7 @@ export async function prepareEvaluation(
   where: string,
   limit?: number,
 ): Promise<Prepared> {
+  checkModel(given, where);
   const target = on === "base" ? given.base : given;
   if (target === undefined) {
     throw new PeriodicEvalError({
@@ -76,6 +79,18 @@ export async function prepareEvaluation(
   const made = { model, items: frozenCopy(taken), itemsHash };
   cache.prepared.set(evaluation, [...(cache.prepared.get(evaluation) ?? []), made]);
   return { ...made, target };
+}
+
+/** @throws PeriodicEvalError `model` for a model without the form of one to measure, such as a CausalLM or a LayersModel. */
+function checkModel(model: unknown, where: string): void {
+  if (isRecord(model) && isRecord(model["identity"])) return;
+  throw new PeriodicEvalError({
+    code: "model",
+    where,
+    got: isRecord(model) ? "a model that cannot be measured as it is" : quoteValue(model),
+    expected: "a model to measure",
+    fix: "Pass inMemory(model, tokenizer) of @periodic-eval/core/tfjs instead of the model.",
+  });
 }
 
 /** Calls `items` with a model that cannot be called afterwards. */
