@@ -1,4 +1,5 @@
 import { PeriodicEvalError, type Range } from "@periodic-eval/core";
+import { differencesOf, type PhaseRecord } from "@periodic-eval/core/snapshots";
 import {
   differenceOverRuns,
   rangeOfDifference,
@@ -99,7 +100,7 @@ function collectMetrics(
         collected.set(key, one);
         const values = one.groups.get(group) ?? [];
         one.groups.set(group, values);
-        const reason = reasonToLeaveOut(start, end, phase.maxSteps);
+        const reason = reasonToLeaveOut(start, end, phase.maxSteps) ?? reasonNotPaired(phase, id, start, end);
         one.reasons.set(labelled, reason);
         if (reason !== null) continue;
         values.push({ start: start.value!, end: end.value! });
@@ -125,6 +126,20 @@ function reasonToLeaveOut(start: Measurement, end: Measurement, maxSteps: number
   if (end.status !== "complete") return `its end is ${end.status}`;
   if (start.step === end.step) return "its start is also its end";
   return start.value === null || end.value === null ? "it has no value at its start or end" : null;
+}
+
+/** Returns why a run's start and end may not be paired; null if they may. */
+function reasonNotPaired(
+  { snapshots }: PhaseRecord,
+  id: string,
+  start: Measurement,
+  end: Measurement,
+): string | null {
+  const at = ({ step }: Measurement) => snapshots.find((one) => one.id === id && one.step === step)!;
+  const different = differencesOf(at(start), at(end));
+  return different.length === 0
+    ? null
+    : `its start may not be paired with its end: it has ${different.join(", ")}`;
 }
 
 function summaries(groups: ReadonlyMap<string, readonly RunValues[]>, range: Range): readonly GroupSummary[] {
