@@ -1,6 +1,7 @@
 export { hasChanged, readCheckpointFolder, type CheckpointFolder } from "./checkpoints/checkpoint-folder.ts";
 export type { LoggedMetrics, TrainerState } from "./checkpoints/trainer-state.ts";
 export {
+  checkpointPaths,
   watchCheckpoints,
   type WatchedCheckpoint,
   type WatchEnd,

@@ -5,6 +5,7 @@ export { snapshotSchema } from "../contracts/snapshot.ts";
 export { snapshotJsonSchema } from "./parse-snapshot.ts";
 export { parseSnapshot, parseSnapshotText } from "./parse-snapshot.ts";
 export { isVoid, voidReason, warningsOf } from "./warnings.ts";
+export { differencesOf } from "./pairing.ts";
 export { isOfCheckpoint, undisturbed, whyNotUndisturbed } from "./undisturbed.ts";
 export { summarizeReceipt } from "./storage/read-run.ts";
 export { csvLine, tidyColumns, tidyRows, tidySnapshotRows, type TidyRow } from "./tidy-rows.ts";

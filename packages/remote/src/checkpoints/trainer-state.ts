@@ -17,17 +17,20 @@ export interface TrainerState {
   /** Whether training has ended with this checkpoint: our trainers, and the callback in docs/guides/python.md, say so. */
   readonly isFinished: boolean;
   readonly losses: readonly LoggedMetrics[];
+  /** The seed of the training; null if the trainer does not write it. */
+  readonly seed: number | string | null;
 }
 
 /** Parses the text of `trainer_state.json`. Throws if it is not complete. */
 export function readTrainerState(text: string): TrainerState {
   const state = parsePythonJson(text);
-  const { max_steps: maxSteps, epoch, finished, log_history: log } = isRecord(state) ? state : {};
+  const { max_steps: maxSteps, epoch, finished, log_history: log, seed } = isRecord(state) ? state : {};
   return {
     maxSteps: isCount(maxSteps) && maxSteps > 0 ? maxSteps : null,
     epoch: isNumber(epoch) ? epoch : null,
     isFinished: finished === true,
     losses: Array.isArray(log) ? log.flatMap(loggedMetrics) : [],
+    seed: isNumber(seed) || typeof seed === "string" ? seed : null,
   };
 }
 

@@ -20,6 +20,8 @@ export interface WatchedCheckpoint {
   readonly kind: "full" | "adapter";
   /** The metrics that the trainer logged up to this step, such as its losses. */
   readonly losses: readonly LoggedMetrics[];
+  /** The seed of the training; omitted if the checkpoint does not contain it. */
+  readonly seed?: number | string;
   /** Checkpoints with later steps that are in the folder, complete or not: how far behind a reader is. */
   readonly waiting: number;
 }
@@ -149,7 +151,7 @@ interface Read {
   readonly isLast: boolean;
 }
 
-const noState: TrainerState = { maxSteps: null, epoch: null, isFinished: false, losses: [] };
+const noState: TrainerState = { maxSteps: null, epoch: null, isFinished: false, losses: [], seed: null };
 
 interface Candidate {
   readonly name: string;
@@ -228,8 +230,16 @@ class Folder {
     if (this.#options.pattern === undefined && state === null) return null;
     const settled = await this.#settled(path, signature);
     if (settled !== "settled") return settled;
-    const { maxSteps, epoch, losses } = state ?? noState;
-    return { step: at, path, maxSteps, ...(epoch !== null && { epoch }), kind, losses };
+    const { maxSteps, epoch, losses, seed } = state ?? noState;
+    return {
+      step: at,
+      path,
+      maxSteps,
+      ...(epoch !== null && { epoch }),
+      kind,
+      losses,
+      ...(seed !== null && { seed }),
+    };
   }
 
   /** Begins to observe checkpoints, also those of which only later reads ask, so that these need not wait. */
@@ -306,13 +316,23 @@ class Folder {
         cause,
       });
     });
-    return names
-      .flatMap((name) => {
-        const found = stepOf(name, pattern);
-        return found === null ? [] : [{ name, step: found.step, path: join(this.path, name, ...found.rest) }];
-      })
-      .toSorted((a, b) => a.step - b.step);
+    return candidatesOf(this.path, names, pattern);
   }
+}
+
+function candidatesOf(folder: string, names: readonly string[], pattern?: string): readonly Candidate[] {
+  return names
+    .flatMap((name) => {
+      const found = stepOf(name, pattern);
+      return found === null ? [] : [{ name, step: found.step, path: join(folder, name, ...found.rest) }];
+    })
+    .toSorted((a, b) => a.step - b.step);
+}
+
+/** Returns the paths of a folder's checkpoints by step, complete or not; none if the folder cannot be listed. */
+export async function checkpointPaths(folder: string, pattern?: string): Promise<readonly string[]> {
+  const names = await readdir(folder).catch(() => []);
+  return candidatesOf(folder, names, pattern).map(({ path }) => path);
 }
 
 /** Returns the error for the first checkpoint whose weights are sharded, unless it is still written; null if there is none. */

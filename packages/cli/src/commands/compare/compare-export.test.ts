@@ -155,6 +155,20 @@ it("counts a repeated seed once, averages no run with another training option, a
   expect(out).toMatch(/^group +runs +start +end +change$/m);
 });
 
+it("does not pair a start and an end whose items or model differ, and names the difference", async () => {
+  const run = await writeRun("rekeyed", "1", 0.9, 0.5);
+  const store = fileStore(run);
+  const end = (await store.list()).find(({ step }) => step === 100)!;
+  const provenance = { ...end.provenance, items_hash: "11", model: { name: "other" } };
+  await store.put({ ...end, provenance }, []);
+  await store.close?.();
+  const whole = await writeRun("unchanged", "2", 0.9, 0.4);
+  const { out } = await cli("compare", `em=${run}`, `em=${whole}`);
+  expect(out).toContain(
+    `Left out: ${run}: its start may not be paired with its end: it has the model fake (here other), other items (their content or answer keys)`,
+  );
+});
+
 it("clips intervals of shares to 0 and 1", async () => {
   const runs = [await writeRun("far1", "1", 0.1, 0.9), await writeRun("far2", "2", 0.6, 0.5)];
   const others = [await writeRun("near1", "1", 0.9, 0.1), await writeRun("near2", "2", 0.5, 0.6)];

@@ -1,11 +1,18 @@
 import { PeriodicEvalError, type Range } from "@periodic-eval/core";
+import { differencesOf, type PhaseRecord } from "@periodic-eval/core/snapshots";
 import {
   differenceOverRuns,
   rangeOfDifference,
   withinRange,
   type Estimate,
 } from "@periodic-eval/core/statistics";
-import { overRuns, reasonsToLeaveOut, summarizePhases, type MetricSummary } from "@periodic-eval/dashboard";
+import {
+  overRuns,
+  reasonsToLeaveOut,
+  summarizePhases,
+  type Measurement,
+  type MetricSummary,
+} from "@periodic-eval/dashboard";
 import type { LabelledRun } from "../../run/labelled-runs.ts";
 
 export type GroupBy = "condition" | "seed" | "run";
@@ -101,7 +108,9 @@ function collectMetrics(
         collected.set(key, one);
         const values = one.groups.get(group) ?? [];
         one.groups.set(group, values);
-        const reason = reasonToLeaveOut(summary, phase.maxSteps);
+        const reason =
+          reasonToLeaveOut(summary, phase.maxSteps) ??
+          reasonNotPaired(phase, summary.id, summary.start, summary.end);
         one.reasons.set(labelled, reason);
         if (reason === null) values.push({ of: labelled, start: start.value!, end: end.value! });
       }
@@ -142,6 +151,20 @@ function reasonToLeaveOut(summary: MetricSummary, maxSteps: number | null): stri
   if (voidReason !== null) return `its end cannot be judged: ${voidReason}`;
   if (start.step === end.step) return "its start is also its end";
   return start.value === null || end.value === null ? "it has no value at its start or end" : null;
+}
+
+/** Returns why a run's start and end may not be paired; null if they may. */
+function reasonNotPaired(
+  { snapshots }: PhaseRecord,
+  id: string,
+  start: Measurement,
+  end: Measurement,
+): string | null {
+  const at = ({ step }: Measurement) => snapshots.find((one) => one.id === id && one.step === step)!;
+  const different = differencesOf(at(start), at(end));
+  return different.length === 0
+    ? null
+    : `its start may not be paired with its end: it has ${different.join(", ")}`;
 }
 
 function summaries(groups: ReadonlyMap<string, readonly RunValues[]>, range: Range): readonly GroupSummary[] {

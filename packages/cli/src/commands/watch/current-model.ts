@@ -57,6 +57,11 @@ export class CurrentModel {
     return this.#opened.model;
   }
 
+  /** Names, sizes and times of the files of the named checkpoint; null for the base model, and if nothing opened it. */
+  get signature(): string | null {
+    return this.#opened?.place === this.#place ? this.#signature : null;
+  }
+
   /** Whether another program has written the opened checkpoint since: what was measured may be half of it. */
   async hasChanged(): Promise<boolean> {
     const path = this.#opened?.place?.path;

@@ -164,8 +164,10 @@ it("measures the last checkpoint of a finished training again if its rows were d
 
 it("resumes with an absolute path of its last checkpoint, from whatever folder it was started", async () => {
   expect((await watch(relative(process.cwd(), full), "relative")).code).toBe(0);
-  const state = JSON.parse(readFileSync(join(root, "relative/watch/train.json"), "utf8")) as { path: string };
-  expect(state.path).toBe(join(full, "checkpoint-10"));
+  const state = JSON.parse(readFileSync(join(root, "relative/watch/train.json"), "utf8")) as {
+    passed: readonly { path: string }[];
+  };
+  expect(state.passed.at(-1)!.path).toBe(join(full, "checkpoint-10"));
 });
 
 it("keeps the metrics of a last checkpoint whose rows were damaged if the trainer has deleted it", async () => {
@@ -240,6 +242,74 @@ it("refuses an adapter of another base, and another folder in the same run", asy
   expect(wrong.err).toContain(`an adapter of "${talkative}", expected an adapter of "${microWorld()}"`);
   const moved = await watch(other, "lora");
   expect([moved.code, moved.err]).toEqual([1, expect.stringContaining("Name another --phase or --run-dir.")]);
+});
+
+it("refuses a new training in the folder of a measured one, and measures it as another phase", async () => {
+  const again = join(root, "again");
+  const write = async (loss: number, at: readonly number[]) => {
+    await rm(again, { recursive: true, force: true });
+    for (const step of at) {
+      const path = await writeCheckpoint(again, { kind: "full", step, maxSteps: 10 });
+      const log_history = [{ step: 1, epoch: 0.1, loss }];
+      await writeFile(join(path, "trainer_state.json"), JSON.stringify({ max_steps: 10, log_history }));
+    }
+  };
+  await write(3, [5, 10]);
+  expect((await watch(again, "again-run")).code).toBe(0);
+  const before = JSON.stringify(await snapshotsOf("again-run"));
+  // Also if its checkpoints have other steps, of which none is later.
+  for (const at of [[5, 10], [3]]) {
+    await write(2.5, at);
+    const { code, err } = await watch(again, "again-run");
+    expect([code, err]).toEqual([
+      1,
+      expect.stringMatching(
+        /a checkpoint of another training: its log begins with loss 2.5 at step 1, not loss 3 at step 1.*name another --phase/s,
+      ),
+    ]);
+    expect(JSON.stringify(await snapshotsOf("again-run"))).toBe(before);
+  }
+  await write(2.5, [5, 10]);
+  expect((await watch(again, "again-run", "--phase", "second")).code).toBe(0);
+  const phases = (await snapshotsOf("again-run")).map(({ phase, step }) => [phase, step]);
+  expect(phases).toEqual(["train", "second"].flatMap((phase) => [0, 5, 10].map((step) => [phase, step])));
+});
+
+it("refuses a folder with checkpoints of two trainings before it measures", async () => {
+  const mixed = join(root, "mixed");
+  for (const step of [5, 10])
+    await cp(join(full, `checkpoint-${step}`), join(mixed, `checkpoint-${step}`), { recursive: true });
+  await writeFile(
+    join(mixed, "checkpoint-10/trainer_state.json"),
+    '{"max_steps": 10, "seed": 8, "log_history": [{"step": 1, "loss": 9}]}',
+  );
+  const { code, err } = await watch(mixed, "mixed-run");
+  expect([code, err]).toEqual([
+    1,
+    expect.stringContaining("checkpoint-10: got a checkpoint of another training"),
+  ]);
+});
+
+it("measures a checkpoint again whose weights changed after it was measured, and what follows it", async () => {
+  const changed = join(root, "changed");
+  for (const step of [5, 10])
+    await cp(join(full, `checkpoint-${step}`), join(changed, `checkpoint-${step}`), { recursive: true });
+  expect((await watch(changed, "changed-run")).code).toBe(0);
+  const value = async (step: number) =>
+    (await snapshotsOf("changed-run")).find((one) => one.step === step)!.metrics["gold_log_prob"]!.value;
+  const [fifth, tenth] = [await value(5), await value(10)];
+  // A copy with the same content has other times, and keeps its measurements.
+  await cp(join(full, "checkpoint-5"), join(changed, "checkpoint-5"), { recursive: true });
+  const same = await watch(changed, "changed-run");
+  expect([same.code, same.err]).toEqual([
+    0,
+    expect.stringContaining("checkpoint-5 has changed since it was measured"),
+  ]);
+  expect([await value(5), await value(10)]).toEqual([fifth, tenth]);
+  await cp(join(full, "checkpoint-10/model.safetensors"), join(changed, "checkpoint-5/model.safetensors"));
+  expect((await watch(changed, "changed-run")).code).toBe(0);
+  expect([await value(5), await value(10)]).toEqual([tenth, tenth]);
+  expect((await watch(changed, "changed-run")).out).toContain("already measured");
 });
 
 it("says what to do while there is nothing to measure", async () => {

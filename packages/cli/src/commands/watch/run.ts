@@ -24,7 +24,14 @@ import { configure, type WatchConfiguration } from "./configuration.ts";
 import { CheckpointGoneError, CurrentModel } from "./current-model.ts";
 import { keepTokenizer } from "./kept-tokenizer.ts";
 import { TrainerLosses } from "./trainer-losses.ts";
-import { readWatchState, writeWatchState, type WatchState } from "./watch-state.ts";
+import { beginningOf, checkFolder, checkTraining } from "./training-beginning.ts";
+import {
+  beforeChanges,
+  lastPassed,
+  readWatchState,
+  writeWatchState,
+  type WatchState,
+} from "./watch-state.ts";
 
 interface Watching {
   readonly checkpoints: string;
@@ -52,22 +59,40 @@ export async function watch(
     const asked = { checkpoints: resolve(checkpoints), base };
     for (let isMeasured = false; !isMeasured;) {
       const configuration = await configure(options, loadTasks);
-      const state = await readWatchState(runDir, configuration.phase, asked);
-      isMeasured = await measureCheckpoints({
-        checkpoints,
-        options,
-        configuration,
-        engine,
-        state,
-        signal,
-        terminal: progress,
-      });
+      const state = await standingState(options, configuration.phase, asked, progress);
+      const watching = { checkpoints, options, configuration, engine, state, signal, terminal: progress };
+      isMeasured = (await measureCheckpoints(watching)) && !(await hasChangedSince(watching, asked));
     }
   } finally {
     stopListening();
     await engine.dispose();
   }
   await reportRun(runDir, { json }, terminal);
+}
+
+/** Reads where an earlier watcher stopped, before the first checkpoint that has changed since; null if nothing stands. */
+async function standingState(
+  { runDir, pattern }: WatchCommandOptions,
+  phase: string,
+  asked: Pick<WatchState, "checkpoints" | "base">,
+  terminal: Terminal,
+): Promise<WatchState | null> {
+  const known = await readWatchState(runDir, phase, asked);
+  await checkFolder(asked.checkpoints, { pattern, phase, known: known?.beginning ?? null });
+  if (known === null) return null;
+  const { state, changed } = await beforeChanges(known);
+  if (changed !== null)
+    terminal.err(`${basename(changed)} has changed since it was measured, and is measured again`);
+  return state;
+}
+
+/** Whether a measured checkpoint was written again while later ones were measured. */
+async function hasChangedSince(
+  { options, configuration }: Watching,
+  asked: Pick<WatchState, "checkpoints" | "base">,
+): Promise<boolean> {
+  const state = await readWatchState(options.runDir, configuration.phase, asked);
+  return state !== null && (await beforeChanges(state)).changed !== null;
 }
 
 /**
@@ -81,13 +106,13 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
     follow,
     order,
     ...(pattern !== undefined && { pattern }),
-    ...(state !== null && { after: state.session.progress.step }),
+    ...(state !== null && { after: lastPassed(state).session.progress.step }),
     log: (message) => terminal.err(message),
     signal,
   });
   if (state === null) await checkEarly(watching);
   const first = await found.next();
-  if (signal.aborted) throw interruptedAt(runDir, state?.session.progress ?? null);
+  if (signal.aborted) throw interruptedAt(runDir, state && lastPassed(state).session.progress);
   if (
     first.done === true &&
     (state === null || !first.value.isFinished || (await isMeasured(watching, state)))
@@ -116,7 +141,7 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
 /** Whether training is finished and its end is measured. Measurements of its last checkpoint that were damaged are taken again. */
 async function isMeasured({ options, configuration }: Watching, state: WatchState): Promise<boolean> {
   if (!state.finished) return false;
-  const { step } = state.session.progress;
+  const { step } = lastPassed(state).session.progress;
   const { problems } = await readRun(options.runDir);
   return !problems.some(
     ({ key, kind, invalid }) =>
@@ -163,12 +188,13 @@ class WatchedPhase {
     const { options, configuration, engine, state, signal, terminal } = watching;
     const { base, runDir, tokenizer = null } = options;
     const { phase, seed, block, loggers } = configuration;
-    const { path, kind } = first ?? state!;
+    const last = state && lastPassed(state);
+    const { path, kind } = first ?? last!;
     const baseTokenizer = tokenizer === null ? await keepTokenizer(path, runDir, phase) : null;
     const isAdapted = kind === "adapter";
     const current = new CurrentModel(
       { open: engine.open, base, tokenizer, baseTokenizer, isAdapted, signal },
-      state,
+      last,
     );
     const losses = new TrainerLosses();
     let isChecked = false;
@@ -179,7 +205,7 @@ class WatchedPhase {
       maxSteps: first?.maxSteps ?? null,
       async model() {
         // A resumed session checks its evaluations with the base's tokenizer and configuration: its checkpoint may be deleted.
-        if (isChecked || state === null) return current.get();
+        if (isChecked || last === null) return current.get();
         isChecked = true;
         const outline = await engine.outline(base, null, { tokenizer: tokenizer ?? baseTokenizer });
         return isAdapted ? { ...outline, base: outline } : outline;
@@ -190,7 +216,7 @@ class WatchedPhase {
       // Training runs in another process and does not wait.
       budget: { ...block.session.budget, overheadPercent: null },
       signal,
-      ...(state !== null && { resume: state.session }),
+      ...(last !== null && { resume: last.session }),
     });
     const opened = new WatchedPhase(watching, session, current, losses);
     try {
@@ -216,6 +242,7 @@ class WatchedPhase {
     const { terminal, signal, options, configuration } = this.#watching;
     const { step, path, maxSteps, epoch, kind, losses, waiting } = checkpoint;
     const { progress } = this.#session;
+    checkTraining(this.#state?.beginning ?? null, checkpoint, configuration.phase);
     const total = maxSteps ?? progress.maxSteps;
     const behind =
       waiting === 0 ? "" : `; ${waiting} later ${waiting === 1 ? "checkpoint waits" : "checkpoints wait"}`;
@@ -253,7 +280,23 @@ class WatchedPhase {
     }
     if (stop !== null)
       terminal.err(`a callback asks to stop training (${stop}): stop the trainer, which is another program`);
-    await this.#save({ path, kind, finished: false });
+    const { checkpoints } = this.#watching;
+    // Absolute, because the next command may run in another folder.
+    await this.#save({
+      checkpoints: resolve(checkpoints),
+      base: options.base,
+      beginning: this.#state?.beginning ?? beginningOf(checkpoint),
+      passed: [
+        ...(this.#state?.passed ?? []),
+        {
+          path: resolve(path),
+          kind,
+          signature: this.#current.signature,
+          session: await this.#session.save(),
+        },
+      ],
+      finished: false,
+    });
     if (isDue) await writePage(options.runDir);
     return true;
   }
@@ -269,9 +312,12 @@ class WatchedPhase {
     const { signal, terminal } = this.#watching;
     if (isFinished && !signal.aborted) await this.#session.end();
     await this.#session.close();
+    const { signature } = this.#current;
     await this.#current.dispose();
     if (signal.aborted) return;
-    if (isFinished) await this.#save({ ...this.#state!, finished: true });
+    const state = this.#state!;
+    const last = { ...lastPassed(state), ...(signature !== null && { signature }) };
+    if (isFinished) await this.#save({ ...state, passed: state.passed.with(-1, last), finished: true });
     else terminal.out(unfinishedText(this.#session.progress));
   }
 
@@ -281,13 +327,10 @@ class WatchedPhase {
     await this.#current.dispose();
   }
 
-  async #save(changes: Pick<WatchState, "path" | "kind" | "finished">): Promise<void> {
-    const { checkpoints, options, configuration } = this.#watching;
-    const session = changes.finished ? this.#state!.session : await this.#session.save();
-    // Absolute, because the next command may run in another folder.
-    const place = { checkpoints: resolve(checkpoints), base: options.base, path: resolve(changes.path) };
-    this.#state = { ...changes, ...place, session };
-    await writeWatchState(options.runDir, configuration.phase, this.#state);
+  async #save(state: WatchState): Promise<void> {
+    const { options, configuration } = this.#watching;
+    this.#state = state;
+    await writeWatchState(options.runDir, configuration.phase, state);
   }
 }
 
@@ -306,14 +349,12 @@ function shown(terminal: Terminal): Logger {
 const unfinishedText = ({ step, maxSteps }: Progress): string =>
   `training has not finished${maxSteps === null ? "" : ` (step ${step} of ${maxSteps})`}: run the same command again for later checkpoints, or with --follow to wait for them`;
 
-const unchangedText = (
-  checkpoints: string,
-  { session, finished }: WatchState,
-  { isFinished }: WatchEnd,
-): string =>
-  finished && isFinished
-    ? `already measured: training finished at step ${session.progress.step}`
-    : `no checkpoint after step ${session.progress.step} in ${checkpoints} yet`;
+const unchangedText = (checkpoints: string, state: WatchState, { isFinished }: WatchEnd): string => {
+  const { step } = lastPassed(state).session.progress;
+  return state.finished && isFinished
+    ? `already measured: training finished at step ${step}`
+    : `no checkpoint after step ${step} in ${checkpoints} yet`;
+};
 
 const nothingYet = (checkpoints: string, { follow, pattern }: WatchCommandOptions): PeriodicEvalError =>
   new PeriodicEvalError({

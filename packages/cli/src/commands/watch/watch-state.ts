@@ -1,19 +1,50 @@
 import { join, resolve } from "node:path";
 import { PeriodicEvalError, type SessionState } from "@periodic-eval/core";
 import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { readCheckpointFolder } from "@periodic-eval/remote";
 import * as z from "zod";
+import type { TrainingBeginning } from "./training-beginning.ts";
+
+/** A checkpoint that a watcher has passed, and the session after it. */
+export interface PassedCheckpoint {
+  /** Absolute. */
+  readonly path: string;
+  readonly kind: "full" | "adapter";
+  /** Names, sizes and times of the files that were read; null if nothing was due at the checkpoint. */
+  readonly signature: string | null;
+  readonly session: SessionState;
+}
 
 /** Where a watcher stopped. It is written after each checkpoint, so that a killed watcher resumes at the next one. */
 export interface WatchState {
   /** Absolute path of the folder of checkpoints. */
   readonly checkpoints: string;
   readonly base: string;
-  /** The absolute path of the last checkpoint that was measured, and its kind. */
-  readonly path: string;
-  readonly kind: "full" | "adapter";
+  /** How the watched training began; null if its trainer logged nothing. */
+  readonly beginning: TrainingBeginning | null;
+  /** In order of steps; at least one. */
+  readonly passed: readonly PassedCheckpoint[];
   /** Whether training has finished and its end is measured. */
   readonly finished: boolean;
-  readonly session: SessionState;
+}
+
+export const lastPassed = ({ passed }: WatchState): PassedCheckpoint => passed.at(-1)!;
+
+/**
+ * Returns the state before the first checkpoint whose files have changed since it was measured, and that checkpoint's path. The
+ * session recognizes by the hash of the weights which later measurements are still right.
+ */
+export async function beforeChanges(
+  state: WatchState,
+): Promise<{ readonly state: WatchState | null; readonly changed: string | null }> {
+  for (const [at, { path, signature }] of state.passed.entries()) {
+    // Null for one that is deleted.
+    const now = signature === null ? null : await readCheckpointFolder(path);
+    if (now === null || now.signature === signature) continue;
+    const passed = state.passed.slice(0, at);
+    return { state: at === 0 ? null : { ...state, passed, finished: false }, changed: path };
+  }
+  return { state, changed: null };
 }
 
 const stateFile = (runDir: string, phase: string): string => join(runDir, "watch", `${phase}.json`);
@@ -53,11 +84,24 @@ export async function readWatchState(
 const stateSchema = z.looseObject({
   checkpoints: z.string(),
   base: z.string(),
-  path: z.string(),
-  kind: z.enum(["full", "adapter"]),
+  beginning: z
+    .object({
+      seed: z.union([z.number(), z.string()]).nullable(),
+      entries: z.array(z.looseObject({ step: z.int() })),
+    })
+    .nullable(),
+  passed: z
+    .array(
+      z.object({
+        path: z.string(),
+        kind: z.enum(["full", "adapter"]),
+        signature: z.string().nullable(),
+        // The session checks the rest.
+        session: z.looseObject({ progress: z.looseObject({ step: z.int().nonnegative() }) }),
+      }),
+    )
+    .min(1),
   finished: z.boolean(),
-  // The session checks the rest.
-  session: z.looseObject({ progress: z.looseObject({ step: z.int().nonnegative() }) }),
 } satisfies Record<keyof WatchState, z.ZodType>);
 
 function parse(text: string): WatchState | null {

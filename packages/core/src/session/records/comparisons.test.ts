@@ -41,7 +41,7 @@ it("does not compare measurements with different options, which would blame trai
   expect(await comparedWith(toy, "train", 4)).toEqual([null, null]);
   expect(await comparedWith(toy, "train", 6)).toEqual([null, 4]);
   expect(toy.warnings()).toEqual([
-    "comparison: train/toy/4 is not compared with train/toy/0: its version, options, tokenizer or model (on) are different",
+    "comparison: train/toy/4 is not compared with train/toy/0: it has other options (system)",
   ]);
 });
 
@@ -51,6 +51,27 @@ it("compares measurements with different items over the items that both have", a
   await trains(toy, evaluationWith({ system: "omit", subsample: 5, example_prompt: "b" }, 5), 4, { resume });
   const { paired } = (await toy.store.get({ phase: "train", id: "toy", step: 4 }))!;
   expect(paired.baseline!["hit_rate"]).toMatchObject({ step: 0, n_pairs: 5 });
+});
+
+it("does not compare measurements whose answer keys changed under the same ids, or on another backend", async () => {
+  const toy = toyTraining();
+  const plain = toyEvaluation();
+  const keyed = (key: string) =>
+    new PeriodicCallback(
+      { ...plain, items: async (model) => (await plain.items(model)).map((item) => ({ ...item, key })) },
+      { schedule: [everyPercent(20)] },
+    );
+  const other = { ...toy.model, identity: { ...toy.model.identity, engine: "other" } };
+  let resume = await trains(toy, keyed("a"), 3);
+  resume = await trains(toy, keyed("b"), 5, { resume });
+  await trains(toy, keyed("a"), 8, { resume, model: other });
+  expect(await comparedWith(toy, "train", 2)).toEqual([0, 0]);
+  expect(await comparedWith(toy, "train", 4)).toEqual([null, null]);
+  expect(await comparedWith(toy, "train", 6)).toEqual([null, null]);
+  expect(toy.warnings()).toEqual([
+    "comparison: train/toy/4 is not compared with train/toy/0: it has other items (their content or answer keys)",
+    "comparison: train/toy/6 is not compared with train/toy/0: it has the backend fake (here other)",
+  ]);
 });
 
 it("compares with the start of an earlier phase that has the same setup", async () => {

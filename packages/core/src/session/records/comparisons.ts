@@ -1,12 +1,10 @@
 import type { Metric, Row } from "../../contracts/evaluation.ts";
-import type { Json } from "../../contracts/json.ts";
 import type { MeasurementWarning, Paired, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { primaryMetric } from "../../evaluations/kit/metric-kit.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { canonicalJson } from "../../random/hash.ts";
 import { seedOf } from "../../random/streams.ts";
+import { differencesOf } from "../../snapshots/pairing.ts";
 import { keyText } from "../../snapshots/run-order.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
@@ -120,11 +118,10 @@ export class Comparisons {
     const { baselines } = this.#options;
     const { start, earlier, isOtherModel } = baselines.find(now, inPhase);
     if (start === null) return null;
-    const isAlike = differencesOf(start, now, isOtherModel ? "on" : null).length === 0;
-    if (isAlike && (earlier === null || start.status === "complete")) return { snapshot: start, earlier };
-    const why = isAlike
-      ? `its status is "${start.status}"`
-      : "its version, options, tokenizer or model (on) are different";
+    const different = differencesOf(start, now, isOtherModel ? "on" : null);
+    if (different.length === 0 && (earlier === null || start.status === "complete"))
+      return { snapshot: start, earlier };
+    const why = different.length === 0 ? `its status is "${start.status}"` : `it has ${different.join(", ")}`;
     baselines.warnOnceNotCompared(now.id, `${keyText(now)} is not compared with ${keyText(start)}: ${why}`);
     return null;
   }
@@ -200,43 +197,4 @@ function placeOf(
     ...(id !== ofId && { id }),
     ...(earlier !== null && { run: earlier.path }),
   };
-}
-
-type Setup = Pick<Snapshot, "evaluation" | "evaluation_version" | "on"> & {
-  readonly provenance: Pick<Snapshot["provenance"], "evaluation" | "tokenizer">;
-};
-
-/**
- * Describes how the setups of two measurements differ. Comparing such measurements would blame training for the difference.
- *
- * @param except A difference that is intended.
- */
-export function differencesOf(there: Setup, here: Setup, except: "on" | null = null): string[] {
-  const pairs = {
-    "the evaluation": [there.evaluation, here.evaluation],
-    "the version": [there.evaluation_version, here.evaluation_version],
-    "the model (on)": except === "on" ? [] : [there.on, here.on],
-    "the tokenizer": [there.provenance.tokenizer, here.provenance.tokenizer],
-  };
-  const [was, is] = [optionsOf(there), optionsOf(here)];
-  const options = [...new Set([...Object.keys(was), ...Object.keys(is)])].filter(
-    (name) => jsonText(was, name) !== jsonText(is, name),
-  );
-  return [
-    ...Object.entries(pairs)
-      .filter(([, [one, other]]) => one !== other)
-      .map(([what, [one, other]]) => `${what} ${one ?? "unknown"} (here ${other ?? "unknown"})`),
-    ...(options.length === 0 ? [] : [`other options (${options.join(", ")})`]),
-  ];
-}
-
-/** Returns null without the option, which every object would have if it is named `toString`. */
-const jsonText = (options: Readonly<Record<string, Json>>, name: string) =>
-  Object.hasOwn(options, name) ? canonicalJson(options[name]!) : null;
-
-/** Leaves out the keys that only choose or show items: two measurements are paired over the items that both have. */
-function optionsOf({ provenance: { evaluation } }: Setup): Readonly<Record<string, Json>> {
-  if (!isRecord(evaluation)) return { provenance: evaluation };
-  const { subsample: _, example_prompt: __, ...options } = evaluation as Readonly<Record<string, Json>>;
-  return options;
 }

@@ -6,10 +6,10 @@ import type { Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { differencesOf } from "../../snapshots/pairing.ts";
 import { keyText } from "../../snapshots/run-order.ts";
 import type { EarlierRun } from "../../snapshots/storage/earlier-run.ts";
 import { isBaselinePath, type Baselines } from "../records/baselines.ts";
-import { differencesOf } from "../records/comparisons.ts";
 import type { Reporter } from "../owners/reporter.ts";
 import type { Preflight } from "./preflight.ts";
 import { provenanceOf } from "./prepare.ts";
@@ -120,9 +120,6 @@ async function checkStart(
   };
   const different = differencesOf(start, here);
   if (start.status !== "complete") different.push(`the status "${start.status}"`);
-  const { items, items_hash } = start.provenance;
-  if (items_hash !== here.provenance.items_hash)
-    different.push(`other items (${items ?? "unknown"}, here ${here.provenance.items})`);
   if (different.length > 0) {
     throw configError({
       where,

@@ -1,0 +1,82 @@
+// Which measurements may be paired. Sessions, baselines, `compare` and the overlay ask only this module.
+import type { Json } from "../contracts/json.ts";
+import type { Snapshot } from "../contracts/snapshot.ts";
+import { isRecord } from "../internal/is-record.ts";
+import { canonicalJson } from "../random/hash.ts";
+import { isOfCheckpoint } from "./undisturbed.ts";
+
+/** Everything besides the weights that a value depends on. */
+export type Setup = Pick<Snapshot, "evaluation" | "evaluation_version" | "on"> & {
+  readonly provenance: Pick<
+    Snapshot["provenance"],
+    "evaluation" | "tokenizer" | "items_hash" | "items" | "model"
+  >;
+  readonly receipt?: Snapshot["receipt"];
+};
+
+type Options = Readonly<Record<string, Json>>;
+
+/**
+ * Describes how the setups of two measurements differ; empty if they may be paired. Comparing others would blame training for the
+ * difference. Measurements may have other items only if one chose another subset: they are paired over the items that both have.
+ *
+ * @param except A difference that is intended.
+ */
+export function differencesOf(there: Setup, here: Setup, except: "on" | null = null): string[] {
+  const [was, is] = [there.provenance, here.provenance];
+  const [model, modelHere] = [recordOf(was.model), recordOf(is.model)];
+  // A checkpoint of another program has the name of its folder.
+  const isNamed = ![there, here].some(({ receipt = [] }) => isOfCheckpoint({ receipt }));
+  const pairs: Readonly<Record<string, readonly [Json, Json]>> = {
+    "the evaluation": [there.evaluation, here.evaluation],
+    "the version": [there.evaluation_version, here.evaluation_version],
+    ...(except !== "on" && { "the model (on)": [there.on, here.on] }),
+    "the tokenizer": [was.tokenizer, is.tokenizer],
+    ...(isNamed && { "the model": [model["name"] ?? null, modelHere["name"] ?? null] }),
+    "the context length": [model["context_length"] ?? null, modelHere["context_length"] ?? null],
+    "the backend": [model["engine"] ?? null, modelHere["engine"] ?? null],
+    "the number format": [model["dtype"] ?? null, modelHere["dtype"] ?? null],
+  };
+  const options = differentKeys(optionsOf(was.evaluation), optionsOf(is.evaluation));
+  const arithmetic = differentKeys(arithmeticOf(model), arithmeticOf(modelHere));
+  const isOtherSubset = differentKeys(subsetOf(was.evaluation), subsetOf(is.evaluation)).length > 0;
+  return [
+    ...Object.entries(pairs)
+      .filter(([, [one, other]]) => one !== other)
+      .map(([what, [one, other]]) => `${what} ${one ?? "unknown"} (here ${other ?? "unknown"})`),
+    ...(arithmetic.length === 0 ? [] : [`other arithmetic of the backend (${arithmetic.join(", ")})`]),
+    ...(options.length === 0 ? [] : [`other options (${options.join(", ")})`]),
+    ...(was.items_hash === is.items_hash || isOtherSubset ? [] : [otherItems(was.items, is.items)]),
+  ];
+}
+
+const otherItems = (count: number | null, countHere: number | null): string =>
+  count === countHere
+    ? "other items (their content or answer keys)"
+    : `other items (${count ?? "unknown"}, here ${countHere ?? "unknown"})`;
+
+const recordOf = (json: unknown): Options => (isRecord(json) ? (json as Options) : {});
+
+/** The versions and settings of an engine, without its view of the batch, which its load decides, and without addresses. */
+function arithmeticOf(model: Options): Options {
+  const { root: _, max_model_len: __, scores_depend_on_batch: ___, ...details } = recordOf(model["details"]);
+  return details;
+}
+
+/** Leaves out the keys that only choose or show items. */
+function optionsOf(evaluation: Json): Options {
+  if (!isRecord(evaluation)) return { provenance: evaluation };
+  const { subsample: _, example_prompt: __, ...options } = evaluation as Options;
+  return options;
+}
+
+const subsetOf = (evaluation: Json): Options => ({ subsample: recordOf(evaluation)["subsample"] ?? null });
+
+const differentKeys = (one: Options, other: Options): string[] =>
+  [...new Set([...Object.keys(one), ...Object.keys(other)])].filter(
+    (name) => jsonText(one, name) !== jsonText(other, name),
+  );
+
+/** Returns null without the key, which every object would have if it is named `toString`. */
+const jsonText = (options: Options, name: string) =>
+  Object.hasOwn(options, name) ? canonicalJson(options[name]!) : null;
