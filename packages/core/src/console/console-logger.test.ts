@@ -171,31 +171,79 @@ describe("displayLogger", () => {
     expect(kept.map((line) => line.slice(0, 9))).toEqual(["em step 1", "em step 4", "em step 7"]);
   });
 
-  it("prints the start of a measurement unless the last took less than a second, and its progress every ten seconds", async () => {
+  it("prints the start of a measurement unless the last took less than a second, and its progress every minute, with tokens per second and the time left", async () => {
     const { kept, clock, logger } = recorded();
     const measure = async (step: number, seconds: number) => {
       for (let done = 0; done <= 4; done++) {
-        logger.event!({ kind: "measuring", id: "capability", step, done, total: 4 });
+        const at = { seconds: (done / 4) * seconds, tokens: done === 0 ? null : 1000 * done };
+        logger.event!({ kind: "measuring", id: "capability", step, done, total: 4, ...at });
         clock.advance(seconds / 4);
       }
       const { timing } = exampleSnapshot();
       await logger.snapshot!(exampleSnapshot({ step, timing: { ...timing, total_seconds: seconds } }));
     };
     await measure(0, 0.5);
-    await measure(10, 40);
+    await measure(10, 240);
     await measure(20, 2);
+    await measure(30, 40);
     expect(kept.filter((line) => line.includes("measuring"))).toEqual([
       " step 0  measuring capability 0/4".trim(),
-      ...[1, 2, 3, 4].map((done) => `step 10  measuring capability ${done}/4`),
+      // 1,000 tokens a minute; one row takes 60 s.
+      "step 10  measuring capability 1/4  17 tokens/s  3 min left",
+      "step 10  measuring capability 2/4  17 tokens/s  2 min left",
+      "step 10  measuring capability 3/4  17 tokens/s  1 min left",
+      "step 10  measuring capability 4/4  17 tokens/s",
       "step 20  measuring capability 0/4",
+      "step 30  measuring capability 0/4",
     ]);
   });
 
-  it("prints plans, and that a measurement is being graded", async () => {
+  it("moves a line while a model answers, with the time left from the last measurement before the first row", async () => {
+    const shown: string[] = [];
+    const logger = displayLogger({
+      update: (line) => void shown.push(line.split("  │  ")[0]!),
+      keep: () => undefined,
+      warn: () => undefined,
+    });
+    const event = { kind: "measuring", id: "leakage", step: 8, done: 0, total: 40 } as const;
+    logger.event!({ ...event, seconds: 0, tokens: null });
+    logger.event!({ ...event, seconds: 2, tokens: 900 });
+    await logger.snapshot!(
+      exampleSnapshot({ id: "leakage", timing: { ...exampleSnapshot().timing, total_seconds: 30 } }),
+    );
+    logger.event!({ ...event, step: 16, seconds: 2, tokens: 900 });
+    logger.event!({ ...event, step: 16, done: 10, seconds: 5, tokens: 2000 });
+    expect(shown).toEqual([
+      "step 8  measuring leakage 0/40",
+      "step 8  measuring leakage 0/40  450 tokens/s",
+      "step 16  measuring leakage 0/40  450 tokens/s  28 s left",
+      "step 16  measuring leakage 10/40  400 tokens/s  15 s left",
+    ]);
+  });
+
+  it("prints plans, and that a measurement is being graded if that takes a second", async () => {
+    vi.useFakeTimers();
     const { kept, logger } = recorded();
     logger.event!({ kind: "plan", message: "4 measurements" });
     await logger.snapshot!(exampleSnapshot({ id: "alignment", status: "grading" }));
-    expect(kept).toEqual(["plan: 4 measurements", "train step 0  alignment measured, grading continues"]);
+    expect(kept).toEqual(["plan: 4 measurements"]);
+    vi.advanceTimersByTime(1_000);
+    expect(kept.slice(1)).toEqual(["train step 0  alignment measured, grading continues"]);
+    vi.useRealTimers();
+  });
+
+  it("prints only the result of a grade that needs no waiting, and at the end what is still graded", async () => {
+    vi.useFakeTimers();
+    const { kept, logger } = recorded();
+    await logger.snapshot!(exampleSnapshot({ id: "leakage", status: "grading" }));
+    vi.advanceTimersByTime(900);
+    await logger.snapshot!(exampleSnapshot({ id: "leakage" }));
+    vi.advanceTimersByTime(5_000);
+    expect(kept).toEqual([expect.stringMatching(/^train step 0 {2}leakage (?!measured)/)]);
+    await logger.snapshot!(exampleSnapshot({ id: "alignment", status: "grading" }));
+    await logger.close!();
+    expect(kept[1]).toBe("train step 0  alignment measured, grading continues");
+    vi.useRealTimers();
   });
 
   it("forgets a run when it is closed", async () => {

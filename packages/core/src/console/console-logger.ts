@@ -28,8 +28,10 @@ export interface Display {
 const longestSilenceSeconds = 60;
 /** A measurement that takes less time is reported by its result only. */
 const shortMeasurementSeconds = 1;
+/** Grading that takes less time is reported by its result only. */
+const shortGradingMs = 1_000;
 /** Between two lines about one measurement on a display that keeps every line. */
-const measuringLineSeconds = 10;
+const measuringLineSeconds = 60;
 
 export interface DisplayLoggerOptions {
   readonly colours?: Colours;
@@ -87,6 +89,7 @@ export function displayLogger(
   let end: PhaseEnd | null = null;
   let phase = "";
   let measured = "";
+  const grading = new GradingLines((line) => display.keep(line));
   const isScreen = display.update !== undefined;
   const show = (activity: string) =>
     display.update?.([activity, measured].filter((part) => part !== "").join(colours.dim("  │  ")));
@@ -110,9 +113,9 @@ export function displayLogger(
       if (event.kind === "warning" && event.failed !== undefined) return;
       if (event.kind === "warning") return display.warn(event.where, event.message);
       if (event.kind === "plan") return display.keep(colours.dim(`plan: ${event.message}`));
-      const measuring = measuringText(event, phase, colours);
+      const measuring = measuringText(event, phase, colours, lines.secondsOf(event.id));
       show(measuring);
-      if (!isScreen && lines.isMeasuringDue(event.id, event.done)) display.keep(measuring);
+      if (!isScreen && lines.isMeasuringDue(event)) display.keep(measuring);
     },
     snapshot(snapshot) {
       const { phase: name, step, status } = snapshot;
@@ -123,15 +126,19 @@ export function displayLogger(
       measured = snapshotText({ ...snapshot, reason }, colours);
       snapshots.set(keyText(snapshot), snapshot);
       lines.learn(snapshot);
+      grading.end(keyText(snapshot));
       // Measured once more at the same step, with the same outcome.
       if (isRepeated) return;
+      const line = `${colours.bold(name)} step ${step}  ${measured}`;
+      if (status === "grading") return grading.wait(keyText(snapshot), line);
       if (status === "failed") display.warn(`${name} step ${step}`, measured);
-      else display.keep(`${colours.bold(name)} step ${step}  ${measured}`);
+      else display.keep(line);
     },
     end(at) {
       end = at;
     },
     close() {
+      grading.flush();
       if (closingLine && snapshots.size > 0)
         display.keep(
           closingText(
@@ -148,6 +155,37 @@ export function displayLogger(
       display.close?.();
     },
   };
+}
+
+/** Lines about measurements that are being graded. A rule grades before its line is due. */
+class GradingLines {
+  readonly #keep: (line: string) => void;
+  readonly #waiting = new Map<string, { readonly timer: ReturnType<typeof setTimeout>; print(): void }>();
+
+  constructor(keep: (line: string) => void) {
+    this.#keep = keep;
+  }
+
+  wait(key: string, line: string): void {
+    this.end(key);
+    const print = () => {
+      this.end(key);
+      this.#keep(line);
+    };
+    const timer = setTimeout(print, shortGradingMs);
+    // Browsers' timers are numbers.
+    timer.unref?.();
+    this.#waiting.set(key, { timer, print });
+  }
+
+  end(key: string): void {
+    clearTimeout(this.#waiting.get(key)?.timer);
+    this.#waiting.delete(key);
+  }
+
+  flush(): void {
+    for (const { print } of [...this.#waiting.values()]) print();
+  }
 }
 
 /** Why an id has no result: the steps at which this was said first and last. */
@@ -181,6 +219,8 @@ class ProgressLines {
   /** Seconds of the last measurement, by id. */
   readonly #seconds = new Map<string, number>();
   #lastMeasuring: number;
+  /** The measurement of the last event. */
+  #measurement = "";
 
   constructor(clock: () => number) {
     this.#clock = clock;
@@ -213,17 +253,25 @@ class ProgressLines {
     return true;
   }
 
-  isMeasuringDue(id: string, done: number): boolean {
+  isMeasuringDue({ id, step }: { readonly id: string; readonly step: number }): boolean {
     const now = this.#clock();
-    const isDue =
-      done === 0
-        ? (this.#seconds.get(id) ?? Infinity) >= shortMeasurementSeconds
-        : now - this.#lastMeasuring >= measuringLineSeconds;
-    if (isDue || done === 0) this.#lastMeasuring = now;
+    const measurement = `${id} ${step}`;
+    const isFirst = measurement !== this.#measurement;
+    const isDue = isFirst
+      ? (this.#seconds.get(id) ?? Infinity) >= shortMeasurementSeconds
+      : now - this.#lastMeasuring >= measuringLineSeconds;
+    this.#measurement = measurement;
+    if (isDue || isFirst) this.#lastMeasuring = now;
     return isDue;
   }
 
+  /** Returns the seconds of the last measurement; null if there is none. */
+  secondsOf(id: string): number | null {
+    return this.#seconds.get(id) ?? null;
+  }
+
   learn({ id, timing, status }: Snapshot): void {
+    this.#measurement = "";
     if (status !== "skipped") this.#seconds.set(id, timing.total_seconds);
   }
 }

@@ -21,6 +21,9 @@ const plain: Paint = (text) => text;
 /** Text without any emphasis. */
 export const noColours: Colours = { bold: plain, dim: plain, red: plain, green: plain, yellow: plain };
 
+/** A rate over less time says little. */
+const shortestPaceSeconds = 0.5;
+
 /** Returns `em step 24/40  loss 1.786  learning rate 5.0e-4  2.4 steps/s  1041 tokens/s  11 s of training left`. */
 export function trainingText(
   metrics: Readonly<Record<string, number>>,
@@ -82,9 +85,34 @@ export function beginText(
 
 type Measuring = Extract<SessionEvent, { kind: "measuring" }>;
 
-/** Returns `em step 24  measuring capability 64/100`. */
-export function measuringText({ id, step, done, total }: Measuring, phase: string, colours: Colours): string {
-  return joined([`${colours.bold(phase)} step ${step}`.trim(), `measuring ${id} ${done}/${total}`]);
+/**
+ * Returns `em step 24  measuring capability 64/100  350 tokens/s  12 s left`.
+ *
+ * @param usual Seconds of the last measurement of this kind, which say what is left before the first row; null if unknown.
+ */
+export function measuringText(
+  { id, step, ...pace }: Measuring,
+  phase: string,
+  colours: Colours,
+  usual: number | null = null,
+): string {
+  const { done, total } = pace;
+  const place = `${colours.bold(phase)} step ${step}`.trim();
+  return joined([place, `measuring ${id} ${done}/${total}`, paceText(pace, usual)]);
+}
+
+/** Returns `350 tokens/s  12 s left`; null where nothing is known. */
+export function paceText(
+  { done, total, seconds, tokens }: Pick<Measuring, "done" | "total" | "seconds" | "tokens">,
+  usual: number | null = null,
+): string | null {
+  if (seconds < shortestPaceSeconds) return null;
+  const left = done > 0 ? (seconds / done) * (total - done) : usual === null ? null : usual - seconds;
+  const parts = [
+    tokens === null ? null : `${Math.round(tokens / seconds)} tokens/s`,
+    left !== null && left > 0 ? `${durationText(left)} left` : null,
+  ];
+  return parts.every((part) => part === null) ? null : joined(parts);
 }
 
 /**

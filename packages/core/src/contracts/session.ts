@@ -101,6 +101,14 @@ export interface Logger {
   close?(): Awaitable<void>;
 }
 
+/** How fast a measurement runs. */
+export interface MeasurementPace {
+  /** Since the measurement began. */
+  readonly seconds: number;
+  /** Tokens read and written so far, those of a call that is running included where its engine reports them; null if none does. */
+  readonly tokens: number | null;
+}
+
 export type SessionEvent =
   | {
       readonly kind: "warning";
@@ -109,14 +117,14 @@ export type SessionEvent =
       /** The failed measurement that the warning is about, if its snapshot follows with the same reason; omitted otherwise. */
       readonly failed?: SnapshotKey;
     }
-  | {
+  | ({
       readonly kind: "measuring";
       readonly id: string;
       readonly step: number;
       /** Rows so far, and rows of the whole measurement. */
       readonly done: number;
       readonly total: number;
-    }
+    } & MeasurementPace)
   /** The budget's plan for the phase: how many measurements of which size, and the expected overhead. */
   | { readonly kind: "plan"; readonly message: string };
 

@@ -9,7 +9,7 @@ export {
   type Display,
 } from "../console/console-logger.ts";
 export { isOwnColours, ownColours, printable } from "./printable.ts";
-export { verdictText, type Colours } from "../console/sentences.ts";
+export { paceText, verdictText, type Colours } from "../console/sentences.ts";
 export { requireMetrics } from "../evaluations/kit/require-metrics.ts";
 export { checkPrompt } from "../model/check-prompt.ts";
 export { grouped } from "../statistics/grouping.ts";

@@ -1,19 +1,20 @@
 import { PeriodicEvalError } from "../errors.ts";
 
-const listeners = new WeakMap<AbortSignal, () => void>();
+const listeners = new WeakMap<AbortSignal, (tokens: number) => void>();
 
-/** Calls `listener` whenever work with this signal yields to events: the engine is making progress. */
-export const onYield = (signal: AbortSignal, listener: () => void): void =>
+/** Calls `listener` whenever work with this signal yields to events: the engine is making progress, and is about to write these tokens. */
+export const onYield = (signal: AbortSignal, listener: (tokens: number) => void): void =>
   void listeners.set(signal, listener);
 
 /**
  * Lets timers, sockets and abort signals run, then throws if `signal` was aborted. On host backends `tensor.data()` settles in a
  * microtask, so a long call would otherwise never notice an abort.
  *
+ * @param tokens Number of tokens that the work writes until its next call.
  * @throws PeriodicEvalError `aborted`, with the signal's reason as its cause.
  */
-export async function yieldToEvents(signal: AbortSignal, where: string): Promise<void> {
-  listeners.get(signal)?.();
+export async function yieldToEvents(signal: AbortSignal, where: string, tokens = 0): Promise<void> {
+  listeners.get(signal)?.(tokens);
   await nextTurn();
   if (!signal.aborted) return;
   throw new PeriodicEvalError({

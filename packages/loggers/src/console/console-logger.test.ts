@@ -43,10 +43,19 @@ it("prints steps of unknown length and warnings", async () => {
   const terminal = recordingTerminal();
   const logger = consoleLogger(terminal);
   await logger.train?.({ loss: 2 }, { ...at(3), maxSteps: null });
-  logger.event?.({ kind: "measuring", id: "capability", step: 3, done: 1, total: 2 });
+  logger.event?.({
+    kind: "measuring",
+    id: "capability",
+    step: 3,
+    done: 1,
+    total: 2,
+    seconds: 0,
+    tokens: null,
+  });
   logger.event?.({ kind: "warning", where: "dataset", message: "2 rows left out" });
   expect(terminal.lines.map((line) => line.trim())).toEqual([
     expect.stringMatching(/step 3 {2}loss 2\.000 {2}2 steps\/s$/),
+    expect.stringContaining("measuring capability 1/2"),
     expect.stringContaining("dataset: 2 rows left out"),
   ]);
 });

@@ -2,6 +2,7 @@ import type {
   Awaitable,
   EvaluableModel,
   EvaluationRegistry,
+  MeasurementPace,
   Json,
   OpenCheckpoint,
 } from "@periodic-eval/core";
@@ -38,7 +39,7 @@ export interface EvaluatorOptions {
   /** Further fields for results. */
   readonly extras?: Readonly<Record<string, Json>>;
   readonly signal?: AbortSignal;
-  /** Receives how many documents of a task are done. */
+  /** Receives how many documents of a task are done, also each second while a call of the model runs. */
   readonly onProgress?: (progress: TaskProgress) => void;
   /** Receives each task whose data is downloaded from the hub, before the first request. */
   readonly onDownload?: (missing: MissingData) => void;
@@ -50,7 +51,7 @@ export interface EvaluatorOptions {
   readonly fs?: FileSystem;
 }
 
-export interface TaskProgress {
+export interface TaskProgress extends MeasurementPace {
   readonly task: string;
   readonly done: number;
   readonly total: number;

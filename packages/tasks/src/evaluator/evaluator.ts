@@ -296,7 +296,7 @@ export class Evaluator {
         seed: seedOfRun(suite),
         ...(signal && { signal }),
         fs,
-        progress: (done, total) => onProgress?.({ task: one.name, done, total }),
+        progress: (done, total, pace) => onProgress?.({ task: one.name, done, total, ...pace }),
       });
       await checkUnchanged(one.name, subject);
       partial = { ...partial, tasks: { ...partial.tasks, [one.name]: result } };

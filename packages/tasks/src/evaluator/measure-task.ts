@@ -1,5 +1,12 @@
 import { join } from "node:path";
-import { measure, PeriodicEvalError, type EvaluableModel, type Metric, type Row } from "@periodic-eval/core";
+import {
+  measure,
+  PeriodicEvalError,
+  type EvaluableModel,
+  type MeasurementPace,
+  type Metric,
+  type Row,
+} from "@periodic-eval/core";
 import { metricKit } from "@periodic-eval/core/evaluations";
 import { writeFileAtomic, type FileSystem } from "@periodic-eval/core/snapshots";
 import { entriesOf } from "../harness/entries.ts";
@@ -17,7 +24,7 @@ export interface TaskRun {
   readonly seed: string;
   readonly signal?: AbortSignal;
   readonly fs: FileSystem;
-  progress(done: number, total: number): void;
+  progress(done: number, total: number, pace: MeasurementPace): void;
 }
 
 /**

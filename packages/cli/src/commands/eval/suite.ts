@@ -7,7 +7,6 @@ import {
   taskNamed,
   type SuiteDefinition,
   type SuiteRun,
-  type TaskProgress,
   type TaskRegistry,
 } from "@periodic-eval/tasks";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -18,7 +17,8 @@ import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
 import { loadEvaluations } from "../../config/task-registry.ts";
 import { chatOptions } from "../../config/task-options.ts";
 import { onInterrupt } from "../../terminal/interrupt.ts";
-import { screenLine, type Terminal } from "../../terminal/terminal.ts";
+import { showMeasuring } from "../../terminal/measuring-progress.ts";
+import type { Terminal } from "../../terminal/terminal.ts";
 import type { EvalOptions } from "./command.ts";
 import { suiteJson, suiteTable } from "./suite-output.ts";
 
@@ -59,7 +59,7 @@ async function measureSuite(
   // Before the evaluations open their judges, which run on this engine.
   const engine = await startEngineOf(typeof suite === "string" ? suite : null, options, terminal);
   const folder = results ?? (await mkdtemp(join(tmpdir(), "periodic-eval-results-")));
-  const { onProgress, close } = suiteProgress(terminal);
+  const { show, close } = showMeasuring(terminal, { edges: true });
   const { signal, stopListening } = onInterrupt(terminal);
   try {
     return await Evaluator.fromCheckpoint(model, {
@@ -79,7 +79,7 @@ async function measureSuite(
       openModel: engine.open,
       outlineModel: async (base, path) => ({ model: await engine.outline(base, path, { tokenizer }) }),
       signal,
-      onProgress,
+      onProgress: ({ task, ...progress }) => show({ name: task, ...progress }),
       onDownload: ({ task, sources }) => {
         const count = `${sources.length} ${sources.length === 1 ? "split" : "splits"}`;
         terminal.err(`downloading ${count} of ${datasetOf(task)?.name ?? task}`);
@@ -132,21 +132,3 @@ const runName = (model: string, adapter: string | null): string =>
     .map((path) => basename(path).replaceAll(/[^\w.-]+/g, "-"))
     .join("_")
     .replace(/^[^A-Za-z0-9]+/, "") || "model";
-
-/** Shows the progress of a suite: a counting line on a screen, otherwise a line when a task begins and one when it ends. */
-function suiteProgress(terminal: Terminal): {
-  readonly onProgress: (progress: TaskProgress) => void;
-  close(): void;
-} {
-  const line = terminal.isInteractive ? screenLine() : null;
-  let task = "";
-  return {
-    onProgress({ task: current, done, total }) {
-      const text = `${current}  ${done} of ${total}`;
-      if (line !== null) line(text);
-      else if (current !== task || done === total) terminal.err(text);
-      task = current;
-    },
-    close: () => line?.clear(),
-  };
-}

@@ -5,12 +5,14 @@ import {
   type EvaluableModel,
   type EvaluationRegistry,
   type Grader,
+  type MeasureOptions,
   type PeriodicCallback,
 } from "@periodic-eval/core";
 import { judgePromptNames, type JudgePrice } from "@periodic-eval/core/grading";
 import { adapterOffId, plannedSteps } from "@periodic-eval/core/session";
 import { throwAll } from "../../config/collect-errors.ts";
 import { openRule } from "../../config/open-grader.ts";
+import type { MeasuringDisplay } from "../../terminal/measuring-progress.ts";
 
 export interface PlannedPhase {
   readonly name: string;
@@ -52,6 +54,8 @@ export interface TrialModel {
   readonly open: () => Promise<EvaluableModel>;
   /** Whether training adds an adapter, which measurements can switch off. The trial model has no adapter yet. */
   readonly isAdapted: boolean;
+  /** Shows how far a trial is. */
+  readonly show: MeasuringDisplay["show"];
 }
 
 /** Number of items that are measured to estimate the cost of all. */
@@ -81,7 +85,7 @@ export async function planBlock(
   const planned: PlannedCallback[] = [];
   for (const phase of built) {
     for (const callback of phase.callbacks) {
-      const measurement = model && (await estimate(callback, model, phase));
+      const measurement = model && (await estimate(callback, model, phase, trial!.show));
       planned.push(...planCallback(phase, callback, measurement));
     }
   }
@@ -163,15 +167,18 @@ async function planJudge(
 }
 
 async function estimate(
-  { asks: [evaluation] }: PeriodicCallback,
+  { id, asks: [evaluation] }: PeriodicCallback,
   model: EvaluableModel,
-  { judge: { counter, method, price } }: BuiltPhase,
+  { name: phase, judge: { counter, method, price } }: BuiltPhase,
+  show: TrialModel["show"],
 ): Promise<PlannedMeasurement> {
   const items = (await evaluation!.items(model as never)).length;
   // Two trials, of one item and of several, separate requests per measurement (anchors) from requests per item.
-  await measure(evaluation!, model, { limit: 1 });
+  const name = `trying ${id} of ${phase}`;
+  const progress: MeasureOptions["progress"] = (done, total, pace) => show({ name, done, total, ...pace });
+  await measure(evaluation!, model, { limit: 1, progress });
   const ofOne = counter.take();
-  const { snapshot } = await measure(evaluation!, model, { limit: trialItems });
+  const { snapshot } = await measure(evaluation!, model, { limit: trialItems, progress });
   const ofMore = counter.take();
   const measured = Math.min(trialItems, items);
   const extrapolate = (one: number, more: number) =>

@@ -7,6 +7,7 @@ import { fileError, withBlockPlace } from "../../config/config-place.ts";
 import { isTrainingFile, noBlockText, readEvalBlock } from "../../config/eval-block.ts";
 import { openModel, openModelOutline, startBackend } from "../../config/open-model.ts";
 import { loadEvaluations, type LoadTasks } from "../../config/task-registry.ts";
+import { showMeasuring } from "../../terminal/measuring-progress.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import type { PlanOptions } from "./command.ts";
 import { planBlock, type PlannedCallback, type TrialModel } from "./plan-block.ts";
@@ -77,7 +78,9 @@ async function trialModel(
   terminal: Terminal,
 ): Promise<Omit<TrialModel, "isAdapted"> & { dispose(): void }> {
   let dispose = () => {};
+  const display = showMeasuring(terminal, { edges: false });
   return {
+    show: display.show,
     outline: await openModelOutline(source, terminal),
     async open(): Promise<EvaluableModel> {
       await startBackend(backend, terminal);
@@ -85,6 +88,9 @@ async function trialModel(
       dispose = () => model.dispose();
       return inMemory(model, tokenizer);
     },
-    dispose: () => dispose(),
+    dispose() {
+      display.close();
+      dispose();
+    },
   };
 }

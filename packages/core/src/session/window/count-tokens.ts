@@ -7,12 +7,12 @@ import { wrapModel } from "../../model/wrap-model.ts";
  * the engine reported none, or something that is not a count.
  *
  * @param onCall Called before each call of the model. If it throws, the call rejects.
- * @param onSign Called when a call shows that it makes progress, and when it ends.
+ * @param onSign Called when a call shows that it makes progress, with the tokens that it counts, and when it ends.
  */
 export function countTokens(
   model: EvaluableModel,
   onCall: () => void = () => undefined,
-  onSign: () => void = () => undefined,
+  onSign: (tokens?: number) => void = () => undefined,
 ) {
   let tokens: number | null = null;
   const counted = (options: CallOptions): CallOptions => {
@@ -20,13 +20,13 @@ export function countTokens(
     return {
       ...options,
       countTokens(more) {
-        onSign();
+        onSign(more);
         tokens = (tokens ?? 0) + more;
         options.countTokens?.(more);
       },
       beforeRequest() {
         onSign();
-        return options.beforeRequest?.() ?? onSign;
+        return options.beforeRequest?.() ?? (() => onSign());
       },
     };
   };

@@ -1,6 +1,7 @@
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
 import type { Guard } from "../../contracts/guard.ts";
 import type { Awaitable } from "../../contracts/json.ts";
+import type { MeasurementPace } from "../../contracts/session.ts";
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { drive } from "../../internal/maybe-async.ts";
@@ -14,6 +15,9 @@ import { ownSignal } from "../owners/own-signal.ts";
 import type { Patience } from "./patience.ts";
 import { modelIsReturned, provenanceOf, type Prepared } from "./prepare.ts";
 import { runGuarded } from "./run-guarded.ts";
+
+/** Between two calls of `progress` without a new row. */
+const tickMs = 1_000;
 
 export interface MeasureOnce {
   readonly evaluation: AnyEvaluation;
@@ -35,7 +39,8 @@ export interface MeasureOnce {
   readonly deadline?: () => number | null;
   /** Gives up on an evaluation that does not settle. Default: waits for ever. */
   readonly patience?: { readonly of: Patience; readonly where: string };
-  progress(done: number): void;
+  /** Called with the rows so far, at the beginning, with each row or batch, and each second in between. */
+  progress(done: number, pace: MeasurementPace): void;
   /** Called before measuring. Returns true if a snapshot already holds the result, and nothing needs to be measured. */
   before?(provenance: Snapshot["provenance"], weights: string | null): Awaitable<boolean>;
 }
@@ -68,7 +73,7 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
   const { model: target, tokens } = countTokens(
     prepared.target,
     () => course.countCall(),
-    () => course.showSign(),
+    (counted) => course.showSign({ counted }),
   );
   const { outcome, evidence: receipt } = await drive(
     runGuarded(
@@ -124,6 +129,11 @@ class CourseRecorder {
   /** On `performance.now()`, which tests' clocks do not replace. */
   readonly #sign = { at: performance.now() };
   readonly #abandoned = new AbortController();
+  #began: number | null = null;
+  #done = 0;
+  #counted = 0;
+  #written = 0;
+  #reportedAt = 0;
   #isOver = false;
 
   constructor(one: MeasureOnce, deadline: Deadline) {
@@ -143,23 +153,39 @@ class CourseRecorder {
     this.#deadline.check();
   }
 
-  showSign(): void {
+  /** Notes tokens that a call has counted at its end, or is writing, and reports the pace each second. */
+  showSign({ counted = 0, written = 0 } = {}): void {
     this.#sign.at = performance.now();
+    this.#counted += counted;
+    this.#written += written;
+    if (this.#began === null || this.#sign.at - this.#reportedAt < tickMs) return;
+    this.#report();
+  }
+
+  #report(): void {
+    if (this.#isOver || this.#began === null) return;
+    this.#reportedAt = performance.now();
+    // A call counts what it has written when it ends.
+    const tokens = Math.max(this.#counted, this.#written);
+    const seconds = this.#one.clock() - this.#began;
+    this.#one.progress(this.#done, { seconds, tokens: tokens > 0 ? tokens : null });
   }
 
   async measure(prepared: Prepared): Promise<readonly Row[]> {
     const { evaluation, signal, stepSeed, clock } = this.#one;
     const began = clock();
+    this.#began = began;
     const progress = (done: number) => {
       // An evaluation that was abandoned may still report.
       if (this.#isOver) return;
-      this.showSign();
+      this.#sign.at = performance.now();
       if (done > 0) this.#marks.push({ rows: done, seconds: clock() - began, calls: this.#calls });
       this.#deadline.check();
-      this.#one.progress(done);
+      this.#done = done;
+      this.#report();
     };
     const own = ownSignal(AbortSignal.any([signal, this.#deadline.signal, this.#abandoned.signal]));
-    onYield(own.signal, () => this.showSign());
+    onYield(own.signal, (written) => this.showSign({ written }));
     try {
       progress(0);
       const { concurrentCalls = 1 } = prepared.target;

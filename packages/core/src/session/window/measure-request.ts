@@ -167,7 +167,7 @@ async function measureUnlessAdopted(
     portions: (done, seconds) => (done === 0 ? allowance.first : allowance.more(done, seconds)),
     deadline: () => allowance.deadline(),
     patience: { of: patience, where: ownerNameOf(requested.callback) },
-    progress: (done) => reporter.measuring({ id, step: at.step, done, total }),
+    progress: (done, pace) => reporter.measuring({ id, step: at.step, done, total, ...pace }),
     async before(provenance, weights) {
       supersede = existing && whyNotAdopted(existing, measurement, provenance, weights);
       if (existing !== null && supersede === null) return true;

@@ -5,6 +5,7 @@ import { atSteps } from "../../schedule/triggers.ts";
 import { fakeGuard } from "../../testing/fake-guard.ts";
 import { parseSnapshot } from "../../snapshots/parse-snapshot.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { yieldToEvents } from "../../model/yield-to-events.ts";
 import { measure } from "./measure.ts";
 import { withSession } from "../loop/session.ts";
 
@@ -47,6 +48,33 @@ it("measures the first items with a limit, and records them in provenance", asyn
     [0, 3],
     [3, 3],
   ]);
+});
+
+it("reports tokens and seconds each second while a call writes, before its first row", async () => {
+  const writing: AnyEvaluation = {
+    ...toyEvaluation(),
+    async measure(_model, items: readonly Row[], { signal, progress }) {
+      for (let turn = 0; turn < 24; turn++) {
+        await yieldToEvents(signal, "generate", 10);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      progress(items.length);
+      return items.map(({ id }) => ({ id, hit: true }));
+    },
+  };
+  const toy = toyTraining();
+  const callback = new PeriodicCallback(writing, { schedule: [atSteps([1])], atStart: false, atEnd: false });
+  await withSession(toy.options([callback], { maxSteps: 1, phase: "em" }), async ({ stepEnd }) => {
+    await stepEnd();
+  });
+  const events = toy.events.filter((event) => event.kind === "measuring");
+  expect(events.map(({ done }) => done)).toEqual([0, 0, 8]);
+  const [first, second, last] = events;
+  expect(first).toMatchObject({ tokens: null });
+  // After a second of at least 50 ms a turn.
+  expect(second!.tokens).toBeGreaterThanOrEqual(10);
+  expect(second!.tokens).toBeLessThanOrEqual(210);
+  expect(last).toMatchObject({ tokens: 240 });
 });
 
 it("draws the same random numbers as a session at the measurement that it repeats", async () => {

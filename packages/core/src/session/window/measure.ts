@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
 import type { Guard } from "../../contracts/guard.ts";
 import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
+import type { MeasurementPace } from "../../contracts/session.ts";
 import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
@@ -40,8 +41,8 @@ export interface MeasureOptions {
    * `measure`, step 0, and the evaluation's name as id.
    */
   readonly as?: SnapshotKey;
-  /** Called with the number of rows measured and their total. */
-  readonly progress?: (done: number, total: number) => void;
+  /** Called with the number of rows measured and their total, and each second while a call of the model runs. */
+  readonly progress?: (done: number, total: number, pace: MeasurementPace) => void;
 }
 
 const optionsSchema = z.strictObject({
@@ -97,7 +98,7 @@ export async function measure(
     ...calls,
     clock,
     portions: (done) => (done === 0 ? wanted : 0),
-    progress: (done) => progress?.(done, wanted),
+    progress: (done, pace) => progress?.(done, wanted, pace),
   });
   if (measured.kind === "failed") throw measured.error;
   const raw = measured.kind === "measured" ? measured.rows : [];

@@ -1,5 +1,6 @@
 import type { EnteredGuard, Guard, GuardContext } from "../../contracts/guard.ts";
 import type { Awaitable } from "../../contracts/json.ts";
+import type { SessionEvent } from "../../contracts/session.ts";
 import type { Evidence } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
@@ -87,12 +88,7 @@ export function isBroken({ intact, advisory }: Evidence): boolean {
 /** Where windows report progress and broken receipts, besides warnings and errors. */
 export interface WindowReporter extends Reporter {
   /** Reports that `done` of `total` rows are measured. */
-  measuring(event: {
-    readonly id: string;
-    readonly step: number;
-    readonly done: number;
-    readonly total: number;
-  }): void;
+  measuring(event: Omit<Extract<SessionEvent, { kind: "measuring" }>, "kind">): void;
   /** Reports how the budget reduces measurements. */
   plan(message: string): void;
   /** Stops training, throws or does nothing, depending on `onBrokenReceipt`. */

@@ -106,7 +106,7 @@ async function writeBatch(
   try {
     let rows = batch;
     while (rows.length > 0) {
-      await yieldToEvents(signal, "generate");
+      await yieldToEvents(signal, "generate", rows.length);
       const drawn = await draw(reader.next(rows), rows);
       refuseNaN(drawn.map(({ nats }) => nats));
       rows.forEach((writing, row) => acceptToken(tokenizer, writing, drawn[row]!));
