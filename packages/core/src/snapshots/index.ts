@@ -30,6 +30,7 @@ export {
 export { samplesPath } from "./storage/layout.ts";
 export { hashFiles, hashWeightFiles } from "./storage/hash-files.ts";
 export { writeOnce } from "./storage/write-once.ts";
+export { declarePhases } from "./storage/closings.ts";
 export { readWriter, type LockHolder, type LockOwner } from "./storage/lock.ts";
 export { takeLock, thisProcess, withLock } from "./storage/lock.ts";
 export { readIfPresent, readLines, readTextFile } from "./storage/read-file.ts";

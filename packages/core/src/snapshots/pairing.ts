@@ -50,7 +50,8 @@ export function differencesOf(there: Setup, here: Setup, except: "on" | null = n
   ];
 }
 
-const otherItems = (count: number | null, countHere: number | null): string =>
+/** Describes that a measurement has other items than one here. */
+export const otherItems = (count: number | null, countHere: number | null): string =>
   count === countHere
     ? "other items (their content or answer keys)"
     : `other items (${count ?? "unknown"}, here ${countHere ?? "unknown"})`;

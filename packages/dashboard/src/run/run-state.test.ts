@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
+import { declarePhases, fileStore, readRun } from "@periodic-eval/core/snapshots";
 import type { Snapshot } from "@periodic-eval/core";
 import { parseHTML } from "linkedom";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -79,6 +79,22 @@ describe("the state of a run", () => {
     [false, "interrupted"],
   ])("of a run without measurements (finished: %s)", async (finished, state) => {
     expect(runState(await write([], { step: 60, finished })).state).toBe(state);
+  });
+
+  it("is interrupted while a declared phase has not begun, and running between phases", async () => {
+    const unlock = await declarePhases(runDir, ["em", "second"]);
+    const between = await write(em, { step: 60, finished: true });
+    expect(runState(between).state).toBe("running");
+    await unlock();
+    expect(runState(await readRun(runDir))).toEqual({
+      state: "interrupted",
+      explanation: "No process is writing this run. Its phase second has not begun.",
+    });
+    // The pipeline without the second phase is whole.
+    await (
+      await declarePhases(runDir, ["em"])
+    )();
+    expect(runState(await readRun(runDir)).state).toBe("finished");
   });
 
   it("is unknown for a run without measurements that never closed, and ignores a damaged file", async () => {

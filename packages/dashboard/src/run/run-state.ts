@@ -33,6 +33,14 @@ export function stateOfWriter(writer: Writer | null): RunState | null {
 export function runState({ writer, phases, closings }: RunRecord): RunState {
   const lockState = stateOfWriter(writer);
   if (lockState !== null) return lockState;
+  const waiting = closings.find(({ step, finished, phase }) => {
+    return step === 0 && !finished && !phases.some(({ name }) => name === phase);
+  });
+  if (waiting !== undefined)
+    return {
+      state: "interrupted",
+      explanation: `No process is writing this run. Its phase ${waiting.phase} has not begun.`,
+    };
   const last = phases.at(-1);
   const closing = closings.at(-1);
   // A phase that measures nothing has no snapshots, but it closes.

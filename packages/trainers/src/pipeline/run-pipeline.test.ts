@@ -3,6 +3,7 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import { atEnd, atSteps, defineEvaluation, PeriodicCallback, type Trigger } from "@periodic-eval/core";
+import { readRun } from "@periodic-eval/core/snapshots";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
@@ -46,6 +47,27 @@ async function run(runDir: string, seed = "tiny", given: readonly PipelinePhase[
   model.dispose();
   return { results, weights, logger, closed };
 }
+
+it("records the phases that have not begun, so that the run is not finished", async () => {
+  const runDir = await temporaryFolder();
+  const model = tinyLM({ vocabSize: tokenizer.vocabSize, seed: "tiny" });
+  const stop = new AbortController();
+  const loggers = [{ name: "stopping", end: () => stop.abort() }];
+  const { signal } = stop;
+  await runPipeline(phases, {
+    model,
+    tokenizer,
+    runDir,
+    config: busyConfig,
+    session: ungoverned,
+    loggers,
+    signal,
+  });
+  model.dispose();
+  const { closings, writer } = await readRun(runDir);
+  expect(writer).toBeNull();
+  expect(closings.find(({ phase }) => phase === "em")).toMatchObject({ step: 0, finished: false });
+});
 
 /** An evaluation that adds to a weight, by default at step 6. */
 function changing(model: TrainableLM, schedule: readonly Trigger[] = [atSteps([6])]): PeriodicCallback {

@@ -1,6 +1,7 @@
 import type { Logger } from "@periodic-eval/core";
 import { parseOptions, plainConsoleLogger } from "@periodic-eval/core/internal";
 import { closeLoggers } from "@periodic-eval/core/session";
+import { declarePhases } from "@periodic-eval/core/snapshots";
 import type { TrainResult } from "../trainer/trainer.ts";
 import type { TrainerOptions } from "../trainer/trainer-options.ts";
 import { buildBlock } from "../trainer/periodic-eval.ts";
@@ -19,7 +20,8 @@ import {
  * Trains one phase after the other on the live model. An interrupted pipeline resumes where it stopped; of finished phases it
  * only loads the final weights. After a phase that a callback stopped, the next one follows. An abort or a broken receipt
  * ends the pipeline; the next run resumes that phase from its last checkpoint before. Phases may be added after those that
- * have begun, but not inserted before, removed or moved: a checkpoint records which phases came first.
+ * have begun, but not inserted before, removed or moved: a checkpoint records which phases came first. The run is locked until the
+ * pipeline ends, and is not finished until all phases are.
  *
  * @returns One result per phase that ran.
  * @throws PeriodicEvalError before the first step, for any phase: `config` for a wrong option or configuration, for a
@@ -41,6 +43,7 @@ export async function runPipeline(
   const trainer = (phase: PipelinePhase, at: Pick<TrainerOptions, "runStepOffset" | "after">) =>
     trainerOf(phase, { ...rest, loggers: kept, ...at }, shared);
   const results: TrainResult[] = [];
+  let unlock = async () => {};
   try {
     const phases = await Promise.all(
       given.map(async (phase): Promise<PipelinePhase> => {
@@ -53,6 +56,7 @@ export async function runPipeline(
       const [problem] = await checkDatasets(phase, options);
       if (problem !== undefined) throw problem;
     }
+    unlock = await declarePhases(options.runDir, names);
     let isDamaged = false;
     for (const [at, phase] of phases.entries()) {
       const runStepOffset = results.reduce((sum, { steps }) => sum + steps, 0);
@@ -66,6 +70,7 @@ export async function runPipeline(
     }
     return results;
   } finally {
+    await unlock();
     await closeLoggers(loggers);
   }
 }

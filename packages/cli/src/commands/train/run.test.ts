@@ -141,6 +141,11 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
         .map((phase) => `${phase}  already finished at step 3 of 3; nothing to do`)
         .join("\n"),
     ]);
+    // A finished run does not measure other questions, and its record stays what was done.
+    const kept = readFileSync(join(runDir, "train.yaml"), "utf8");
+    const asked = await run("train", join(runDir, "train.yaml"), "periodic_eval.subsample_n=5");
+    expect([asked.code, asked.err]).toEqual([1, expect.stringContaining("name another run folder")]);
+    expect(readFileSync(join(runDir, "train.yaml"), "utf8")).toBe(kept);
   });
 
   it("ends like an uninterrupted run after a kill in the second phase and a resume", async () => {

@@ -97,8 +97,8 @@ export async function trainFromFile(
   const { differences, keep } = await openKeptConfig(config);
   for (const difference of differences) progress.err(difference);
   // A phase that begins has passed its trainer's checks. Phases that are already finished do not use the new configuration.
-  const onBegin: FineTuneOptions["onBegin"] = ({ phase, step, maxSteps }) =>
-    step < (maxSteps ?? Infinity) || phase === phases.at(-1)!.phase ? keep() : undefined;
+  const onBegin: FineTuneOptions["onBegin"] = ({ alreadyFinished }) =>
+    alreadyFinished === true ? undefined : keep();
   const adapt = async (base: CheckpointLM) =>
     adapter === undefined ? withLora(base, { seed: String(seed), ...lora }) : loadLora(base, adapter);
   // The same command with resume=never would start over again.

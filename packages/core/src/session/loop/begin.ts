@@ -12,6 +12,7 @@ import { replaceDamaged } from "../records/damaged-snapshots.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { finishGrading, isUngraded } from "../records/resume.ts";
 import { openBaseline } from "../window/check-baseline.ts";
+import { checkFinished } from "../window/check-finished.ts";
 import { ownerOf, runOwned } from "../owners/left-behind.ts";
 import type { SessionParts } from "./parts.ts";
 
@@ -53,8 +54,13 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
     if (records.known.settled().some(isUngraded))
       await runOwned(ownerOf("grading", reporter), () => finishGrading(records, callbacks), undefined);
   });
-  const closing = (await records.store.closings?.())?.findLast((one) => one.phase === phase);
+  const closings = (await records.store.closings?.()) ?? [];
+  const closing = closings.findLast((one) => one.phase === phase);
   const isOver = resumed !== null && isFinished(standing, closing, at) && records.interrupted.isEmpty;
+  if (isOver)
+    await withSeededRandom(seedOf(seed, phase, "begin"), () =>
+      checkFinished({ callbacks, preflight, phase, seed, at, standing, closings }),
+    );
   await announceBegin(parts, { resumed: resumed !== null, isOver, closing });
   if (resumed !== null && !isOver) reportMissed(records, resumed);
   clock.countSince(openedAt);

@@ -1,9 +1,11 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { plainConsoleLogger } from "../../console/console-logger.ts";
+import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { PhaseBegin, PhaseEnd, SessionOptions, SessionState } from "../../contracts/session.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { readRun } from "../../snapshots/storage/read-run.ts";
+import { fakeModel } from "../../testing/fake-model.ts";
 import { manualClock } from "../../testing/manual-clock.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession } from "./session.ts";
@@ -68,7 +70,10 @@ async function train(
   let state: SessionState | null = null;
   let weights = from?.state ? from.weights : 0;
   toy.weights = weights;
-  await session.begin();
+  await session.begin().catch(async (error: unknown) => {
+    await session.close();
+    throw error;
+  });
   while (session.progress.step < last) {
     toy.step();
     clock.advance(stepSeconds);
@@ -157,6 +162,32 @@ describe("a phase that is run again", () => {
       "train  already finished at step 10 of 10; nothing to do",
       expect.stringContaining("6 measurements"),
     ]);
+  });
+
+  it("is refused with other questions or callbacks if it is finished, which would not be measured", async () => {
+    const first = await train(10, { ends: true, saveAt: 10 });
+    const asked = (evaluation: AnyEvaluation, id = "toy") => ({
+      callbacks: [new PeriodicCallback(evaluation, { id, schedule: [everyPercent(20)] })],
+    });
+    const again = (changes: Partial<SessionOptions>) => train(10, { ends: true, from: first, changes });
+    const plain = toyEvaluation();
+    const rekeyed = {
+      ...plain,
+      items: async (model: never) => (await plain.items(model)).map((item) => ({ ...item, key: "b" })),
+    };
+    const subset = { ...toyEvaluation({ items: 5 }), provenance: () => ({ items: 8 }) };
+    for (const [changes, words] of [
+      [asked(rekeyed as AnyEvaluation), "other items (their content or answer keys)"],
+      [asked(subset), "other items (8, here 5)"],
+      [asked(toyEvaluation({ version: "2" })), "the version 1 (here 2)"],
+      [asked(toyEvaluation({ name: "new" }), "new"), "no measurement of this callback"],
+    ] as const)
+      await expect(again(changes)).rejects.toThrow(words);
+    expect(await phase()).toMatchObject({ state: "finished", closedAt: 10 });
+    const { engine } = fakeModel().identity;
+    const elsewhere = fakeModel();
+    const model = { ...elsewhere, identity: { ...elsewhere.identity, engine: `other ${engine}` } };
+    expect((await again({ model })).begins).toMatchObject([{ alreadyFinished: true }]);
   });
 
   it("is not finished if its end was not measured, or if it has grown", async () => {

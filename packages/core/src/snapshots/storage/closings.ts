@@ -1,7 +1,9 @@
 import * as z from "zod";
 import type { PhaseClosing } from "../../contracts/snapshot.ts";
-import { writeFileAtomic } from "./atomic-file.ts";
-import type { FileReader, FileSystem } from "./file-system.ts";
+import { makeFolder, writeFileAtomic } from "./atomic-file.ts";
+import { nodeFiles, type FileReader, type FileSystem } from "./file-system.ts";
+import { runPaths } from "./layout.ts";
+import { keepLock } from "./lock.ts";
 import { readIfPresent } from "./read-file.ts";
 
 const schema = z.array(
@@ -29,4 +31,29 @@ export async function writeClosing(path: string, closing: PhaseClosing, fs: File
   const { phase, step, maxSteps, finished } = closing;
   const others = (await readClosings(path, fs)).filter((one) => one.phase !== phase);
   await writeFileAtomic(path, `${JSON.stringify([...others, { phase, step, maxSteps, finished }])}\n`, fs);
+}
+
+/**
+ * Locks a run for the sessions of its phases, and records the phases that have not begun as closed at step 0: until they end, the
+ * run is not finished. Phases that an earlier call declared and that never began are forgotten. Returns the function that
+ * releases the lock.
+ */
+export async function declarePhases(
+  runDir: string,
+  phases: readonly string[],
+  fs: FileSystem = nodeFiles,
+): Promise<() => Promise<void>> {
+  const { root, lock, closings: path } = runPaths(runDir);
+  await makeFolder(root, fs);
+  const release = await keepLock(lock, fs);
+  try {
+    const closings = (await readClosings(path, fs)).filter((one) => one.step > 0 || one.finished);
+    const isNew = (name: string) => !closings.some(({ phase }) => phase === name);
+    const added = phases.filter(isNew).map((phase) => ({ phase, step: 0, maxSteps: null, finished: false }));
+    await writeFileAtomic(path, `${JSON.stringify([...added, ...closings])}\n`, fs);
+    return release;
+  } catch (error) {
+    await release();
+    throw error;
+  }
 }

@@ -7,8 +7,7 @@ import { makeFolder } from "./atomic-file.ts";
 import { readClosings, writeClosing } from "./closings.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { checkKey, runPaths, snapshotName } from "./layout.ts";
-import { takeLock, thisProcess, type LockOwner } from "./lock.ts";
-import { readIfPresent } from "./read-file.ts";
+import { isLeftByKilled, takeLock, thisProcess, type LockOwner } from "./lock.ts";
 import { finishWrites, repairRun } from "./repair-run.ts";
 import { writeIndexAgain } from "./inspect-run.ts";
 import { addToIndex } from "./run-index.ts";
@@ -64,7 +63,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   async function open(): Promise<void> {
     if (release !== null) return;
     await makeFolder(paths.root, fs);
-    const wasKilled = (await readIfPresent(paths.lock, fs)) !== null;
+    const wasKilled = await isLeftByKilled(paths.lock, fs);
     const unlock = await takeLock(paths.lock, fs, owner);
     try {
       const repaired = await repairRun(runDir, fs, { warn, wasKilled });

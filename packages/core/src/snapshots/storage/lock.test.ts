@@ -8,7 +8,7 @@ import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { faultyFiles } from "../../testing/faulty-files.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
-import { takeLock, thisProcess, withLock } from "./lock.ts";
+import { keepLock, readWriter, takeLock, thisProcess, withLock } from "./lock.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 let folder: string;
@@ -169,4 +169,20 @@ it("throws an error that names a file in the place of the run folder", async () 
   await expect(fileStore(join(folder, "run")).open!()).rejects.toThrow(
     /periodic_eval: got (ENOTDIR|EEXIST) .*Move that file away/,
   );
+});
+
+it("keepLock lends the lock to one session of this process at a time, and to no other process", async () => {
+  const lock = join(folder, "periodic_eval", ".lock");
+  await nodeFiles.makeFolder(join(folder, "periodic_eval"));
+  const release = await keepLock(lock, nodeFiles);
+  const first = fileStore(folder);
+  await first.open!();
+  await expect(fileStore(folder).open!()).rejects.toThrow("a lock held by process");
+  await first.close!();
+  expect((await readWriter(lock, nodeFiles))?.isAlive).toBe(true);
+  const second = fileStore(folder);
+  await second.open!();
+  await second.close!();
+  await release();
+  expect(await readWriter(lock, nodeFiles)).toBeNull();
 });

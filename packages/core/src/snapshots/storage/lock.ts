@@ -18,6 +18,11 @@ export async function takeLock(
   fs: FileSystem,
   owner: LockOwner = thisProcess,
 ): Promise<() => Promise<void>> {
+  const between = keptLocks.get(path);
+  if (between?.isUsed === false) {
+    between.isUsed = true;
+    return async () => void Object.assign(between, { isUsed: false, wasKilled: false });
+  }
   const token = randomUUID();
   const holder: LockHolder = { pid: owner.pid, host: owner.host, process_start: owner.processStart, token };
   const text = JSON.stringify(holder);
@@ -36,6 +41,25 @@ export async function takeLock(
     const current = await readLock(path, fs).catch(() => null);
     if (current?.token === token) await fs.remove(path).catch(() => undefined);
   };
+}
+
+/**
+ * Takes the lock at `path` for several sessions of this process, one after the other: `takeLock` then lends it. Between two of them
+ * no other process can take it. Returns the function that releases it.
+ */
+export async function keepLock(path: string, fs: FileSystem): Promise<() => Promise<void>> {
+  const wasKilled = await isLeftByKilled(path, fs);
+  const release = await takeLock(path, fs);
+  keptLocks.set(path, { isUsed: false, wasKilled });
+  return async () => {
+    keptLocks.delete(path);
+    await release();
+  };
+}
+
+/** Whether a killed session left a lock at `path`, before this process takes it. */
+export async function isLeftByKilled(path: string, fs: FileReader): Promise<boolean> {
+  return keptLocks.get(path)?.wasKilled ?? (await readIfPresent(path, fs)) !== null;
 }
 
 const retryMilliseconds = 20;
@@ -187,6 +211,16 @@ export interface LockOwner {
  */
 const heldTokens = ((globalThis as { [key: symbol]: unknown })[Symbol.for("periodic-eval.locks")] ??=
   new Set<string>()) as Set<string>;
+
+interface KeptLock {
+  isUsed: boolean;
+  /** Whether a killed process had left it, until a session has repaired the run. */
+  wasKilled: boolean;
+}
+
+/** The locks that this process keeps between sessions, by path, shared by all copies of this module in it. */
+const keptLocks = ((globalThis as { [key: symbol]: unknown })[Symbol.for("periodic-eval.kept-locks")] ??=
+  new Map<string, KeptLock>()) as Map<string, KeptLock>;
 
 export const thisProcess: LockOwner = {
   pid: process.pid,
