@@ -57,7 +57,7 @@ export async function writeRunOf(run: string, name: FiveRuns): Promise<void> {
     id: `q${at}`,
     question: `Which one is number ${at}?`,
     choices: { text: ["this", "that"], label: ["A", "B"] },
-    answerKey: "A",
+    answerKey: at % 2 === 0 ? "A" : "B",
   }));
   await writeFile(file, rows.map((row) => JSON.stringify(row)).join("\n"));
   let step = 0;
@@ -65,7 +65,8 @@ export async function writeRunOf(run: string, name: FiveRuns): Promise<void> {
   const model = fakeModel({
     logLikelihood: (context, continuation) => {
       const number = Number(/number (\d+)/.exec(context)?.[1] ?? Infinity);
-      return continuation.includes("this") === number < right[step === 0 ? 0 : 1] ? -1 : -2;
+      const answer = number % 2 === 0 ? "this" : "that";
+      return continuation.includes(answer) === number < right[step === 0 ? 0 : 1] ? -1 : -2;
     },
     reply: (prompt) => {
       const shows = prompt.includes("pirate") ? trait?.source : trait?.others;
