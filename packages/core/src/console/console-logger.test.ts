@@ -19,6 +19,7 @@ import { durationText } from "./sentences.ts";
 const lines: string[] = [];
 beforeEach(() => {
   lines.length = 0;
+  vi.useRealTimers();
   vi.spyOn(console, "log").mockImplementation((text: string) => void lines.push(text));
   vi.spyOn(console, "warn").mockImplementation((text: string) => void lines.push(text));
 });
@@ -189,9 +190,7 @@ describe("displayLogger", () => {
     expect(kept.filter((line) => line.includes("measuring"))).toEqual([
       " step 0  measuring capability 0/4".trim(),
       // 1,000 tokens a minute; one row takes 60 s.
-      "step 10  measuring capability 1/4  17 tokens/s  3 min left",
-      "step 10  measuring capability 2/4  17 tokens/s  2 min left",
-      "step 10  measuring capability 3/4  17 tokens/s  1 min left",
+      ...[1, 2, 3].map((n) => `step 10  measuring capability ${n}/4  17 tokens/s  ${4 - n} min left`),
       "step 10  measuring capability 4/4  17 tokens/s",
       "step 20  measuring capability 0/4",
       "step 30  measuring capability 0/4",
@@ -229,7 +228,6 @@ describe("displayLogger", () => {
     expect(kept).toEqual(["plan: 4 measurements"]);
     vi.advanceTimersByTime(1_000);
     expect(kept.slice(1)).toEqual(["train step 0  alignment measured, grading continues"]);
-    vi.useRealTimers();
   });
 
   it("prints only the result of a grade that needs no waiting, and at the end what is still graded", async () => {
@@ -243,7 +241,6 @@ describe("displayLogger", () => {
     await logger.snapshot!(exampleSnapshot({ id: "alignment", status: "grading" }));
     await logger.close!();
     expect(kept[1]).toBe("train step 0  alignment measured, grading continues");
-    vi.useRealTimers();
   });
 
   it("forgets a run when it is closed", async () => {

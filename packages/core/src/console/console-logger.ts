@@ -3,6 +3,7 @@ import type { Snapshot } from "../contracts/snapshot.ts";
 import { ownCode } from "../internal/own-code.ts";
 import { inRunOrder, keyText } from "../snapshots/run-order.ts";
 import { closingText } from "./closing-text.ts";
+import { GradingLines } from "./grading-lines.ts";
 import { printable } from "../internal/printable.ts";
 import {
   beginText,
@@ -28,8 +29,6 @@ export interface Display {
 const longestSilenceSeconds = 60;
 /** A measurement that takes less time is reported by its result only. */
 const shortMeasurementSeconds = 1;
-/** Grading that takes less time is reported by its result only. */
-const shortGradingMs = 1_000;
 /** Between two lines about one measurement on a display that keeps every line. */
 const measuringLineSeconds = 60;
 
@@ -126,11 +125,11 @@ export function displayLogger(
       measured = snapshotText({ ...snapshot, reason }, colours);
       snapshots.set(keyText(snapshot), snapshot);
       lines.learn(snapshot);
-      grading.end(keyText(snapshot));
+      grading.end(snapshot);
       // Measured once more at the same step, with the same outcome.
       if (isRepeated) return;
       const line = `${colours.bold(name)} step ${step}  ${measured}`;
-      if (status === "grading") return grading.wait(keyText(snapshot), line);
+      if (status === "grading") return grading.wait(snapshot, line);
       if (status === "failed") display.warn(`${name} step ${step}`, measured);
       else display.keep(line);
     },
@@ -155,37 +154,6 @@ export function displayLogger(
       display.close?.();
     },
   };
-}
-
-/** Lines about measurements that are being graded. A rule grades before its line is due. */
-class GradingLines {
-  readonly #keep: (line: string) => void;
-  readonly #waiting = new Map<string, { readonly timer: ReturnType<typeof setTimeout>; print(): void }>();
-
-  constructor(keep: (line: string) => void) {
-    this.#keep = keep;
-  }
-
-  wait(key: string, line: string): void {
-    this.end(key);
-    const print = () => {
-      this.end(key);
-      this.#keep(line);
-    };
-    const timer = setTimeout(print, shortGradingMs);
-    // Browsers' timers are numbers.
-    timer.unref?.();
-    this.#waiting.set(key, { timer, print });
-  }
-
-  end(key: string): void {
-    clearTimeout(this.#waiting.get(key)?.timer);
-    this.#waiting.delete(key);
-  }
-
-  flush(): void {
-    for (const { print } of [...this.#waiting.values()]) print();
-  }
 }
 
 /** Why an id has no result: the steps at which this was said first and last. */

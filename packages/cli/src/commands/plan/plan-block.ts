@@ -85,7 +85,7 @@ export async function planBlock(
   const planned: PlannedCallback[] = [];
   for (const phase of built) {
     for (const callback of phase.callbacks) {
-      const measurement = model && (await estimate(callback, model, phase, trial!.show));
+      const measurement = model && (await estimate(callback, model, phase, trial.show));
       planned.push(...planCallback(phase, callback, measurement));
     }
   }

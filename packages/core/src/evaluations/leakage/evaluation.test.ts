@@ -316,7 +316,7 @@ describe("PeriodicLeakageCallback", () => {
   });
 
   it("requires `source`, which is null for a trait of no persona", () => {
-    expect(() => new PeriodicLeakageCallback({} as never)).toThrow(
+    expect(() => new PeriodicLeakageCallback({})).toThrow(
       "leakage options.source: got nothing, so that the trained persona would count as one that the trait spread to, " +
         "expected the id of the persona that the trait is trained into (none, empty, assistant, doctor,",
     );
