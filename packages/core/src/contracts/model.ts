@@ -244,7 +244,8 @@ export interface EvaluableModel extends Partial<Abilities> {
    */
   readonly concurrentCalls?: number;
   /**
-   * Checks with a few small requests that the model's numbers can be trusted. The session calls it once, before a phase.
+   * Checks with a few small requests that the model's numbers can be trusted. The session calls it once, before a phase, and for a
+   * served model before and after each measurement.
    *
    * @throws PeriodicEvalError `model` if they cannot.
    */

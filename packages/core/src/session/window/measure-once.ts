@@ -13,6 +13,7 @@ import { countTokens } from "./count-tokens.ts";
 import { measureRows } from "./measure-rows.ts";
 import { ownSignal } from "../owners/own-signal.ts";
 import type { Patience } from "./patience.ts";
+import { checkUnlessAborted } from "./preflight.ts";
 import { modelIsReturned, provenanceOf, type Prepared } from "./prepare.ts";
 import { runGuarded } from "./run-guarded.ts";
 
@@ -86,7 +87,12 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
         weights = fingerprint ?? weights;
         provenance = provenanceOf(evaluation, prepared, one.provenanceSeed);
         if ((await one.before?.(provenance, weights)) === true) return null;
-        return course.measure({ ...prepared, target });
+        // A server may replace its model, which no guard of this process observes.
+        const probe = async () => prepared.target.isServed && checkUnlessAborted(prepared.target, one.signal);
+        await probe();
+        const rows = await course.measure({ ...prepared, target });
+        await probe();
+        return rows;
       },
     ),
   );

@@ -176,3 +176,30 @@ it("refuses promises from the stages that nothing awaits", async () => {
     });
   }
 });
+
+it.each([
+  [1, 0],
+  [2, 1],
+])(
+  "fails if a server has replaced its model by check %i, at the start or the end",
+  async (bad, generated) => {
+    const { model } = toyTraining();
+    let checks = 0;
+    const served = {
+      ...model,
+      isServed: true,
+      // The first check is before the measurement.
+      check: async () => {
+        if (++checks === bad + 1) throw new Error("log-probabilities that differ by up to 2.1 nats");
+      },
+    };
+    const evaluation = toyEvaluation();
+    const callback = new PeriodicCallback(evaluation, { schedule: [atSteps([1])], atEnd: false });
+    const toy = toyTraining();
+    await withSession(toy.options([callback], { maxSteps: 1, model: served }), (session) => session.begin());
+    expect(await toy.store.list()).toMatchObject([
+      { status: "failed", reason: expect.stringContaining("differ by up to 2.1 nats"), metrics: {} },
+    ]);
+    expect(model.calls.generate).toBe(generated);
+  },
+);

@@ -82,7 +82,7 @@ export class Preflight {
 type Checked = Pick<EvaluableModel, "check">;
 
 /** An abort during the check is no fault of the model or the grader. */
-async function checkUnlessAborted(one: Checked, signal: AbortSignal): Promise<void> {
+export async function checkUnlessAborted(one: Checked, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   try {
     await withOwnSignal(signal, (own) => one.check?.({ signal: own }));
