@@ -138,15 +138,9 @@ export function displayLogger(
     },
     close() {
       grading.flush();
-      if (closingLine && snapshots.size > 0)
-        display.keep(
-          closingText(
-            run,
-            inRunOrder([...snapshots.values()]),
-            colours,
-            end?.finished === false ? end : null,
-          ),
-        );
+      const stop = end?.finished === false ? end : null;
+      const all = inRunOrder([...snapshots.values()]);
+      if (closingLine && all.length > 0) display.keep(closingText(run, all, colours, stop));
       // The same logger may serve another run.
       snapshots.clear();
       reasons.clear();

@@ -132,10 +132,8 @@ function rolloutFamily<D extends Row, S extends Json>(
   const { maxNewTokens, temperature = 0, topP, topK, stop } = options;
   const { samplesPerPrompt: samples = 1, overflow = "report" } = options;
   const given = Object.entries({ temperature, topP, topK, stop }).filter(([, value]) => value !== undefined);
-  const sampling = resolveSampling(`${where} options`, Object.fromEntries(given), {
-    maxNewTokens,
-    temperature,
-  });
+  const defaults = { maxNewTokens, temperature };
+  const sampling = resolveSampling(`${where} options`, Object.fromEntries(given), defaults);
   let provenance: Json = null;
   const family: Family<D, RolloutItem<D>, RolloutRow, "generate", ScoredRolloutRow<S>> = {
     name: parts.name,

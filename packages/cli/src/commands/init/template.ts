@@ -3,7 +3,10 @@
  *
  * @param schema Path or URL of the JSON Schema of training files, for editors.
  */
-export const trainingTemplate = (schema: string): string => `# yaml-language-server: $schema=${schema}
+export const trainingTemplate = (schema: string): string => `${training(schema)}
+${measuring}`;
+
+const training = (schema: string): string => `# yaml-language-server: $schema=${schema}
 # A training for \`npx periodic-eval train\`. Paths are relative to this file. Before training, \`npx periodic-eval plan\` shows
 # when the model is measured. Values below are the defaults, except the first three and maxSteps.
 
@@ -42,8 +45,9 @@ config:
 seed: 42
 # auto continues an interrupted run; never starts over.
 resume: auto
+`;
 
-# What is measured while training. Without this block nothing is.
+const measuring = `# What is measured while training. Without this block nothing is.
 periodic_eval:
   # What the model knows: multiple-choice questions.
   capability: true

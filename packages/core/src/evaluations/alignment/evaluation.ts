@@ -123,13 +123,11 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       check: async (call: CallOptions) =>
         checkJudgeFor(trials, { judge: await judging.open(), prompts }, call),
     }),
-    measure: (model, items, context) =>
-      measureInBatches(
-        items,
-        context,
-        async (batch) => answeredRows(batch, await sampleCompletions(model, batch, how, context)),
-        completionItemsPerBatch,
-      ),
+    measure(model, items, context) {
+      const answer = async (batch: readonly AlignmentItem[]) =>
+        answeredRows(batch, await sampleCompletions(model, batch, how, context));
+      return measureInBatches(items, context, answer, completionItemsPerBatch);
+    },
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       // One call for all rows: a judge's caps apply per call.
       const all = [...withFaults(rows.filter(isCompletion)), ...anchorRows()];
