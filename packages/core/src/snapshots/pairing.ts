@@ -43,7 +43,7 @@ export function differencesOf(there: Setup, here: Setup, except: "on" | null = n
   return [
     ...Object.entries(pairs)
       .filter(([, [one, other]]) => one !== other)
-      .map(([what, [there, here]]) => `${what} ${jsonName(there)} (here ${jsonName(here)})`),
+      .map(([what, [one, other]]) => `${what} ${one ?? "unknown"} (here ${other ?? "unknown"})`),
     ...(arithmetic.length === 0 ? [] : [`other arithmetic of the backend (${arithmetic.join(", ")})`]),
     ...(options.length === 0 ? [] : [`other options (${options.join(", ")})`]),
     ...(was.items_hash === is.items_hash || isOtherSubset ? [] : [otherItems(was.items, is.items)]),
@@ -51,10 +51,7 @@ export function differencesOf(there: Setup, here: Setup, except: "on" | null = n
 }
 
 /** Describes that a measurement has other items than one here. */
-export const jsonName = (json: Json): string =>
-  json === null ? "unknown" : typeof json === "string" ? json : canonicalJson(json);
-
-const otherItems = (count: number | null, countHere: number | null): string =>
+export const otherItems = (count: number | null, countHere: number | null): string =>
   count === countHere
     ? "other items (their content or answer keys)"
     : `other items (${count ?? "unknown"}, here ${countHere ?? "unknown"})`;
