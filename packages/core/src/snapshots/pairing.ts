@@ -43,7 +43,7 @@ export function differencesOf(there: Setup, here: Setup, except: "on" | null = n
   return [
     ...Object.entries(pairs)
       .filter(([, [one, other]]) => one !== other)
-      .map(([what, [one, other]]) => `${what} ${one ?? "unknown"} (here ${other ?? "unknown"})`),
+      .map(([what, [one, other]]) => `${what} ${textOf(one)} (here ${textOf(other)})`),
     ...(arithmetic.length === 0 ? [] : [`other arithmetic of the backend (${arithmetic.join(", ")})`]),
     ...(options.length === 0 ? [] : [`other options (${options.join(", ")})`]),
     ...(was.items_hash === is.items_hash || isOtherSubset ? [] : [otherItems(was.items, is.items)]),
@@ -55,6 +55,9 @@ export const otherItems = (count: number | null, countHere: number | null): stri
   count === countHere
     ? "other items (their content or answer keys)"
     : `other items (${count ?? "unknown"}, here ${countHere ?? "unknown"})`;
+
+const textOf = (value: Json): string =>
+  typeof value === "string" ? value : value === null ? "unknown" : JSON.stringify(value);
 
 const recordOf = (json: unknown): Options => (isRecord(json) ? (json as Options) : {});
 
