@@ -35,7 +35,7 @@ const changed = (at: number, ...bytes: readonly number[]): Promise<string> => {
 };
 async function decode(path: string, limits = { seconds: 5, mebibytes: 200 }) {
   const values: unknown[] = [];
-  for await (const { value } of decodeParquet(path, "rows.parquet", limits)) values.push(value);
+  for await (const { value } of decodeParquet(path, "rows.parquet", { limits })) values.push(value);
   return values;
 }
 
@@ -44,7 +44,7 @@ it.skipIf(process.platform === "win32")("decodes a file during a Ctrl-C in the t
   const program = `
     import { decodeParquet } from "${new URL("../../dist/hub/decode-parquet.js", import.meta.url).href}";
     process.on("SIGINT", () => undefined);
-    const rows = decodeParquet(${JSON.stringify(await fileOf(parquet()))}, "rows.parquet", { seconds: 60, mebibytes: 400 });
+    const rows = decodeParquet(${JSON.stringify(await fileOf(parquet()))}, "rows.parquet", { limits: { seconds: 60, mebibytes: 400 } });
     const first = rows.next();
     process.kill(0, "SIGINT");
     console.log(JSON.stringify((await first).value.value));

@@ -15,6 +15,13 @@ export interface ParquetLimits {
   readonly mebibytes: number;
 }
 
+export interface ParquetOptions {
+  /** Default: limits that grow with the file's size. */
+  readonly limits?: ParquetLimits;
+  /** Columns in whose lists and structs marks stand for what JavaScript reads otherwise than Python (`markNumbers`). Default: none. */
+  readonly marked?: readonly string[];
+}
+
 export interface ParquetRow {
   /** Integers of 64 bits are numbers where these are exact, else bigints. */
   readonly value: Record<string, unknown>;
@@ -36,13 +43,12 @@ function limitsFor(bytes: number): ParquetLimits {
  * exhaust the heap, and a full heap of a worker thread would end this process.
  *
  * @param name Names the file in errors.
- * @param limits Default: limits that grow with the file's size.
  * @throws PeriodicEvalError `data` for a file that cannot be decoded within the limits; the error of a file that cannot be read.
  */
 export async function* decodeParquet(
   path: string,
   name: string,
-  limits?: ParquetLimits,
+  { limits, marked = [] }: ParquetOptions = {},
 ): AsyncGenerator<ParquetRow, void> {
   const { seconds, mebibytes } = limits ?? limitsFor((await stat(path)).size);
   const child = startWorker(mebibytes);
@@ -62,7 +68,7 @@ export async function* decodeParquet(
   };
   try {
     await replyWithin(1000 * startSeconds, `no process to decode it within ${startSeconds} s`);
-    const request: ParquetRequest = { path: resolve(path) };
+    const request: ParquetRequest = { path: resolve(path), marked };
     let msLeft = 1000 * seconds;
     while (true) {
       const asked = performance.now();

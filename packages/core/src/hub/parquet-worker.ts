@@ -1,12 +1,28 @@
-// The process that decodes Parquet files for `decodeParquet`. It loads no other file of this package, so that it starts fast.
+// The process that decodes Parquet files for `decodeParquet`. It loads one other file of this package, so that it starts fast.
 import { isUtf8 } from "node:buffer";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
-import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, type Compressors } from "hyparquet";
+import {
+  asyncBufferFromFile,
+  parquetMetadataAsync,
+  parquetReadObjects,
+  parquetSchema,
+  type Compressors,
+  type SchemaTree,
+} from "hyparquet";
 import { decompressLz4, decompressLz4Raw, decompressZstd } from "hyparquet-compressors";
+import {
+  findMarked,
+  isMarkedNumber,
+  markNumbers,
+  markedKey,
+  markedFloat,
+} from "../internal/marked-numbers.ts";
 
 /** The request for the first rows. Any later message asks for the next ones. */
 export interface ParquetRequest {
   readonly path: string;
+  /** See `ParquetOptions`. */
+  readonly marked: readonly string[];
 }
 
 /** A row, and the first text in it that is not UTF-8; null if there is none. */
@@ -52,6 +68,15 @@ class InvalidText {
   }
 }
 
+/** The text of a JSON column. */
+class JsonText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 function decoded(bytes: Uint8Array | undefined, parse: (text: string) => unknown): unknown {
@@ -62,7 +87,7 @@ function decoded(bytes: Uint8Array | undefined, parse: (text: string) => unknown
 
 const parsers = {
   stringFromBytes: (bytes: Uint8Array | undefined) => decoded(bytes, (text) => text),
-  jsonFromBytes: (bytes: Uint8Array | undefined) => decoded(bytes, (text) => JSON.parse(text) as unknown),
+  jsonFromBytes: (bytes: Uint8Array | undefined) => decoded(bytes, (text) => new JsonText(text)),
 };
 
 const maximumDepth = 400;
@@ -77,7 +102,8 @@ const maximumDepth = 400;
 function simplify(part: Record<string, unknown>, depth = 1): DecodedRow["invalid"] {
   if (depth > maximumDepth) throw new Error(`values nested deeper than ${maximumDepth} levels`);
   let invalid: DecodedRow["invalid"] = null;
-  for (const [name, value] of Object.entries(part)) {
+  for (const [name, raw] of Object.entries(part)) {
+    const value = raw instanceof JsonText ? (part[name] = JSON.parse(raw.text) as unknown) : raw;
     if (typeof value === "bigint") {
       if (Number.isSafeInteger(Number(value))) part[name] = Number(value);
     } else if (value === undefined) {
@@ -95,6 +121,47 @@ function simplify(part: Record<string, unknown>, depth = 1): DecodedRow["invalid
     }
   }
   return invalid;
+}
+
+/** Returns a value of a column with marks in its lists and structs. Fields have the order of the schema. */
+function withMarks(value: unknown, node: SchemaTree): unknown {
+  const { children, element } = node;
+  if (value instanceof JsonText) return markedJson(value);
+  if (Array.isArray(value)) {
+    const item = element.converted_type === "LIST" ? itemOf(node) : node;
+    return value.map((one) => withMarks(one, item));
+  }
+  if (children.length === 0) return markedLeaf(value, element.type);
+  if (typeof value !== "object" || value === null) return value;
+  if (element.converted_type === "MAP") throw new Error(`a map in the column "${node.path.join(".")}"`);
+  const fields = value as Readonly<Record<string, unknown>>;
+  return Object.fromEntries(
+    children.map((child) => {
+      const { name } = child.element;
+      return [markedKey(name), withMarks(fields[name], child)];
+    }),
+  );
+}
+
+/** The items of a list, as hyparquet nests them. */
+function itemOf({ children: [inner] }: SchemaTree): SchemaTree {
+  return inner!.children.length === 1 ? inner!.children[0]! : inner!;
+}
+
+function markedLeaf(value: unknown, type: string | undefined): unknown {
+  if (isMarkedNumber(value)) throw new Error(markInText);
+  const isFloat = type === "DOUBLE" || type === "FLOAT";
+  return isFloat && Number.isInteger(value) ? markedFloat(value as number) : value;
+}
+
+const markInText = "the noncharacter U+FDD9 before a digit, which marks numbers here";
+
+/** A list or an object gets marks. A JSON string, number or null is what its column holds. */
+function markedJson({ text }: JsonText): unknown {
+  const value = JSON.parse(text) as unknown;
+  if (typeof value !== "object" || value === null) return value;
+  if (findMarked(text) !== null) throw new Error(markInText);
+  return JSON.parse(markNumbers(text)) as unknown;
 }
 
 const isWellFormed = (text: string): boolean => !/\p{Surrogate}/u.test(text);
@@ -136,12 +203,13 @@ function hasGap(values: ArrayLike<unknown>): boolean {
 const rowsPerReply = 200;
 
 /** Decodes row group by row group. The decoder replaces values that a file lacks by nulls, so each column is counted. */
-async function* rowsOf(path: string): AsyncGenerator<readonly DecodedRow[], void> {
+async function* rowsOf({ path, marked }: ParquetRequest): AsyncGenerator<readonly DecodedRow[], void> {
   const file = await asyncBufferFromFile(path);
   if (file.byteLength < 12) throw new Error(`a file of ${file.byteLength} bytes`);
   const metadata = await parquetMetadataAsync(file);
   const columns: string[] = [];
   checkNames(metadata.schema, columns);
+  const chats = parquetSchema(metadata).children.filter(({ element }) => marked.includes(element.name));
   const counts = metadata.row_groups.map((group) => Number(group.num_rows));
   const sum = counts.reduce((all, count) => all + count, 0);
   if (sum !== Number(metadata.num_rows) || counts.some((count) => count < 0))
@@ -169,7 +237,13 @@ async function* rowsOf(path: string): AsyncGenerator<readonly DecodedRow[], void
       if (values !== count)
         throw new Error(`the column ${nameOf(column)} with ${values} values in a row group of ${count} rows`);
     for (let from = 0; from < rows.length; from += rowsPerReply)
-      yield rows.slice(from, from + rowsPerReply).map((value) => ({ value, invalid: simplify(value) }));
+      yield rows.slice(from, from + rowsPerReply).map((value) => {
+        for (const column of chats) {
+          const { name } = column.element;
+          if (typeof value[name] === "object") value[name] = withMarks(value[name], column);
+        }
+        return { value, invalid: simplify(value) };
+      });
     rowStart = rowEnd;
   }
 }
@@ -179,8 +253,8 @@ const fail = (error: unknown): void =>
   send({ kind: "failed", reason: error instanceof Error ? error.message : String(error) });
 
 let rows: AsyncGenerator<readonly DecodedRow[], void> | null = null;
-process.on("message", ({ path }: ParquetRequest) => {
-  rows ??= rowsOf(path);
+process.on("message", (request: ParquetRequest) => {
+  rows ??= rowsOf(request);
   rows
     .next()
     .then(({ value }) => send({ kind: "rows", rows: value ?? null }), fail)

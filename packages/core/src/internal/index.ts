@@ -53,6 +53,7 @@ export { abbreviated, quoteValue, shortMessage } from "./quote-value.ts";
 export { shardedCheckpoint, type ShardedCheckpoint } from "./sharded-checkpoint.ts";
 export { shellWord } from "./shell-word.ts";
 export { removeRethrowingListeners } from "./rethrowing-listeners.ts";
+export { findMarked, isMarkedNumber, markNumbers, withoutMark } from "./marked-numbers.ts";
 export { parsePythonJson } from "./python-json.ts";
 export { repeatedKey } from "./repeated-key.ts";
 export { strictJson } from "./strict-json.ts";

@@ -5,7 +5,6 @@ import {
   Dict,
   DictView,
   Float,
-  LostInteger,
   Markup,
   Namespace,
   Range,
@@ -42,7 +41,6 @@ export function repr(value: Value): string {
   if (value instanceof Range)
     return `range(${value.start}, ${value.stop}${value.step === 1 ? "" : `, ${value.step}`})`;
   if (value instanceof Callable && value.printed !== undefined) return value.printed();
-  if (value instanceof LostInteger) unsupported("a number beyond 2^53, whose digits JavaScript has rounded");
   return unsupported(`the text of a ${typeName(value)}, in which Python writes an address`);
 }
 

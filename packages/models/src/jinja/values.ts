@@ -17,11 +17,6 @@ export class Float extends PythonObject {
   }
 }
 
-/** A number of JSON beyond 2^53, of which JavaScript may have rounded the digits. */
-export class LostInteger extends PythonObject {
-  readonly type = "int";
-}
-
 export class Tuple extends PythonObject {
   readonly type: string = "tuple";
   constructor(readonly items: readonly Value[]) {

@@ -75,8 +75,7 @@ describe("a template", () => {
       "12345678901234567891",
     );
     const lost = messages(JSON.parse("12345678901234567890"));
-    expect(render("{{ messages[0].role }}", { messages: lost }).text).toBe("user");
-    expect(() => render("{{ messages[0].n }}", { messages: lost })).toThrow(/beyond 2\^53/);
+    expect(() => render("{{ messages[0].role }}", { messages: lost })).toThrow(/JavaScript may have rounded/);
   });
 
   it.each(["include", "import", "from", "extends", "block", "autoescape"])(

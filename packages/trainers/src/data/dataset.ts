@@ -61,7 +61,7 @@ export async function loadDataset(
   let rowsRead = 0;
   for await (const read of readRows(source, reading)) {
     rowsRead += 1;
-    const parsed = isBadRow(read) ? read : onlyFinite(parseRow(read.value, read.where, read.marked));
+    const parsed = isBadRow(read) ? read : onlyFinite(parseRow(read.value, read.where));
     if (!isBadRow(parsed)) surprises.see(parsed);
     const row = isBadRow(parsed)
       ? parsed

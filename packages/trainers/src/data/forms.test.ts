@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { parseRow, type Conversation } from "./forms.ts";
-import { markLostNumbers } from "./lost-numbers.ts";
 
 const user = { role: "user", content: "hi" };
 const assistant = { role: "assistant", content: "yo" };
@@ -70,7 +69,6 @@ describe("parseRow", () => {
       promptCount: null,
       tools: null,
       templateKwargs: {},
-      marked: null,
     });
   });
 
@@ -109,23 +107,11 @@ describe("parseRow", () => {
     expect(parseRow({ messages, tools: "[]" }, "row")).toMatchObject({ tools: [] });
   });
 
-  it("marks the numbers of a row's JSON that JavaScript reads as other numbers than Python", () => {
-    const of = (json: string) => {
-      const marked: unknown = JSON.parse(markLostNumbers(json) ?? "null");
-      return (parseRow(JSON.parse(json), "row", marked ?? undefined) as Conversation).marked;
-    };
-    const message = (x: string) => `{"messages": [{"role": "assistant", "tool_calls": [{"x": ${x}}]}]}`;
-    const marked = of(message('[1.0, 1, 0.5, 1e3, 9007199254740993, -2.50, "1.0 \\" 2.0"]'))!;
-    expect(marked.messages[0]).toEqual({
-      role: "assistant",
-      tool_calls: [{ x: ["\uFDD91.0", 1, 0.5, "\uFDD91e3", "\uFDD99007199254740993", -2.5, '1.0 " 2.0'] }],
-    });
-    expect(of(message('[1, 0.5, "2.0"]'))).toBeNull();
-    const row = { messages: [user, assistant], tools: '[{"minimum": 0.0}]' };
-    expect((parseRow(row, "row") as Conversation).marked).toMatchObject({
-      tools: [{ minimum: "\uFDD90.0" }],
-    });
-    expect(parseRow(row, "row")).toMatchObject({ tools: [{ minimum: 0 }] });
+  it("marks what JavaScript reads otherwise than Python in the JSON of tools", () => {
+    const row = { messages: [user, assistant], tools: '[{"minimum": 0.0, "b": 1, "1": 2}]' };
+    const { tools } = parseRow(row, "row") as Conversation;
+    expect(tools).toEqual([{ minimum: "\uFDD90.0", b: 1, "\uFDD91": 2 }]);
+    expect(Object.keys(tools![0] as object)).toEqual(["minimum", "b", "\uFDD91"]);
   });
 
   it.each([
@@ -165,6 +151,8 @@ describe("parseRow", () => {
     [{ messages: [{ ...user, content: "\uD800" }] }, "invalid_text: message 0: half of a surrogate pair"],
     [{ text: "a \uDC00 b" }, "invalid_text: half of a surrogate pair"],
     [{ prompt: "\uD83D", completion: "c" }, "invalid_text: half of a surrogate pair"],
+    [{ messages: [{ ...user, content: "\uFDD91.0" }] }, "broken_content: message 0: 1.0 instead of a string"],
+    [{ messages: [{ role: "\uFDD91e3" }] }, "broken_roles: message 0: the role 1e3 instead of a string"],
     [{ text: 3 }, "broken_content: 3 instead of a string"],
   ])("reports %o", (row, expected) => {
     expect(fault(row)).toContain(expected);

@@ -1,9 +1,8 @@
-import type { TemplateChat, TemplateMessage } from "@periodic-eval/core";
+import type { TemplateMessage } from "@periodic-eval/core";
 import type { BadRow, Fault } from "./bad-row.ts";
 import { isRecord, nearest } from "@periodic-eval/core/internal";
 import { describeValue, listKeys } from "./describe-value.ts";
 import {
-  markedColumns,
   parseMessages,
   parseTemplateColumns,
   parseText,
@@ -54,8 +53,6 @@ export interface Conversation extends Row, TemplateInputs {
   readonly messages: readonly TemplateMessage[];
   /** Number of leading messages that form the prompt; null for a row without a prompt. */
   readonly promptCount: number | null;
-  /** The same chat with marks in the place of numbers that JavaScript reads as others; null if there are none. */
-  readonly marked: TemplateChat | null;
 }
 
 export interface PlainText extends Row {
@@ -74,25 +71,20 @@ const known: readonly string[] = [...forms.flat(), ...templateColumns];
 /**
  * Parses a row, or returns why it is bad. A null column counts as absent. A row that fits several forms has the first, as in
  * TRL.
- *
- * @param markedValue The row with marked numbers in the place of those that JavaScript reads as other numbers; absent if it has none.
  */
-export function parseRow(value: unknown, where: string, markedValue?: unknown): ParsedRow | BadRow {
+export function parseRow(value: unknown, where: string): ParsedRow | BadRow {
   const columns = isRecord(value) ? value : null;
   const has = (name: string) => columns?.[name] != null;
   const form = forms.find((names) => names.every(has));
   if (columns === null || form === undefined) return { where, ...unknownForm(value) };
   const content = parseForm(columns, form[0]);
   if ("reason" in content) return { where, ...content };
-  const marked = content.kind === "text" ? null : markedColumns(columns, markedValue);
-  const chat = marked === null ? null : { marked: parseForm(marked, form[0]) as Conversation };
   const used: readonly string[] = content.kind === "text" ? form : [...form, ...templateColumns];
   const isUsed = (name: string) => used.includes(name);
   return {
     where,
     unused: Object.keys(columns).filter((name) => has(name) && !isUsed(name)),
     ...content,
-    ...chat,
   };
 }
 
@@ -117,9 +109,7 @@ function chat(list: readonly unknown[], promptCount: number | null, columns: Col
   const messages = parseMessages(list);
   if ("reason" in messages) return messages;
   const inputs = parseTemplateColumns(columns);
-  return "reason" in inputs
-    ? inputs
-    : { kind: "conversation", messages, promptCount, marked: null, ...inputs };
+  return "reason" in inputs ? inputs : { kind: "conversation", messages, promptCount, ...inputs };
 }
 
 function plain(prompt: string | null, text: unknown): Content | Fault {

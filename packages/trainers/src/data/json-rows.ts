@@ -2,22 +2,23 @@ import { createReadStream } from "@periodic-eval/core/platform";
 import { checkOnlyRow, invalidUtf8, isOpenJson, unpack, utf8Text } from "@periodic-eval/core/hub";
 import {
   dataError,
+  findMarked,
   isRecord,
   joinBytes,
+  markNumbers,
   parsePythonJson,
   repeatedKey,
   strictJson,
 } from "@periodic-eval/core/internal";
 import type { BadRow } from "./bad-row.ts";
 import { abbreviate, describeValue } from "./describe-value.ts";
-import { markLostNumbers } from "./lost-numbers.ts";
+import { chatColumns } from "./messages.ts";
 
 /** A row of a source, before parsing. */
 export interface SourceRow {
   readonly where: string;
+  /** Inside of `chatColumns`, marks stand for what JavaScript reads otherwise than Python (`markNumbers`). */
   readonly value: unknown;
-  /** The row with marked numbers in the place of those that JavaScript reads as other numbers; absent if it has none. */
-  readonly marked?: unknown;
 }
 
 type Bytes = AsyncGenerator<Uint8Array, void>;
@@ -103,14 +104,21 @@ function parseJson(text: string, where: string): SourceRow | BadRow {
     return { where, reason: "not_json", got: abbreviate(text) };
   }
   const key = repeatedKey(text);
-  if (key === null) return { where, value, ...markedIn(text) };
-  return { where, reason: "repeated_key", got: `${describeValue(key)} twice in one object` };
+  if (key !== null)
+    return { where, reason: "repeated_key", got: `${describeValue(key)} twice in one object` };
+  if (findMarked(text) !== null) return { where, reason: "invalid_text", got: markInText };
+  const marked = markNumbers(text);
+  if (marked === text) return { where, value };
+  return { where, value: withMarks(value, parsePythonJson(marked)) };
 }
 
-/** Returns the parsed JSON with marked numbers; an empty object if it has no numbers to mark. */
-function markedIn(json: string): { readonly marked?: unknown } {
-  const marked = markLostNumbers(json);
-  return marked === null ? {} : { marked: parsePythonJson(marked) };
+const markInText = "the noncharacter U+FDD9 before a digit, which marks numbers here; remove it";
+
+/** Returns a row with the lists and objects of the marked row in the columns of chats. Other columns have no marks. */
+function withMarks(row: unknown, marked: unknown): unknown {
+  if (!isRecord(row)) return row;
+  const nested = chatColumns.filter((name) => typeof row[name] === "object" && row[name] !== null);
+  return { ...row, ...Object.fromEntries(nested.map((name) => [name, (marked as typeof row)[name]])) };
 }
 
 /** The longest string of V8, in bytes of ASCII. */
@@ -132,17 +140,19 @@ async function* rowsOfWhole(chunks: Bytes, path: string): AsyncGenerator<SourceR
   const { fault, ...parsed } = strictJson(text, parsePythonJson);
   if (fault !== null) throw wrong(fault.got, fault.cause);
   const { value } = parsed as { readonly value: unknown };
+  const json = markNumbers(text);
+  if (findMarked(text) !== null) throw wrong(markInText);
+  const marked = json === text ? value : parsePythonJson(json);
   if (!Array.isArray(value)) {
     checkOnlyRow(path, value);
-    return yield { where: path, value, ...markedIn(text) };
+    return yield { where: path, value: withMarks(value, marked) };
   }
-  const { marked } = markedIn(text);
   const isOfTexts = typeof value[0] === "string";
   for (const [i, row] of value.entries())
     yield {
       where: `${path}[${i}]`,
-      value: isOfTexts && !isRecord(row) ? { text: row as unknown } : (row as unknown),
-      ...(Array.isArray(marked) && { marked: marked[i] as unknown }),
+      value:
+        isOfTexts && !isRecord(row) ? { text: row as unknown } : withMarks(row, (marked as unknown[])[i]),
     };
 }
 

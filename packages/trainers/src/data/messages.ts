@@ -1,8 +1,7 @@
 import type { Json, TemplateChat, TemplateMessage } from "@periodic-eval/core";
-import { isRecord } from "@periodic-eval/core/internal";
+import { findMarked, isMarkedNumber, isRecord, markNumbers, withoutMark } from "@periodic-eval/core/internal";
 import type { Fault } from "./bad-row.ts";
 import { describeValue } from "./describe-value.ts";
-import { markLostNumbers } from "./lost-numbers.ts";
 
 /** TRL's columns of a conversation besides its messages. */
 export interface TemplateColumns {
@@ -20,6 +19,12 @@ export type TemplateInputs = Required<Pick<TemplateChat, "tools" | "templateKwar
 /** Names of the columns that every form with messages may have. */
 export const templateColumns = ["tools", "chat_template_kwargs"] as const satisfies (keyof TemplateColumns)[];
 
+/** Names of all columns whose values a template reads. */
+export const chatColumns = [
+  ...["messages", "conversations", "prompt", "completion", "chosen", "rejected"],
+  ...templateColumns,
+];
+
 /** Parses TRL's `tools` and `chat_template_kwargs`. */
 export function parseTemplateColumns(columns: Columns): TemplateInputs | Fault {
   const { tools: listed = null, chat_template_kwargs: templateKwargs } = columns;
@@ -36,26 +41,18 @@ export function parseTemplateColumns(columns: Columns): TemplateInputs | Fault {
     };
   return {
     tools: tools as TemplateInputs["tools"],
-    templateKwargs: (templateKwargs ?? {}) as TemplateInputs["templateKwargs"],
+    templateKwargs: withoutMarks(templateKwargs ?? {}) as TemplateInputs["templateKwargs"],
   };
 }
 
-/**
- * Returns the columns with marked numbers in the place of those that JavaScript reads as other numbers; null if there are none.
- *
- * @param marked The row with such numbers marked; absent if its JSON has none.
- */
-export function markedColumns(columns: Columns, marked: unknown): Columns | null {
-  const { tools } = columns;
-  const markedTools = typeof tools === "string" ? markLostNumbers(tools) : null;
-  if (marked === undefined && markedTools === null) return null;
-  const row = (marked ?? columns) as Columns;
-  return markedTools === null ? row : { ...row, tools: markedTools };
-}
+/** Returns the object with its keys as they are in the row: the order of variables does not matter. */
+const withoutMarks = (variables: object): object =>
+  Object.fromEntries(Object.entries(variables).map(([name, value]) => [withoutMark(name), value as unknown]));
 
 function parsedJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    JSON.parse(text);
+    return findMarked(text) === null ? JSON.parse(markNumbers(text)) : text;
   } catch {
     return text;
   }
@@ -89,7 +86,7 @@ function parseMessage(value: unknown): TemplateMessage | Fault {
     ...(said !== undefined && { content: said }),
   } as Readonly<Record<string, unknown>>;
   const { role, content = null } = message;
-  if (typeof role !== "string")
+  if (typeof role !== "string" || isMarkedNumber(role))
     return { reason: "broken_roles", got: `the role ${describeValue(role)} instead of a string` };
   const text = Array.isArray(content) ? parseParts(content) : content === null ? "" : parseText(content);
   if (typeof text !== "string") return text;
@@ -100,7 +97,7 @@ function parseParts(parts: readonly unknown[]): string | Fault {
   let text = "";
   for (const part of parts) {
     const { type, text: words } = (part ?? {}) as { readonly type?: unknown; readonly text?: unknown };
-    if (type !== "text" || typeof words !== "string") {
+    if (type !== "text" || typeof words !== "string" || isMarkedNumber(words)) {
       return {
         reason: "broken_content",
         got: `the part ${describeValue(part)} instead of {"type": "text", "text": …}`,
@@ -133,7 +130,7 @@ export const isBlank = (text: string): boolean => text.trim() === "";
 
 /** Returns a string that can be encoded as UTF-8, or describes why the value is none. */
 export function parseText(value: unknown): string | Fault {
-  if (typeof value !== "string")
+  if (typeof value !== "string" || isMarkedNumber(value))
     return { reason: "broken_content", got: `${describeValue(value)} instead of a string` };
   if (/\p{Surrogate}/u.test(value)) return { reason: "invalid_text", got: "half of a surrogate pair" };
   return value;

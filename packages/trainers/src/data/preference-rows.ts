@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from "@periodic-eval/core/platform";
-import type { TemplateChat, TemplateMessage } from "@periodic-eval/core";
+import type { TemplateMessage } from "@periodic-eval/core";
 import type { BadRow, Fault } from "./bad-row.ts";
 import { describeValue } from "./describe-value.ts";
 import {
   isBlank,
-  markedColumns,
   parseMessages,
   parseTemplateColumns,
   parseText,
@@ -38,28 +37,21 @@ export interface Preference extends TemplateInputs {
   readonly chosen: readonly TemplateMessage[] | string;
   readonly rejected: readonly TemplateMessage[] | string;
   readonly reference: { readonly chosen: number; readonly rejected: number } | null;
-  /** Both chats with marks in the place of numbers that JavaScript reads as others; empty if there are none. */
-  readonly marked: readonly TemplateChat[];
 }
 
 /**
  * Parses a row, or returns why it is bad.
  *
- * @param row Where it is, the row with marked numbers (see `SourceRow`), and whether it must have the reference's log-probs.
+ * @param row Where it is, and whether it must have the reference's log-probs.
  */
 export function parsePreference(
   value: unknown,
-  {
-    where,
-    marked: markedValue,
-    isPrecomputed,
-  }: { readonly where: string; readonly marked?: unknown; readonly isPrecomputed: boolean },
+  { where, isPrecomputed }: { readonly where: string; readonly isPrecomputed: boolean },
 ): Preference | BadRow {
   const given = (typeof value === "object" && value !== null ? value : {}) as Columns;
   const answers = parseAnswers(given) ?? unknownForm(value, withPrompt(given));
   if ("reason" in answers) return { where, ...answers };
-  const marked = typeof answers.prompt === "string" ? null : markedColumns(given, markedValue);
-  const row = { where, ...answers, marked: marked === null ? [] : chatsOf(parseAnswers(marked) as Answers) };
+  const row = { where, ...answers };
   if (!isPrecomputed) return { ...row, reference: null };
   const { ref_chosen_logps: chosen, ref_rejected_logps: rejected } = given;
   if (!isLogProb(chosen) || !isLogProb(rejected)) {
@@ -93,14 +85,6 @@ function parseAnswers(columns: Columns): Answers | Fault | null {
   if (parts === null || "reason" in parts) return parts;
   const inputs = parseTemplateColumns(columns);
   return "reason" in inputs ? inputs : { ...parts, ...inputs };
-}
-
-function chatsOf({ prompt, chosen, rejected, ...inputs }: Answers): readonly TemplateChat[] {
-  const whole = (completion: unknown) => [
-    ...(prompt as readonly TemplateMessage[]),
-    ...(completion as readonly TemplateMessage[]),
-  ];
-  return [chosen, rejected].map((completion) => ({ messages: whole(completion), ...inputs }));
 }
 
 /**

@@ -6,6 +6,7 @@ import type { BadRow } from "./bad-row.ts";
 import type { RowsOf } from "./bad-rows-file.ts";
 import { describeValue } from "./describe-value.ts";
 import { jsonRows, type SourceRow } from "./json-rows.ts";
+import { chatColumns } from "./messages.ts";
 import { errorOfSource, filesOf, type RowFile } from "./row-files.ts";
 
 /**
@@ -75,7 +76,7 @@ export async function* readRows(
 
 async function* parquetRows({ path, name }: RowFile): AsyncGenerator<SourceRow | BadRow, void> {
   let number = 0;
-  for await (const { value, invalidText } of decodeParquet(path, name)) {
+  for await (const { value, invalidText } of decodeParquet(path, name, { marked: chatColumns })) {
     number += 1;
     const where = `${name}:row ${number}`;
     yield invalidText === null ? { where, value } : { where, reason: "invalid_text", got: invalidText };

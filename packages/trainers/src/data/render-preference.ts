@@ -1,7 +1,7 @@
 import type { TemplateMessage, Tokenizer } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/core/internal";
-import type { BadRow } from "./bad-row.ts";
-import { lostNumber } from "./lost-numbers.ts";
+import type { BadRow, Fault } from "./bad-row.ts";
+import { lostNumber } from "./lost-number.ts";
 import type { TemplateInputs } from "./messages.ts";
 import type { Preference } from "./preference-rows.ts";
 import type { RenderOptions } from "./render-row.ts";
@@ -33,20 +33,18 @@ export interface PreferencePair {
  */
 export function renderPreference(
   tokenizer: Tokenizer,
-  { where, prompt, chosen, rejected, reference, marked, ...inputs }: Preference,
+  { where, prompt, chosen, rejected, reference, ...inputs }: Preference,
   { maxLength, truncate }: Omit<RenderOptions, "loss">,
 ): PreferencePair | BadRow {
   let encoded: readonly [prompt: readonly number[], chosen: readonly number[], rejected: readonly number[]];
   try {
-    for (const chat of marked) {
-      const lost = lostNumber(tokenizer, chat);
-      if (lost !== null) return { where, ...lost };
-    }
-    encoded = [
-      encodePrompt(tokenizer, prompt, inputs),
-      encodeWhole(tokenizer, { prompt, completion: chosen }, inputs),
-      encodeWhole(tokenizer, { prompt, completion: rejected }, inputs),
-    ];
+    const start = encodePrompt(tokenizer, prompt, inputs);
+    const [first, second] = [chosen, rejected].map((completion) =>
+      encodeWhole(tokenizer, { prompt, completion }, inputs),
+    ) as [readonly number[] | Fault, readonly number[] | Fault];
+    if ("reason" in first) return { where, ...first };
+    if ("reason" in second) return { where, ...second };
+    encoded = [start, first, second];
   } catch (error) {
     return { where, reason: "template_failed", got: errorMessage(error) };
   }
@@ -87,10 +85,11 @@ function encodeWhole(
   tokenizer: Tokenizer,
   { prompt, completion }: { readonly prompt: Part; readonly completion: Part },
   inputs: TemplateInputs,
-): readonly number[] {
+): readonly number[] | Fault {
   if (typeof prompt === "string") return encodeEnded(tokenizer, prompt + (completion as string));
   const messages = [...prompt, ...(completion as readonly TemplateMessage[])];
-  return tokenizer.render({ messages, ...inputs }, { ending: "complete" }).ids;
+  const rendered = tokenizer.render({ messages, ...inputs }, { ending: "complete" });
+  return lostNumber(tokenizer, rendered) ?? rendered.ids;
 }
 
 const sequenceOf = (ids: readonly number[], start: number): PreferenceSequence => ({

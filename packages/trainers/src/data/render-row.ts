@@ -2,7 +2,7 @@ import type { PeriodicEvalError, TemplateMessage, Tokenizer } from "@periodic-ev
 import { configError, errorMessage } from "@periodic-eval/core/internal";
 import type { BadRow, Fault } from "./bad-row.ts";
 import type { Conversation, ParsedRow, PlainText } from "./forms.ts";
-import { lostNumber } from "./lost-numbers.ts";
+import { lostNumber } from "./lost-number.ts";
 import { isBlank, saysSomething } from "./messages.ts";
 import { encodeEnded, sharedStart } from "./token-ids.ts";
 
@@ -136,9 +136,10 @@ function ofConversation(
       ? 0
       : sharedStart(render(messages.slice(0, promptCount), "generation", asTraining).ids, ids);
   try {
-    const lost = row.marked && lostNumber(tokenizer, row.marked);
+    const rendered = render(messages, "complete");
+    const lost = lostNumber(tokenizer, rendered);
     if (lost !== null) return lost;
-    const { ids, assistantMask: mask, isRewritten = false } = render(messages, "complete");
+    const { ids, assistantMask: mask, isRewritten = false } = rendered;
     if (!training || mask !== null) {
       const start = startOf(ids);
       const form = isRewritten ? ("rewritten" as const) : null;
