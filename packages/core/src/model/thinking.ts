@@ -44,7 +44,7 @@ interface Mark extends Span {
  * unchanged, unless `isOpened` says that the template opened a block (see `opensThinking`): then all of it is thinking.
  *
  * @param options.markup Default: `modelMarkup`.
- * @param options.quoted Parts in which markup is text.
+ * @param options.quoted Parts in which markup is text, from left to right.
  */
 export function stripThinking(
   text: string,
@@ -58,9 +58,12 @@ export function stripThinking(
     readonly quoted?: readonly Span[];
   } = {},
 ): string | null {
-  const marks = marksIn(text, markup).filter(
-    (mark) => !quoted.some(({ start, end }) => start <= mark.start && mark.end <= end),
-  );
+  let at = 0;
+  const marks = marksIn(text, markup).filter((mark) => {
+    while (at < quoted.length && quoted[at]!.end <= mark.start) at++;
+    const span = quoted[at];
+    return span === undefined || mark.start < span.start || span.end < mark.end;
+  });
   if (marks.length === 0 && !isOpened) return text;
   let parts: string[] = [];
   let [from, isThinking] = [0, isOpened];

@@ -49,16 +49,17 @@ function answersIn(chat: ChatToRender): AnswerText {
   const unchanged = (spoken: AnswerText["spoken"]) => ({ text, spoken, isRewritten: false });
   if (generated !== null) return unchanged(generated);
   try {
-    const isAsked = messages[0] === undefined || !isAnswer(messages[0]);
-    const asLast = () => training !== null && hidesThinking(render);
-    const spoken = isAsked || !asLast() ? spokenByPrefixes(chat, text) : null;
+    const first = messages.findIndex(isAnswer);
+    const hides = training !== null && hidesThinking(render);
+    const isAsked = first < 0 || (hides ? isAfterQuestion(chat, first) : first > 0);
+    const spoken = hides && !isAsked ? null : spokenByPrefixes(chat, text);
     if (spoken !== null) return unchanged(spoken);
-    const pieced = isAsked ? pieceTogether(chat, asLast()) : pieceAfterQuestion(chat, text, asLast());
-    return { ...pieced, isRewritten: pieced.text !== text };
+    const pieced = isAsked ? pieceTogether(chat, hides) : pieceAfterQuestion(chat, text, hides);
+    if (pieced.text === text || hides) return { ...pieced, isRewritten: pieced.text !== text };
   } catch {
     // A template may refuse parts of a chat that it accepts as a whole.
-    return unchanged(null);
   }
+  return unchanged(null);
 }
 
 const closingTag = "</think>";
@@ -97,26 +98,47 @@ const isAnswer = ({ role }: TemplateMessage): boolean => role === "assistant";
 const withoutThinking = (prompt: string): string => prompt.replace(/<think>\s*(<\/think>\s*)?$/, "");
 
 /** Finds the answers of a template that writes a chat's beginning as it writes the chat. Null for other templates. */
-function spokenByPrefixes(
-  { messages, generationPrompt, render }: ChatToRender,
-  text: string,
-): readonly Span[] | null {
+function spokenByPrefixes(chat: ChatToRender, text: string): readonly Span[] | null {
+  const { messages, generationPrompt, render } = chat;
   const spans: Span[] = [];
   for (const [i, message] of messages.entries()) {
     if (!isAnswer(message)) continue;
     const isWhole = i === messages.length - 1 && !generationPrompt;
-    let before: string;
+    let start: number | null;
     let after: string;
     try {
-      before = withoutThinking(render(messages.slice(0, i), true).text);
+      start = spans.length === 0 ? firstStart(chat, text, i) : leadEnd(chat, text, i);
       after = isWhole ? text : render(messages.slice(0, i + 1), false).text;
     } catch {
       return null;
     }
-    if (!text.startsWith(before) || !text.startsWith(after)) return null;
-    spans.push([before.length, after.length]);
+    if (start === null || !text.startsWith(after)) return null;
+    spans.push([start, after.length]);
   }
   return spans;
+}
+
+/** Returns where the answer at `i` begins if the text begins as a prompt for it; null otherwise. */
+function leadEnd({ messages, render }: ChatToRender, text: string, i: number): number | null {
+  const lead = withoutThinking(render(messages.slice(0, i), true).text);
+  return text.startsWith(lead) ? lead.length : null;
+}
+
+/**
+ * Returns where the first answer begins in the template's text, also if the template refuses a prompt for it.
+ *
+ * @throws Error if it cannot be told.
+ */
+function firstStart(chat: ChatToRender, text: string, first: number): number {
+  const { messages, generationPrompt, render, tokenStart } = chat;
+  try {
+    const start = leadEnd(chat, text, first);
+    if (start !== null) return start;
+  } catch {
+    // The template refuses a chat without a question.
+  }
+  const changed = render(messages.with(first, lengthened(messages[first]!)), generationPrompt).text;
+  return afterCue(text.slice(0, commonStart(text, changed)), cueOf(render, tokenStart));
 }
 
 /** A noncharacter of Unicode, which no message ends with. */
@@ -125,10 +147,28 @@ const mark = "\uFDD7";
 /** Whether the template begins the last answer with something that it leaves out of earlier ones. */
 function hidesThinking(render: Render): boolean {
   const asked = [ask, { role: "assistant", content: mark }];
-  const [last, earlier] = [asked, [...asked, ask]].map(
-    (messages) => render(messages, false).text.split(mark)[0]!,
-  );
-  return last !== earlier && last!.startsWith(earlier!);
+  try {
+    const [last, earlier] = [asked, [...asked, ask]].map(
+      (messages) => render(messages, false).text.split(mark)[0]!,
+    );
+    return last !== earlier && last!.startsWith(earlier!);
+  } catch {
+    return false;
+  }
+}
+
+/** Whether the template writes the first answer as after a question: it may hide the thinking of others. */
+function isAfterQuestion({ messages, render }: ChatToRender, first: number): boolean {
+  const before = messages.slice(0, first);
+  const answerAfter = (some: readonly TemplateMessage[]): string => {
+    const lead = withoutThinking(render(some, true).text);
+    return render([...some, messages[first]!], false).text.slice(lead.length);
+  };
+  try {
+    return answerAfter(before) === answerAfter([...before, ask]);
+  } catch {
+    return before.some(({ role }) => role === "user");
+  }
 }
 
 /**
@@ -179,11 +219,11 @@ function pieceTogether({ messages, generationPrompt, render, tokenStart }: ChatT
   return { text, spoken };
 }
 
-/** Pieces a chat together that begins with an answer: a template may refuse an answer before a question. */
+/** Pieces a chat together that has no question before its first answer, by a question put there. */
 function pieceAfterQuestion(chat: ChatToRender, text: string, asLast: boolean) {
-  const cue = withoutThinking(cueOf(chat.render, chat.tokenStart));
-  const asked = pieceTogether({ ...chat, messages: [ask, ...chat.messages] }, asLast);
-  const at = afterCue(text.slice(0, text.indexOf(cue) + cue.length), cue);
+  const first = chat.messages.findIndex(isAnswer);
+  const asked = pieceTogether({ ...chat, messages: chat.messages.toSpliced(first, 0, ask) }, asLast);
+  const at = firstStart(chat, text, first);
   const moved = at - asked.spoken[0]![0];
   return {
     text: text.slice(0, at) + asked.text.slice(at - moved),

@@ -31,6 +31,8 @@ const prompt = `{% if add_generation_prompt %}<assistant>{% endif %}`;
 const turns = `{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}`;
 /** Writes an empty thinking block before the last answer alone. */
 const hiding = `{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% if loop.last %}<think>{{ m.thinking }}</think>{% endif %}{{ m.content }}{% for c in m.tool_calls or [] %}!{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}{% else %}{{ m.content }}{% endif %}</>{% endfor %}`;
+/** Writes the thinking block, as Qwen3 does, only after the last question, of which there must be one that is no reply of a tool. */
+const hidingUnasked = `{% set ns = namespace(last=messages | length - 1, seen=messages[0].role + '') %}{% for m in messages %}{% if m.role == 'user' and not m.content.startswith('=') %}{% set ns.last = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' and loop.last and loop.index0 > ns.last %}<think></think>{% endif %}{{ m.content }}</>{% endfor %}`;
 
 describe("a training row", () => {
   it("scores answers and the ends of their turns", async () => {
@@ -92,6 +94,45 @@ describe("a training row", () => {
     expect(await train(refusing + hiding + prompt, messages)).toBe(
       "<assistant>[<think></think>Ho</>]<user>He</><assistant>[<think></think>Ha</>]",
     );
+  });
+
+  it("writes an answer before the first question as one after a question", async () => {
+    const written = (messages: readonly TemplateMessage[]) => train(hidingUnasked + prompt, messages);
+    const thought = "<assistant>[<think></think>Ho</>]";
+    const asked = "<user>He</><assistant>[<think></think>Ha</>]";
+    const rest = [assistant("Ho"), user("He"), assistant("Ha")];
+    const environment = { role: "environment", content: "Rain" };
+    expect(await written([environment, assistant("Ho")])).toBe(`<environment>Rain</>${thought}`);
+    expect(await written([{ role: "tool", content: "2" }, assistant("Ho")])).toBe(`<tool>2</>${thought}`);
+    for (const role of ["system", "function"])
+      expect(await written([{ role, content: "Be." }, ...rest])).toBe(`<${role}>Be.</>${thought}${asked}`);
+    expect(await written([assistant("Ho"), assistant("Ho")])).toBe(thought + thought);
+    expect(await written([user("=2"), assistant("Ho")])).toBe(`<user>=2</>${thought}`);
+    expect(await written([assistant("Ho"), environment])).toBe(`${thought}<environment>Rain</>`);
+  });
+
+  it("has the template's text without training, also before the first question", async () => {
+    const template = compileTemplate(hidingUnasked + prompt, {});
+    const environment = { role: "environment", content: "Rain" };
+    for (const [messages, marked] of [
+      [[assistant("Ho")], "<assistant>[Ho</>]"],
+      [[assistant("Ho"), assistant("Ha")], "<assistant>[Ho</>]<assistant>[Ha</>]"],
+      [[environment, assistant("Ho")], "<environment>Rain</><assistant>[Ho</>]"],
+    ] as const) {
+      const { text } = template({ messages, addGenerationPrompt: false, tools: null, kwargs: {} });
+      const chat = chatRenderer(template, "the test's template");
+      expect(chat(messages, "omit", "complete")).toMatchObject({ text, isRewritten: false });
+      expect(await train(hidingUnasked + prompt, messages, {})).toBe(marked);
+    }
+  });
+
+  it("has the template's text without training if the template refuses parts of the chat", async () => {
+    const refusing = `{% if messages | length < 2 %}{{ raise_exception('short') }}{% endif %}${hiding}${prompt}`;
+    const chat = chatRenderer(compileTemplate(refusing, {}), "the test's template");
+    expect(chat([assistant("Ho"), user("He"), assistant("Ha")], "omit", "complete")).toMatchObject({
+      text: "<assistant>Ho</><user>He</><assistant><think></think>Ha</>",
+      isRewritten: false,
+    });
   });
 
   it("scores calls, also of an answer without words", async () => {

@@ -1,6 +1,7 @@
 import { PeriodicEvalError, type EvaluableModel, type ModelWith } from "@periodic-eval/core";
 import { arrayOrNull, at, checkNoError, errorIn, isString, usageOf } from "../http/reply-fields.ts";
 import { maskJson } from "../http/secrets.ts";
+import { finishOf } from "./chat-message.ts";
 import { clientOptions, requestBody, type Provider, type ServedModelOptions } from "./provider.ts";
 import { templateKwargsError } from "./served-chat.ts";
 import { servedModel } from "./served-model.ts";
@@ -73,9 +74,7 @@ const anthropic: Provider = {
           .join(""),
         ids: null,
         tokenNats: null,
-        finish: ["max_tokens", "model_context_window_exceeded"].includes(at(reply, "stop_reason") as string)
-          ? "length"
-          : "stop",
+        finish: finishOf(where, at(reply, "stop_reason"), at(reply, "usage", "output_tokens"), maxNewTokens),
         ...(isString(servedBy) && { model: servedBy }),
         ...usageOf(reply, "input_tokens", "output_tokens"),
       };

@@ -68,12 +68,29 @@ it.each([
   ["max_tokens", "length"],
   ["MAX_TOKENS", "length"],
   ["model_length", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["context_length_exceeded", "length"],
+  ["limit", "length"],
+  ["stopped_limit", "length"],
+  ["num_predict", "length"],
+  ["FINISH_REASON_MAX_TOKENS", "length"],
+  ["max-new-tokens", "length"],
+  ["pause_turn", "length"],
+  ["a reason of tomorrow", "length"],
+  [7, "length"],
   [{ type: "length", length: 8 }, "length"],
   [{ type: "stop", matched: 2 }, "stop"],
   ["stop", "stop"],
   ["eos", "stop"],
   ["eos_token", "stop"],
   ["stop_sequence", "stop"],
+  ["stopped_eos", "stop"],
+  ["stop_token", "stop"],
+  ["end_turn", "stop"],
+  ["end_of_text", "stop"],
+  ["FINISH_REASON_STOP", "stop"],
+  ["COMPLETE", "stop"],
+  ["function_call", "stop"],
   ["tool_calls", "stop"],
   ["content_filter", "stop"],
 ])("reads the finish reason %j as %s", (finish_reason, finish) => {
@@ -96,7 +113,16 @@ it.each([
   },
 );
 
-it.each(["error", "abort", "network_error"])("returns an error for the finish reason %s", (finish_reason) => {
+it.each([
+  "error",
+  "abort",
+  "network_error",
+  "timeout",
+  "timed_out",
+  "cancelled",
+  "CANCELED",
+  "insufficient_system_resource",
+])("returns an error for the finish reason %s", (finish_reason) => {
   expect(() => read({ content: "Ye" }, { finish_reason })).toThrow(`the finish reason "${finish_reason}"`);
 });
 

@@ -45,13 +45,20 @@ function partText(where: string, part: unknown): string {
   });
 }
 
-const lengthReasons =
-  /^(?:length|max_(?:output_|completion_|new_)?tokens|max_length|model_length|token_limit)$/i;
-const failures = /^(?:error|abort|aborted|network_error|insufficient_system_resource)$/i;
+const failures =
+  /error|abort|cancel|timed?_?out|fail|interrupt|disconnect|unavailable|overload|rate_limit|insufficient/;
+const ends = new RegExp(
+  `^(?:${[
+    String.raw`(?:stop|stopped|eos|eot|end|end_of)(?:_(?:sequence|string|str|tokens?|(?:token_)?ids?|words?|eos|turn|text|message|sentence|stream))?`,
+    "(?:tool|function)_(?:calls?|use)",
+    "completed?|done|finish|finished|success|normal",
+    "content_filter|content_filtered|refusal|safety|sensitive|recitation",
+  ].join("|")})$`,
+);
 
 /**
- * Returns how a completion ended. `length` has several names; any other reason is an end of the model's (`stop`, `eos`,
- * `stop_sequence`, `tool_calls` …). Without a reason, a completion of `maxNewTokens` tokens was cut off.
+ * Returns how a completion ended. A reason that is not a known end (`stop`, `eos`, `stop_sequence`, `tool_calls` …) is `length`,
+ * whatever its name: nothing says that the completion is whole. Without a reason, a completion of `maxNewTokens` tokens was cut off.
  *
  * @param reason A string, or an object with `type`; missing, null or empty if it is unknown.
  * @throws PeriodicEvalError `model` for a reason that says that the server failed.
@@ -62,15 +69,20 @@ export function finishOf(
   outputTokens: unknown,
   maxNewTokens: number = Infinity,
 ): Completion["finish"] {
-  const name = at(reason, "type") ?? reason ?? "";
-  if (isString(name) && failures.test(name))
+  const source = at(reason, "type") ?? reason ?? "";
+  if (source === "") return isCount(outputTokens) && outputTokens >= maxNewTokens ? "length" : "stop";
+  if (!isString(source)) return "length";
+  const name = source
+    .toLowerCase()
+    .replaceAll(/[\s-]+/g, "_")
+    .replace(/^finish_reason_/, "");
+  if (failures.test(name))
     throw new PeriodicEvalError({
       code: "model",
       where,
-      got: `the finish reason ${quoteValue(name)}`,
+      got: `the finish reason ${quoteValue(source)}`,
       expected: "a completion",
       fix: "Check the server's log, then try again.",
     });
-  if (name === "") return isCount(outputTokens) && outputTokens >= maxNewTokens ? "length" : "stop";
-  return isString(name) && lengthReasons.test(name) ? "length" : "stop";
+  return ends.test(name) ? "stop" : "length";
 }

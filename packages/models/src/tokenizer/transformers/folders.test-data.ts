@@ -50,6 +50,7 @@ const typed = (content: string, properties: Fields = {}) => ({
   single_word: false,
   ...properties,
 });
+const twice = typed("tok", { rstrip: true });
 const decoderToken = (content: string, properties: Fields = {}) => {
   const { id: _, ...token } = addedToken(0, content, properties);
   return token;
@@ -273,4 +274,66 @@ export const tokenCases: readonly FolderCase[] = [
       { model_type: "mistral" },
     );
   }),
+  ...(
+    [
+      ["unk_token and extra_special_tokens", { unk_token: twice, extra_special_tokens: ["tok"] }],
+      ["mask_token and additional", { mask_token: "tok", additional_special_tokens: [twice] }],
+      ["eos_token and pad_token", { eos_token: twice, pad_token: "tok" }],
+      ["one list", { additional_special_tokens: [twice, "tok", twice, typed("tok", { lstrip: true })] }],
+      ["one list, alike again", { additional_special_tokens: ["tok", twice, "tok"] }],
+    ] as const
+  ).flatMap(([name, config]) =>
+    [gpt2, llama2].map((file, i) =>
+      folder(`a token twice: ${name}, ${i}`, file, { ...plain, ...(config as Fields) }, llama),
+    ),
+  ),
+  ...[{ extra_special_tokens: [] }, { extra_special_tokens: null }, { extra_special_tokens: {} }, {}].flatMap(
+    (extra) =>
+      [{}, { additional_special_tokens: ["[MASK]"] }].map((additional) =>
+        folder(
+          `additional_special_tokens of the map beside ${JSON.stringify({ ...extra, ...additional })}`,
+          gpt2,
+          { ...plain, ...extra, ...additional },
+          llama,
+          { "special_tokens_map.json": { additional_special_tokens: ["tok"] } },
+        ),
+      ),
+  ),
+  folder(
+    "extra_special_tokens of the map beside those of the configuration",
+    gpt2,
+    { ...plain, extra_special_tokens: ["<x>"] },
+    llama,
+    { "special_tokens_map.json": { extra_special_tokens: ["tok"] } },
+  ),
+  folder(
+    "named extra_special_tokens beside additional_special_tokens",
+    gpt2,
+    { ...plain, extra_special_tokens: { image_token: "tok" }, additional_special_tokens: ["<x>"] },
+    llama,
+  ),
+  ...[{ additional_special_tokens: [typed("[MASK]")] }, { mask_token: typed("[MASK]") }].map((config) =>
+    folder(`added_tokens.json beside ${Object.keys(config)[0]}`, gpt2, { ...plain, ...config }, llama, {
+      "added_tokens.json": { "[MASK]": 400 },
+    }),
+  ),
+  ...["llama", "gpt2", "qwen2", "deepseek_v3"].flatMap((model_type) =>
+    [{}, { tokenizer_class: "" }, { tokenizer_class: "GPT2Tokenizer" }].map((more) =>
+      folder(
+        `an empty tokenizer_class, ${JSON.stringify({ model_type, ...more })}`,
+        digits,
+        { tokenizer_class: "" },
+        { model_type, ...more },
+      ),
+    ),
+  ),
+  folder("an empty tokenizer_class in config.json", digits, {}, { model_type: "gpt2", tokenizer_class: "" }),
+  ...["CohereTokenizerFast", "GPT2TokenizerFast", "Qwen2TokenizerFast", "LlamaTokenizerFast"].map((name) =>
+    folder(
+      `${name}, a normalized token`,
+      name.startsWith("Llama") ? llama2 : gpt2,
+      { tokenizer_class: name, additional_special_tokens: [typed("a")] },
+      { model_type: "unknown" },
+    ),
+  ),
 ];

@@ -68,13 +68,9 @@ export function specialTokens(
   where: string,
 ): SpecialTokens {
   const decoder = config["added_tokens_decoder"];
-  // Old folders have no decoder: then the map overrides the configuration.
-  const settings: Fields = decoder === undefined ? { ...config, ...marked(map) } : config;
-  const { named: namedValues, extra } = namesOf(settings, defaults);
-  const declared =
-    decoder === undefined
-      ? oldTokens(added, own, [...namedValues.values(), ...extra])
-      : readDecoder(decoder, where);
+  const { settings, listed, specials } = decoder === undefined ? withMap(config, map) : withMap(config, {});
+  const namedValues = namesOf(settings, defaults);
+  const declared = decoder === undefined ? oldTokens(added, own, specials) : readDecoder(decoder, where);
   const byContent = new Map([...declared.values()].map((each) => [each.content, each]));
 
   const named = new Map<string, AddedToken>();
@@ -86,12 +82,15 @@ export function specialTokens(
   const namedContents = new Set([...named.values()].map(({ content }) => content));
   const toAdd = [...declared].toSorted(([a], [b]) => a - b).map(([, each]) => each);
   const contents = new Set([...(isRebuilt ? [] : own.values()), ...toAdd].map(({ content }) => content));
-  const extraTokens = extra.map((value) => readToken(value, where, "extra_special_tokens"));
-  for (const each of [...named.values(), ...extraTokens])
-    if (!contents.has(each.content)) {
-      contents.add(each.content);
-      toAdd.push(each);
-    }
+  const extraTokens = listed.map((value) => readToken(value, where, "extra_special_tokens"));
+  // A token is left out if it is there already, or named before with the same properties; of others the last counts.
+  const seen = new Set<string>();
+  for (const each of [...named.values(), ...extraTokens]) {
+    const key = JSON.stringify(propertiesOf(each));
+    if (contents.has(each.content) || seen.has(key)) continue;
+    seen.add(key);
+    toAdd.push(each);
+  }
   return {
     named,
     added: toAdd.map((each) =>
@@ -101,32 +100,75 @@ export function specialTokens(
   };
 }
 
-/** Returns the settings of a special_tokens_map.json, whose named tokens are special. */
-const marked = (map: Fields): Fields =>
-  Object.fromEntries(
-    Object.entries(map).map(([key, value]) => [
-      key,
-      isRecord(value) && key !== "extra_special_tokens" ? { ...value, special: true } : value,
-    ]),
-  );
+/** What the configuration and `special_tokens_map.json` say together. */
+interface Settings {
+  readonly settings: Fields;
+  /** Special tokens without names. */
+  readonly listed: readonly unknown[];
+  /** The contents that make a token of `added_tokens.json` special: transformers looks before it reads objects of the configuration. */
+  readonly specials: ReadonlySet<unknown>;
+}
 
-/** Returns the values of named tokens in the order of transformers, and the special tokens without names. */
-function namesOf(
-  settings: Fields,
-  defaults: Readonly<Record<string, string>>,
-): { named: Map<string, unknown>; extra: unknown[] } {
-  const { extra_special_tokens: extra, additional_special_tokens: additional } = settings;
+/** Overrides the settings by those of the map, whose named tokens are special: old folders, without a decoder, have it. */
+function withMap(config: Fields, map: Fields): Settings {
+  const { extra_special_tokens: extra, additional_special_tokens: additional, ...settings } = config;
+  let rest = additional;
+  let list = extra;
+  if (additional !== undefined && (!extra || Object.keys(extra).length === 0)) {
+    list = additional;
+    rest = undefined;
+  }
+  const names: Record<string, unknown> = {};
+  const take = () => {
+    if (isRecord(list)) {
+      Object.assign(names, list);
+      list = undefined;
+    }
+  };
+  take();
+  const marked = new Set<unknown>();
+  const mark = (value: unknown) => {
+    if (!isRecord(value)) return value;
+    const token = { ...value, special: true };
+    marked.add(token);
+    return token;
+  };
+  for (const [key, value] of Object.entries(map))
+    if (key === "additional_special_tokens") rest = value;
+    else if (key !== "extra_special_tokens") settings[key] = mark(value);
+    else if (!Array.isArray(value)) list = value;
+    else list = [...new Set([...(Array.isArray(list) ? (list as unknown[]) : []), ...value.map(mark)])];
+  take();
+  const early = [...standardNames.map((name) => settings[name]), ...(Array.isArray(list) ? list : [])];
+  const specials = new Set(early.map((value) => (marked.has(value) ? (value as Fields)["content"] : value)));
+  const listed = list === undefined ? rest : list;
+  return {
+    settings: { ...settings, extra_special_tokens: names },
+    listed: Array.isArray(listed) ? (listed as unknown[]) : [],
+    specials,
+  };
+}
+
+/** Returns the values of named tokens in the order of transformers. */
+function namesOf(settings: Fields, defaults: Readonly<Record<string, string>>): Map<string, unknown> {
   const all: Fields = { ...defaults, ...settings };
   const isToken = (value: unknown) => typeof value === "string" || (isRecord(value) && "content" in value);
   const others = Object.keys(all).filter((name) => name.endsWith("_token") && !standardNames.includes(name));
   const named = new Map(
     [...standardNames, ...others].filter((name) => isToken(all[name])).map((name) => [name, all[name]]),
   );
-  if (isRecord(extra)) for (const [name, value] of Object.entries(extra)) named.set(name, value);
-  const isEmpty = !extra || Object.keys(extra).length === 0;
-  const list = isEmpty ? additional : extra;
-  return { named, extra: Array.isArray(list) ? (list as unknown[]) : [] };
+  for (const [name, value] of Object.entries(all["extra_special_tokens"] as Fields)) named.set(name, value);
+  return named;
 }
+
+const propertiesOf = ({ content, single_word, lstrip, rstrip, normalized, special }: AddedToken) => [
+  content,
+  single_word,
+  lstrip,
+  rstrip,
+  normalized,
+  special,
+];
 
 const propertyNames = ["single_word", "lstrip", "rstrip", "normalized", "special"] as const;
 
@@ -161,12 +203,11 @@ function readDecoder(decoder: unknown, where: string): Map<number, AddedToken> {
 function oldTokens(
   added: Fields,
   own: ReadonlyMap<number, AddedToken>,
-  specials: readonly unknown[],
+  specials: ReadonlySet<unknown>,
 ): Map<number, AddedToken> {
-  const contents = new Set(specials.map((value) => (isRecord(value) ? value["content"] : value)));
   const tokens = new Map<number, AddedToken>();
   for (const [content, id] of Object.entries(added))
-    if (typeof id === "number") tokens.set(id, token(content, { special: contents.has(content) }));
+    if (typeof id === "number") tokens.set(id, token(content, { special: specials.has(content) }));
   for (const [id, each] of own) tokens.set(id, each);
   return tokens;
 }

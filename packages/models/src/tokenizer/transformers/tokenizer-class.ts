@@ -65,6 +65,8 @@ function chosen(config: Fields, model: Fields, isByteLevel: boolean): string {
   const isWrong = [type, nameOf(model["model_name"])].some(
     (name) => name !== null && typesWithWrongClass.has(name),
   );
+  if (!hasRemoteCode(config) && declared === null && model["tokenizer_class"] === "")
+    return isWrong ? (registered ?? plainClass) : plainClass;
   if (!hasRemoteCode(config) && declared !== null) {
     if (declared === "LlamaTokenizer" && !isWrong && isByteLevel) return plainClass;
     if (registered !== undefined && registered !== declared) {
@@ -73,6 +75,8 @@ function chosen(config: Fields, model: Fields, isByteLevel: boolean): string {
     }
   }
   if (hasRemoteCode(config) && !isWrong) return named ?? registered ?? "remote code";
+  // An empty name is that of no class, not an absent one.
+  if (config["tokenizer_class"] === "") return plainClass;
   return declared ?? registered ?? plainClass;
 }
 
