@@ -20,8 +20,13 @@ export type TemplateInputs = Required<Pick<TemplateChat, "tools" | "templateKwar
 export const templateColumns = ["tools", "chat_template_kwargs"] as const satisfies (keyof TemplateColumns)[];
 
 /** Names of all columns whose values a template reads. */
-export const chatColumns = [
-  ...["messages", "conversations", "prompt", "completion", "chosen", "rejected"],
+export const chatColumns: readonly string[] = [
+  "messages",
+  "conversations",
+  "prompt",
+  "completion",
+  "chosen",
+  "rejected",
   ...templateColumns,
 ];
 
