@@ -111,7 +111,8 @@ interface Settings {
 
 /** Overrides the settings by those of the map, whose named tokens are special: old folders, without a decoder, have it. */
 function withMap(config: Fields, map: Fields): Settings {
-  const { extra_special_tokens: extra, additional_special_tokens: additional, ...settings } = config;
+  const { extra_special_tokens: extra, additional_special_tokens: additional, ...configured } = config;
+  const settings: Record<string, unknown> = { ...configured };
   let rest = additional;
   let list = extra;
   if (additional !== undefined && (!extra || Object.keys(extra).length === 0)) {
