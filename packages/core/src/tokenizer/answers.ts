@@ -51,10 +51,10 @@ function answersIn(chat: ChatToRender): AnswerText {
   try {
     const first = messages.findIndex(isAnswer);
     const hides = training !== null && hidesThinking(render);
-    const isAsked = first < 0 || (hides ? isAfterQuestion(chat, first) : first > 0);
-    const spoken = hides && !isAsked ? null : spokenByPrefixes(chat, text);
+    const isAsked = () => first < 0 || isAfterQuestion(chat, first);
+    const spoken = hides && !isAsked() ? null : spokenByPrefixes(chat, text);
     if (spoken !== null) return unchanged(spoken);
-    const pieced = isAsked ? pieceTogether(chat, hides) : pieceAfterQuestion(chat, text, hides);
+    const pieced = isAsked() ? pieceTogether(chat, hides) : pieceAfterQuestion(chat, text, hides);
     if (pieced.text === text || hides) return { ...pieced, isRewritten: pieced.text !== text };
   } catch {
     // A template may refuse parts of a chat that it accepts as a whole.
@@ -157,7 +157,7 @@ function hidesThinking(render: Render): boolean {
   }
 }
 
-/** Whether the template writes the first answer as after a question: it may hide the thinking of others. */
+/** Whether the template writes the first answer as after a question: it may hide the thinking of others, or refuse them. */
 function isAfterQuestion({ messages, render }: ChatToRender, first: number): boolean {
   const before = messages.slice(0, first);
   const answerAfter = (some: readonly TemplateMessage[]): string => {

@@ -91,6 +91,9 @@ describe("a training row", () => {
     expect(await train(refusing + turns + prompt, messages)).toBe(
       "<assistant>[Ho</>]<user>He</><assistant>[Ha</>]",
     );
+    expect(await train(refusing + turns + prompt, [{ role: "tool", content: "2" }, ...messages])).toBe(
+      "<tool>2</><assistant>[Ho</>]<user>He</><assistant>[Ha</>]",
+    );
     expect(await train(refusing + hiding + prompt, messages)).toBe(
       "<assistant>[<think></think>Ho</>]<user>He</><assistant>[<think></think>Ha</>]",
     );

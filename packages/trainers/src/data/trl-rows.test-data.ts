@@ -103,6 +103,22 @@ export const rows: readonly NamedRow[] = [
     name: "an answer at the beginning",
     row: { messages: [assistant("Welcome!"), user("Hi"), assistant("Ho")] },
   },
+  { name: "only an answer", row: { messages: [assistant("A")] } },
+  { name: "only answers", row: { messages: [assistant("A"), assistant("B")] } },
+  ...["environment", "tool", "function", "system"].flatMap((role) => [
+    {
+      name: `an answer after ${role} alone`,
+      row: { messages: [{ role, content: "Rain" }, assistant("A")] },
+    },
+    {
+      name: `an answer after ${role}, then a question`,
+      row: { messages: [{ role, content: "Rain" }, assistant("A"), user("Hi"), assistant("B")] },
+    },
+  ]),
+  {
+    name: "an answer after a reply in a user's turn",
+    row: { messages: [user("<tool_response>2</tool_response>"), assistant("A")] },
+  },
   {
     name: "a later system turn",
     row: { messages: [...talk.slice(0, 2), system("Now brief."), ...talk.slice(2, 4)] },
