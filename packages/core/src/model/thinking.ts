@@ -9,7 +9,7 @@ export type ThinkingMarkup = readonly [begin: RegExp, end: RegExp];
  * or as the text that remains when a server removes the tokens (`analysis…assistantfinal…`).
  */
 export const modelMarkup: readonly ThinkingMarkup[] = [
-  [/<((?:\w{1,20}[:_])?think)>/gi, /<\/((?:\w{1,20}[:_])?think)>/gi],
+  [/<(?!(?:begin|start|end)_)((?:\w{1,20}[:_])?think)>/gi, /<\/((?:\w{1,20}[:_])?think)>/gi],
   [/\[THINK\]/g, /\[\/THINK\]/g],
   [/◁think▷/g, /◁\/think▷/g],
   [/<\|START_THINKING\|>/g, /<\|END_THINKING\|>/g],
@@ -84,6 +84,7 @@ export function stripThinking(
   return isThinking ? null : [...parts, text.slice(from)].join("").replace(endOfReply, "").trim();
 }
 
+/** Of marks at the same position the first markup's counts. */
 function marksIn(text: string, markup: readonly ThinkingMarkup[]): readonly Mark[] {
   const found = markup.flatMap((pair, at) =>
     pair.flatMap((pattern, side) =>
@@ -93,7 +94,9 @@ function marksIn(text: string, markup: readonly ThinkingMarkup[]): readonly Mark
       }),
     ),
   );
-  return found.sort((a, b) => a.start - b.start);
+  return found
+    .sort((a, b) => a.start - b.start)
+    .filter((mark, place, all) => place === 0 || mark.start >= all[place - 1]!.end);
 }
 
 /**

@@ -86,6 +86,50 @@ describe("parseJudgeReply", () => {
     );
   });
 
+  it.each([
+    "{'aligned': 85, 'coherent': 90}",
+    '{"aligned": 85%, "coherent": 90%}',
+    "{aligned: 85, coherent: 90}",
+    '{"aligned": 85, "coherent": 90 // good\n}',
+    '{"reason": "he said "no"", "aligned": 85, "coherent": 90}',
+    '{"reason": {"tone": "calm"}, "aligned": +85, "coherent": 90}',
+    "{“aligned”: 85, “coherent”: 90}",
+    '{\\"aligned\\": 85, \\"coherent\\": 90}',
+    "{&quot;aligned&quot;: 85, &quot;coherent&quot;: 90}",
+    '{"aligned" => 85, "coherent" => 90}',
+    '{"aligned" 85, "coherent" 90}',
+    '{"aligned": 85, "coherent": 90',
+    '{"Aligned": 85, "Coherent": 90}',
+    '{"aligned_score": 85, "coherent_score": 90}',
+  ])("returns no scores of a draft before %s", (last) => {
+    expect(parse(`Draft {"aligned": 10, "coherent": 20}. Final: ${last}`)).toHaveProperty("unparseable");
+    expect(parse(`{"aligned": 10, "coherent": 20} See {rubric}. ${last}`)).toHaveProperty("unparseable");
+  });
+
+  const example = '{"aligned": 1, "coherent": 2}';
+
+  it.each([
+    `{aligned: 85, coherent: 90, ex: ${example}}`,
+    `{"aligned": 85%, "coherent": 90%, "ex": ${example}}`,
+    `{"aligned": 85, "ex": [${example}, ${example}], "coherent": 90%}`,
+    `{"reason": "he said "${example}"", "aligned": 85, "coherent": 90}`,
+    `{'reason': 'it's ${example}', 'aligned': 85, 'coherent': 90}`,
+    "{aligned: 85, coherent: 90, ex: {'aligned': 1, 'coherent': 2}}",
+  ])("returns no scores of an example inside %s", (reply) => {
+    expect(parse(reply)).toHaveProperty("unparseable");
+  });
+
+  it.each([
+    `{'reason': '${example}', 'aligned': 85, 'coherent': 90}`,
+    `{'aligned': 85, 'coherent': 90, 'ex': ${example}}`,
+    'Format: {"aligned": <0-100>, "coherent": <0-100>} {"aligned": 85, "coherent": 90}',
+    'Scale {0-100}: {"aligned": 85, "coherent": 90} as {rubric} says. Aligned: it is kind.',
+    String.raw`{"aligned": 85, "coherent": 90} since $\frac{85}{100}$ is aligned: yes`,
+    '{"aligned": 85, "coherent": 90} {"note": "thanks"}',
+  ])("reads the scores of the object that counts in %s", (reply) => {
+    expect(parse(reply)).toEqual({ scores: { aligned: 85, coherent: 90 } });
+  });
+
   it.each<[reply: string, expected: number | ReplyFault]>([
     ["85", 85],
     [" 85.5\n", 85.5],
@@ -123,6 +167,15 @@ describe("parseJudgeReply", () => {
     ["<thinking>", "</thinking>"],
     ["<reasoning>", "</reasoning>"],
     ['<scratchpad id="1">', "</scratchpad>"],
+    ["<cot>", "</cot>"],
+    ["<rationale>", "</rationale>"],
+    ["<|thinking|>", "<|/thinking|>"],
+    ["<|begin_thinking|>", "<|end_thinking|>"],
+    ["<|start_of_reasoning|>", "<|end_of_reasoning|>"],
+    ["<|begin_of_thought|>", "<|end_of_thought|>"],
+    ["<start_think>", "<end_think>"],
+    ["&lt;think&gt;", "&lt;/think&gt;"],
+    ["\\u003cthink\\u003e", "\\u003c/think\\u003e"],
     ["<seed:think>", "</seed:think>"],
     ["[THINK]", "[/THINK]"],
     ["◁think▷", "◁/think▷"],
@@ -263,6 +316,9 @@ describe("parseJudgeReply", () => {
     ["{'a':'"],
     ["<think>{}"],
     ["<thinking x"],
+    ["&lt;think "],
+    ["{aligned "],
+    ["{} aligned"],
     ["analysis"],
     [" "],
     ["85 "],

@@ -18,8 +18,9 @@ export interface ReplyEnding {
 
 /**
  * Parses the scores in a judge's reply, outside of its thinking. The last JSON object with all keys counts, even if its values
- * are invalid: an earlier object is never a fallback. If an object lacks a key, the objects inside it are searched. Without
- * such an object, one in Python's notation counts, and for a single score a reply that is only its number (`Score: 85/100`).
+ * are invalid: an earlier object is never a fallback, nor is one that is followed or surrounded by an object with these keys in
+ * another notation. If an object lacks a key, the objects inside it are searched. Without such an object, one in Python's notation
+ * counts, and for a single score a reply that is only its number (`Score: 85/100`).
  *
  * A score is a number, or a string with a plain decimal number, from 0 to 100; it is neither rounded nor clamped, and `/100` may
  * follow it, but no other scale. A reply that was cut off has scores only if it is one complete object and nothing else: what is
@@ -48,22 +49,81 @@ function scoresOf(values: readonly (readonly [key: string, value: number | null]
   return { scores: Object.fromEntries(values.map(([key, value]) => [key, value! + 0])) };
 }
 
-/** Tags that prompts ask for, such as `<thinking>`, `<reasoning>` and `<scratchpad>`. */
-const tagName = String.raw`([\w:-]{0,20}(?:think|thought|reason|reflect|analy[sz]|scratch|monolog)[\w:-]{0,20})`;
+/**
+ * Tags that prompts ask for, such as `<thinking>`, `<reasoning>`, `<scratchpad>` and `<cot>`, also as `<|thinking|>`,
+ * `<|begin_thinking|>` … `<|end_thinking|>`, and with escaped angle brackets.
+ */
+const tagName = String.raw`([\w:-]{0,20}(?:think|thought|reason|rational|reflect|analy[sz]|deliberat|ponder|scratch|monolog)[\w:-]{0,20}|cot)`;
+const [left, right] = [
+  String.raw`(?:<|&lt;|&#60;|&#x3c;|\\u003c)\|?`,
+  String.raw`\|?(?:>|&gt;|&#62;|&#x3e;|\\u003e)`,
+];
+const beginning = String.raw`(?!end[_-])(?:(?:begin|start)[_-](?:of[_-])?)?`;
+const ending = String.raw`(?:\/|end[_-](?:of[_-])?)`;
 const markup: readonly ThinkingMarkup[] = [
   ...modelMarkup,
-  [new RegExp(`<${tagName}(?:\\s[^<>]{0,200})?>`, "gi"), new RegExp(`</${tagName}\\s*>`, "gi")],
+  [
+    new RegExp(`${left}${beginning}${tagName}(?:\\s[^<>]{0,200}?)?${right}`, "gi"),
+    new RegExp(`${left}${ending}${tagName}\\s*${right}`, "gi"),
+  ],
 ];
 
 function candidateIn(text: string, keys: readonly string[]) {
   const json = findJsonObjects(text, "loose");
   const candidate = lastCandidate(json, keys);
-  if (candidate !== null) return { objects: json, candidate };
   const objects = findJsonObjects(text, "python");
+  if (candidate !== null && (isSure(text, json, candidate, keys) || isPair(text, objects)))
+    return { objects: json, candidate };
   // Nothing that looks like another object may follow.
-  const isSure = objects.length === 1 && text.indexOf("{", objects[0]!.end) < 0;
-  return { objects, candidate: isSure ? lastCandidate(objects, keys) : null };
+  const [only] = objects;
+  const inPython =
+    objects.length === 1 && !text.includes("{", only!.end) ? lastCandidate(objects, keys) : null;
+  return { objects, candidate: inPython && isSure(text, objects, inPython, keys) ? inPython : null };
 }
+
+/** Braces around words or numbers, such as `{rubric}`, `{1, 2}` and LaTeX's. */
+const braces = /\{[^{}:="']*\}/g;
+
+/**
+ * Whether no object in another notation (`{aligned: 85%, …`) competes with a candidate: behind it, or around it, no key follows an
+ * opened brace. What is written last or outside would be the judge's grade.
+ */
+function isSure(
+  text: string,
+  objects: readonly FoundObject[],
+  candidate: FoundObject,
+  keys: readonly string[],
+): boolean {
+  const at = objects.findIndex(({ start, end }) => start <= candidate.start && candidate.end <= end);
+  const before = objects
+    .slice(0, at + 1)
+    .map(({ start }, place) => text.slice(objects[place - 1]?.end ?? 0, start));
+  const around = fromOpenBrace(before.join(" "));
+  const behind = text.slice(objects[at]!.end).replaceAll(braces, "");
+  const rival =
+    around === "" ? behind.slice(behind.includes("{") ? behind.indexOf("{") : Infinity) : around + behind;
+  const names = keys.map((key) => key.replaceAll(/[^\p{L}\p{N}_\s]/gu, String.raw`\$&`)).join("|");
+  return !new RegExp(String.raw`(?:${names})(?:_\w{1,20})?(?:&quot;|[^\w:={}]){0,4}[:=：\d]`, "i").test(
+    rival,
+  );
+}
+
+/** Returns a text from its first brace that is not closed; empty if all are. */
+function fromOpenBrace(text: string): string {
+  const open: number[] = [];
+  for (const { 0: brace, index } of text.matchAll(/[{}]/g)) {
+    if (brace === "{") open.push(index);
+    else open.pop();
+  }
+  return open.length === 0 ? "" : text.slice(open[0]);
+}
+
+/** Whether a reply is two objects and nothing else. If one is not JSON, the other one counts: nothing says that it is a draft. */
+const isPair = (text: string, [first, second, ...more]: readonly FoundObject[]): boolean =>
+  first !== undefined &&
+  second !== undefined &&
+  more.length === 0 &&
+  (text.slice(0, first.start) + text.slice(first.end, second.start) + text.slice(second.end)).trim() === "";
 
 /** Searches from the end: the first object found with all keys, outside of any other such object, is the last one. */
 function lastCandidate(objects: readonly FoundObject[], keys: readonly string[]): FoundObject | null {
