@@ -1,5 +1,5 @@
 import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import type { EvaluableModel, OpenCheckpoint } from "@periodic-eval/core";
 import { beforeAll, beforeEach, expect, it, vi } from "vitest";
@@ -159,6 +159,25 @@ it("refuses sharded weights by the command that merges them", async () => {
   };
   await expect(openCheckpoint(microWorld, sharded)).rejects.toMatchObject(refusal);
   await expect(openCheckpoint(sharded)).rejects.toMatchObject(refusal);
+  await expect(loadCausalLM(sharded)).rejects.toMatchObject(refusal);
+});
+
+it.each([
+  ["model/__0_0.distcp", "accelerate merge-weights FOLDER/model OUTPUT"],
+  ["distcp/__0_0.distcp", "accelerate merge-weights FOLDER/distcp OUTPUT"],
+  ["pytorch_model_0/__0_0.distcp", "accelerate merge-weights FOLDER/pytorch_model_0 OUTPUT"],
+  ["actor/model_world_size_2_rank_0.pt", "--local_dir FOLDER/actor --target_dir"],
+  ["pytorch_model_fsdp.bin", "cp FOLDER/pytorch_model_fsdp.bin FOLDER/pytorch_model.bin"],
+])("refuses %s with or without config.json, by what makes a checkpoint of it", async (file, command) => {
+  const folder = join(root, "parts");
+  await mkdir(dirname(join(folder, file)), { recursive: true });
+  await writeFile(join(folder, file), "");
+  const fix = command.replace("FOLDER", folder);
+  const refusal = { code: "model", got: expect.stringContaining(file), fix: expect.stringContaining(fix) };
+  await expect(loadCausalLM(folder)).rejects.toMatchObject(refusal);
+  await copyFile(join(microWorld, "config.json"), join(folder, "config.json"));
+  await expect(loadCausalLM(folder)).rejects.toMatchObject(refusal);
+  await expect(openCheckpoint(microWorld, folder)).rejects.toMatchObject(refusal);
 });
 
 it("refuses a folder that is no checkpoint, and frees the base on an abort", async () => {

@@ -119,7 +119,7 @@ async function partsOf(
   tokenizer: string | null,
 ): Promise<CheckpointParts> {
   const names = await readdir(path ?? base).catch(() => null);
-  if (names !== null) rejectSharded(path ?? base, names);
+  if (names !== null) await rejectSharded(path ?? base, names);
   if (path === null) return { weights: base, adapter: null, tokenizer: tokenizer ?? base };
   const own = names?.includes("tokenizer.json") === true ? path : base;
   // A trainer may save the base model's config.json beside an adapter.

@@ -1,4 +1,4 @@
-import { dirname, join } from "#platform";
+import { dirname, join, readdir } from "#platform";
 import { shellWord } from "./shell-word.ts";
 
 /** Weights that a program of training has written in the parts of its processes. */
@@ -22,6 +22,12 @@ const formats: readonly {
     is: "weights sharded by FSDP",
     fix: (folder, name) =>
       `Merge them ${beside}: accelerate merge-weights ${shellWord(join(folder, name))} OUTPUT. Later trainings write whole weights with fsdp_state_dict_type: FULL_STATE_DICT.`,
+  },
+  {
+    name: /^pytorch_model_fsdp(_\d+)?\.bin$/,
+    is: "whole weights of FSDP (FULL_STATE_DICT), pickled",
+    fix: (folder, name) =>
+      `If you trust the file, copy it as pytorch_model.bin ${beside}, load that folder with transformers and call save_pretrained("FOLDER"), which writes safetensors: cp ${shellWord(join(folder, name))} FOLDER/pytorch_model.bin.`,
   },
   {
     name: /\.distcp$/,
@@ -50,14 +56,31 @@ const formats: readonly {
   },
 ];
 
+/** Folders in which programs of training put the parts. */
+const nested = /^(pytorch_model_\d+|model|distcp|dist_ckpt|actor)$/;
+
 /**
  * Returns the format of weights that a training framework has written in parts, and the command that merges them; null for
  * another folder, and for one that holds whole weights beside the parts.
  *
- * @param names The names in the folder.
+ * @param names The names in the folder, which may be on the hub; folders in it are looked into if they are here.
  */
-export function shardedCheckpoint(folder: string, names: readonly string[]): ShardedCheckpoint | null {
+export async function shardedCheckpoint(
+  folder: string,
+  names: readonly string[],
+): Promise<ShardedCheckpoint | null> {
   if (names.some((name) => name.endsWith(".safetensors"))) return null;
+  const here = formatOf(folder, names);
+  if (here !== null) return here;
+  for (const name of names.filter((each) => nested.test(each))) {
+    const inner = join(folder, name);
+    const there = formatOf(inner, await readdir(inner).catch((): string[] => []));
+    if (there !== null) return { ...there, got: `${name}/${there.got}` };
+  }
+  return null;
+}
+
+function formatOf(folder: string, names: readonly string[]): ShardedCheckpoint | null {
   for (const format of formats) {
     const name = names.find((each) => format.name.test(each));
     if (name !== undefined) return { got: `${name}, ${format.is}`, fix: format.fix(folder, name) };

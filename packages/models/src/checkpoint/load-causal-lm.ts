@@ -1,4 +1,4 @@
-import { join, process } from "@periodic-eval/core/platform";
+import { join, process, readdir } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
 import { requireBackend } from "@periodic-eval/core/tfjs";
 import * as z from "zod";
@@ -15,6 +15,7 @@ import {
 import { ConfigReader, type HuggingFaceConfig, type SizeLimits } from "../families/config/config-reader.ts";
 import { namesIn, type Family } from "../families/family.ts";
 import { familyOf } from "../families/registry.ts";
+import { rejectSharded } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
 import { requireJsonObject } from "../folder/read-file.ts";
 import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
@@ -74,6 +75,7 @@ export async function loadCausalLM(source: string, options: LoadOptions = {}): P
   const { dropout, configFile, onDownload, onLoad } = parsed;
   const folder = await modelFolder(source, { need: "model", configFile, ...(onDownload && { onDownload }) });
   const path = join(folder, configFile);
+  await rejectSharded(folder, await readdir(folder).catch((): string[] => []));
   const config = await readConfig(folder, configFile);
   const family = familyOf(config, path);
   const tensors = await openTensors(folder);

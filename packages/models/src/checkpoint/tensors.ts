@@ -41,7 +41,7 @@ export async function openTensors(folder: string): Promise<CheckpointTensors> {
     for (const file of files) await file.close();
   };
   try {
-    if (index === null) rejectPickled(folder, names, singleName);
+    if (index === null) await rejectPickled(folder, names, singleName);
     for (const name of index === null ? [singleName] : shardsOf(index))
       files.push(await openSafetensors(await pathInFolder(folder, name)));
     for (const file of files) for (const name of file.tensors.keys()) claim(fileOf, name, file);

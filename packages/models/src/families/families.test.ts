@@ -64,6 +64,19 @@ it.each<[ModelType, object]>([
   expect(description).toMatchObject(expected);
 });
 
+it("takes the size of a head of Nemotron from the hidden size, if the configuration has none", () => {
+  const config = { model_type: "nemotron", hidden_size: 64, num_attention_heads: 4 };
+  expect(familyOf(config, "x").describe(new ConfigReader(config, "x")).attention.headDim).toBe(16);
+});
+
+it("reads the other names of GPT-2's keys, which win over the keys", () => {
+  const sizes = { n_layer: 5, num_hidden_layers: 3, hidden_size: 8, num_attention_heads: 2 };
+  const config = { model_type: "gpt2", n_positions: 9, max_position_embeddings: 7, ...sizes };
+  const description = familyOf(config, "x").describe(new ConfigReader(config, "x"));
+  expect(description).toMatchObject({ hiddenSize: 8, contextLength: 7, attention: { heads: 2 } });
+  expect(description.layers).toHaveLength(3);
+});
+
 describe("the text part of a multimodal model", () => {
   const text_config = tinyConfigs.gemma3.text_config;
 

@@ -10,16 +10,21 @@ export const gpt2: Family = {
   modelType: "gpt2",
 
   describe(config) {
-    const hiddenSize = config.size("n_embd", 768);
-    const heads = config.size("n_head", 12);
+    const [embd, head, layer, positions] = keys.map(([key, alias]) => {
+      const isThere = config.get(alias) !== null;
+      config.get(key);
+      return isThere ? alias : key;
+    }) as [string, string, string, string];
+    const hiddenSize = config.size(embd, 768);
+    const heads = config.size(head, 12);
     const headDim = hiddenSize / heads;
-    if (!Number.isInteger(headDim)) throw config.valueError("n_head", `a divisor of n_embd, ${hiddenSize}`);
+    if (!Number.isInteger(headDim)) throw config.valueError(head, `a divisor of ${embd}, ${hiddenSize}`);
     const scale = config.boolean("scale_attn_weights", true) ? headDim ** -0.5 : 1;
     const byLayer = config.boolean("scale_attn_by_inverse_layer_idx", false);
     config.only("add_cross_attention", false);
     const description = {
       vocabSize: config.size("vocab_size", 50_257),
-      contextLength: config.size("n_positions", 1024),
+      contextLength: config.size(positions, 1024),
       hiddenSize,
       embedding: { scale: 1, paddingRow: null, learnedPositions: { offset: 0 } },
       norm: {
@@ -44,7 +49,7 @@ export const gpt2: Family = {
         size: config.size("n_inner", 4 * hiddenSize),
         bias: true,
       },
-      layers: Array.from({ length: config.layerCount("n_layer", 12) }, (_, index) => {
+      layers: Array.from({ length: config.layerCount(layer, 12) }, (_, index) => {
         return { window: null, rotary: null, scoreScale: byLayer ? scale / (index + 1) : scale };
       }),
       head: { tied: config.boolean("tie_word_embeddings", true), bias: false, scale: 1, softCap: null },
@@ -74,6 +79,14 @@ export const gpt2: Family = {
   prefix: "transformer.",
   buffers: [/\.attn\.(masked_)?bias$/],
 };
+
+/** Keys and their aliases, the `attribute_map` of `GPT2Config`: an alias wins there. No other class of a family has one. */
+const keys = [
+  ["n_embd", "hidden_size"],
+  ["n_head", "num_attention_heads"],
+  ["n_layer", "num_hidden_layers"],
+  ["n_positions", "max_position_embeddings"],
+] as const;
 
 /**
  * Keys without effect here: heads of other tasks, dropout, a second key for the context, an order of multiplication that

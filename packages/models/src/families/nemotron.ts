@@ -14,7 +14,7 @@ export const nemotron = llamaFamily({
     layers: 32,
     heads: 48,
     keyValueHeads: null,
-    headDim: 128,
+    headDim: null,
     epsilon: 1e-5,
     epsilonKey: "norm_eps",
     mlpSize: 24_576,

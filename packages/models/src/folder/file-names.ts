@@ -10,15 +10,15 @@ const pickles =
   /^(pytorch_model|adapter_model|consolidated|model|checkpoint)[\w.-]*\.(bin|bin\.index\.json|pth|pt|ckpt|pkl)$/;
 
 /** Throws a `model` error for weights that a training framework has written in parts, with the command that merges them. */
-export function rejectSharded(folder: string, names: readonly string[]): void {
-  const sharded = shardedCheckpoint(folder, names);
+export async function rejectSharded(folder: string, names: readonly string[]): Promise<void> {
+  const sharded = await shardedCheckpoint(folder, names);
   if (sharded === null) return;
   throw modelError({ where: folder, ...sharded, expected: "whole weights in safetensors" });
 }
 
 /** Throws a `model` error for weights that are sharded or only pickled: `names` has such a file, but not `wanted`. */
-export function rejectPickled(where: string, names: readonly string[], wanted: string): void {
-  rejectSharded(where, names);
+export async function rejectPickled(where: string, names: readonly string[], wanted: string): Promise<void> {
+  await rejectSharded(where, names);
   const found = names.includes(wanted) ? undefined : names.find((name) => pickles.test(name));
   if (found === undefined) return;
   throw modelError({

@@ -135,7 +135,7 @@ async function fetchFiles(fetching: Fetching): Promise<void> {
   const { need, configFile = "config.json", onnxFile = "" } = options;
   if (need === "config") return fetchNamed(fetching, configFile);
   if (need === "adapter") {
-    requireWeights(adapterNames.weights, fetching);
+    await requireWeights(adapterNames.weights, fetching);
     for (const name of Object.values(adapterNames)) await fetchNamed(fetching, name);
     return;
   }
@@ -155,7 +155,7 @@ async function fetchFiles(fetching: Fetching): Promise<void> {
   }
   // A repository may hold both forms; readers prefer the single file.
   const isSharded = files.has(indexName) && !files.has(singleName);
-  if (!isSharded) requireWeights(singleName, fetching);
+  if (!isSharded) await requireWeights(singleName, fetching);
   // The weights come last: a folder that has them is complete.
   await fetchNamed(fetching, configFile);
   for (const name of files.keys()) if (companions.test(name)) await fetchNamed(fetching, name);
@@ -165,10 +165,10 @@ async function fetchFiles(fetching: Fetching): Promise<void> {
   for (const name of shardsOf(index ?? new Map())) await fetchNamed(fetching, name);
 }
 
-function requireWeights(weights: string, { repo, files }: Fetching): void {
+async function requireWeights(weights: string, { repo, files }: Fetching): Promise<void> {
   if (files.has(weights)) return;
   const where = `${repo.where} on the hub`;
-  rejectPickled(where, [...files.keys()], weights);
+  await rejectPickled(where, [...files.keys()], weights);
   throw modelError({ where, got: "no weights", expected: weights, fix: "Name another model." });
 }
 

@@ -92,7 +92,7 @@ export async function openAdapter(
   const path = join(folder, adapterNames.config);
   const config = await readConfig(folder, path);
   const parsed = parseLoraConfig(config, path);
-  rejectPickled(folder, await readdir(folder).catch((): string[] => []), adapterNames.weights);
+  await rejectPickled(folder, await readdir(folder).catch((): string[] => []), adapterNames.weights);
   const file = await openSafetensors(await pathInFolder(folder, adapterNames.weights));
   try {
     const family = familyOf(shape.config, path);

@@ -341,7 +341,7 @@ async function firstSharded(candidates: readonly Candidate[]): Promise<PeriodicE
     const names = await readdir(path).catch((): string[] => []);
     const sharded =
       names.includes("trainer_state.json") || !names.includes("config.json")
-        ? shardedCheckpoint(path, names)
+        ? await shardedCheckpoint(path, names)
         : null;
     if (sharded === null) continue;
     const expected = "whole weights in safetensors, or an adapter";

@@ -336,4 +336,15 @@ export const tokenCases: readonly FolderCase[] = [
       { model_type: "unknown" },
     ),
   ),
+  folder(
+    "CohereTokenizerFast, tokens twice",
+    gpt2,
+    {
+      tokenizer_class: "CohereTokenizerFast",
+      mask_token: "tok",
+      additional_special_tokens: [twice, "[MASK]"],
+    },
+    { model_type: "unknown" },
+    { "added_tokens.json": { "[MASK]": 400, tok: 401 } },
+  ),
 ];

@@ -48,7 +48,11 @@ export function loadAsTransformers(files: FolderFiles, followsClass: boolean): L
   const root = new Part(tokenizerPath, [], tokenizer);
   const rebuilt = name === plainClass ? null : rebuild(name, files, root);
   const tokens = specialTokens(files, ownTokens(root), rebuilt !== null, rebuilt?.defaults ?? {}, configPath);
-  const again = rebuilt?.addsSpecialTokensAgain === true ? tokens.all.map(specialToken) : [];
+  const again = {
+    none: [],
+    default: tokens.all.map(({ content }) => specialToken(content)),
+    declared: tokens.all,
+  }[rebuilt?.addsSpecialTokensAgain ?? "none"];
   const parts: Fields = rebuilt === null ? tokenizer : { ...rebuilt };
   const isPatched = followsClass && needsMistralSplit(files, tokens.added);
   const json: Fields = {

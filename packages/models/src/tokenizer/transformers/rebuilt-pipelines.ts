@@ -8,8 +8,8 @@ export interface RebuiltPipeline {
   readonly decoder: unknown;
   /** The class's named special tokens, for names that the configuration lacks. */
   readonly defaults: Readonly<Record<string, string>>;
-  /** Whether the class adds its special tokens a second time, with default properties. */
-  readonly addsSpecialTokensAgain?: boolean;
+  /** With which properties the class adds its special tokens a second time, if it does. */
+  readonly addsSpecialTokensAgain?: "default" | "declared";
   /** Names of the special tokens around a text, whatever the file says; null for none. */
   readonly around?: readonly [first: string | null, last: string | null];
 }
@@ -64,7 +64,7 @@ const endOfText = "<|endoftext|>";
 const sentencePiece = { bos_token: "<s>", eos_token: "</s>", unk_token: "<unk>" };
 
 const qwen =
-  (words: string, others: string, addsSpecialTokensAgain: boolean): Rebuild =>
+  (words: string, others: string, isAddingAgain: boolean): Rebuild =>
   (option, model) => ({
     model: bpe(model),
     normalizer: { type: "NFC" },
@@ -77,7 +77,7 @@ const qwen =
     ),
     decoder: byteLevel(true),
     defaults: { unk_token: endOfText, eos_token: endOfText, pad_token: endOfText },
-    addsSpecialTokensAgain,
+    ...(isAddingAgain && { addsSpecialTokensAgain: "default" }),
   });
 
 const gpt2 = (...[option, model]: Parameters<Rebuild>): RebuiltPipeline => ({
@@ -117,6 +117,7 @@ export const rebuiltPipelines: Readonly<Record<string, Rebuild>> = {
       sep_token: "<SEP>",
       mask_token: "<MASK_TOKEN>",
     },
+    addsSpecialTokensAgain: "declared",
   }),
   LlamaTokenizer: (option, model) => {
     const addsSpace = option<boolean | null>("add_prefix_space", null) ?? true;

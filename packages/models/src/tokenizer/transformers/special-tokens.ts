@@ -20,8 +20,8 @@ export interface SpecialTokens {
   readonly named: ReadonlyMap<string, AddedToken>;
   /** Tokens to add to those of the pipeline. */
   readonly added: readonly AddedToken[];
-  /** All special tokens of the configuration, without the properties that the files give them. */
-  readonly all: readonly string[];
+  /** All special tokens of the configuration. */
+  readonly all: readonly AddedToken[];
 }
 
 /** The order in which transformers adds named tokens; names of models follow. */
@@ -96,7 +96,7 @@ export function specialTokens(
     added: toAdd.map((each) =>
       each.special || !namedContents.has(each.content) ? each : { ...each, special: true },
     ),
-    all: [...new Set([...namedContents, ...extraTokens.map(({ content }) => content)])],
+    all: [...named.values(), ...extraTokens].map((each) => ({ ...each, special: true })),
   };
 }
 
@@ -162,14 +162,7 @@ function namesOf(settings: Fields, defaults: Readonly<Record<string, string>>): 
   return named;
 }
 
-const propertiesOf = ({ content, single_word, lstrip, rstrip, normalized, special }: AddedToken) => [
-  content,
-  single_word,
-  lstrip,
-  rstrip,
-  normalized,
-  special,
-];
+const propertiesOf = (each: AddedToken) => [each.content, ...propertyNames.map((name) => each[name])];
 
 const propertyNames = ["single_word", "lstrip", "rstrip", "normalized", "special"] as const;
 
