@@ -1,10 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { tree } from "../platform/browser/file-tree.ts";
 import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
 import { fetchFiles } from "./fetch-files.ts";
 import { deleteBrowserFiles, openBrowserFiles } from "./open-files.ts";
+
+// The tree of this process keeps the change that could not be written.
+afterAll(() => vi.resetModules());
 
 describe("openBrowserFiles", () => {
   it("says that Node needs no storage", async () => {

@@ -45,7 +45,7 @@ export const answerFieldsSchema = z.strictObject({
   tokens: z.record(z.string(), path).optional().describe("Numbers of tokens, by what they are."),
   choices: z
     .strictObject({
-      labels: path.optional().describe("One label per choice; without it, choices are named A, B, …"),
+      labels: path.optional().describe("One label per choice; without it, letters name the choices."),
       texts: path.optional().describe("One string per choice."),
       nats: path.describe("log p of each choice."),
       gold: path.describe("The right label, or a list of the right indices."),

@@ -34,9 +34,10 @@ interface Comparison {
 describe.skipIf(!pythonHas("transformers", "torch"))(
   `models with random weights (${needsPython("transformers and torch")})`,
   () => {
-    const root = mkdtempSync(join(tmpdir(), "random-models-"));
+    let root = "";
     const folderOf = (name: string) => join(root, name.replaceAll(/\W+/g, "-"));
     beforeAll(async () => {
+      root = mkdtempSync(join(tmpdir(), "random-models-"));
       for (const { name, config } of randomModels) {
         mkdirSync(folderOf(name));
         writeFileSync(join(folderOf(name), "config.json"), JSON.stringify(config));
