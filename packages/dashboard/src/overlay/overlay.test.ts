@@ -104,7 +104,7 @@ it("averages a repeated training once and no run with other options, and names t
   expect(metric!.leftOut).toEqual([
     { name: "same seed", reason: "it repeats first, with equal seed 1: both count once" },
     { name: "same bits", reason: "it repeats first, with equal weights: both count once" },
-    { name: "other option", reason: "its option of capability sampling.n is 5, but 2 in first" },
+    { name: "other option", reason: "first has the option sampling.n 2 (here 5)" },
     { name: "longer", reason: "its number of steps is 200, but 100 in first" },
   ]);
 });

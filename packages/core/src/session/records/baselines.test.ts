@@ -196,7 +196,7 @@ describe("the path of an earlier run", () => {
 
   it("throws before anything is measured for a start with another setup, and names the differences", async () => {
     const wrong = [
-      [{ items: 5 }, "other options (items), other items (5, here 8)"],
+      [{ items: 5 }, "the option items 5 (here 8), other items (5, here 8)"],
       [{ version: "0" }, "the version 0 (here 1)"],
     ] as const;
     for (const [options, message] of wrong) {
