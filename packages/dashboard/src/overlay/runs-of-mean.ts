@@ -1,5 +1,5 @@
 import type { Json, Snapshot } from "@periodic-eval/core";
-import { differencesOf, isOfCheckpoint, type RunRecord } from "@periodic-eval/core/snapshots";
+import { differencesOf, isOfCheckpoint, voidReason, type RunRecord } from "@periodic-eval/core/snapshots";
 import { isMap } from "../html/json-field.ts";
 
 /** A run that may count in a mean over runs. */
@@ -14,14 +14,15 @@ export interface RunOfMean {
 
 /**
  * Returns why a mean of a callback's metrics leaves out each run; null for a run that counts. Of the runs of a group that repeat one
- * training (equal seeds, or equal weights and values) the first counts. Runs that may not be paired with the first
- * run, or have other training options than the first run of their group, do not count.
+ * training (equal seeds, or equal weights and values) the first counts. Runs whose end cannot be judged, that may not be paired with the first run, or have other training options than the first run of their group, do not count.
  */
 export function reasonsToLeaveOut(runs: readonly RunOfMean[], id: string): readonly (string | null)[] {
   const counted: { readonly of: RunOfMean; readonly last: Snapshot }[] = [];
   return runs.map((of) => {
     const last = lastOf(of.run, id);
     if (last === undefined) return null;
+    const reason = last.primary_metric === null ? null : voidReason(last, last.primary_metric);
+    if (reason !== null) return `its end cannot be judged: ${reason}`;
     const [first] = counted;
     const inGroup = counted.filter((one) => one.of.group === of.group);
     const different = first === undefined ? [] : differencesOf(first.last, last);
