@@ -1,7 +1,7 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { MetricValue, Paired, Snapshot } from "@periodic-eval/core";
-import { fileStore } from "@periodic-eval/core/snapshots";
+import { declarePhases, fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
@@ -280,6 +280,13 @@ describe("a run of snapshots", () => {
     );
     const { code, outcomes } = await gated(run, "capability < 5 %");
     expect([code, outcomes]).toEqual([3, ["inconclusive", "passed"]]);
+  });
+
+  it("is inconclusive while a phase of the pipeline has not begun", async () => {
+    await write(start, atEnd());
+    expect((await gated(run, "capability < 5 %")).code).toBe(0);
+    await (await declarePhases(run, [start.phase, "second"]))();
+    expect(await reasonOf("capability < 5 %")).toEqual([3, expect.stringContaining("second")]);
   });
 
   it("checks everything that a name with a dot matches", async () => {
