@@ -1,5 +1,5 @@
 /** The parts of evaluations: prompts, completions, subsets, multiple-choice scores, and metrics over rows. */
-export { defaultAnchors, type Anchor } from "./alignment/anchors.ts";
+export { defaultAnchors } from "./alignment/anchors.ts";
 export { judgeAgreement, type JudgeAgreement } from "./alignment/judge-agreement.ts";
 export { checkJudgeFor, judgeRows, selectJudgePrompts, type JudgeRows } from "./alignment/judge-rows.ts";
 export {

@@ -285,7 +285,9 @@ describe("a run of snapshots", () => {
   it("is inconclusive while a phase of the pipeline has not begun", async () => {
     await write(start, atEnd());
     expect((await gated(run, "capability < 5 %")).code).toBe(0);
-    await (await declarePhases(run, [start.phase, "second"]))();
+    await (
+      await declarePhases(run, [start.phase, "second"])
+    )();
     expect(await reasonOf("capability < 5 %")).toEqual([3, expect.stringContaining("second")]);
   });
 

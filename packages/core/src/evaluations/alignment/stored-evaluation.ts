@@ -38,13 +38,13 @@ export const storedJudge = (snapshot: Snapshot): StoredAlignment["judge"] | null
 
 /**
  * Returns an evaluation that grades the stored answers of an alignment snapshot as its callback would. It cannot measure. Null
- * if the snapshot's judge is another one, or if its anchors are not the default ones, whose texts the snapshot lacks.
+ * if the snapshot's judge is another one, or if its anchors are neither the judge's nor the default ones: the snapshot lacks their texts.
  */
 export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): AnyEvaluation | null {
   const stored = storedAlignment(snapshot);
   if (stored === null || storedJudge(snapshot)?.fingerprint !== judge.fingerprint) return null;
-  const anchors = stored.anchors === null ? [] : defaultAnchors;
-  if (stored.anchors !== null && stored.anchors !== hashJson(defaultAnchors as unknown as Json)) return null;
+  const anchors = stored.anchors === null ? [] : (judge.anchors ?? defaultAnchors);
+  if (stored.anchors !== null && stored.anchors !== hashJson(anchors as unknown as Json)) return null;
   const prompts = stored.judge_prompts ?? {};
   const anchorRows = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
   return defineEvaluation({
