@@ -34,7 +34,7 @@ export async function writeSampleRoot(): Promise<SampleRoot> {
   const root = join(above, "root");
   const at = (...names: string[]) => join(root, ...names);
   for (const run of ["running", "dead", "seeds/finished"]) await writeSampleRun(at(run));
-  const release = await takeLock(at("running", "periodic_eval", ".lock"), nodeFiles);
+  const { release } = await takeLock(at("running", "periodic_eval", ".lock"), nodeFiles);
   await writeFile(at("dead", "periodic_eval", ".lock"), lockOfEndedProcess());
   await mkdir(at("seeds", "stopped"), { recursive: true });
   await writeSampleRun(at("seeds", "stopped"), (snapshot) => ({

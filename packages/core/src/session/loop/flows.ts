@@ -164,6 +164,7 @@ export class SessionFlows {
     // A resumed phase may reach those steps again.
     if (signal.aborted) return;
     this.#isFinished = true;
+    if (records.lost() !== null) return;
     yield* wait(this.#skipInterrupted());
     yield* wait(supersedeUnsettled(records, progress.current.step));
   }
@@ -237,7 +238,9 @@ export class SessionFlows {
 
   /** Measures what hooks requested and logs what they reported. */
   *#settle(): Flow<void> {
-    const { requests, window, progress, hooks, log, signal, control } = this.#parts;
+    const { requests, window, progress, hooks, log, signal, control, records } = this.#parts;
+    // Nothing measured could be written any more.
+    if (records.lost() !== null) requests.take();
     // The plan is about what follows the start.
     if (!requests.areOfStart) this.#announcePlan();
     if (requests.count > 0) {

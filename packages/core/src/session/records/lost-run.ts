@@ -1,0 +1,16 @@
+import type { SnapshotStore } from "../../contracts/snapshot.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import type { Reporter } from "../owners/reporter.ts";
+
+/** Returns why the run can no longer be written; null while it can. Warns once. */
+export function lostRun(store: SnapshotStore, reporter: Reporter): () => Error | null {
+  let hasWarned = false;
+  return () => {
+    const lost = store.lost?.() ?? null;
+    if (lost !== null && !hasWarned) {
+      hasWarned = true;
+      reporter.warn("store", `${errorMessage(lost)} Measuring stops.`);
+    }
+    return lost;
+  };
+}
