@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { mkdir, mkdtemp, symlink, utimes, writeFile } from "node:fs/promises";
-import { hostname, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { lockText } from "../../../core/src/testing/lock-file.test-data.ts";
 import { nodeFiles, takeLock, type FileReader } from "@periodic-eval/core/snapshots";
 import { writeSampleFeedback } from "../feedback/sample-feedback.test-data.ts";
 import { sampleResults } from "../results/sample-results.test-data.ts";
@@ -68,7 +69,7 @@ export async function writeSampleRoot(): Promise<SampleRoot> {
 /** Returns the lock of a process on this machine that has ended. */
 function lockOfEndedProcess(): string {
   const { pid } = spawnSync(process.execPath, ["--version"]);
-  return JSON.stringify({ pid, host: hostname(), process_start: "1", token: "left" });
+  return lockText({ pid, process_start: "1" });
 }
 
 /** Writes files outside the root and links that lead to them: links to folders, to files of runs, and to other links. */

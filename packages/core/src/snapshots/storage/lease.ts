@@ -28,7 +28,7 @@ export function startLease(
 
   const compare = (text: string | null): void => {
     const current = text === null ? null : parseHolder(text);
-    if (current?.token !== holder.token) lost ??= lostError(path, current, holder);
+    if (current?.token !== holder.token) lost ??= lostError(path, current);
     if (lost !== null) throw lost;
   };
   const renew = async (): Promise<void> => {
@@ -77,17 +77,17 @@ export const renewalsText = (count: number): string => String(count).padStart(12
 export const holderText = (holder: LockHolder): string => JSON.stringify(holder);
 
 /** @param current Who holds the lock now; null if nobody does. */
-function lostError(path: string, current: LockHolder | null, { pid, host }: LockHolder): PeriodicEvalError {
+function lostError(path: string, current: LockHolder | null): PeriodicEvalError {
   const folder = folderOf(path);
   const lossOf = (got: string, expected: string, fix: string) =>
     new PeriodicEvalError({
       code: "store",
-      where: existsSync(folder) ? dirname(path) : folder,
+      where: !existsSync(dirname(path)) && existsSync(folder) ? dirname(path) : folder,
       got,
       expected,
       fix: `This process writes nothing more. ${fix}`,
     });
-  const expected = `only process ${pid} on "${host}" to write here`;
+  const expected = "a folder that only this process writes to";
   if (current !== null)
     return lossOf(
       `process ${current.pid} on "${current.host}", which took over because this process had stood still for more than ${looksUntilLost} s`,

@@ -4,11 +4,12 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
+import { lockText } from "../../testing/lock-file.test-data.ts";
 import { faultyFiles } from "../../testing/faulty-files.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { keepLock, readWriter, takeLock, withLock } from "./lock.ts";
-import { looksUntilLost, thisProcess, type LockOwner } from "./lock-owner.ts";
+import { looksUntilLost, thisProcess, type LockHolder, type LockOwner } from "./lock-owner.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 let folder: string;
@@ -18,10 +19,7 @@ beforeEach(async () => {
   path = join(folder, ".lock");
 });
 
-const { host, system } = thisProcess;
-const textOf = (changes: object) =>
-  JSON.stringify({ pid: 1, host, process_start: null, system, token: "t", renewals: "0", ...changes });
-const heldBy = (changes: object) => writeFile(path, textOf(changes));
+const heldBy = (changes: Partial<LockHolder>) => writeFile(path, lockText(changes));
 
 /** A process that looks at locks without waiting; `onLook` runs at each look, with its number from 1. */
 function lookingOwner(onLook: (look: number) => unknown = () => undefined): LockOwner & { looks: number } {
@@ -53,7 +51,7 @@ it("refuses the lock of a live process and replaces it once that process has end
     stdio: ["pipe", "ignore", "ignore"],
   });
   await once(child, "spawn");
-  await heldBy({ pid: child.pid });
+  await heldBy({ pid: child.pid! });
   await expect(takeLock(path, nodeFiles)).rejects.toThrow(`process ${child.pid}`);
   child.kill("SIGKILL");
   await once(child, "exit");
@@ -182,7 +180,7 @@ describe.runIf(process.platform === "linux")("a lock of a stopped process", () =
     await once(child, "spawn");
     child.kill("SIGSTOP");
     await vi.waitUntil(async () => / T /.test(await readFile(`/proc/${child.pid}/stat`, "utf8")));
-    await heldBy({ pid: child.pid });
+    await heldBy({ pid: child.pid! });
     const waits: string[] = [];
     const stopped = lookingOwner();
     await (await takeLock(path, nodeFiles, { owner: stopped, onWait: (text) => waits.push(text) })).release();
@@ -190,7 +188,7 @@ describe.runIf(process.platform === "linux")("a lock of a stopped process", () =
       looksUntilLost,
       [expect.stringContaining("that process is stopped")],
     ]);
-    await heldBy({ pid: child.pid });
+    await heldBy({ pid: child.pid! });
     const ended = once(child, "exit");
     const killed = lookingOwner(async (look) => {
       if (look === 2) child.kill("SIGKILL");
