@@ -174,12 +174,14 @@ export class SessionFlows {
     yield* this.#leaveBetween(true);
     const hadBegun = this.#stage === "begun";
     this.#stage = "ended";
-    const { requests, callbacks, hooks, progress } = this.#parts;
+    const { requests, callbacks, hooks, progress, records } = this.#parts;
     requests.close();
     requests.take();
     // If the session never began, its `begin` has already thrown this error.
     if (!hadBegun) return;
-    this.#warn(`training failed at step ${progress.current.step}: ${errorMessage(error)}`);
+    // The loss of the run was a warning already.
+    if (error !== records.lost())
+      this.#warn(`training failed at step ${progress.current.step}: ${errorMessage(error)}`);
     for (const callback of callbacks) yield* hooks.callOnError(callback, error);
   }
 
