@@ -6,6 +6,7 @@ import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { fileStore } from "./file-store.ts";
 import { thisProcess } from "./lock-owner.ts";
 
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const [runDir, identity] = process.argv.slice(2) as [string, string];
 const owner = {
   ...thisProcess,
@@ -13,11 +14,11 @@ const owner = {
   renewMilliseconds: 20,
   nextLook: () => setTimeout(25),
 };
-const store = fileStore(runDir, { owner, onWarning: (message) => console.log(`warning: ${message}`) });
+const store = fileStore(runDir, { owner, onWarning: (message) => say(`warning: ${message}`) });
 const run = async (what: string, work: () => Promise<void>): Promise<void> => {
   await work().then(
-    () => console.log(what),
-    (error: unknown) => console.log(`${what}: ${errorMessage(error)}`),
+    () => say(what),
+    (error: unknown) => say(`${what}: ${errorMessage(error)}`),
   );
 };
 await run("open", () => store.open!());
