@@ -20,24 +20,28 @@ import { noColours, type Colours } from "./sentences.ts";
  *
  * @param run The run's folder; null if the run is a custom store.
  * @param interrupted Where the last phase was interrupted; null if it finished.
+ * @param lost Why nothing more could be written; null if everything was.
  */
 export function closingText(
   run: string | null,
   snapshots: readonly Snapshot[],
   colours: Colours = noColours,
   interrupted: Pick<PhaseEnd, "phase" | "step" | "maxSteps"> | null = null,
+  lost: string | null = null,
 ): string {
   const taken = snapshots.filter(({ status }) => status !== "skipped" && status !== "failed").length;
   const all = snapshots.length;
   const count = `${taken === all ? all : `${taken} of ${all}`} ${all === 1 ? "measurement" : "measurements"}`;
   const place = run === null ? "" : `${colours.bold(run)}: `;
-  const page = run === null ? "" : `. See the page: npx periodic-eval report ${shellWord(run)}`;
+  const page =
+    run === null || lost !== null ? "" : `. See the page: npx periodic-eval report ${shellWord(run)}`;
   const stop =
     interrupted === null
       ? null
       : colours.yellow(`${interrupted.phase} interrupted at ${placeText(interrupted)}`);
   const facts = [
     stop,
+    lost === null ? null : colours.yellow(`writing stopped (${lost})`),
     count,
     ...notJudged(snapshots).map((id) => colours.yellow(`${id} cannot be judged`)),
     overheadText(snapshots),

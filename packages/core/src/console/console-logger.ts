@@ -140,7 +140,8 @@ export function displayLogger(
       grading.flush();
       const stop = end?.finished === false ? end : null;
       const all = inRunOrder([...snapshots.values()]);
-      if (closingLine && all.length > 0) display.keep(closingText(run, all, colours, stop));
+      if (closingLine && all.length > 0)
+        display.keep(closingText(run, all, colours, stop, end?.lost ?? null));
       // The same logger may serve another run.
       snapshots.clear();
       reasons.clear();

@@ -341,6 +341,8 @@ export interface SnapshotStore {
   list(): Promise<readonly Snapshot[]>;
   /** Returns what `open` found damaged, edited or missing; empty before. */
   problems?(): Promise<readonly RunProblem[]>;
+  /** Returns why nothing more can be written, as far as it is known: another process took over the run, or its folder is gone. Else null. */
+  lost?(): Error | null;
   /** Moves a snapshot and its rows to `superseded/`. Nothing is deleted. */
   supersede(key: SnapshotKey, why: string): Promise<void>;
   /** Records where a session of a phase closed. Readers use it to tell a finished phase from an interrupted one. */

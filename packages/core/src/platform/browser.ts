@@ -16,6 +16,7 @@ export {
   readdirSync,
   readFile,
   readFileSync,
+  readlinkSync,
   realpath,
   rename,
   rm,

@@ -102,7 +102,7 @@ export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Pr
     for (const [result, reason] of Object.entries(unknownResults(preference, config.metrics)))
       onWarning(`preference ${preference.name}: ${humanizeName(result)} will not be known: ${reason}`);
   await nodeFiles.makeFolder(config.output_dir);
-  const release = await takeLock(lockPath(config.output_dir), nodeFiles);
+  const lease = await takeLock(lockPath(config.output_dir), nodeFiles);
   try {
     await removeTemporaryFiles(config.output_dir, (file) => file === basename(summaryPath("")));
     const summaries: Record<string, PreferenceSummary> = {};
@@ -118,7 +118,7 @@ export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Pr
       await runPreference(one, { config, placed, probes, questions, engine, now, signal, reporter, report });
     return fileOf(summaries, now());
   } finally {
-    await release();
+    await lease.release();
   }
 }
 

@@ -145,7 +145,7 @@ export class Evaluator {
     const files = runFiles(results, name, smoke);
     const { suite, chosen } = await this.#choose("Evaluator.run", sampling);
     await makeFolders(files, fs);
-    const release = await takeLock(files.lock, fs);
+    const lease = await takeLock(files.lock, fs);
     try {
       await removeRunDrafts(files, fs);
       const before = await readMetricsIfPresent(files.metrics, fs);
@@ -156,7 +156,7 @@ export class Evaluator {
         this.#measure({ suite, files, subject, open, runs }),
       );
     } finally {
-      await release();
+      await lease.release();
     }
   }
 

@@ -1,6 +1,8 @@
 /** The part of Node's `process` that the packages use. A worker or page is a process whose id is a random number. */
 export const process = {
   pid: 1 + Math.floor(random() * (2 ** 31 - 1)),
+  /** Undefined: no operating system shows which other processes run. */
+  platform: undefined,
   env: {} as Record<string, string | undefined>,
   cwd: () => "/",
   emitWarning: (message: string) => console.warn(message),

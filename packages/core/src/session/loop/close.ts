@@ -12,7 +12,7 @@ import type { SessionParts } from "./parts.ts";
  * Waits for grading, writes what is left to write, and closes callbacks, loggers and the store. A part that fails is logged,
  * and the others still run.
  *
- * @throws PeriodicEvalError `store` if snapshots could not be written; the error that `onFailure: "throw"` kept.
+ * @throws PeriodicEvalError `store` if snapshots could not be written or the run was lost; the error that `onFailure: "throw"` kept.
  */
 export async function closeSession(
   parts: SessionParts,
@@ -43,6 +43,8 @@ export async function closeSession(
   await part("store", async () => records.store.close?.());
   // Last: a timer that a hook left behind may change the weights until training has returned them.
   parts.between.close();
+  const lost = records.lost();
+  if (lost !== null) throw lost;
   checkWritten(records.writer);
   control.throwError();
 }
@@ -52,7 +54,14 @@ async function recordClosing({ log, records, progress }: SessionParts, finished:
   const at = progress.inRun();
   const { phase, step, maxSteps } = at;
   await records.store.recordClosing?.({ phase, step, maxSteps, finished }).catch(() => undefined);
-  await drive(log.end({ ...at, finished }));
+  const lost = records.lost();
+  await drive(
+    log.end({
+      ...at,
+      finished,
+      ...(lost !== null && { lost: PeriodicEvalError.is(lost) ? lost.got : lost.message }),
+    }),
+  );
 }
 
 /** Warns if no measurement of this phase gave a result, with the most frequent reason and the option that changes it. */
@@ -89,10 +98,12 @@ function remedyOf({ status, timing: { budget } }: Snapshot, callbacks: SessionPa
 
 async function drainGrading({ options, log, records, endGrading }: SessionParts): Promise<void> {
   // After an abort nothing is waited for: a resumed run finishes the grading.
-  const seconds = options.signal?.aborted === true ? 0 : (options.budget?.drainSeconds ?? 600);
+  // Nor is anything waited for that could not be written.
+  const seconds =
+    options.signal?.aborted === true || records.lost() !== null ? 0 : (options.budget?.drainSeconds ?? 600);
   const isDone = await records.grading.drain(seconds);
   endGrading();
-  if (isDone) return;
+  if (isDone || records.lost() !== null) return;
   const waiting = records.known.all().filter(({ status }) => status === "grading");
   log.warn(
     "close",

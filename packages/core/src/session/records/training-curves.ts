@@ -20,6 +20,7 @@ export class TrainingCurves {
   readonly #store: SnapshotStore;
   readonly #phase: string;
   readonly #reporter: Reporter;
+  readonly #lost: () => Error | null;
   #buffer: { readonly step: number; readonly runStep: number; readonly metrics: Metrics }[] = [];
   #points: readonly TrainingPoint[] = [];
   readonly #names = new Set<string>();
@@ -32,10 +33,17 @@ export class TrainingCurves {
   #hasWarned = false;
   #writing: Promise<void> | null = null;
 
-  constructor(store: SnapshotStore, phase: string, reporter: Reporter) {
+  /** @param lost Why nothing can be written any more; null while it can. */
+  constructor(
+    store: SnapshotStore,
+    phase: string,
+    reporter: Reporter,
+    lost: () => Error | null = () => null,
+  ) {
     this.#store = store;
     this.#phase = phase;
     this.#reporter = reporter;
+    this.#lost = lost;
   }
 
   /** Removes the points after the step at which the phase begins or resumes. */
@@ -87,7 +95,8 @@ export class TrainingCurves {
       await this.#store.recordTraining!({ phase, points: replace ? this.#points : added, replace });
       this.#replaces = this.#isBehind = false;
     } catch (error) {
-      if (!this.#hasWarned) this.#reporter.warn("training curves", `not written: ${errorMessage(error)}`);
+      if (this.#lost() === null && !this.#hasWarned)
+        this.#reporter.warn("training curves", `not written: ${errorMessage(error)}`);
       this.#hasWarned = true;
     }
   }

@@ -89,6 +89,7 @@ class Window {
     governor.expect(ready.map(({ requested }) => requested.id));
     let justLeft: readonly Evidence[] = [];
     for (const one of ready) {
+      if (records.lost() !== null) return;
       broken ??= await this.checkBetween();
       const { callback, evaluation, id } = one.requested;
       governor.reach(id);
