@@ -39,6 +39,7 @@ export {
   hostname,
   isDeepStrictEqual,
   isUtf8,
+  pausedSeconds,
   process,
   randomUUID,
   sleep,

@@ -237,7 +237,8 @@ export class SessionFlows {
 
   /** Measures what hooks requested and logs what they reported. */
   *#settle(): Flow<void> {
-    const { requests, window, progress, hooks, log, signal, control } = this.#parts;
+    const { requests, window, progress, hooks, log, signal, control, reportPauses } = this.#parts;
+    reportPauses();
     // The plan is about what follows the start.
     if (!requests.areOfStart) this.#announcePlan();
     if (requests.count > 0) {
