@@ -178,7 +178,9 @@ export const snapshotSchema = z
           ),
         governor: z
           .string()
-          .describe("The overhead governor's decision and its reason; `off` if there is no ceiling."),
+          .describe(
+            "The items measured, and why the overhead governor did not allow more or did not limit them; `off` if there is no ceiling.",
+          ),
         budget: z
           .object({
             limit: budgetLimitSchema.describe("The option that decided how many rows to measure."),

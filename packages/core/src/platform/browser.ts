@@ -40,6 +40,7 @@ export {
   hostname,
   isDeepStrictEqual,
   isUtf8,
+  pausedSeconds,
   process,
   randomUUID,
   sleep,

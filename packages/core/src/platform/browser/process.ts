@@ -40,6 +40,9 @@ export function randomUUID(): string {
 export const sleep = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds));
 
+/** A page does not see its pauses: browsers delay the timers of a hidden page, also of one that works. */
+export const pausedSeconds = (): number => 0;
+
 export const byteLength = (text: string): number => new TextEncoder().encode(text).length;
 
 /** Pages read no compressed files. */

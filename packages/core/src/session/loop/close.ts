@@ -29,6 +29,7 @@ export async function closeSession(
   };
   if (hasBegun) {
     await part("grading", () => drainGrading(parts));
+    parts.reportPauses();
     await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
     await part("evidence of hooks", () => window.hookEvidence.recordRest(progress.position(), records));
     await part("unwritten snapshots", () => records.writer.writeAll());

@@ -240,7 +240,8 @@ export class SessionFlows {
 
   /** Measures what hooks requested and logs what they reported. */
   *#settle(): Flow<void> {
-    const { requests, window, progress, hooks, log, signal, control, records } = this.#parts;
+    const { requests, window, progress, hooks, log, signal, control, records, reportPauses } = this.#parts;
+    reportPauses();
     // Nothing measured could be written any more.
     if (records.lost() !== null) requests.take();
     // The plan is about what follows the start.

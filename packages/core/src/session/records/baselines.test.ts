@@ -118,7 +118,7 @@ describe("adapter_off", () => {
     await train(toy, [late], { model, baseline: "adapter_off", budget: { overheadPercent: 1e-9 } });
     expect(await toy.store.get({ phase: "train", id: "toy.adapter_off", step: 5 })).toMatchObject({
       status: "complete",
-      timing: { governor: "whole: the baseline is" },
+      timing: { governor: "whole, 8 items: the baseline is never reduced" },
     });
     expect(await paired(toy, 10)).toMatchObject({ step: 5, id: "toy.adapter_off", n_pairs: 8 });
   });

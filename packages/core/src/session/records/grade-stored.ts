@@ -1,6 +1,7 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
+import { workingSeconds } from "../../internal/working-clock.ts";
 import { atSteps } from "../../schedule/triggers.ts";
 import { createRecords } from "./records.ts";
 import { finishGrading, isUngraded } from "./resume.ts";
@@ -27,9 +28,8 @@ export async function gradeStored(
   { evaluationOf, signal, warn }: GradeStoredOptions,
 ): Promise<readonly Snapshot[]> {
   const reporter = { warn, fail: () => undefined };
-  const clock = () => performance.now() / 1000;
   // No snapshot has this phase, so that all belong to phases that are over.
-  const common = { run, phase: "", clock, gradingSignal: signal, reporter };
+  const common = { run, phase: "", clock: workingSeconds, gradingSignal: signal, reporter };
   const { store } = createRecords({ ...common, seed: "" });
   await store.open?.();
   try {

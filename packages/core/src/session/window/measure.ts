@@ -6,6 +6,7 @@ import type { MeasurementPace } from "../../contracts/session.ts";
 import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
+import { workingSeconds } from "../../internal/working-clock.ts";
 import { seedOf } from "../../random/streams.ts";
 import { addWarnings } from "../../snapshots/warnings.ts";
 import { computeResults, failureOf, gradeRows } from "../records/results.ts";
@@ -78,7 +79,6 @@ export async function measure(
     as,
     progress,
   } = parseOptions("measure options", optionsSchema, options);
-  const clock = () => performance.now() / 1000;
   const calls = { signal: signal ?? new AbortController().signal };
   const where = `evaluation "${evaluation.name}"`;
   const prepared = await prepareEvaluation({ prepared: new Map() }, model, evaluation, on, where, limit);
@@ -96,7 +96,7 @@ export async function measure(
     stepSeed: seedOf(seed, phase, step),
     provenanceSeed: seed,
     ...calls,
-    clock,
+    clock: workingSeconds,
     portions: (done) => (done === 0 ? wanted : 0),
     progress: (done, pace) => progress?.(done, wanted, pace),
   });
@@ -125,11 +125,11 @@ export async function measure(
 
 /** Grades rows, if the evaluation grades. Throws the error of its `failure`. */
 async function gradeMeasured(evaluation: AnyEvaluation, raw: readonly Row[], calls: CallOptions) {
-  const began = performance.now();
+  const began = workingSeconds();
   const rows = evaluation.grade === undefined ? raw : await gradeRows(evaluation, raw, calls);
   const failure = failureOf(evaluation, rows);
   if (failure !== null) throw failure;
-  return { rows, gradeSeconds: evaluation.grade === undefined ? null : (performance.now() - began) / 1000 };
+  return { rows, gradeSeconds: evaluation.grade === undefined ? null : workingSeconds() - began };
 }
 
 /** Turns an evaluation's name into a valid id. */

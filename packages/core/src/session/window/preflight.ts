@@ -4,6 +4,7 @@ import type { Awaitable } from "../../contracts/json.ts";
 import type { EvaluableModel } from "../../contracts/model.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
+import { workingSeconds } from "../../internal/working-clock.ts";
 import type { Reporter } from "../owners/reporter.ts";
 import { ownedBy } from "../owners/left-behind.ts";
 import { withOwnSignal } from "../owners/own-signal.ts";
@@ -66,7 +67,7 @@ export class Preflight {
   }
 
   #settle<T>(where: string, what: string, call: () => Awaitable<T>): Awaitable<T> {
-    return this.#options.patience.run({ where, what, sign: { at: performance.now() } }, call);
+    return this.#options.patience.run({ where, what, sign: { at: workingSeconds() } }, call);
   }
 
   prepare(

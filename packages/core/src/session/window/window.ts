@@ -3,6 +3,7 @@
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { workingSeconds } from "../../internal/working-clock.ts";
 import { shareGenerations, type SharedModel } from "../../model/share-generations.ts";
 import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
@@ -221,7 +222,7 @@ class Window {
     const { options, reporter, patience } = this.#parts;
     const { phase, progress } = this.#position;
     try {
-      const work = { where: "saveAtFiring", what: "the function", sign: { at: performance.now() } };
+      const work = { where: "saveAtFiring", what: "the function", sign: { at: workingSeconds() } };
       const path: unknown = await patience.run(work, () => options.saveAtFiring!({ phase, progress }));
       if (typeof path !== "string")
         throw new TypeError(`got ${typeof path}, expected the path that was written`);
