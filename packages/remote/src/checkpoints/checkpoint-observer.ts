@@ -19,6 +19,8 @@ interface Observation {
   readonly activity: string;
   /** In milliseconds. */
   readonly since: number;
+  /** The longest time between two changes, in seconds. */
+  readonly longestPause: number;
   inspected: CheckpointFolder | string | null;
   /** Null if nothing suggests that it is still copied; undefined until the files were looked at. */
   sign: string | null | undefined;
@@ -37,7 +39,7 @@ const copyingSeconds = 30;
 
 /**
  * Decides by repeated reads which checkpoints are complete: nothing is missing and nothing in the checkpoint's folder, other files
- * of the trainer included, has changed for some time.
+ * of the trainer included, has changed for some time: twice as long as the longest pause between two changes before, within limits.
  */
 export class CheckpointObserver {
   readonly #options: ObserverOptions;
@@ -56,7 +58,8 @@ export class CheckpointObserver {
     const activity = await activityOf(root);
     const known = this.#observations.get(path);
     if (known?.activity !== activity) {
-      this.#observations.set(path, { activity, since: now, inspected: null, sign: undefined });
+      const longestPause = known === undefined ? 0 : Math.max(known.longestPause, (now - known.since) / 1000);
+      this.#observations.set(path, { activity, since: now, longestPause, inspected: null, sign: undefined });
       return {
         status: known === undefined ? "settling" : "changing",
         lacks: "it is being written",
@@ -65,8 +68,10 @@ export class CheckpointObserver {
     }
     const { quietSeconds, needsState, log } = this.#options;
     const seconds = (now - known.since) / 1000;
+    // A slow network pauses between two files.
+    const needed = Math.min(copyingSeconds, Math.max(quietSeconds, 2 * known.longestPause));
     // Timers may fire a little early.
-    if (seconds < quietSeconds - 0.005) return { status: "settling", lacks: "it is being written", seconds };
+    if (seconds < needed - 0.005) return { status: "settling", lacks: "it is being written", seconds };
     const inspected = (known.inspected ??= await inspectCheckpointFolder(path));
     if (typeof inspected === "string") return { status: "incomplete", lacks: inspected, seconds };
     if (needsState && inspected.state === null)

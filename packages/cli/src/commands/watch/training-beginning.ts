@@ -4,6 +4,8 @@ import {
   readTrainerStates,
   tellTrainings,
   trainingDifference,
+  type Candidate,
+  type DatedState,
   type TrainingBeginning,
   type WatchedCheckpoint,
 } from "@periodic-eval/remote";
@@ -30,6 +32,27 @@ export function checkTraining(
 }
 
 /**
+ * Checks that earlier trainings were repeated from their beginning: one of their checkpoints has a later step than the one that was
+ * written last. Otherwise the training may have been resumed with another log.
+ */
+function checkIsRepeated(
+  newest: Pick<DatedState, "path" | "step">,
+  candidates: readonly Candidate[],
+  earlier: ReadonlyMap<string, string>,
+): void {
+  const others = candidates.filter(({ path }) => earlier.has(path));
+  if (others.length === 0 || others.some(({ step }) => step > newest.step)) return;
+  const { name, path } = others[0]!;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: newest.path,
+    got: `a checkpoint of another training than ${name}, of which ${earlier.get(path)!}`,
+    expected: "checkpoints of one training",
+    fix: "Move those that are not to be measured to another folder.",
+  });
+}
+
+/**
  * Checks that the training that wrote last into a folder is the one that is measured, and returns the paths of its checkpoints,
  * complete or not.
  */
@@ -50,6 +73,7 @@ export async function trainingPaths(
   if (newest !== null) {
     const { losses, seed } = newest.state;
     checkTraining(known, { path: newest.path, losses, ...(seed !== null && { seed }) }, phase);
+    if (known === null) checkIsRepeated(newest, candidates, earlier);
   }
   return candidates.filter(({ path }) => !earlier.has(path));
 }
