@@ -58,10 +58,13 @@ export async function adoptSnapshot(
 /**
  * Grades the measurements whose answers are kept: those whose grading a session's end interrupted, and those whose grading failed
  * (a judge that could not be reached). In this phase up to the resumed step, and in all others.
+ *
+ * @param isOpen Whether a graded measurement is graded again, because some of its rows have no grades.
  */
 export async function finishGrading(
   records: SessionRecords,
   callbacks: readonly TrainerCallback[],
+  isOpen: (snapshot: Snapshot) => boolean = () => false,
 ): Promise<void> {
   const { known, baselines } = records;
   // A comparison waits for the grading of its baseline only if that has begun.
@@ -69,8 +72,26 @@ export async function finishGrading(
   for (const snapshot of known.settled().sort((a, b) => rank(a) - rank(b))) {
     if (snapshot.status === "grading") await continueGrading(records, snapshot, callbacks);
     else if (isGradable(snapshot)) await gradeAgain(records, snapshot, callbacks);
+    else if (isOpen(snapshot)) await continueGrading(records, withoutGradeWarnings(snapshot), callbacks);
   }
 }
+
+/** Kinds of warnings that follow from grades, which another grading makes again. */
+const gradeWarnings = new Set([
+  "incoherent",
+  "empty",
+  "repeated",
+  "ungraded",
+  "truncated",
+  "undecided",
+  "cut_prompts",
+  "judge_anchors",
+]);
+
+const withoutGradeWarnings = (snapshot: Snapshot): Snapshot => ({
+  ...snapshot,
+  warnings: snapshot.warnings.filter(({ kind }) => !gradeWarnings.has(kind)),
+});
 
 /** Whether a measurement failed although its answers are kept: its grading failed. */
 const isGradable = ({ status, samples }: Snapshot): boolean => status === "failed" && samples !== null;
