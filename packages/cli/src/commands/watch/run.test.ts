@@ -321,7 +321,7 @@ it("measures a repeated training beside checkpoints of the earlier one, to its e
   ]);
 });
 
-it("measures a checkpoint that arrives after a later one, and equals measuring them in order", async () => {
+it("measures a checkpoint that arrives after a later one, each once, with the numbers of measuring them in order", async () => {
   const arriving = join(root, "arriving");
   await cp(join(full, "checkpoint-10"), join(arriving, "checkpoint-10"), { recursive: true });
   const lines: string[] = [];
@@ -345,8 +345,10 @@ it("measures a checkpoint that arrives after a later one, and equals measuring t
     "checkpoint-5: step 5 of 10; 1 later checkpoint waits",
     "checkpoint-10: step 10 of 10",
   ]);
-  const strip = (found: readonly Snapshot[]) => found.map(lasting);
-  expect(strip(await snapshotsOf("arrived"))).toEqual(strip(await snapshotsOf("full")));
+  // A measurement that stands is not compared anew with the one that now precedes it.
+  const numbers = (found: readonly Snapshot[]) =>
+    found.map(lasting).map(({ paired: { baseline }, ...others }) => ({ ...others, baseline }));
+  expect(numbers(await snapshotsOf("arrived"))).toEqual(numbers(await snapshotsOf("full")));
 });
 
 it("measures a checkpoint again whose weights changed after it was measured, and what follows it", async () => {
