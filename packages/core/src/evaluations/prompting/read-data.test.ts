@@ -195,7 +195,7 @@ it("refuses a row of Parquet that is too long for any model, with its place", as
     ["How?", "word ".repeat(2_000_001)].map((question, at) => ({ id: `q${at}`, question })),
   );
   await expect(readLeakageQuestions(source)).rejects.toMatchObject({
-    where: expect.stringMatching(/0000\.parquet row 2$|:2$|\[1\]$/),
+    where: expect.stringMatching(/0000\.parquet row 1$/),
     got: "a row of 10,000,007 characters",
   });
 });

@@ -1,7 +1,7 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
+import { snapshotSchema, type Snapshot } from "../../contracts/snapshot.ts";
 import { canonicalJson } from "../../random/hash.ts";
 import { plannedSteps } from "../../schedule/crossings.ts";
 import { familyAlpha } from "../../statistics/planned-comparisons.ts";
@@ -72,7 +72,7 @@ export async function finishGrading(
   for (const snapshot of known.settled().sort((a, b) => rank(a) - rank(b))) {
     if (snapshot.status === "grading") await continueGrading(records, snapshot, callbacks);
     else if (isGradable(snapshot)) await gradeAgain(records, snapshot, callbacks);
-    else if (isOpen(snapshot)) await continueGrading(records, withoutGradeWarnings(snapshot), callbacks);
+    else if (isOpen(snapshot)) await continueGrading(records, withoutGrades(snapshot), callbacks);
   }
 }
 
@@ -88,10 +88,12 @@ const gradeWarnings = new Set([
   "judge_anchors",
 ]);
 
-const withoutGradeWarnings = (snapshot: Snapshot): Snapshot => ({
-  ...snapshot,
-  warnings: snapshot.warnings.filter(({ kind }) => !gradeWarnings.has(kind)),
-});
+/** Returns a snapshot without what its grades gave: warnings, and keys beside those of the schema. */
+function withoutGrades(snapshot: Snapshot): Snapshot {
+  const known = Object.entries(snapshot).filter(([key]) => Object.hasOwn(snapshotSchema.shape, key));
+  const warnings = snapshot.warnings.filter(({ kind }) => !gradeWarnings.has(kind));
+  return { ...(Object.fromEntries(known) as Snapshot), warnings };
+}
 
 /** Whether a measurement failed although its answers are kept: its grading failed. */
 const isGradable = ({ status, samples }: Snapshot): boolean => status === "failed" && samples !== null;
