@@ -48,7 +48,7 @@ const parsedFile =
   /^((adapter_|generation_|tokenizer_)?config|trainer_state|tokenizer|special_tokens_map|added_tokens|vocab)\.json$|\.index\.json$/;
 
 async function incompleteJson(path: string, names: readonly string[]): Promise<string | null> {
-  for (const name of names.filter((one) => parsedFile.test(one))) {
+  for (const name of names.filter((file) => parsedFile.test(file))) {
     try {
       parsePythonJson(await readFile(join(path, name), "utf8"));
     } catch {

@@ -19,8 +19,8 @@ export function candidatesOf(
 ): readonly Candidate[] {
   return names
     .flatMap((name) => {
-      const found = stepOf(name, pattern);
-      return found === null ? [] : [{ name, step: found.step, path: join(folder, name, ...found.rest) }];
+      const parsed = stepOf(name, pattern);
+      return parsed === null ? [] : [{ name, step: parsed.step, path: join(folder, name, ...parsed.rest) }];
     })
     .toSorted((a, b) => a.step - b.step);
 }

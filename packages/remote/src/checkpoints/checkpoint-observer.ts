@@ -98,8 +98,8 @@ async function activityOf(root: string): Promise<string> {
   const names = await readdir(root, { recursive: true }).catch((): string[] => []);
   const stats = await Promise.all(
     names.toSorted().map(async (name) => {
-      const found = await stat(join(root, name)).catch(() => null);
-      return [name, found && [found.size, found.mtimeMs, found.ctimeMs, found.ino]];
+      const file = await stat(join(root, name)).catch(() => null);
+      return [name, file && [file.size, file.mtimeMs, file.ctimeMs, file.ino]];
     }),
   );
   return JSON.stringify(stats);

@@ -29,5 +29,5 @@ export async function readTrainerStates(
       }
     }),
   );
-  return states.filter((one) => one !== null);
+  return states.filter((state) => state !== null);
 }

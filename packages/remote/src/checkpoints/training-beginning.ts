@@ -77,25 +77,25 @@ export function hasFinished(states: readonly DatedState[], { newest, earlier }: 
 export function tellTrainings(states: readonly DatedState[]): Trainings {
   const [newest = null] = states.toSorted((a, b) => b.writtenAt - a.writtenAt || b.step - a.step);
   const earlier = new Map<string, string>();
-  for (const one of newest === null ? [] : states) {
-    const difference = one === newest ? null : differenceFromNewest(newest!, one);
-    if (difference !== null) earlier.set(one.path, difference);
+  for (const dated of newest === null ? [] : states) {
+    const difference = dated === newest ? null : differenceFromNewest(newest!, dated);
+    if (difference !== null) earlier.set(dated.path, difference);
   }
   return { newest, earlier };
 }
 
-function differenceFromNewest(newest: DatedState, one: DatedState): string | null {
-  const [first, second] = newest.step < one.step ? [newest, one] : [one, newest];
+function differenceFromNewest(newest: DatedState, dated: DatedState): string | null {
+  const [first, second] = newest.step < dated.step ? [newest, dated] : [dated, newest];
   const beginning = beginningOf(first.step, first.state);
   const difference = beginning === null ? null : trainingDifference(beginning, second.state);
   if (difference !== null)
     return first === newest
       ? difference
-      : trainingDifference(beginningOf(newest.step, newest.state)!, one.state);
+      : trainingDifference(beginningOf(newest.step, newest.state)!, dated.state);
   // A later step that was written earlier, with another total and no log in common.
   const total = newest.state.maxSteps;
-  const { maxSteps, losses } = one.state;
-  const isOlder = one.step > newest.step && one.writtenAt < newest.writtenAt;
+  const { maxSteps, losses } = dated.state;
+  const isOlder = dated.step > newest.step && dated.writtenAt < newest.writtenAt;
   const isUnlogged = losses.length === 0 || newest.state.losses.length === 0;
   return isOlder && isUnlogged && total !== null && maxSteps !== null && maxSteps !== total
     ? `it has ${maxSteps} steps, not ${total}`

@@ -85,10 +85,10 @@ export class WatchedFolder {
     const behind = observed.filter(({ step }) => step <= lastStep);
     const common = { steps, isSettling: false, isLate: false, sharded: null, isLast: false };
     if (order === "all" && this.#hasLate(behind)) return { ...common, next: null, isLate: late === "end" };
-    for (const { finding, ...one } of order === "latest" ? later.toReversed() : later) {
+    for (const { finding, ...candidate } of order === "latest" ? later.toReversed() : later) {
       if (finding.status === "complete") {
-        this.#markRead(one, later, now);
-        return { ...common, next: { ...one, folder: finding.folder } };
+        this.#markRead(candidate, later, now);
+        return { ...common, next: { ...candidate, folder: finding.folder } };
       }
       // A later checkpoint does not overtake one that may still become complete.
       if (order === "latest" ? finding.status === "settling" : this.#mayComplete(finding)) break;
@@ -114,10 +114,10 @@ export class WatchedFolder {
     // The reader knows those before the step where the iteration begins.
     this.#done ??= await this.#completeUntil(lastStep, candidates);
     const observed: Observed[] = [];
-    for (const one of candidates) {
-      if (one.step <= lastStep && this.#done.has(one.name)) continue;
-      const finding = await this.#observer.observe(one.path, join(this.path, one.name), now);
-      observed.push({ ...one, finding });
+    for (const candidate of candidates) {
+      if (candidate.step <= lastStep && this.#done.has(candidate.name)) continue;
+      const finding = await this.#observer.observe(candidate.path, join(this.path, candidate.name), now);
+      observed.push({ ...candidate, finding });
     }
     return observed;
   }

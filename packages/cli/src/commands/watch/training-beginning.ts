@@ -40,9 +40,9 @@ function checkIsRepeated(
   candidates: readonly Candidate[],
   earlier: ReadonlyMap<string, string>,
 ): void {
-  const others = candidates.filter(({ path }) => earlier.has(path));
-  if (others.length === 0 || others.some(({ step }) => step > newest.step)) return;
-  const { name, path } = others[0]!;
+  const leftovers = candidates.filter(({ path }) => earlier.has(path));
+  if (leftovers.length === 0 || leftovers.some(({ step }) => step > newest.step)) return;
+  const { name, path } = leftovers[0]!;
   throw new PeriodicEvalError({
     code: "config",
     where: newest.path,

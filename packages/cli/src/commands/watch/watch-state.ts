@@ -66,10 +66,10 @@ async function firstMissed(
 ): Promise<{ readonly path: string; readonly step: number } | null> {
   const passed = new Set(state.passed.map(({ path }) => path));
   const { step: last } = lastPassed(state).session.progress;
-  for (const one of paths) {
-    if (one.step > last || passed.has(resolve(one.path))) continue;
-    const folder = await readCheckpointFolder(one.path);
-    if (folder !== null && (folder.state !== null || !needsState)) return one;
+  for (const checkpoint of paths) {
+    if (checkpoint.step > last || passed.has(resolve(checkpoint.path))) continue;
+    const folder = await readCheckpointFolder(checkpoint.path);
+    if (folder !== null && (folder.state !== null || !needsState)) return checkpoint;
   }
   return null;
 }

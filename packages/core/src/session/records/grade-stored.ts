@@ -35,7 +35,7 @@ export async function gradeStored(
   const { store } = createRecords({ ...common, seed: "" });
   await store.open?.();
   try {
-    const ungraded = (await store.list()).filter((one) => isUngraded(one) || isOpen(one));
+    const ungraded = (await store.list()).filter((snapshot) => isUngraded(snapshot) || isOpen(snapshot));
     for (const seed of new Set(ungraded.map(({ provenance }) => provenance.seed))) {
       const records = createRecords({ ...common, run: store, seed });
       records.known.load(await store.list(), null);
