@@ -15,7 +15,7 @@ async function measureServed(replacing: {
   readonly atRequest?: number;
 }) {
   const tokenizer = fakeTokenizer();
-  let scored = 0;
+  let scored = -Infinity;
   const { url, models } = await scriptedServer({
     model: fakeModel({ tokenizer, weights: () => "first" }),
     fault: ({ path }) => {
