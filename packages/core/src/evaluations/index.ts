@@ -8,7 +8,7 @@ export {
   readAlignmentQuestions,
   type QuestionSource,
 } from "./alignment/question-source.ts";
-export { storedAlignmentEvaluation, storedJudge } from "./alignment/stored-evaluation.ts";
+export { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "./alignment/stored-evaluation.ts";
 export { misalignedRate, type JudgedScores, type MisalignedRate } from "./alignment/misaligned-rate.ts";
 export type { AlignmentPreset, SampleSize } from "./alignment/options.ts";
 export type { AlignmentRow, AnsweredRow } from "./alignment/metrics.ts";

@@ -1,7 +1,10 @@
 import * as z from "zod";
+import { mostTimesPerPhase, shortestIntervals } from "../../schedule/check-triggers.ts";
 import { namePattern } from "../../contracts/snapshot.ts";
 
 const percent = z.number().gt(0).max(100);
+/** A shorter interval crosses thousands of thresholds at each step. */
+const everyPercentOf = z.number().min(shortestIntervals.percent).max(100);
 const count = z.int().min(1);
 const path = z.string().min(1);
 const system = z.union([
@@ -25,17 +28,18 @@ const schedule = z
     every_steps: count.optional().describe("Measures each time this number of optimizer steps is completed."),
     every_epochs: z
       .number()
-      .gt(0)
+      .min(shortestIntervals.epochs)
       .optional()
       .describe("Measures each time this number of passes over the data is completed."),
     every_seconds: z
       .number()
-      .gt(0)
+      .min(shortestIntervals.seconds)
       .optional()
       .describe("Measures each time this number of seconds of training has passed."),
     at_steps: z.array(count).optional().describe("Measures at these optimizer steps."),
     at_percents: z.array(percent).optional().describe("Measures at these percents of the phase."),
     times_per_phase: count
+      .max(mostTimesPerPhase)
       .optional()
       .describe("Number of measurements, evenly spaced, of which the last is at the end."),
   })
@@ -48,7 +52,7 @@ const evaluation = z.looseObject({
     .regex(namePattern)
     .optional()
     .describe("Names the snapshots. Default: the evaluation's name."),
-  every_percent: percent
+  every_percent: everyPercentOf
     .optional()
     .describe("Default: eval_every_percent; with a schedule, the schedule alone."),
   schedule: schedule.optional().describe("Schedule of this evaluation, instead of the block's."),
@@ -108,7 +112,7 @@ export const defaultPercents = {
 };
 
 const everyPercent = (what: string, usual: number) =>
-  percent
+  everyPercentOf
     .nullable()
     .default(null)
     .describe(`How often to measure ${what}. Null: ${usual}; with a schedule, the schedule alone.`);

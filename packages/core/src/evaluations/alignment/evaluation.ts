@@ -114,6 +114,9 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         judge: { name: judge.name, fingerprint: judge.fingerprint, ...describe(judge) },
         judge_prompts: selected as unknown as Json,
         anchors: anchors.length === 0 ? null : hashJson(anchors as unknown as Json),
+        // So that they can be graded without the callback.
+        custom_anchors:
+          anchors.length === 0 || anchors === defaultAnchors ? null : (anchors as unknown as Json),
         max_error_share: maxErrorShare,
         ...thresholds,
         example_prompt: renderItems(model, items, "alignment"),

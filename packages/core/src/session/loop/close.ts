@@ -2,6 +2,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { drive } from "../../internal/maybe-async.ts";
+import { withMinuteLines } from "../../internal/minute-lines.ts";
 import { keyText } from "../../snapshots/run-order.ts";
 import { grouped } from "../../statistics/grouping.ts";
 import { fewerQuestions, remedyFor } from "../budget/remedy.ts";
@@ -100,16 +101,23 @@ function remedyOf({ status, timing: { budget } }: Snapshot, callbacks: SessionPa
 async function drainGrading({ options, log, records, endGrading }: SessionParts): Promise<void> {
   // After an abort nothing is waited for: a resumed run finishes the grading.
   // Nor is anything waited for that could not be written.
-  const seconds =
-    options.signal?.aborted === true || records.lost() !== null ? 0 : (options.budget?.drainSeconds ?? 600);
-  const isDone = await records.grading.drain(seconds);
+  const isEnding = options.signal?.aborted === true || records.lost() !== null;
+  const seconds = isEnding ? 0 : (options.budget?.drainSeconds ?? 600);
+  const keys = () =>
+    records.known
+      .all()
+      .filter(({ status }) => status === "grading")
+      .map(keyText)
+      .join(", ");
+  const isDone = await withMinuteLines(
+    (line) => log.warn("close", line),
+    (waited) =>
+      `waits for the grading of ${keys()} for ${waited} s; after ${seconds} s (budget.drainSeconds) a resumed run grades it`,
+    () => records.grading.drain(seconds),
+  );
   endGrading();
   if (isDone || records.lost() !== null) return;
-  const waiting = records.known.all().filter(({ status }) => status === "grading");
-  log.warn(
-    "close",
-    `grading of ${waiting.map(keyText).join(", ")} ran out of time; a resumed run finishes it`,
-  );
+  log.warn("close", `grading of ${keys()} ran out of time; a resumed run finishes it`);
 }
 
 function checkWritten(writer: SnapshotWriter): void {
