@@ -62,12 +62,11 @@ async function measureSuite(
   const { show, close } = showMeasuring(terminal, { edges: true });
   const { signal, stopListening } = onInterrupt(terminal);
   try {
-    return await Evaluator.fromCheckpoint(model, {
+    const [evaluator] = Evaluator.fromCheckpoint(model, {
       name: options.name ?? runName(model, adapter),
       tasks,
       evaluations: await loadEvaluations(async () => tasks),
-      // `true` is the suite of the package, which is the default.
-      ...(suite !== undefined && suite !== true && { suite }),
+      suite: suite === undefined || suite === true ? defaultSuitePath : suite,
       ...(data !== undefined && { data }),
       ...(options.tasks === undefined && options.method !== undefined && { method: options.method }),
       smoke,
@@ -84,7 +83,8 @@ async function measureSuite(
         const count = `${sources.length} ${sources.length === 1 ? "split" : "splits"}`;
         terminal.err(`downloading ${count} of ${datasetOf(task)?.name ?? task}`);
       },
-    }).run();
+    });
+    return await evaluator.run();
   } finally {
     stopListening();
     close();
