@@ -85,7 +85,9 @@ it('measures the test split of a benchmark by the model itself, with `split: tes
       { id: "b", prompt: "1 + 2 =", answer: "3", verifier: "exact_match", split: "test" },
     ],
   });
-  const block = parse(`evaluations: [{ benchmark: "${benchmark}", split: test, engine: "", metrics: [] }]`);
+  const block = parse(
+    `evaluations: [{ benchmark: "${benchmark}", split: test, engine: "", metrics: [], max_tokens: null, chat_template: null }]`,
+  );
   const { callbacks } = await build(...block.evaluations);
   const { rows, snapshot } = await measure(callbacks[0]!.asks[0]!, fakeModel());
   expect(rows).toMatchObject([{ id: "b" }]);
@@ -120,7 +122,7 @@ it.each([
 it.each([
   [{ price: 3 }, ["price"]],
   [{ price: { output_per_millionn: 2 } }, ["price", "output_per_millionn"]],
-  [{ chat_template: null }, ["chat_template"]],
+  [{ chat_template: 3 }, ["chat_template"]],
   [{ chat_template: { user_templatee: "{prompt}" } }, ["chat_template", "user_templatee"]],
 ])("rejects a benchmark entry with %j at the path of the wrong key", async (options, path) => {
   await expect(build({ benchmark: "b", ...options })).rejects.toMatchObject({

@@ -47,7 +47,9 @@ export async function configuredCallbacks(
   const callbacks: PeriodicCallback[] = [];
   for (const [at, entry] of entries.entries()) {
     const path = [...base, at];
-    const { id, every_percent: _percent, schedule: _schedule, ...options } = entry;
+    const { id, every_percent: _percent, schedule: _schedule, ...keys } = entry;
+    // Null means the default, whatever the kind of evaluation.
+    const options = Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== null));
     const make = kinds[kindOf(options, kinds, path)]!;
     const evaluation = await placed(path, () => make(options, `${blockName}${pathText(path)}`));
     const schedule = scheduleOf(entry);

@@ -3,6 +3,7 @@ import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
+import { withDefaults, withoutNulls } from "./nulls.ts";
 import { periodicEvalSchema, type PeriodicEvalBlock, type PhaseEvalConfig } from "./config-schema.ts";
 
 /** Names the block in errors; their `path` is within the block. */
@@ -33,7 +34,11 @@ export function parseBlock(
   phase: string | null,
   runPhases?: readonly string[],
 ): ParsedBlock {
-  const { phases, ...base } = parseOptions(blockName, periodicEvalSchema, blockOf(config));
+  const { phases, ...base } = parseOptions(
+    blockName,
+    periodicEvalSchema,
+    withDefaultsForNulls(blockOf(config)),
+  );
   if (phase === null) {
     refuseOverrides(Object.keys(phases));
     return { config: base, pathOf: (key) => [key] };
@@ -49,6 +54,16 @@ export function parseBlock(
     config: { ...base, ...overrides },
     pathOf: (key) => (Object.hasOwn(overrides, key) ? ["phases", phase, key] : [key]),
   };
+}
+
+/** Returns a block in which null means the default, in a phase as well. */
+function withDefaultsForNulls(block: unknown): unknown {
+  if (!isRecord(block) || !isRecord(block["phases"])) return withoutNulls(periodicEvalSchema, block);
+  const phases = Object.entries(block["phases"]).map(([name, overrides]) => [
+    name,
+    withDefaults(periodicEvalSchema.shape, overrides),
+  ]);
+  return withoutNulls(periodicEvalSchema, { ...block, phases: Object.fromEntries(phases) });
 }
 
 /**
