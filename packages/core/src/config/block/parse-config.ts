@@ -19,6 +19,8 @@ export interface ParsedBlock {
   readonly config: PhaseEvalConfig;
   /** Returns where the block sets a key for this phase: `["phases", "em", "kl"]`, or `["kl"]`. */
   pathOf(key: keyof PhaseEvalConfig): ValuePath;
+  /** Whether the block sets a key for this phase to another value than null. */
+  sets(key: keyof PhaseEvalConfig): boolean;
 }
 
 /**
@@ -34,14 +36,12 @@ export function parseBlock(
   phase: string | null,
   runPhases?: readonly string[],
 ): ParsedBlock {
-  const { phases, ...base } = parseOptions(
-    blockName,
-    periodicEvalSchema,
-    withDefaultsForNulls(blockOf(config)),
-  );
+  const written = blockOf(config);
+  const { phases, ...base } = parseOptions(blockName, periodicEvalSchema, withDefaultsForNulls(written));
+  const isSet = (at: unknown, key: string) => isRecord(at) && at[key] !== undefined && at[key] !== null;
   if (phase === null) {
     refuseOverrides(Object.keys(phases));
-    return { config: base, pathOf: (key) => [key] };
+    return { config: base, pathOf: (key) => [key], sets: (key) => isSet(written, key) };
   }
   if (runPhases !== undefined) {
     requirePhase("phase", [], phase, runPhases);
@@ -53,6 +53,10 @@ export function parseBlock(
   return {
     config: { ...base, ...overrides },
     pathOf: (key) => (Object.hasOwn(overrides, key) ? ["phases", phase, key] : [key]),
+    sets: (key) =>
+      Object.hasOwn(overrides, key)
+        ? isSet((written as PeriodicEvalBlock).phases![phase], key)
+        : isSet(written, key),
   };
 }
 
