@@ -7,7 +7,7 @@ import { checkCommands } from "./check-commands.mjs";
 import { checkFiles } from "./check-files.mjs";
 import { checkLinks, checkRepositoryLinks } from "./check-links.mjs";
 import { codeBlocks } from "./markdown.mjs";
-import { stalePages } from "./reference-pages.mjs";
+import { stalePages } from "./generated-sections.mjs";
 import { pictures, picturesFolder } from "./pictures.mjs";
 
 /** Languages of blocks without a check here: printed output, and Python, which packages/cli/src/end-to-end/trl.test.ts runs. */

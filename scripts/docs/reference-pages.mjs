@@ -1,30 +1,6 @@
 // Writes the sections of the reference that are made from schemas and commands.  Usage: npm run api
-import { readFileSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { root } from "../steps.mjs";
+import { writeFileSync } from "node:fs";
+import { stalePages } from "./generated-sections.mjs";
+import { generatedParts } from "./stage.mjs";
 
-const reference = join(root, "docs/reference");
-
-/** Returns a page with its generated sections, each between `<!-- generated: NAME -->` and `<!-- end of NAME -->`. */
-export const withSections = (text, parts) =>
-  text.replaceAll(/<!-- generated: (\w+) -->\n(?:[^]*?<!-- end of \1 -->\n)?/g, (section, name) =>
-    parts[name] === undefined
-      ? section
-      : `<!-- generated: ${name} -->\n\n${parts[name].trim()}\n\n<!-- end of ${name} -->\n`,
-  );
-
-/** Returns the pages of the reference whose generated sections are not current: path, and text as it should be. */
-export function stalePages(parts) {
-  return readdirSync(reference)
-    .filter((name) => name.endsWith(".md"))
-    .map((name) => join(reference, name))
-    .map((path) => [path, readFileSync(path, "utf8")])
-    .map(([path, text]) => [path, text, withSections(text, parts)])
-    .filter(([, text, current]) => text !== current)
-    .map(([path, , current]) => [path, current]);
-}
-
-if (process.argv[1]?.endsWith("reference-pages.mjs")) {
-  const { generatedParts } = await import("./stage.mjs");
-  for (const [path, text] of stalePages(await generatedParts())) writeFileSync(path, text);
-}
+for (const [path, text] of stalePages(await generatedParts())) writeFileSync(path, text);

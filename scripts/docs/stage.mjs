@@ -10,7 +10,7 @@ import { apiPages } from "./api-pages.mjs";
 import { commandSections, openProgram } from "./command-pages.mjs";
 import { examplePages } from "./example-pages.mjs";
 import { changeProse, codeBlocks, linkPattern, titleOf } from "./markdown.mjs";
-import { withSections } from "./reference-pages.mjs";
+import { withSections } from "./generated-sections.mjs";
 import { schemaTables } from "./schema-tables.mjs";
 
 const docs = join(root, "docs");
