@@ -111,8 +111,10 @@ it.each([
   [{ benchmark: "b", engine: "http://localhost" }, '[0].engine: got "http://localhost"'],
   [{ benchmark: "b", maxTokens: 3 }, 'Did you mean "max_tokens"?'],
   [{ benchmark: "b", registry: {} }, 'got the unknown option "registry"'],
-  [{ benchmark: "b", max_tokens: 0 }, "evaluations[0], benchmark options.maxTokens: got 0"],
+  [{ benchmark: "b", max_tokens: 0 }, "evaluations[0].max_tokens: got 0"],
   [{ benchmark: "b", chat_template: { systemPrompt: "x" } }, 'Did you mean "system_prompt"?'],
+  [{ benchmark: "b", num_samples: 2, temperature: 0 }, "evaluations[0].num_samples: got 2 at temperature 0"],
+  [{ benchmark: "b", breakdown_keys: [3] }, "evaluations[0].breakdown_keys.0: got 3"],
   [{ benchmark: "b", name: "a b" }, "[0].name"],
 ])("rejects %j: %s", async (entry, message) => {
   await expect(build(entry)).rejects.toThrow(message);
