@@ -43,19 +43,22 @@ export function closingText(
     stop,
     lost === null ? null : colours.yellow(`writing stopped (${lost})`),
     count,
-    ...notJudged(snapshots).map((id) => colours.yellow(`${id} cannot be judged`)),
+    ...lastWith(snapshots, isDisabled).map((id) => colours.yellow(`${id} disabled`)),
+    ...lastWith(snapshots, isNotJudged).map((id) => colours.yellow(`${id} cannot be judged`)),
     overheadText(snapshots),
     undisturbedText(undisturbed(snapshots), colours),
   ];
   return `${place}${facts.filter((fact) => fact !== null).join(", ")}${page}`;
 }
 
-/** Returns the callbacks whose last measurement cannot be judged. */
-const notJudged = (snapshots: readonly Snapshot[]): readonly string[] =>
-  [...grouped(snapshots, ({ id }) => id)].flatMap(([id, measured]) => {
-    const last = measured.at(-1)!;
-    return last.primary_metric !== null && isVoid(last, last.primary_metric) ? [id] : [];
-  });
+/** Returns the callbacks of whose last snapshot `is` is true. */
+const lastWith = (snapshots: readonly Snapshot[], is: (last: Snapshot) => boolean): readonly string[] =>
+  [...grouped(snapshots, ({ id }) => id)].flatMap(([id, ofId]) => (is(ofId.at(-1)!) ? [id] : []));
+
+const isNotJudged = (snapshot: Snapshot): boolean =>
+  snapshot.primary_metric !== null && isVoid(snapshot, snapshot.primary_metric);
+
+const isDisabled = ({ warnings }: Snapshot): boolean => warnings.some(({ kind }) => kind === "disabled");
 
 /** Returns `step 23 of 200`, or `step 23` if the length is unknown. */
 export const placeText = ({ step, maxSteps }: Pick<PhaseEnd, "step" | "maxSteps">): string =>

@@ -146,7 +146,10 @@ const options = {
     .describe(
       "letters: the model names the letter of an answer, in a chat. cloze: log-probability of each answer, without a chat template.",
     ),
-  subsample_n: count.nullable().default(200).describe("Number of questions. Null: all."),
+  subsample_n: z
+    .union([count, z.literal("all")])
+    .default(200)
+    .describe("Number of questions, or all."),
   subsample_seed: z.int().min(0).default(42).describe("Seed of the order of questions."),
   min_items: count
     .nullable()
@@ -287,8 +290,9 @@ export const periodicEvalSchema = z.strictObject({
   phases: z.record(z.string().regex(namePattern), overrides).default({}).describe("Overrides by phase."),
 });
 
-/** The `periodic_eval` block as it is written: every key is optional. */
-export type PeriodicEvalBlock = z.input<typeof periodicEvalSchema>;
+type Written = z.input<typeof periodicEvalSchema>;
+/** The `periodic_eval` block as it is written: every key is optional, and null means the default. */
+export type PeriodicEvalBlock = { readonly [Key in keyof Written]: Written[Key] | null };
 /** The `periodic_eval` block, with its defaults. */
 export type PeriodicEvalConfig = z.infer<typeof periodicEvalSchema>;
 /** The block for one phase. */
@@ -300,9 +304,23 @@ export const klSourcesOf = ({ kl }: PhaseEvalConfig): readonly (typeof klSources
 
 /** Returns the JSON Schema (draft 2020-12) of the `periodic_eval` block, for editors. */
 export function periodicEvalJsonSchema(): Readonly<Record<string, unknown>> {
-  return {
-    $id: "urn:periodic-eval:config:1",
-    title: "periodic_eval",
-    ...z.toJSONSchema(periodicEvalSchema, { io: "input" }),
-  };
+  const schema = z.toJSONSchema(periodicEvalSchema, { io: "input" });
+  return { $id: "urn:periodic-eval:config:1", title: "periodic_eval", ...orNull(schema) };
+}
+
+/** Returns the schema of an object with keys that may also be null, and of the objects in its `phases`. */
+function orNull({ properties, ...schema }: z.core.JSONSchema.BaseSchema): z.core.JSONSchema.BaseSchema {
+  const keys = Object.entries(properties ?? {}).map(([key, one]) => {
+    if (typeof one === "boolean") return [key, one];
+    const { description, default: usual, ...form } = one;
+    const inner =
+      key === "phases"
+        ? { ...form, additionalProperties: orNull(form.additionalProperties as typeof schema) }
+        : form;
+    return [
+      key,
+      { description, ...(usual !== undefined && { default: usual }), anyOf: [inner, { type: "null" }] },
+    ];
+  });
+  return { ...schema, properties: Object.fromEntries(keys) };
 }

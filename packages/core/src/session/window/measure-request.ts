@@ -1,7 +1,7 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Guard } from "../../contracts/guard.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
-import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
+import type { Evidence, MeasurementWarning, Snapshot } from "../../contracts/snapshot.ts";
 import { seedOf } from "../../random/streams.ts";
 import { availableMemory } from "../../internal/available-memory.ts";
 import type { Governor, MeasurementBudget } from "../budget/governor.ts";
@@ -56,6 +56,7 @@ export type Outcome =
   | {
       readonly kind: "skipped";
       readonly reason: string;
+      readonly warnings?: readonly MeasurementWarning[];
       readonly decision: Decision;
       readonly measured?: Measured;
     }

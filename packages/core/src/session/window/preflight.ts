@@ -1,6 +1,7 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Awaitable } from "../../contracts/json.ts";
+import type { MeasurementWarning } from "../../contracts/measurement-warning.ts";
 import type { EvaluableModel } from "../../contracts/model.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
@@ -9,7 +10,14 @@ import type { Reporter } from "../owners/reporter.ts";
 import { ownedBy } from "../owners/left-behind.ts";
 import { withOwnSignal } from "../owners/own-signal.ts";
 import type { Patience } from "./patience.ts";
-import { evaluationPlace, prepareEvaluation, type ItemsCache, type Prepared } from "./prepare.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import {
+  evaluationPlace,
+  lacksOptionalQuestions,
+  prepareEvaluation,
+  type ItemsCache,
+  type Prepared,
+} from "./prepare.ts";
 
 export interface PreflightOptions extends Pick<SessionOptions, "model"> {
   readonly callbacks: readonly TrainerCallback[];
@@ -22,6 +30,8 @@ export interface PreflightOptions extends Pick<SessionOptions, "model"> {
 export class Preflight {
   readonly #options: PreflightOptions;
   readonly #cache: ItemsCache;
+  /** Why optional evaluations are not measured. */
+  readonly #disabled = new Map<AnyEvaluation, MeasurementWarning>();
 
   constructor(options: PreflightOptions) {
     this.#options = options;
@@ -45,13 +55,43 @@ export class Preflight {
     for (const callback of callbacks) {
       for (const evaluation of callback.asks ?? []) {
         await ownedBy(callback, evaluation, this.#options.reporter, async () => {
-          const { target } = await this.prepare(model, evaluation, callback.on ?? "model", callback);
+          const target = await this.#targetOf(model, evaluation, callback);
+          if (target === null) return;
           if (!checked.has(evaluation))
             this.#warnOfQuestions(evaluation, evaluationPlace(callback, evaluation));
           await checkOnce(target, null);
           await checkOnce(evaluation, evaluationPlace(callback, evaluation));
         });
       }
+    }
+  }
+
+  /** Returns why an evaluation is not measured in this session; null if it is. */
+  whyDisabled(evaluation: AnyEvaluation): MeasurementWarning | null {
+    return this.#disabled.get(evaluation) ?? null;
+  }
+
+  /** Returns the model to measure; null after a warning for an optional evaluation whose questions cannot be had. */
+  async #targetOf(
+    model: EvaluableModel,
+    evaluation: AnyEvaluation,
+    callback: TrainerCallback,
+  ): Promise<EvaluableModel | null> {
+    try {
+      return (await this.prepare(model, evaluation, callback.on ?? "model", callback)).target;
+    } catch (error) {
+      if (!lacksOptionalQuestions(evaluation, error)) throw error;
+      const why = "disabled: it is only on by default, and its questions cannot be had";
+      this.#disabled.set(evaluation, {
+        kind: "disabled",
+        metrics: null,
+        count: null,
+        total: null,
+        void: false,
+        message: `${why} (${error.got})`,
+      });
+      this.#options.reporter.warn(evaluationPlace(callback, evaluation), `${why}: ${errorMessage(error)}`);
+      return null;
     }
   }
 

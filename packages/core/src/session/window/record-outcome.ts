@@ -75,7 +75,7 @@ async function recordMeasured(
 async function recordSkipped(
   parts: WindowParts,
   ready: ReadyRequest,
-  { reason, decision, measured }: Outcome & { readonly kind: "skipped" },
+  { reason, warnings = [], decision, measured }: Outcome & { readonly kind: "skipped" },
 ): Promise<void> {
   const receipt = [...(measured?.receipt ?? []), ...parts.hookEvidence.take(ready.requested.callback)];
   const { phase, id, at } = ready.measurement;
@@ -83,6 +83,7 @@ async function recordSkipped(
   await recordWithoutRows(parts, ready, {
     status: "skipped",
     reason,
+    warnings: [...warnings],
     receipt,
     timing: { ...noTiming, ...decision },
   });

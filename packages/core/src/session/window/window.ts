@@ -122,6 +122,11 @@ class Window {
     const { signal } = this.#parts;
     if (broken !== null) return { kind: "skipped", reason: broken, decision: { governor: "off" } };
     if (signal.aborted) return { kind: "interrupted" };
+    const disabled = this.#parts.preflight.whyDisabled(ready.requested.evaluation);
+    if (disabled !== null) {
+      const { message: reason } = disabled;
+      return { kind: "skipped", reason, warnings: [disabled], decision: { governor: "off" } };
+    }
     const window = { justLeft, saveWeights: () => this.#saveWeights() };
     const { between } = this.#parts;
     between.begin(ownerNameOf(ready.requested.callback));
@@ -170,7 +175,7 @@ class Window {
     const { evaluation, on = "model", callback } = requested;
     const measurement = this.#measurementOf(requested);
     let prepared: ReadyRequest["prepared"] = { error: null };
-    if (!signal.aborted) {
+    if (!signal.aborted && preflight.whyDisabled(evaluation) === null) {
       try {
         prepared = await preflight.prepare((await this.#sharedModel()).model, evaluation, on, callback);
       } catch (error) {
