@@ -1,5 +1,5 @@
 import { appendFileSync, readFileSync } from "node:fs";
-import { mkdir, rename, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import {
@@ -30,7 +30,7 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { fromTransformers } from "@periodic-eval/models/transformers";
 import { vllm } from "@periodic-eval/remote";
 import { AdamW, crossEntropySum, DPOTrainer, SFTTrainer } from "@periodic-eval/trainers";
-import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import { nativeBackend } from "../../../models/src/testing/backends.ts";
 import { exported, hasTransformers, loadOnnx } from "../../../models/src/testing/onnx.test-data.ts";

@@ -4,13 +4,15 @@ import type { Awaitable } from "../../contracts/json.ts";
 import type { EvaluableModel } from "../../contracts/model.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
+import type { MeasurementWarning } from "../../contracts/snapshot.ts";
 import type { Reporter } from "../owners/reporter.ts";
 import { ownedBy } from "../owners/left-behind.ts";
 import { withOwnSignal } from "../owners/own-signal.ts";
 import type { Patience } from "./patience.ts";
 import { evaluationPlace, prepareEvaluation, type ItemsCache, type Prepared } from "./prepare.ts";
+import { probeModel } from "./probe-model.ts";
 
-export interface PreflightOptions extends Pick<SessionOptions, "model"> {
+export interface PreflightOptions extends Pick<SessionOptions, "model" | "trainedTexts"> {
   readonly callbacks: readonly TrainerCallback[];
   readonly signal: AbortSignal;
   readonly patience: Patience;
@@ -21,6 +23,7 @@ export interface PreflightOptions extends Pick<SessionOptions, "model"> {
 export class Preflight {
   readonly #options: PreflightOptions;
   readonly #cache: ItemsCache;
+  readonly #faults = new Map<"model" | "base", readonly MeasurementWarning[]>();
 
   constructor(options: PreflightOptions) {
     this.#options = options;
@@ -44,14 +47,29 @@ export class Preflight {
     for (const callback of callbacks) {
       for (const evaluation of callback.asks ?? []) {
         await ownedBy(callback, evaluation, this.#options.reporter, async () => {
-          const { target } = await this.prepare(model, evaluation, callback.on ?? "model", callback);
+          const { on = "model" } = callback;
+          const { target } = await this.prepare(model, evaluation, on, callback);
           if (!checked.has(evaluation))
             this.#warnOfQuestions(evaluation, evaluationPlace(callback, evaluation));
           await checkOnce(target, null);
+          if (!this.#faults.has(on)) await this.#probe(target, on);
           await checkOnce(evaluation, evaluationPlace(callback, evaluation));
         });
       }
     }
+  }
+
+  /** Returns why nothing that the model, or its base, is asked can be judged; empty if no probe says so. */
+  faultsOf(on: "model" | "base"): readonly MeasurementWarning[] {
+    return this.#faults.get(on) ?? [];
+  }
+
+  async #probe(target: EvaluableModel, on: "model" | "base"): Promise<void> {
+    const { signal, trainedTexts = [], reporter } = this.#options;
+    const probe = () => withOwnSignal(signal, (own) => probeModel(target, trainedTexts, { signal: own }));
+    const faults = await this.#settle(`model "${target.identity.name}"`, "the probe", probe);
+    this.#faults.set(on, faults);
+    for (const { message } of faults) reporter.warn(`model "${target.identity.name}"`, message);
   }
 
   /** Warns of what the questions show before any answer. */
