@@ -22,7 +22,12 @@ export async function vocabularyFault(
 ): Promise<Fault | null> {
   const { vocabSize } = tokenizer;
   const textOf = (ids: Ids) => tokenizer.decode(ids, { specialTokens: false });
-  const isOrdinary = (id: number) => textOf([id]) !== "";
+  const ordinary = new Map<number, boolean>();
+  const isOrdinary = (id: number): boolean => {
+    const known = ordinary.get(id) ?? textOf([id]) !== "";
+    ordinary.set(id, known);
+    return known;
+  };
   const isPlain = (ids: Ids) => {
     const count = ids.filter(isOrdinary).length;
     const characters = [...textOf(ids)].length;
