@@ -174,6 +174,11 @@ export interface SessionOptions {
   readonly model: EvaluableModel | ((at: Progress) => Awaitable<EvaluableModel>);
   readonly callbacks: readonly TrainerCallback[];
   readonly guards?: readonly Guard[];
+  /**
+   * Token ids of some training rows, for a model that was loaded from files. If it expects them no better than shifted ids, its
+   * vocabulary has another order than its tokenizer, and the snapshots have a warning. Trainers pass them.
+   */
+  readonly trainedTexts?: readonly (readonly number[])[];
   /** Default: plain lines on the console. An empty array logs nothing but warnings. */
   readonly loggers?: readonly Logger[];
   readonly budget?: Budget;

@@ -227,10 +227,10 @@ it("saves the weights of a window once, inside the guards, and warns if saving f
     if (progress.step > 0) throw new Error("the disk is full");
     return "adapters/step_0";
   };
-  await withSession(
-    toy.options(callbacks, { saveAtFiring, maxSteps: 1 }),
-    async (session) => void (await session.stepEnd()),
-  );
+  await withSession(toy.options(callbacks, { saveAtFiring, maxSteps: 1 }), async (session) => {
+    toy.step();
+    await session.stepEnd();
+  });
   expect(saved).toEqual([0, 1]);
   expect((await toy.store.list()).map((snapshot) => snapshot.saved)).toEqual([
     { path: "adapters/step_0", error: null },

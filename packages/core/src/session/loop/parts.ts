@@ -55,7 +55,8 @@ export function createParts(options: SessionOptions) {
   });
   const governor = new Governor({ budget, callbacks, clock });
   const patience = new Patience(options.patienceSeconds ?? 600, reporter);
-  const preflight = new Preflight({ model: options.model, callbacks, signal, patience, reporter });
+  const { model, trainedTexts = [] } = options;
+  const preflight = new Preflight({ model, trainedTexts, callbacks, signal, patience, reporter });
   const hookEvidence = new HookEvidence(reporter);
   const requests = new Requests();
   // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.

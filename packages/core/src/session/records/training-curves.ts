@@ -31,6 +31,7 @@ export class TrainingCurves {
   /** Whether the file lacks points, or has points that were removed. */
   #isBehind = false;
   #hasWarned = false;
+  #hasOnlyZeroRates: boolean | null = null;
   #writing: Promise<void> | null = null;
 
   /** @param lost Why nothing can be written any more; null while it can. */
@@ -52,13 +53,26 @@ export class TrainingCurves {
     if (recordTraining === undefined || training === undefined) return;
     const stored = await this.#store.training!(this.#phase).catch(() => []);
     this.#points = stored.filter((point) => point.step <= step);
-    for (const { metrics } of this.#points) for (const name of Object.keys(metrics)) this.#names.add(name);
+    for (const { metrics } of this.#points) {
+      this.#noteRate(metrics["learning_rate"]);
+      for (const name of Object.keys(metrics)) this.#names.add(name);
+    }
     this.#isBehind = this.#points.length < stored.length;
     await this.write();
   }
 
+  /** Whether no step can have changed the weights yet: the trainer logged only learning rates of 0, with which warm-up begins. */
+  get isWarmingUp(): boolean {
+    return this.#hasOnlyZeroRates === true;
+  }
+
+  #noteRate(rate: unknown): void {
+    if (typeof rate === "number") this.#hasOnlyZeroRates = (this.#hasOnlyZeroRates ?? true) && rate === 0;
+  }
+
   /** Keeps the metrics of a step. Cheap: it neither copies nor writes. */
   add(step: number, runStep: number, metrics: Metrics): void {
+    this.#noteRate(metrics?.["learning_rate"]);
     if (this.#store.recordTraining !== undefined) this.#buffer.push({ step, runStep, metrics });
   }
 

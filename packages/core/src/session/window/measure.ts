@@ -25,6 +25,7 @@ import {
   stepsSchema,
 } from "../../internal/option-schemas.ts";
 import { prepareEvaluation, servedOf } from "./prepare.ts";
+import { probeModel } from "./probe-model.ts";
 
 export interface MeasureOptions {
   /** Measures only the first items, at most this many. Default: all. */
@@ -87,6 +88,7 @@ export async function measure(
   const { phase, id, step } = as ?? { phase: "measure", id: idOf(evaluation), step: 0 };
   const createdAt = new Date().toISOString();
   const measurementSeed = seedOf(seed, phase, id, step);
+  const faults = await probeModel(prepared.target, [], calls);
   const measured = await measureOnce({
     evaluation,
     prepared,
@@ -120,7 +122,7 @@ export async function measure(
       timing: { ...timingOf(measured, raw.length), grade_seconds: gradeSeconds },
     },
   );
-  return { snapshot: addWarnings({ ...plain, ...record }, warnings), rows };
+  return { snapshot: addWarnings({ ...plain, ...record }, [...faults, ...warnings]), rows };
 }
 
 /** Grades rows, if the evaluation grades. Throws the error of its `failure`. */

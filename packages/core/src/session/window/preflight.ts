@@ -18,8 +18,9 @@ import {
   type ItemsCache,
   type Prepared,
 } from "./prepare.ts";
+import { probeModel } from "./probe-model.ts";
 
-export interface PreflightOptions extends Pick<SessionOptions, "model"> {
+export interface PreflightOptions extends Pick<SessionOptions, "model" | "trainedTexts"> {
   readonly callbacks: readonly TrainerCallback[];
   readonly signal: AbortSignal;
   readonly patience: Patience;
@@ -32,6 +33,7 @@ export class Preflight {
   readonly #cache: ItemsCache;
   /** Why optional evaluations are not measured. */
   readonly #disabled = new Map<AnyEvaluation, MeasurementWarning>();
+  readonly #faults = new Map<"model" | "base", readonly MeasurementWarning[]>();
 
   constructor(options: PreflightOptions) {
     this.#options = options;
@@ -55,11 +57,13 @@ export class Preflight {
     for (const callback of callbacks) {
       for (const evaluation of callback.asks ?? []) {
         await ownedBy(callback, evaluation, this.#options.reporter, async () => {
+          const { on = "model" } = callback;
           const target = await this.#targetOf(model, evaluation, callback);
           if (target === null) return;
           if (!checked.has(evaluation))
             this.#warnOfQuestions(evaluation, evaluationPlace(callback, evaluation));
           await checkOnce(target, null);
+          if (!this.#faults.has(on)) await this.#probe(target, on);
           await checkOnce(evaluation, evaluationPlace(callback, evaluation));
         });
       }
@@ -93,6 +97,19 @@ export class Preflight {
       this.#options.reporter.warn(evaluationPlace(callback, evaluation), `${why}: ${errorMessage(error)}`);
       return null;
     }
+  }
+
+  /** Returns why nothing that the model, or its base, is asked can be judged; empty if no probe says so. */
+  faultsOf(on: "model" | "base"): readonly MeasurementWarning[] {
+    return this.#faults.get(on) ?? [];
+  }
+
+  async #probe(target: EvaluableModel, on: "model" | "base"): Promise<void> {
+    const { signal, trainedTexts = [], reporter } = this.#options;
+    const probe = () => withOwnSignal(signal, (own) => probeModel(target, trainedTexts, { signal: own }));
+    const faults = await this.#settle(`model "${target.identity.name}"`, "the probe", probe);
+    this.#faults.set(on, faults);
+    for (const { message } of faults) reporter.warn(`model "${target.identity.name}"`, message);
   }
 
   /** Warns of what the questions show before any answer. */
