@@ -18,24 +18,13 @@ export class Float extends PythonObject {
 }
 
 export class Tuple extends PythonObject {
-  readonly type: string = "tuple";
+  readonly type = "tuple";
   constructor(readonly items: readonly Value[]) {
     super();
   }
 }
 
-/** A group of the filter `groupby`. */
-export class Group extends Tuple {
-  override readonly type = "_GroupTuple";
-  constructor(
-    readonly grouper: Value,
-    readonly list: Value[],
-  ) {
-    super([grouper, list]);
-  }
-}
-
-/** Text that needs no escaping, from the filters `safe` and `escape`. */
+/** Text that needs no escaping, from the filter `safe`. */
 export class Markup extends PythonObject {
   readonly type = "Markup";
   constructor(readonly text: string) {
@@ -142,11 +131,6 @@ export class Namespace extends PythonObject {
   constructor(readonly attributes: Dict) {
     super();
   }
-}
-
-/** jinja2's `self`. */
-export class Reference extends PythonObject {
-  readonly type = "TemplateReference";
 }
 
 export type Keywords = ReadonlyMap<string, Value>;
