@@ -55,10 +55,9 @@ export { shellWord } from "./shell-word.ts";
 export { removeRethrowingListeners } from "./rethrowing-listeners.ts";
 export { findMarked, isMarkedNumber, markNumbers, withoutMark } from "./marked-numbers.ts";
 export { parsePythonJson } from "./python-json.ts";
-export { repeatedKey } from "./repeated-key.ts";
 export { strictJson } from "./strict-json.ts";
 export { unknownOption } from "./unknown-option.ts";
-export { walkJson } from "./walk-json.ts";
+export { repeatedKey, walkJson } from "./walk-json.ts";
 export { samplingSchema } from "../evaluations/prompting/prompt-options.ts";
 export {
   importJudgeOpener,
