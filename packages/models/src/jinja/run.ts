@@ -35,7 +35,7 @@ export class Output {
   }
 }
 
-/** What all parts of a rendering share. */
+/** The state that all parts of a rendering share. */
 export class Context {
   /** Variables of the caller and functions, by name. */
   readonly #passed: ReadonlyMap<string, Value>;

@@ -9,7 +9,7 @@ import { compileTemplate } from "./template.ts";
 const firstSeed = 1;
 const seed = Number(process.env["PERIODIC_EVAL_FUZZ_SEED"] ?? firstSeed);
 
-/** What the templates of the first seed use and the interpreter refuses, after "the template uses". */
+/** The constructs of the first seed that the interpreter refuses, after "the template uses". */
 const refusals = [
   "% with the format %(",
   "% with the format %.",

@@ -143,7 +143,7 @@ export class Callable extends PythonObject {
     readonly call: Call,
     /** Attributes of the object, by name. */
     readonly attribute: (name: string) => Value | undefined = () => undefined,
-    /** What Python prints; undefined if that contains an address. */
+    /** Returns the text that Python prints; undefined if that contains an address. */
     readonly printed?: () => string,
   ) {
     super();

@@ -30,7 +30,7 @@ const attempt = <T>(work: () => T): T | "error" => {
   }
 };
 
-/** What is compared: only some cases add tokens around a text, and only some have decoders. */
+/** Returns which results are compared: only some cases add tokens around a text, and only some have decoders. */
 const needsOf = (json: Case["json"]) => ({
   addsTokens: json["post_processor"] !== null,
   decodes: json["decoder"] !== null || json["model"] !== transparent,
