@@ -234,7 +234,7 @@ export interface StepEnd {
   readonly maxSteps?: number | null;
   readonly metrics?: Readonly<Record<string, number>>;
   /**
-   * What training logged since the step before, at its own steps, if training runs in another process. The training curves take
+   * The values that training logged since the step before, at its own steps, if training runs in another process. The training curves take
    * it instead of `metrics`.
    */
   readonly logged?: readonly { readonly step: number; readonly metrics: Readonly<Record<string, number>> }[];

@@ -99,7 +99,7 @@ function frozenWeights(state: string): string | null {
 interface Comparison {
   /** Whether the weights of two folders differ. */
   readonly isOther: boolean;
-  /** What a reader should know about the base of the adapter; null for the same name or weights. */
+  /** A note for the reader about the base of the adapter; null for the same name or weights. */
   readonly note: string | null;
 }
 

@@ -8,7 +8,7 @@ export { cachedSplit, fetchSplit, type DatasetSplit, type SplitFile } from "./da
 export { decodeParquet, type ParquetLimits, type ParquetRow } from "#decode-parquet";
 export { cacheError, fetchFile, type HubCommit } from "./fetch-file.ts";
 export { formatHubId, parseHubId, type HubId, type HubRepo } from "./hub-id.ts";
-export { isOpenJson, textFormats, type ParseText } from "./parse-text.ts";
+export { isOneValue, textFormats, type ParseText } from "./parse-text.ts";
 export { checkCached, readSource, readSplit, type HubProvenance, type SourceRows } from "./read-source.ts";
 export { openRepository, type HubFile, type Repository } from "./repository.ts";
 export { isUnreachable } from "./request-error.ts";

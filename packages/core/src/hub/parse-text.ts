@@ -1,7 +1,7 @@
 import { dataError } from "../internal/data-error.ts";
 import { strictJson } from "../internal/strict-json.ts";
 import { parsePythonJson } from "../internal/python-json.ts";
-import { walkJson } from "../internal/walk-json.ts";
+import { isOpenJson } from "../internal/walk-json.ts";
 import { checkOnlyRow, checkRowLength, placed, type PlacedRow } from "./rows.ts";
 
 /** Parses the content of a text file into rows. */
@@ -29,7 +29,7 @@ export const jsonLines = (text: string, file: string): readonly PlacedRow[] =>
 const parseJsonRows: ParseText = async (text, file) => {
   const [first = ""] = text.trimStart().split("\n", 1);
   if (first.startsWith("{")) checkRowLength(`${file}:1`, first.length);
-  if (!first.startsWith("[") && !isOpenJson(first)) {
+  if (isOneValue(`${text}\n`) !== true) {
     const rows = jsonLines(text, file);
     if (rows.length === 1) checkOnlyRow(file, rows[0]!.row);
     return rows;
@@ -40,14 +40,12 @@ const parseJsonRows: ParseText = async (text, file) => {
   return [placed(file, value)];
 };
 
-/** Whether arrays or objects of a line do not end in it. */
-export function isOpenJson(line: string): boolean {
-  let level = 0;
-  walkJson(line, (sign, at) => {
-    if (sign !== ":") level = sign === "{" || sign === "[" ? at + 1 : at;
-    return true;
-  });
-  return level > 0;
+/** Whether a file that begins with this text is one array or object over several lines; null if it has no whole line. */
+export function isOneValue(head: string): boolean | null {
+  const text = head.trimStart();
+  if (text !== "" && !text.startsWith("{")) return text.startsWith("[");
+  const end = text.indexOf("\n");
+  return end === -1 ? null : isOpenJson(text.slice(0, end));
 }
 
 /** Parsers of text files, by extension. */

@@ -57,10 +57,10 @@ export { shellWord } from "./shell-word.ts";
 export { removeRethrowingListeners } from "./rethrowing-listeners.ts";
 export { findMarked, isMarkedNumber, markNumbers, withoutMark } from "./marked-numbers.ts";
 export { parsePythonJson } from "./python-json.ts";
-export { repeatedKey } from "./repeated-key.ts";
+export { sharedStart } from "./shared-start.ts";
 export { strictJson } from "./strict-json.ts";
 export { unknownOption } from "./unknown-option.ts";
-export { walkJson } from "./walk-json.ts";
+export { repeatedKey, walkJson } from "./walk-json.ts";
 export { samplingSchema } from "../evaluations/prompting/prompt-options.ts";
 export {
   importJudgeOpener,
@@ -88,5 +88,6 @@ export type { ChatTemplate, TemplateInput, TemplateRendering } from "../tokenize
 export { chatRenderer } from "../tokenizer/chat.ts";
 export type { Codec } from "../tokenizer/codec.ts";
 export { endOfTurnId } from "../tokenizer/end-of-turn.ts";
+export { plainMessage } from "../tokenizer/template-messages.ts";
 export { promptRenderer } from "../tokenizer/render-prompt.ts";
 export { defaultDate, strftimeOn, templateDate } from "../tokenizer/template-date.ts";

@@ -1,3 +1,5 @@
+import { mapJson, unquoted } from "./walk-json.ts";
+
 /**
  * Before a number that became a string, or an integer-like key: a noncharacter of Unicode, which text for interchange does not
  * contain. JavaScript reads `1.0` as 1, loses digits of large integers and puts integer-like keys first. Chat templates get what
@@ -12,14 +14,13 @@ const mark = "\uFDD9";
  * @param json A string that `JSON.parse` accepts.
  */
 export const markNumbers = (json: string): string =>
-  json.replace(
-    /"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/gs,
-    (token: string, text: string | undefined, colon: string | undefined) => {
-      if (text === undefined) return isLost(token) ? `"${mark}${token}"` : token;
-      if (colon === undefined) return token;
-      const key = text.includes("\\") ? (JSON.parse(`"${text}"`) as string) : text;
-      return isIndex(key) ? `"${mark}${key}"${colon}` : token;
-    },
+  mapJson(
+    json,
+    (between) =>
+      between.replaceAll(/-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g, (token) =>
+        isLost(token) ? `"${mark}${token}"` : token,
+      ),
+    (quoted) => (isIndex(unquoted(quoted)) ? `"${mark}${unquoted(quoted)}"` : quoted),
   );
 
 const isLost = (literal: string): boolean =>

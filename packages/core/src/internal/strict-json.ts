@@ -1,7 +1,6 @@
 import { errorMessage } from "./error-message.ts";
 import { abbreviated, quoteValue } from "./quote-value.ts";
-import { repeatedKey } from "./repeated-key.ts";
-import { isDeeperThan } from "./walk-json.ts";
+import { isDeeperThan, repeatedKey } from "./walk-json.ts";
 
 /** Maximum nesting of JSON and YAML. Deeper values overflow the stack of recursive readers. */
 export const maximumDepth = 400;

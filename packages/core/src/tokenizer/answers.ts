@@ -1,6 +1,7 @@
 import type { TemplateMessage } from "../contracts/model.ts";
 import type { TemplateRendering } from "./chat-template.ts";
 import type { TrainingForm } from "./training-forms.ts";
+import { sharedEnd, sharedStart } from "../internal/shared-start.ts";
 
 export type Render = (messages: readonly TemplateMessage[], generationPrompt: boolean) => TemplateRendering;
 
@@ -87,7 +88,7 @@ function cueOf(render: Render, tokenStart: ChatToRender["tokenStart"]): string {
     string,
     string,
   ];
-  return prompted.slice(tokenStart(unprompted, commonStart(unprompted, prompted)));
+  return prompted.slice(tokenStart(unprompted, sharedStart(unprompted, prompted)));
 }
 
 const ask: TemplateMessage = { role: "user", content: "Hi" };
@@ -138,7 +139,7 @@ function firstStart(chat: ChatToRender, text: string, first: number): number {
     // The template refuses a chat without a question.
   }
   const changed = render(messages.with(first, lengthened(messages[first]!)), generationPrompt).text;
-  return afterCue(text.slice(0, commonStart(text, changed)), cueOf(render, tokenStart));
+  return afterCue(text.slice(0, sharedStart(text, changed)), cueOf(render, tokenStart));
 }
 
 /** A noncharacter of Unicode, which no message ends with. */
@@ -186,7 +187,7 @@ function pieceTogether({ messages, generationPrompt, render, tokenStart }: ChatT
     if (i === null) return text;
     const changed = render(some.with(i, lengthened(messages[i]!)), prompt).text;
     if (changed === text) throw new Error("the template does not write an answer");
-    return text.slice(text.length - commonEnd(text, changed));
+    return text.slice(text.length - sharedEnd(text, changed));
   };
   const cue = cueOf(render, tokenStart);
   let text = "";
@@ -258,16 +259,4 @@ function lengthenedCall(call: Readonly<Record<string, unknown>>): object {
     return { ...call, function: lengthenedCall(inner as typeof call) };
   const isText = typeof input === "string";
   return { ...call, arguments: isText ? input + mark : { ...(input as object | undefined), [mark]: mark } };
-}
-
-function commonStart(a: string, b: string): number {
-  let length = 0;
-  while (length < a.length && length < b.length && a[length] === b[length]) length += 1;
-  return length;
-}
-
-function commonEnd(a: string, b: string): number {
-  let length = 0;
-  while (length < a.length && length < b.length && a.at(-1 - length) === b.at(-1 - length)) length += 1;
-  return length;
 }

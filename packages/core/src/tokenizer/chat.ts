@@ -8,6 +8,7 @@ import { renderAnswers, type AnswerText, type ChatToRender, type Render } from "
 import type { ChatTemplate, TemplateInput, TemplateRendering } from "./chat-template.ts";
 import { templateMessages } from "./template-messages.ts";
 import { trainingForm } from "./training-forms.ts";
+import { sharedEnd, sharedStart } from "../internal/shared-start.ts";
 
 /** How a chat is rendered besides its ending. */
 export interface ChatOptions extends Partial<Pick<ChatToRender, "tokenStart">> {
@@ -108,8 +109,8 @@ function injectsSystemBlock(messages: readonly TemplateMessage[], render: Render
     return false;
   }
   if (!probed.includes(probe)) return false;
-  const prefix = commonPrefix(without, probed);
-  const suffix = commonPrefix(reversed(without.slice(prefix)), reversed(probed.slice(prefix)));
+  const prefix = sharedStart(without, probed);
+  const suffix = sharedEnd(without.slice(prefix), probed.slice(prefix));
   if (prefix + suffix < without.length) return true;
   return probed.length - without.length === probe.length;
 }
@@ -140,14 +141,4 @@ function continued(
     ?.map(([start, end]) => [start, Math.min(end, text.length)] as const)
     .filter(([start, end]) => start < end);
   return { text, spoken: cut ?? null, isRewritten: false };
-}
-
-function commonPrefix(a: string, b: string): number {
-  let n = 0;
-  while (n < a.length && n < b.length && a[n] === b[n]) n += 1;
-  return n;
-}
-
-function reversed(text: string): string {
-  return [...text].toReversed().join("");
 }

@@ -11,19 +11,23 @@ export function templateMessages(
   messages: readonly TemplateMessage[],
   render: Render,
 ): readonly TemplateMessage[] {
-  const plain = messages.map(withReasoning);
+  const plain = messages.map(plainMessage);
   if (!plain.some(({ content }) => Array.isArray(content)) || readsParts(render)) return plain;
   return plain.map((message) =>
     Array.isArray(message.content) ? { ...message, content: joinParts(message.content) } : message,
   );
 }
 
-function withReasoning(message: TemplateMessage): TemplateMessage {
-  const fields = Object.fromEntries(Object.entries(message).filter(([, value]) => value != null));
+/** Returns a message without null fields, and with the reasoning under the names that templates read. */
+export function plainMessage<T extends object>(message: T): T {
+  const fields = Object.fromEntries(Object.entries(message).filter(([, value]) => value != null)) as Record<
+    string,
+    unknown
+  >;
   const reasoning = fields["reasoning_content"] ?? fields["thinking"] ?? fields["reasoning"];
   const both =
     reasoning === undefined ? fields : { thinking: reasoning, ...fields, reasoning_content: reasoning };
-  return both as unknown as TemplateMessage;
+  return both as T;
 }
 
 /** Joins the texts of a content's parts. */

@@ -1,6 +1,6 @@
 import { hashText } from "../random/hash.ts";
 
-/** What TRL's training template of a published template does that its text does not reveal. */
+/** The effects of TRL's training template that the text of the published template does not reveal. */
 export interface TrainingForm {
   /** Characters at the end of the generation prompt that count as part of the answer. */
   readonly scoredCue: number;

@@ -9,7 +9,7 @@ import {
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
 
-/** What a model does before and after training. */
+/** The behaviour of a model before and after training. */
 interface Behaviour {
   /** Number of multiple-choice questions, and how many the model answers right. */
   readonly questions: number;

@@ -14,7 +14,7 @@ export const partOfRange = (
 const headlinePart = 0.5;
 
 /**
- * What a phase's measurements say about a metric. `void`: it cannot be judged. `untested`: nothing was compared. `too few`: no evidence,
+ * The verdict of a phase's measurements about a metric. `void`: it cannot be judged. `untested`: nothing was compared. `too few`: no evidence,
  * and only changes beyond the limit would have been detected.
  */
 export type Judgement = "void" | "untested" | "too few" | "no change" | "better" | "worse" | "changed";

@@ -57,7 +57,7 @@ export interface NativeKernelFiles {
   readonly cpuFlags: string;
 }
 
-/** What compiled kernels were compiled from and for. */
+/** The sources and the target of compiled kernels. */
 export interface KernelStamp extends Pick<NativeKernelFiles, "fingerprint" | "cpuFlags"> {
   /** The SHA-256 of the compiled file: loading a damaged library can end the process. */
   readonly compiled: string;

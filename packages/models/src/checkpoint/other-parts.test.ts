@@ -17,7 +17,7 @@ const root = temporaryFolder(afterAll);
 beforeAll(async () => void (await useBackend({ backend: "cpu" })));
 afterEach(() => void vi.restoreAllMocks());
 
-/** What stands before the layers and the head in each layout, and the name of a tensor of the vision part. */
+/** The prefix of the layers and of the head in each layout, and the name of a tensor of the vision part. */
 const layouts = {
   "transformers 5": ["model.language_model.", "lm_head", "model.vision_tower.x.weight"],
   "transformers 4": ["language_model.model.", "language_model.lm_head", "vision_tower.x.weight"],

@@ -1,5 +1,6 @@
 import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
+import { attentionBias } from "./config/attention-bias.ts";
 
 /** Arcee (AFM): Llama with an MLP without a gate, and squared ReLU. Defaults from transformers 5.24 `ArceeConfig`. */
 export const arcee = llamaFamily({
@@ -19,10 +20,9 @@ export const arcee = llamaFamily({
   names: (at) => ({ up: [`${at}.mlp.up_proj`] }),
 
   describe(config, base, sizes) {
-    const bias = config.boolean("attention_bias", false);
     return {
       ...base,
-      attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
+      attention: { ...base.attention, bias: attentionBias(config) },
       mlp: { ...base.mlp, kind: "plain", bias: config.boolean("mlp_bias", false) },
       layers: alike(sizes, rotary(config, { ...sizes, theta: { fallback: 10_000 } })),
     };

@@ -4,6 +4,7 @@ import { requireWholeHeads } from "./config/sizes.ts";
 import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
+import { attentionBias } from "./config/attention-bias.ts";
 
 type Base = Parameters<Parameters<typeof llamaFamily>[0]["describe"]>[1];
 
@@ -24,12 +25,11 @@ const defaults = {
 
 /** Describes what both generations share: LayerNorm without bias before attention and MLP in parallel, and scaled logits. */
 function cohereLike(config: ConfigReader, base: Base): Omit<DecoderDescription, "layers"> {
-  const bias = config.boolean("attention_bias", false);
   return {
     ...base,
     norm: { kind: "layer", epsilon: base.norm.epsilon, offset: 0, hasBias: false },
     block: { ...base.block, residual: "parallelOneNorm" },
-    attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
+    attention: { ...base.attention, bias: attentionBias(config) },
     head: { ...base.head, scale: config.positiveNumber("logit_scale", 0.0625) },
   };
 }

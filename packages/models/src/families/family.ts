@@ -19,7 +19,7 @@ export interface Family {
   readonly otherHead?: string;
   /** The prefix of every name except the head's; checkpoints of the model without its head omit it. */
   readonly prefix: string;
-  /** What other layouts of checkpoints have in place of the prefix and the head. Default: none. */
+  /** The prefix and the head in other layouts of checkpoints. Default: none. */
   readonly layouts?: readonly Layout[];
   /** Matches tensors of the other parts of a multimodal model, which are copied when the model is saved. Default: none. */
   readonly otherParts?: RegExp;

@@ -1,6 +1,7 @@
 import { activation } from "./config/activation-name.ts";
 import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
+import { attentionBias } from "./config/attention-bias.ts";
 
 /**
  * Gemma: Llama with scaled embeddings, norm weights stored relative to 1, and the tanh approximation of GELU. Defaults from
@@ -25,7 +26,6 @@ export const gemma = llamaFamily({
   buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {
-    const bias = config.boolean("attention_bias", false);
     // The first configurations say "gelu" although the weights need its tanh approximation; a later key is explicit.
     const meant = base.mlp.activation === "gelu" ? "geluTanh" : base.mlp.activation;
     if (config.get("hidden_activation") !== null) {
@@ -37,7 +37,7 @@ export const gemma = llamaFamily({
       ...base,
       embedding: { ...base.embedding, scale: Math.sqrt(sizes.hiddenSize) },
       norm: { ...base.norm, offset: 1 },
-      attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
+      attention: { ...base.attention, bias: attentionBias(config) },
       mlp: { ...base.mlp, activation: meant },
       layers: alike(sizes, rotary(config, { ...sizes, theta: { fallback: 10_000 } })),
     };

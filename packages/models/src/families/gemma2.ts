@@ -4,6 +4,7 @@ import type { ModelSizes } from "./config/sizes.ts";
 import { llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
+import { attentionBias } from "./config/attention-bias.ts";
 
 export const gemma2Defaults = {
   vocabSize: 256_000,
@@ -30,7 +31,6 @@ type Base = Parameters<Parameters<typeof llamaFamily>[0]["describe"]>[1];
 
 /** Describes what Gemma 2 and VaultGemma share. */
 function gemma2Like(config: ConfigReader, base: Base, sizes: ModelSizes): DecoderDescription {
-  const bias = config.boolean("attention_bias", false);
   const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 } });
   const scoreScale = config.positiveNumber("query_pre_attn_scalar", 256) ** -0.5;
   const types = layerTypes(config, sizes.layers, (index) =>
@@ -49,7 +49,7 @@ function gemma2Like(config: ConfigReader, base: Base, sizes: ModelSizes): Decode
     norm: { ...base.norm, offset: 1 },
     attention: {
       ...base.attention,
-      bias: { queryKeyValue: bias, output: bias },
+      bias: attentionBias(config),
       softCap: config.positiveNumberOrNull("attn_logit_softcapping", 50),
     },
     layers: layerWindows.map((window) => ({ window, rotary: rotation, scoreScale })),

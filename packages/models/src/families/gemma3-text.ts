@@ -2,6 +2,7 @@ import { gemma2Defaults, gemma2Norms } from "./gemma2.ts";
 import { llamaFamily } from "./llama-like.ts";
 import { rotationsByType } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
+import { attentionBias } from "./config/attention-bias.ts";
 
 /**
  * Gemma 3 (text): Gemma 2 with norms of the queries and keys of each head, and separate rotations for layers with a window.
@@ -17,7 +18,6 @@ export const gemma3Text = llamaFamily({
   }),
 
   describe(config, base, sizes) {
-    const bias = config.boolean("attention_bias", false);
     const rotations = rotationsByType(config, sizes, {
       full_attention: { fallback: 1_000_000 },
       sliding_attention: { key: "rope_local_base_freq", fallback: 10_000 },
@@ -39,7 +39,7 @@ export const gemma3Text = llamaFamily({
       block: { ...base.block, norms: { before: true, after: true } },
       attention: {
         ...base.attention,
-        bias: { queryKeyValue: bias, output: bias },
+        bias: attentionBias(config),
         queryKeyNorm: "head",
       },
       layers: types.map((type, index) => {

@@ -4,6 +4,7 @@ import { modelSizes } from "./config/sizes.ts";
 import type { Family } from "./family.ts";
 import { alike } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
+import { attentionBias } from "./config/attention-bias.ts";
 
 /** GPT-NeoX and Pythia. Defaults from transformers 5.23 `GPTNeoXConfig`. */
 export const gptNeoX: Family = {
@@ -20,7 +21,6 @@ export const gptNeoX: Family = {
       keyValueHeads: null,
       headDim: null,
     });
-    const bias = config.boolean("attention_bias", true);
     const rotation = rotary(config, {
       headDim,
       contextLength: sizes.contextLength,
@@ -51,7 +51,7 @@ export const gptNeoX: Family = {
         keyValueHeads,
         headDim,
         projection: "fusedByHead",
-        bias: { queryKeyValue: bias, output: bias },
+        bias: attentionBias(config, true),
         queryKeyNorm: null,
         softCap: null,
       },

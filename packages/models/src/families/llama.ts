@@ -1,5 +1,6 @@
 import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
+import { attentionBias } from "./config/attention-bias.ts";
 
 /** Llama 1 to 3.x, SmolLM2 and other models of type `llama`. Defaults from transformers 5.23 `LlamaConfig`. */
 export const llama = llamaFamily({
@@ -18,12 +19,11 @@ export const llama = llamaFamily({
   buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {
-    const bias = config.boolean("attention_bias", false);
     // Ignoring this key would silently change long contexts.
     config.only("rope_interleaved", false);
     return {
       ...base,
-      attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
+      attention: { ...base.attention, bias: attentionBias(config) },
       mlp: { ...base.mlp, bias: config.boolean("mlp_bias", false) },
       layers: alike(sizes, rotary(config, { ...sizes, theta: { fallback: 10_000 } })),
     };

@@ -1,5 +1,6 @@
 import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
+import { attentionBias } from "./config/attention-bias.ts";
 
 /**
  * Nemotron 4 and Minitron: LayerNorm with weights stored relative to 1, an MLP without a gate, squared ReLU, and rotation of a
@@ -24,12 +25,11 @@ export const nemotron = llamaFamily({
   buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {
-    const bias = config.boolean("attention_bias", false);
     const partial = { key: "partial_rotary_factor", fallback: 0.5 };
     return {
       ...base,
       norm: { kind: "layer", epsilon: base.norm.epsilon, offset: 1, hasBias: true },
-      attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
+      attention: { ...base.attention, bias: attentionBias(config) },
       mlp: { ...base.mlp, kind: "plain", bias: config.boolean("mlp_bias", false) },
       layers: alike(sizes, rotary(config, { ...sizes, theta: { fallback: 10_000 }, partial })),
     };

@@ -2,6 +2,7 @@ import type { DecoderDescription } from "../decoder/description.ts";
 import type { ConfigReader } from "./config/config-reader.ts";
 import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
+import { attentionBias } from "./config/attention-bias.ts";
 
 export const olmo2Defaults = {
   vocabSize: 50_304,
@@ -27,13 +28,12 @@ type Base = Parameters<Parameters<typeof llamaFamily>[0]["describe"]>[1];
 
 /** Describes what OLMo 2 and 3 share. */
 export function olmo2Like(config: ConfigReader, base: Base): Omit<DecoderDescription, "layers"> {
-  const bias = config.boolean("attention_bias", false);
   return {
     ...base,
     block: { ...base.block, norms: { before: false, after: true } },
     attention: {
       ...base.attention,
-      bias: { queryKeyValue: bias, output: bias },
+      bias: attentionBias(config),
       queryKeyNorm: "projection",
     },
   };

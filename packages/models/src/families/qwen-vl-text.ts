@@ -5,6 +5,7 @@ import { requireWholeHeads, type ModelSizes } from "./config/sizes.ts";
 import { qwenWindows } from "./config/windows.ts";
 import { alike, llamaFamily } from "./llama-like.ts";
 import { qwen3Names } from "./qwen3.ts";
+import { attentionBias } from "./config/attention-bias.ts";
 
 /** The text part of Qwen2.5-VL: Qwen 2. Defaults from transformers 5.24 `Qwen2_5_VLTextConfig`. */
 export const qwen25VLText = llamaFamily({
@@ -50,12 +51,11 @@ export const qwen3VLText = llamaFamily({
   names: qwen3Names,
 
   describe(config, base, sizes) {
-    const bias = config.boolean("attention_bias", false);
     return {
       ...base,
       attention: {
         ...base.attention,
-        bias: { queryKeyValue: bias, output: bias },
+        bias: attentionBias(config),
         queryKeyNorm: "head",
       },
       layers: alike(sizes, multimodalRotary(config, sizes, 500_000)),

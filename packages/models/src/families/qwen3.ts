@@ -2,6 +2,7 @@ import { llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { qwenSizes } from "./qwen2.ts";
 import { qwenWindows } from "./config/windows.ts";
+import { attentionBias } from "./config/attention-bias.ts";
 
 export const qwen3Names = (at: string) => ({
   queryNorm: `${at}.self_attn.q_norm`,
@@ -15,13 +16,12 @@ export const qwen3 = llamaFamily({
   names: qwen3Names,
 
   describe(config, base, sizes) {
-    const bias = config.boolean("attention_bias", false);
     const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 } });
     return {
       ...base,
       attention: {
         ...base.attention,
-        bias: { queryKeyValue: bias, output: bias },
+        bias: attentionBias(config),
         queryKeyNorm: "head",
       },
       layers: qwenWindows(config, sizes.layers).map((window) => {

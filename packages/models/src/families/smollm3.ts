@@ -2,6 +2,7 @@ import type { ConfigReader } from "./config/config-reader.ts";
 import { llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
+import { attentionBias } from "./config/attention-bias.ts";
 
 /** SmolLM3: Llama with some layers without rotary positions. Defaults from transformers 5.23 `SmolLM3Config`. */
 export const smollm3 = llamaFamily({
@@ -21,7 +22,6 @@ export const smollm3 = llamaFamily({
   },
 
   describe(config, base, sizes) {
-    const bias = config.boolean("attention_bias", false);
     const rotation = rotary(config, { ...sizes, theta: { fallback: 2_000_000 } });
     const rotates = rotatingLayers(config, sizes.layers);
     const slides = config.boolean("use_sliding_window", false);
@@ -34,7 +34,7 @@ export const smollm3 = llamaFamily({
     config.get("max_window_layers");
     return {
       ...base,
-      attention: { ...base.attention, bias: { queryKeyValue: bias, output: bias } },
+      attention: { ...base.attention, bias: attentionBias(config) },
       mlp: { ...base.mlp, bias: config.boolean("mlp_bias", false) },
       layers: rotates.map((rotating, index) => ({
         window: layerWindows[index]!,

@@ -15,8 +15,7 @@ import {
 } from "./values.ts";
 import { repeated, spend } from "./work.ts";
 
-export type Operator = "+" | "-" | "*" | "/" | "//" | "%" | "**";
-const longestInteger = 20_000;
+export type Operator = "+" | "-" | "*" | "/" | "//" | "%";
 
 /** Applies a binary operator of Python. */
 export function calculate(left: Value, operator: Operator, right: Value): Value {
@@ -51,17 +50,11 @@ function ofIntegers(a: Integer, operator: Operator, b: Integer): Value {
     case "*":
       return integer(x * y);
     case "/":
-      return new Float(quotient(x, y));
+      return quotient(a, b);
     case "//":
       return integer((x - modulo(x, y)) / y);
     case "%":
       return integer(modulo(x, y));
-    case "**": {
-      if (y < 0n) return ofFloats(toFloat(a), operator, toFloat(b));
-      if (BigInt(x.toString(2).length) * y > BigInt(longestInteger) && x !== 1n && x !== -1n && x !== 0n)
-        fail("the template computes an integer that is too long");
-      return integer(x ** (x === 1n || x === 0n ? (y === 0n ? 0n : 1n) : x === -1n ? y % 2n : y));
-    }
   }
 }
 
@@ -71,18 +64,10 @@ function modulo(x: bigint, y: bigint): bigint {
   return rest !== 0n && rest < 0n !== y < 0n ? rest + y : rest;
 }
 
-/** Divides integers with one rounding. */
-function quotient(x: bigint, y: bigint): number {
-  if (Number.isSafeInteger(Number(x)) && Number.isSafeInteger(Number(y))) return Number(x) / Number(y);
-  const isNegative = x < 0n !== y < 0n;
-  const [n, d] = [x < 0n ? -x : x, y < 0n ? -y : y];
-  // 64 more bits than the divisor, the last of which says whether there is a rest, round as the exact quotient.
-  const shift = BigInt(64 + d.toString(2).length - n.toString(2).length);
-  const [high, low] = shift > 0n ? [n << shift, d] : [n, d << -shift];
-  const bits = (high / low) | (high % low === 0n ? 0n : 1n);
-  const result = Number(bits) * 2 ** -Number(shift);
-  if (!Number.isFinite(result)) fail("integer division result too large for a float");
-  return isNegative ? -result : result;
+/** Divides integers that JavaScript's numbers represent exactly. */
+function quotient(a: Integer, b: Integer): Value {
+  if (typeof a === "bigint" || typeof b === "bigint") return unsupported("/ with an integer beyond 2^53");
+  return new Float(a / b);
 }
 
 function ofFloats(x: number, operator: Operator, y: number): Value {
@@ -100,10 +85,6 @@ function ofFloats(x: number, operator: Operator, y: number): Value {
       return new Float(floorQuotient(x, y));
     case "%":
       return new Float(floatModulo(x, y));
-    case "**":
-      // Powers differ in their last digit between JavaScript and C.
-      if (x !== 10 || !Number.isInteger(y)) unsupported("** with floats");
-      return new Float(Number(`1e${y}`));
   }
 }
 

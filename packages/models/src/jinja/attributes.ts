@@ -1,16 +1,14 @@
-import { dictMethods, listMethods, rangeAttributes, tupleMethods } from "./collection-methods.ts";
+import { dictMethods, listMethods, tupleMethods } from "./collection-methods.ts";
 import { unsupported } from "./errors.ts";
 import { asInteger } from "./numbers.ts";
 import { bind, type Methods } from "./parameters.ts";
 import { repr, str } from "./print.ts";
-import { formatString } from "./string-format.ts";
+import { formatString } from "./percent-format.ts";
 import { stringMethods } from "./string-methods.ts";
 import { characters } from "./text.ts";
 import {
   Callable,
   Dict,
-  Float,
-  Group,
   Markup,
   Namespace,
   Range,
@@ -25,11 +23,15 @@ import {
 
 /** Attributes that Python's types have, by type, and that are not supported. */
 const unsupportedAttributes: Readonly<Record<string, readonly string[]>> = {
-  str: ["casefold", "encode", "expandtabs", "maketrans", "swapcase", "translate"],
+  str: [
+    ..."casefold center encode expandtabs format_map isalnum isalpha isascii isdecimal isdigit".split(" "),
+    ..."isidentifier islower isnumeric isprintable isspace istitle isupper ljust maketrans".split(" "),
+    ..."partition rindex rjust rpartition swapcase translate zfill".split(" "),
+  ],
   dict: ["fromkeys"],
   int: ["as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "from_bytes", "imag"],
-  float: ["as_integer_ratio", "conjugate", "fromhex", "hex", "imag", "real"],
-  range: ["count", "index"],
+  float: ["as_integer_ratio", "conjugate", "fromhex", "hex", "imag", "is_integer", "real"],
+  range: ["count", "index", "start", "step", "stop"],
   dict_keys: ["isdisjoint", "mapping"],
   dict_items: ["isdisjoint", "mapping"],
   dict_values: ["mapping"],
@@ -85,18 +87,15 @@ export function attributeOf(value: Value, name: string): Value | undefined {
   if (/^__\w+__$/.test(name) || mutating[type]?.includes(name) === true)
     return new Undefined(`access to attribute ${repr(name)} of '${type}' object is unsafe.`);
   if (value instanceof Callable) return value.attribute(name);
-  if (value instanceof Group && (name === "grouper" || name === "list")) return value[name];
   if (value instanceof Markup) return unsupported(`the attribute ${name} of text marked as safe`);
   if (typeof value === "string") {
-    if (name === "format" || name === "format_map") return formatMethod(value, name);
+    if (name === "format")
+      return new Callable("function", (args, keywords) => formatString(value, args, keywords));
     if (Object.hasOwn(stringMethods, name)) return method(value, name, stringMethods);
   }
   if (Array.isArray(value) && Object.hasOwn(listMethods, name)) return method(value, name, listMethods);
   if (value instanceof Tuple && Object.hasOwn(tupleMethods, name)) return method(value, name, tupleMethods);
   if (value instanceof Dict && Object.hasOwn(dictMethods, name)) return method(value, name, dictMethods);
-  if (value instanceof Range && Object.hasOwn(rangeAttributes, name)) return rangeAttributes[name]!(value);
-  if (value instanceof Float && name === "is_integer")
-    return new Callable("builtin_function_or_method", () => Number.isInteger(value.value));
   const isInteger = asInteger(value) !== undefined;
   const unknown = unsupportedAttributes[isInteger ? "int" : type]?.includes(name) === true;
   if (unknown || (isInteger && moreOfIntegers.includes(name)))
@@ -109,16 +108,4 @@ function method(value: Value, name: string, methods: Methods): Callable {
   return new Callable("builtin_function_or_method", (args, keywords) =>
     run(...([value, ...bind(name, parameters, args, keywords)] as never[])),
   );
-}
-
-function formatMethod(format: string, name: string): Callable {
-  return new Callable("function", (args, keywords) => {
-    if (name === "format")
-      return formatString(format, args, (key) => keywords.get(key), { getAttribute, getItem });
-    const [mapping] = bind(name, "mapping/", args, keywords);
-    return formatString(format, [], (key) => (mapping instanceof Dict ? mapping.get(key) : undefined), {
-      getAttribute,
-      getItem,
-    });
-  });
 }

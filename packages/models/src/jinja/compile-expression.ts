@@ -2,14 +2,13 @@ import { calculate, joined, signed } from "./arithmetic.ts";
 import { getAttribute, getItem } from "./attributes.ts";
 import { contains, equals, isOrdered } from "./compare.ts";
 import { fail, unsupported } from "./errors.ts";
-import { checkFilter, filterOf, testOf } from "./filters.ts";
+import { filterOf, testOf } from "./filters.ts";
 import { conditionalFrame, identifierOf, type Frame } from "./frame.ts";
 import { callValue } from "./globals.ts";
 import type { Arguments, Expression, Filter, Operand } from "./nodes.ts";
 import { undefinedName, type Code, type Run } from "./run.ts";
-import { isTrue, iterate, slice } from "./sequences.ts";
-import { Dict, Tuple, Undefined, isText, orElse, type Keywords, type Value } from "./values.ts";
-import { str } from "./print.ts";
+import { isTrue, slice } from "./sequences.ts";
+import { Dict, Tuple, Undefined, orElse, type Keywords, type Value } from "./values.ts";
 import { spend } from "./work.ts";
 
 export function compileExpression(node: Expression, frame: Frame): Code {
@@ -143,7 +142,6 @@ function compileComparison(node: Extract<Expression, { type: "Compare" }>, frame
 /** Returns a function that applies a filter or test to a value. */
 export function compileFilter(node: Filter, frame: Frame): (run: Run, value: Value) => Value {
   const { name, type } = node;
-  if (type === "Filter") checkFilter(name);
   const apply = type === "Filter" ? filterOf(name) : testOf(name);
   const message = `No ${type.toLowerCase()} named '${name}'.`;
   const evaluate = compileArguments(node, frame);
@@ -159,21 +157,8 @@ export function compileFilter(node: Filter, frame: Frame): (run: Run, value: Val
 export function compileArguments(node: Arguments, frame: Frame): (run: Run) => [Value[], Keywords] {
   const args = node.args.map((arg) => compileExpression(arg, frame));
   const keywords = node.keywords.map(({ key, value }) => [key, compileExpression(value, frame)] as const);
-  const moreArgs = node.moreArgs === null ? undefined : compileExpression(node.moreArgs, frame);
-  const moreKeywords = node.moreKeywords === null ? undefined : compileExpression(node.moreKeywords, frame);
   return (run) => {
     const values = args.map((arg) => arg(run));
-    if (moreArgs !== undefined) values.push(...iterate(moreArgs(run)));
-    const named = new Map(keywords.map(([key, value]) => [key, value(run)]));
-    if (moreKeywords !== undefined) {
-      const more = moreKeywords(run);
-      if (!(more instanceof Dict)) return fail("argument after ** must be a mapping");
-      for (const [key, value] of more.entries()) {
-        if (!isText(key)) fail("keywords must be strings");
-        if (named.has(str(key))) fail(`got multiple values for keyword argument '${str(key)}'`);
-        named.set(str(key), value);
-      }
-    }
-    return [values, named];
+    return [values, new Map(keywords.map(([key, value]) => [key, value(run)]))];
   };
 }

@@ -4,7 +4,7 @@ import { fail } from "./errors.ts";
 import { innerFrame, type Frame } from "./frame.ts";
 import { Loop } from "./loop.ts";
 import { nodesIn, type Body, type For } from "./nodes.ts";
-import { Output, Variables, enter, leave, type Run, type Step } from "./run.ts";
+import { Variables, enter, leave, type Run, type Step } from "./run.ts";
 import { isTrue, iterate } from "./sequences.ts";
 import { undeclared } from "./symbols.ts";
 import { Iteration, type Value } from "./values.ts";
@@ -17,7 +17,7 @@ export function compileLoop(node: For, frame: Frame, compileBody: CompileBody): 
       fail("Can't assign to special loop variable in for-loop target");
 
   const loopFrame = innerFrame(frame, true);
-  const usesLoop = node.isRecursive || undeclared(node.body, ["loop"]).size > 0;
+  const usesLoop = undeclared(node.body, ["loop"]).size > 0;
   const loopIdentifier = usesLoop ? loopFrame.symbols.declare("loop") : null;
   loopFrame.symbols.visit(node.target, true);
   for (const statement of node.body) loopFrame.symbols.visit(statement);
@@ -27,10 +27,8 @@ export function compileLoop(node: For, frame: Frame, compileBody: CompileBody): 
   const otherwise = compileOtherwise(node, frame, compileBody);
   const iterable = compileExpression(node.iterable, frame);
 
-  /** Runs the loop; returns the word for a loop around it. */
-  const iterateOver = (run: Run, items: Value, depth: number): ReturnType<Step> => {
-    const recurse = (more: Value, level: number) => callLoop(run, more, level);
-    const loop = new Loop(selected(run, items), depth, node.isRecursive ? recurse : undefined);
+  return (run) => {
+    const loop = new Loop(selected(run, iterable(run)));
     let isCompleted = false;
     for (let item = loop.next(); item !== undefined; item = loop.next()) {
       assign(run, item);
@@ -43,16 +41,6 @@ export function compileLoop(node: For, frame: Frame, compileBody: CompileBody): 
     }
     leave(loopFrame.symbols, run);
     return isCompleted ? undefined : otherwise(run);
-  };
-  const callLoop = (run: Run, items: Value, depth: number): string => {
-    const inner = { ...run, variables: new Variables(run.variables), output: new Output() };
-    iterateOver(inner, items, depth);
-    return inner.output.text;
-  };
-  return (run) => {
-    if (!node.isRecursive) return iterateOver(run, iterable(run), 0);
-    run.output.write(callLoop(run, iterable(run), 0));
-    return undefined;
   };
 }
 
@@ -77,7 +65,7 @@ function compileSelection(node: For, outer: Frame): (run: Run, items: Value) => 
 
 function compileOtherwise(node: For, outer: Frame, compileBody: CompileBody): Step {
   if (node.otherwise.length === 0) return () => undefined;
-  const frame = innerFrame(outer, outer.isInLoop && !node.isRecursive);
+  const frame = innerFrame(outer, outer.isInLoop);
   for (const statement of node.otherwise) frame.symbols.visit(statement);
   const body = compileBody(node.otherwise, frame);
   return (run) => {

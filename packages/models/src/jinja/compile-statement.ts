@@ -1,10 +1,9 @@
 import { compileNamespaceCheck, compileTarget } from "./assignment.ts";
-import { compileArguments, compileExpression, compileFilter } from "./compile-expression.ts";
+import { compileExpression, compileFilter } from "./compile-expression.ts";
 import { compileLoop } from "./compile-loop.ts";
 import { compileMacro } from "./compile-macro.ts";
 import { fail } from "./errors.ts";
 import { conditionalFrame, identifierOf, innerFrame, type Frame } from "./frame.ts";
-import { callValue } from "./globals.ts";
 import type { Body, Expression, If, Macro, Statement } from "./nodes.ts";
 import { str } from "./print.ts";
 import { Output, enter, leave, type Run, type Step } from "./run.ts";
@@ -34,8 +33,6 @@ function compileStatement(node: Statement, frame: Frame): Step {
       return compileLoop(node, frame, compileBody);
     case "Macro":
       return compileDefinition(node, frame);
-    case "CallBlock":
-      return compileCallBlock(node, frame);
     case "Generation":
       return compileGeneration(node, frame);
     case "FilterBlock":
@@ -87,21 +84,6 @@ function compileDefinition(node: Macro, frame: Frame): Step {
 /** Writes a value that is not converted to a string. */
 function writeText({ output }: Run, value: Value): undefined {
   output.write(isText(value) ? str(value) : fail(`expected str instance, ${typeName(value)} found`));
-}
-
-function compileCallBlock(node: Macro, frame: Frame): Step {
-  const make = compileMacro(node, frame, compileBody);
-  const callee = compileExpression(node.call!.node, frame);
-  const evaluate = compileArguments(node.call!, frame);
-  return (run) => {
-    const caller = make(run);
-    const value = callee(run);
-    const [args, keywords] = evaluate(run);
-    if (keywords.has("caller")) fail("got multiple values for keyword argument 'caller'");
-    // As in jinja2, `caller` stands before the keywords of `**`.
-    const all = [...keywords].toSpliced(node.call!.keywords.length, 0, ["caller", caller]);
-    return writeText(run, callValue(value, args, new Map(all)));
-  };
 }
 
 /** As in transformers, the block is a macro: what it assigns stays inside. */

@@ -4,7 +4,7 @@ import { Undefined, isText, type Value } from "./values.ts";
 
 type Getter = (item: Value) => Value;
 
-/** What filters sort and compare by: text in lowercase, other values unchanged. */
+/** Returns the key by which filters sort and compare: text in lowercase, other values unchanged. */
 export const ignoreCase: Getter = (value) => (isText(value) ? str(value).toLowerCase() : value);
 export const identity: Getter = (value) => value;
 

@@ -2,14 +2,13 @@ import { fail, TemplateError, unsupported } from "./errors.ts";
 import { toIndex } from "./numbers.ts";
 import { builtin } from "./parameters.ts";
 import { repr, str } from "./print.ts";
-import { iterate, listOf } from "./sequences.ts";
+import { listOf } from "./sequences.ts";
 import { text } from "./string-methods.ts";
 import {
   Callable,
   Dict,
   Namespace,
   Range,
-  Tuple,
   Undefined,
   isText,
   typeName,
@@ -58,45 +57,7 @@ function namespace(args: readonly Value[], keywords: Keywords): Namespace {
   return new Namespace(attributes);
 }
 
-function cycler(items: readonly Value[], keywords: Keywords): Callable {
-  if (keywords.size > 0 || items.length === 0) fail("at least one item has to be provided");
-  let position = 0;
-  const next = () => {
-    const item = items[position]!;
-    position = (position + 1) % items.length;
-    return item;
-  };
-  const reset = () => {
-    position = 0;
-    return null;
-  };
-  const attributes: Readonly<Record<string, () => Value>> = {
-    next: () => builtin("next", "", next),
-    reset: () => builtin("reset", "", reset),
-    current: () => items[position]!,
-    pos: () => position,
-    items: () => new Tuple(items),
-  };
-  return new Callable("Cycler", notCallable("Cycler"), (name) => attributes[name]?.());
-}
-
 const notCallable = (type: string) => () => fail(`'${type}' object is not callable`);
-
-function joiner(separator: Value = ", "): Callable {
-  let isUsed = false;
-  const call = () => {
-    const shown = isUsed ? separator : "";
-    isUsed = true;
-    return shown;
-  };
-  return new Callable("Joiner", builtin("joiner", "", call).call, (name) =>
-    name === "sep" ? separator : name === "used" ? isUsed : undefined,
-  );
-}
-
-function fromKeys(keys: Value, value: Value = null): Dict {
-  return new Dict([...iterate(keys)].map((key) => [key, value] as const));
-}
 
 /** Calls a value with arguments. */
 export function callValue(value: Value, args: readonly Value[], keywords: Keywords): Value {
@@ -108,16 +69,11 @@ export function callValue(value: Value, args: readonly Value[], keywords: Keywor
 export function globalsOf(strftimeNow: (format: string) => string): ReadonlyMap<string, Value> {
   return new Map<string, Value>([
     ["range", new Callable("function", range)],
-    [
-      "dict",
-      new Callable("TemplateDict", dict, (name) =>
-        name === "fromkeys" ? builtin("fromkeys", "iterable/ value/?", fromKeys) : undefined,
-      ),
-    ],
+    ["dict", new Callable("TemplateDict", dict)],
     ["namespace", new Callable("type", namespace)],
-    ["cycler", new Callable("type", cycler)],
-    ["joiner", builtin("joiner", "sep?", joiner)],
-    ["lipsum", new Callable("function", () => unsupported("the function lipsum"))],
+    ...["cycler", "joiner", "lipsum"].map(
+      (name) => [name, new Callable("function", () => unsupported(`the function ${name}`))] as const,
+    ),
     ["raise_exception", builtin("raise_exception", "message", raise)],
     ["strftime_now", builtin("strftime_now", "format", (format: Value) => strftimeNow(text(format)))],
   ]);

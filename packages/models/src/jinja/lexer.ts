@@ -1,4 +1,3 @@
-import { isIdentifier } from "./character-types.ts";
 import { fail, unsupported } from "./errors.ts";
 import { codeEscape } from "./print.ts";
 import { integer } from "./numbers.ts";
@@ -113,7 +112,8 @@ export function tokenize(template: string): Token[] {
       if (kind === undefined) return fail(`line ${line}: unexpected char ${JSON.stringify(source[at])}`);
       const text = source.slice(at, words[kind].lastIndex);
       if (kind === "operator") balance(open, text, line);
-      if (kind === "name" && !isIdentifier(text)) fail(`line ${line}: Invalid character in identifier`);
+      if (kind === "name" && !/^[\p{XID_Start}_]\p{XID_Continue}*$/u.test(text))
+        fail(`line ${line}: Invalid character in identifier`);
       if (kind !== "spaces") add(kind === "operator" ? text : kind, text, constantOf(kind, text));
       advance(words[kind].lastIndex);
     }

@@ -1,43 +1,28 @@
-import { equals } from "./compare.ts";
-import { fail } from "./errors.ts";
-import { builtin } from "./parameters.ts";
+import { unsupported } from "./errors.ts";
 import { iterate, sizeOf } from "./sequences.ts";
-import { Callable, Tuple, Undefined, orElse, type Value } from "./values.ts";
+import { Callable, Undefined, orElse, type Value } from "./values.ts";
 import { spend } from "./work.ts";
 
 /** The iterations of a `for` loop, and its variable `loop`. */
 export class Loop {
   readonly #iterable: Value;
   #iterator: Iterator<Value>;
-  readonly #depth: number;
   #index = -1;
   #length: number | undefined;
   #next: Value | undefined;
   #current: Value | undefined;
   #previous: Value | undefined;
-  #lastChanged: Value | undefined;
   /** The value of `loop`. */
-  readonly variable: Callable;
+  readonly variable = new Callable(
+    "LoopContext",
+    () => unsupported("loop()"),
+    (name) => this.#attribute(name),
+    () => `<LoopContext ${this.#index + 1}/${this.#size()}>`,
+  );
 
-  /** @param recurse Renders the loop with other items; undefined if the loop is not recursive. */
-  constructor(
-    iterable: Value,
-    depth: number,
-    recurse: ((iterable: Value, depth: number) => string) | undefined,
-  ) {
+  constructor(iterable: Value) {
     this.#iterable = iterable;
     this.#iterator = iterate(iterable)[Symbol.iterator]();
-    this.#depth = depth;
-    const call = (items: Value) =>
-      recurse === undefined
-        ? fail("The loop must have the 'recursive' marker to be called recursively.")
-        : recurse(items, depth + 1);
-    this.variable = new Callable(
-      "LoopContext",
-      builtin("loop", "iterable", call).call,
-      (name) => this.#attribute(name),
-      () => `<LoopContext ${this.#index + 1}/${this.#size()}>`,
-    );
   }
 
   /** Goes to the next item; undefined after the last. */
@@ -86,30 +71,17 @@ export class Loop {
         return this.#index === 0;
       case "last":
         return this.#peek() === undefined;
-      case "depth":
-        return this.#depth + 1;
-      case "depth0":
-        return this.#depth;
       case "previtem":
         return orElse(this.#previous, () => new Undefined("there is no previous item"));
       case "nextitem":
         return orElse(this.#peek(), () => new Undefined("there is no next item"));
-      case "cycle":
-        return new Callable("method", (args) => this.#cycle(args));
       case "changed":
-        return new Callable("method", (args) => this.#hasChanged(new Tuple(args)));
+      case "cycle":
+      case "depth":
+      case "depth0":
+        return unsupported(`loop.${name}`);
       default:
         return undefined;
     }
-  }
-
-  #cycle(args: readonly Value[]): Value {
-    return orElse(args[this.#index % args.length], () => fail("no items for cycling given"));
-  }
-
-  #hasChanged(value: Tuple): boolean {
-    if (this.#lastChanged !== undefined && equals(this.#lastChanged, value)) return false;
-    this.#lastChanged = value;
-    return true;
   }
 }

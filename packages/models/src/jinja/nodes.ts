@@ -8,9 +8,6 @@ export type Node = Expression | Statement | Operand | Pair;
 export interface Arguments {
   readonly args: readonly Expression[];
   readonly keywords: readonly Keyword[];
-  /** The values of `*args` and `**kwargs`. */
-  readonly moreArgs: Expression | null;
-  readonly moreKeywords: Expression | null;
 }
 
 export interface Keyword {
@@ -44,11 +41,6 @@ export interface Filter extends Arguments {
   readonly name: string;
 }
 
-export interface CallNode extends Arguments {
-  readonly type: "Call";
-  readonly node: Expression;
-}
-
 export type Target =
   | Name
   | { readonly type: "NamespaceName"; readonly name: string; readonly attribute: string }
@@ -57,7 +49,7 @@ export type Target =
 export type Expression =
   | Target
   | Filter
-  | CallNode
+  | (Arguments & { readonly type: "Call"; readonly node: Expression })
   | Keyword
   | { readonly type: "Const"; readonly value: Value }
   | { readonly type: "TemplateData"; readonly data: string }
@@ -96,7 +88,6 @@ export interface For {
   readonly body: Body;
   readonly otherwise: Body;
   readonly test: Expression | null;
-  readonly isRecursive: boolean;
 }
 
 export interface If {
@@ -107,12 +98,10 @@ export interface If {
   readonly otherwise: Body;
 }
 
-/** A macro, or the block of `{% call %}` or `{% generation %}`, which is a macro as well. */
+/** A macro, or the block of `{% generation %}`, which is a macro as well. */
 export interface Macro {
-  readonly type: "Macro" | "CallBlock" | "Generation";
+  readonly type: "Macro" | "Generation";
   readonly name: string | null;
-  /** What a call block calls. */
-  readonly call: CallNode | null;
   readonly args: readonly Name[];
   readonly defaults: readonly Expression[];
   readonly body: Body;

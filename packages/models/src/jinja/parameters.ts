@@ -1,4 +1,4 @@
-import { fail } from "./errors.ts";
+import { fail, unsupported } from "./errors.ts";
 import { Callable, type Call, type Keywords, type Value } from "./values.ts";
 
 /** The parameters of a function: names that are separated by spaces; optional ones end in `?`, positional-only ones in `/`. */
@@ -28,12 +28,11 @@ export function bind(
   keywords: Keywords,
 ): readonly (Value | undefined)[] {
   const list = parse(parameters);
-  if (args.length > list.length)
-    fail(`${name}() takes ${list.length} arguments but ${args.length} were given`);
+  if (args.length > list.length) unsupported(`${name}() with ${args.length} arguments`);
   const bound: (Value | undefined)[] = list.map((_, i) => args[i]);
   for (const [keyword, value] of keywords) {
     const at = list.findIndex((parameter) => parameter.name === keyword && !parameter.isPositional);
-    if (at < 0) fail(`${name}() got an unexpected keyword argument '${keyword}'`);
+    if (at < 0) unsupported(`${name}() with the argument ${keyword}`);
     if (at < args.length) fail(`${name}() got multiple values for argument '${keyword}'`);
     bound[at] = value;
   }

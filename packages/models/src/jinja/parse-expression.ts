@@ -1,5 +1,6 @@
 import type { Order } from "./compare.ts";
-import type { Arguments, CallNode, Expression, Filter, Keyword, Operand, Pair, Target } from "./nodes.ts";
+import type { Arguments, Expression, Filter, Keyword, Operand, Pair, Target } from "./nodes.ts";
+import { unsupported } from "./errors.ts";
 import { describe, matches, TokenStream } from "./token-stream.ts";
 
 const comparisons: Readonly<Record<string, Order | "eq" | "ne">> = {
@@ -18,7 +19,7 @@ const constants: Readonly<Record<string, boolean | null>> = {
   none: null,
   None: null,
 };
-const noArguments: Arguments = { args: [], keywords: [], moreArgs: null, moreKeywords: null };
+const noArguments: Arguments = { args: [], keywords: [] };
 
 type BinaryOperator = Extract<Expression, { type: "Binary" }>["operator"];
 
@@ -102,7 +103,13 @@ export class ExpressionParser {
   }
 
   #product(): Expression {
-    return this.#binary(["*", "/", "//", "%"], () => this.#binary(["**"], () => this.#unary()));
+    return this.#binary(["*", "/", "//", "%"], () => this.#power());
+  }
+
+  #power(): Expression {
+    const operand = this.#unary();
+    if (this.stream.is("**")) unsupported("the operator **");
+    return operand;
   }
 
   #unary(withFilter = true): Expression {
@@ -277,7 +284,7 @@ export class ExpressionParser {
     return { type: "Slice", start, stop, step: stream.skipIf(":") ? bound() : null };
   }
 
-  #call(node: Expression): CallNode {
+  #call(node: Expression): Expression {
     return { type: "Call", node, ...this.#arguments() };
   }
 
@@ -286,33 +293,22 @@ export class ExpressionParser {
     stream.expect("(");
     const args: Expression[] = [];
     const keywords: Keyword[] = [];
-    let moreArgs: Expression | null = null;
-    let moreKeywords: Expression | null = null;
-    const check = (isValid: boolean) => {
-      if (!isValid) stream.fail("invalid syntax for function call expression");
-    };
     for (let isFirst = true; !stream.is(")"); isFirst = false) {
       if (!isFirst) stream.expect(",");
       if (!isFirst && stream.is(")")) break;
-      if (stream.skipIf("*")) {
-        check(moreArgs === null && moreKeywords === null);
-        moreArgs = this.expression();
-      } else if (stream.skipIf("**")) {
-        check(moreKeywords === null);
-        moreKeywords = this.expression();
-      } else if (stream.is("name") && stream.look().type === "=") {
-        check(moreKeywords === null);
+      if (stream.is("*", "**")) unsupported("* or ** in a call");
+      if (stream.is("name") && stream.look().type === "=") {
         const key = stream.next().value;
         stream.next();
-        check(keywords.every((keyword) => keyword.key !== key));
+        if (keywords.some((keyword) => keyword.key === key)) stream.fail(`keyword argument ${key} repeated`);
         keywords.push({ type: "Keyword", key, value: this.expression() });
       } else {
-        check(moreArgs === null && moreKeywords === null && keywords.length === 0);
+        if (keywords.length > 0) stream.fail("invalid syntax for function call expression");
         args.push(this.expression());
       }
     }
     stream.expect(")");
-    return { args, keywords, moreArgs, moreKeywords };
+    return { args, keywords };
   }
 
   #dottedName(): string {

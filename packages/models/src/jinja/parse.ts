@@ -2,7 +2,16 @@ import { unsupported } from "./errors.ts";
 import type { Body, Expression, Filter, If, Macro, Name, Statement, Target } from "./nodes.ts";
 import { ExpressionParser } from "./parse-expression.ts";
 
-const unsupportedTags = new Set(["autoescape", "block", "extends", "from", "import", "include"]);
+const unsupportedTags = new Set([
+  "autoescape",
+  "block",
+  "call",
+  "extends",
+  "from",
+  "import",
+  "include",
+  "print",
+]);
 
 /** Parses a template into its statements. */
 export function parse(source: string): Body {
@@ -71,16 +80,12 @@ class TemplateParser extends ExpressionParser {
         return this.#with();
       case "macro":
         return this.#macro();
-      case "call":
-        return this.#callBlock();
       case "generation":
         return macro("Generation", { body: this.#closedBlock("endgeneration") });
       case "filter": {
         const filter = this.filter(null, true) as Filter;
         return { type: "FilterBlock", body: this.#closedBlock("endfilter"), filter };
       }
-      case "print":
-        return this.#print();
       case "break":
         return { type: "Break" };
       case "continue":
@@ -96,10 +101,10 @@ class TemplateParser extends ExpressionParser {
     stream.expect("name:in");
     const iterable = this.tuple({ withCondition: false, ends: ["name:recursive"] });
     const test = stream.skipIf("name:if") ? this.expression() : null;
-    const isRecursive = stream.skipIf("name:recursive");
+    if (stream.is("name:recursive")) unsupported("a recursive loop");
     const body = this.#block("endfor", "else");
     const otherwise = stream.next().value === "endfor" ? [] : this.#closedBlock("endfor");
-    return { type: "For", target, iterable, body, otherwise, test, isRecursive };
+    return { type: "For", target, iterable, body, otherwise, test };
   }
 
   #if(): Statement {
@@ -161,24 +166,8 @@ class TemplateParser extends ExpressionParser {
     const signature = this.#signature();
     return macro("Macro", { name, ...signature, body: this.#closedBlock("endmacro") });
   }
-
-  #callBlock(): Statement {
-    const signature = this.stream.is("(") ? this.#signature() : {};
-    const call = this.expression();
-    if (call.type !== "Call") return this.stream.fail("expected call");
-    return macro("CallBlock", { call, ...signature, body: this.#closedBlock("endcall") });
-  }
-
-  #print(): Statement {
-    const nodes: Expression[] = [];
-    while (!this.stream.is("block_end")) {
-      if (nodes.length > 0) this.stream.expect(",");
-      nodes.push(this.expression());
-    }
-    return { type: "Output", nodes };
-  }
 }
 
 function macro(type: Macro["type"], parts: Partial<Macro>): Macro {
-  return { type, name: null, call: null, args: [], defaults: [], body: [], ...parts };
+  return { type, name: null, args: [], defaults: [], body: [], ...parts };
 }

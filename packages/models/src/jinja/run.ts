@@ -3,7 +3,7 @@ import { lengthOf } from "./text.ts";
 import { Undefined, type Value } from "./values.ts";
 import { spend } from "./work.ts";
 
-/** The variables of a function: the template, a macro or a recursive loop. Their identifiers come from `Symbols`. */
+/** The variables of a function: the template or a macro. Their identifiers come from `Symbols`. */
 export class Variables {
   readonly #values = new Map<string, Value | undefined>();
   readonly #outer: Variables | null;
@@ -35,7 +35,7 @@ export class Output {
   }
 }
 
-/** What all parts of a rendering share. */
+/** The state that all parts of a rendering share. */
 export class Context {
   /** Variables of the caller and functions, by name. */
   readonly #passed: ReadonlyMap<string, Value>;

@@ -1,15 +1,13 @@
 import { calculate } from "./arithmetic.ts";
-import { equals, isOrdered, sorted } from "./compare.ts";
+import { isOrdered, sorted } from "./compare.ts";
 import { fail } from "./errors.ts";
 import { attributeGetter, attributesGetter, identity, ignoreCase } from "./filter-attribute.ts";
-import { toIndex } from "./numbers.ts";
 import type { Filters } from "./parameters.ts";
 import { str } from "./print.ts";
 import { isTrue, iterate, len, listOf, reversed } from "./sequences.ts";
 import { characters } from "./text.ts";
 import {
   Dict,
-  Group,
   Iteration,
   Tuple,
   Undefined,
@@ -22,37 +20,6 @@ import {
 import { spend } from "./work.ts";
 
 const caseOf = (isSensitive: Value) => (isTrue(isSensitive) ? identity : ignoreCase);
-
-function* batch(value: Value, count: Value, fill: Value): Generator<Value> {
-  let row: Value[] = [];
-  for (const item of iterate(value)) {
-    if (equals(row.length, count)) {
-      yield row;
-      row = [];
-    }
-    row.push(item);
-  }
-  if (row.length === 0) return;
-  if (fill !== null) while (isOrdered(row.length, "lt", toIndex(count))) row.push(fill);
-  yield row;
-}
-
-function* slices(value: Value, slicesCount: Value, fill: Value): Generator<Value> {
-  const items = listOf(value);
-  const count = toIndex(slicesCount);
-  if (count === 0) fail("integer division or modulo by zero");
-  const size = Math.floor(items.length / count);
-  const longer = items.length - size * count;
-  let offset = 0;
-  for (let i = 0; i < count; i++) {
-    spend(1);
-    const start = offset + i * size;
-    if (i < longer) offset += 1;
-    const row = items.slice(start, offset + (i + 1) * size);
-    if (fill !== null && i >= longer) row.push(fill);
-    yield row;
-  }
-}
 
 function dictSort(
   value: Value,
@@ -82,19 +49,6 @@ function extreme(isBetter: (a: Value, b: Value) => boolean) {
     }
     return orElse(best?.item, () => new Undefined("No aggregated item, sequence was empty."));
   };
-}
-
-function groupBy(value: Value, attribute: Value, missing: Value = null, isSensitive: Value = false): Value {
-  const keyOf = attributeGetter(attribute, caseOf(isSensitive), missing);
-  const groups: { key: Value; items: Value[] }[] = [];
-  for (const item of sorted(listOf(value), keyOf, false)) {
-    const key = keyOf(item);
-    const last = groups.at(-1);
-    if (last !== undefined && equals(last.key, key)) last.items.push(item);
-    else groups.push({ key, items: [item] });
-  }
-  const shown = attributeGetter(attribute, identity, missing);
-  return groups.map(({ key, items }) => new Group(isTrue(isSensitive) ? key : shown(items[0]!), items));
 }
 
 function* items(value: Value): Generator<Value> {
@@ -157,14 +111,9 @@ function sort(
 }
 
 export const sequenceFilters: Filters = {
-  batch: [
-    "value linecount fill_with?",
-    (value: Value, count: Value, fill: Value = null) => new Iteration(batch(value, count, fill)),
-  ],
   count: ["obj/", len],
   dictsort: ["value case_sensitive? by? reverse?", dictSort],
   first: ["seq", first],
-  groupby: ["value attribute default? case_sensitive?", groupBy],
   items: ["value", (value: Value) => new Iteration(items(value))],
   join: ["value d? attribute?", join],
   last: ["seq", last],
@@ -173,10 +122,6 @@ export const sequenceFilters: Filters = {
   max: ["value case_sensitive? attribute?", extreme((a, b) => isOrdered(a, "gt", b))],
   min: ["value case_sensitive? attribute?", extreme((a, b) => isOrdered(a, "lt", b))],
   reverse: ["value", reverse],
-  slice: [
-    "value slices fill_with?",
-    (value: Value, count: Value, fill: Value = null) => new Iteration(slices(value, count, fill)),
-  ],
   sort: ["value reverse? case_sensitive? attribute?", sort],
   sum: ["iterable attribute? start?", sum],
   unique: [

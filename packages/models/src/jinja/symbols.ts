@@ -103,8 +103,6 @@ export class Symbols {
         return this.visit(node.target);
       case "For":
         return this.visit(node.iterable);
-      case "CallBlock":
-        return this.visit(node.call!);
       case "Generation":
         return;
       case "FilterBlock":

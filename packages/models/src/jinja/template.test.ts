@@ -1,6 +1,6 @@
 import { defaultDate, strftimeOn } from "@periodic-eval/core/internal";
 import { describe, expect, it } from "vitest";
-import { fuzzVariables } from "../testing/template-fuzz.test-data.ts";
+import { fuzzVariables } from "../testing/template-fuzz-parts.test-data.ts";
 import { compileTemplate } from "./template.ts";
 
 const render = (template: string) => compileTemplate(template, strftimeOn(defaultDate))(fuzzVariables);
@@ -74,14 +74,6 @@ const loops: Goldens = [
     "<1>2|2False 1<2>3|1False 2<3>|0True ",
   ],
   [
-    "{% for x in [1, 1, 2] %}{{ loop.cycle('a', 'b') }}{{ loop.changed(x) }} {% endfor %}",
-    "aTrue bFalse aTrue ",
-  ],
-  [
-    "{% for t in tree recursive %}{{ loop.depth }}{{ t.v }}{% if t.c %}({{ loop(t.c) }}){% endif %}{% endfor %}",
-    "11(22)13",
-  ],
-  [
     "{% for x in [[1], [2]] %}{% for y in x %}{{ loop.index }}{% endfor %}{{ loop.index }}{% endfor %}",
     "1112",
   ],
@@ -93,23 +85,10 @@ const loops: Goldens = [
 ];
 
 const macros: Goldens = [
-  [
-    "{% macro f(a, b=2) %}{{ a }}{{ b }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f(1, 3, 4, z=5) }}",
-    "13(4,){'z': 5}",
-  ],
   ["{% macro f(a, b=a) %}{{ a }}{{ b }}{% endmacro %}{{ f(1) }}{{ f() }}", "11"],
-  ["{% macro f(a) %}({{ caller('x') }}){% endmacro %}{% call(y) f(1) %}{{ y }}!{% endcall %}", "(x!)"],
-  [
-    "{% macro f() %}{{ caller() if caller else 'none' }}{% endmacro %}{{ f() }}{% call f() %}x{% endcall %}",
-    "nonex",
-  ],
   ["{% macro f(n) %}{{ n }}{% if n %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(3) }}", "3210"],
-  ["{% macro f() %}{% endmacro %}{{ f.name }}{{ f }}{{ f is callable }}", "f<Macro 'f'>True"],
-  ["{% macro f(a) %}{{ a }}{% endmacro %}{{ f(*[1]) }}{{ f(**{'a': 2}) }}", "12"],
   ["{% filter upper %}a{{ 'b' }}{% endfilter %}", "AB"],
   ["{% filter replace('a', 'b') | upper %}a{% endfilter %}", "B"],
-  ["{% set j = joiner(';') %}{{ j() }}a{{ j() }}b", "a;b"],
-  ["{% set c = cycler(1, 2) %}{{ c.next() }}{{ c.next() }}{{ c.next() }}{{ c.current }}", "1212"],
 ];
 
 const printing: Goldens = [
@@ -122,8 +101,8 @@ const printing: Goldens = [
     "1e+16 1000000000000000.0 1.5e-05 0.0001 inf -0.0",
   ],
   [
-    "{{ 10 ** 30 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 / 2 }} {{ 4 / 2 }} {{ 7.5 // 2 }} {{ 2 ** 10 }}",
-    "1000000000000000000000000000000 3 -4 2 3.5 2.0 3.0 1024",
+    "{{ 10000000000 * 100000000000000000000 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 / 2 }} {{ 4 / 2 }} {{ 7.5 // 2 }}",
+    "1000000000000000000000000000000 3 -4 2 3.5 2.0 3.0",
   ],
   ["{{ '\u00e9\\u2028\\x00\ud835\udfdc'|list }}", "['\u00e9', '\\u2028', '\\x00', '\ud835\udfdc']"],
   [
@@ -149,7 +128,7 @@ const printing: Goldens = [
     "9007199254740994 0.3333333333333333 0.30000000000000004",
   ],
   ["{{ messages[1].content ~ '' }}|{{ messages[1].nothing }}|{{ messages[9] }}", "None||"],
-  ["{{ d.items is callable }} {{ d['items'] is callable }} {{ d.text }} {{ d.pop }}|", "True True x |"],
+  ["{{ d.items is defined }} {{ d['items'] is defined }} {{ d.text }} {{ d.pop }}|", "True True x |"],
 ];
 
 const strings: Goldens = [
@@ -163,15 +142,14 @@ const strings: Goldens = [
   ],
   ["{{ '</think>a</think>b'.split('</think>')[-1] }}", "b"],
   [
-    "{{ 'abcabc'.find('c') }}{{ 'abc'.find('x') }}{{ '\ud835\udfdca'.find('a') }}{{ 'abcabc'.rfind('c', 0, 4) }}{{ 'abcabc'.index('b', 2) }}",
-    "2-1124",
+    "{{ 'abcabc'.find('c') }}{{ 'abc'.find('x') }}{{ '\ud835\udfdca'.find('a') }}{{ 'abcabc'.rfind('c') }}{{ 'abcabc'.index('b') }}",
+    "2-1151",
   ],
-  ["{{ 'abc'.startswith(('x', 'a')) }}{{ 'abc'.endswith('c', 0, 2) }}", "TrueFalse"],
+  ["{{ 'abc'.startswith(('x', 'a')) }}{{ 'abc'.endswith('b') }}", "TrueFalse"],
   [
     "{{ 'aXbX'.replace('X', '-') }}{{ 'aXbX'.replace('X', '-', 1) }}{{ 'ab'.replace('', '.') }}",
     "a-b-a-bX.a.b.",
   ],
-  ["{{ 'a-b-c'.partition('-') }}{{ 'a-b-c'.rpartition('-') }}", "('a', '-', 'b-c')('a-b', '-', 'c')"],
   [
     "{{ 'hello wORLD it\\'s'.title() }} {{ 'hELLO'.capitalize() }} {{ 'stra\u00dfe'.upper() }}",
     "Hello World It'S Hello STRASSE",
@@ -181,24 +159,9 @@ const strings: Goldens = [
     "['a', 'b', 'c', 'd']['a\\n', 'b']",
   ],
   ["{{ 'prefix.x'.removeprefix('prefix') }}{{ 'x.py'.removesuffix('.py') }}", ".xx"],
-  [
-    "{{ '7'.zfill(3) }}{{ '-7'.zfill(4) }}{{ 'a'.center(4, '*') }}{{ '\ud835\udfdc'.ljust(3) }}|{{ 'a'.rjust(3, '.') }}",
-    "007-007*a**\ud835\udfdc  |..a",
-  ],
   ["{{ ', '.join(['a', 'b']) }}{{ 'banana'.count('an') }}", "a, b2"],
-  [
-    "{{ 'abc'.isalpha() }}{{ '\u00b2'.isdigit() }}{{ '\u00b2'.isdecimal() }}{{ 'aB'.islower() }}{{ ' '.isspace() }}{{ '\u00e9_1'.isidentifier() }}",
-    "TrueTrueFalseFalseTrueTrue",
-  ],
-  [
-    "{{ '%s is %d and %.2f' % ('a', 3.7, 2.675) }}{{ '%(a)05d|%-4s|' % {'a': 7} if false else '%05d|%-4s|%x' % (7, 'b', 255) }}",
-    "a is 3 and 2.6700007|b   |ff",
-  ],
-  ["{{ '%r %% %5.1e' % ('a', 12345.678) }}", "'a' % 1.2e+04"],
-  [
-    "{{ '{} {1}'.format(1) if false else '{} {}'.format('a', none) }}{{ '{0}{a:>4}{1!r}'.format(1, 'b', a='c') }}{{ '{:,}|{:.3f}|{:08.2f}|{:x}|{:^5}|{:e}'.format(1234567, 2.0005, -3.14159, 255, 'a', 12345.6789) }}",
-    "a None1   c'b'1,234,567|2.001|-0003.14|ff|  a  |1.234568e+04",
-  ],
+  ["{{ '%s is %d%%' % ('a', 3.7) }}", "a is 3%"],
+  ["{{ '{} {}'.format('a', none) }}{{ '{0}{a}{1}{{'.format(1, 'b', a='c') }}", "a None1cb{"],
   ["{{ 'a' ~ 1 ~ 2.0 ~ true }}", "a12.0True"],
   ["{{ '\\x41\\101\\u00e9\\U0001d7dc\\q\\'' }}", "AA\u00e9\ud835\udfdc\\q'"],
   [
@@ -246,27 +209,11 @@ const filters: Goldens = [
     "{{ ['a', 'A', 'b']|unique|list }}{{ [3, 1]|min }}{{ ['b', 'A']|max }}{{ []|first is undefined }}{{ [1, 2]|last }}",
     "['a', 'b']1bTrue2",
   ],
-  [
-    "{{ range(5)|batch(2, 'x')|list }}{{ range(5)|slice(2)|list }}",
-    "[[0, 1], [2, 3], [4, 'x']][[0, 1, 2], [3, 4]]",
-  ],
-  [
-    "{{ rows|groupby('k') }}",
-    "[('A', [{'k': 'A', 'v': 1}, {'k': 'a', 'v': None, 't': {'s': 'x'}}]), ('b', [{'k': 'b', 'v': 2, 't': {'s': 'y'}}])]",
-  ],
   ["{{ 'a\\nb\\n\\nc'|indent(2) }}|{{ 'a\\nb'|indent('> ', true) }}", "a\n  b\n\n  c|> a\n> b"],
-  [
-    "{{ 'hello world'|title }} {{ 'it is'|wordcount }} {{ 'foo bar baz qux'|truncate(9) }} {{ 'abc'|center(7) }}|",
-    "Hello World 2 foo...   abc  |",
-  ],
   ["{{ ' x '|trim }}|{{ 'xax'|trim('x') }}|{{ 'aXbX'|replace('X', '', 1) }}", "x|a|abX"],
   [
-    "{{ '42.7'|int }}{{ 'x'|int(5) }}{{ '0x1f'|int(base=16) }}{{ 3.9|int }}{{ '1.5'|float }}{{ none|int }}",
-    "4253131.50",
-  ],
-  [
-    "{{ 2.5|round }}{{ 3.14159|round(2) }}{{ 7|round }}{{ 2.1|round(method='ceil') }}{{ -5|abs }}",
-    "2.03.1473.05",
+    "{{ '42.7'|int }}{{ 'x'|int(5) }}{{ '0x1f'|int }}{{ 3.9|int }}{{ '1.5'|float }}{{ none|int }}",
+    "425031.50",
   ],
   [
     "{{ missing|default('d') }}{{ ''|default('d') }}{{ ''|default('d', true) }}{{ none|default('d') }}{{ none|d('e', boolean=true) }}",
@@ -276,9 +223,8 @@ const filters: Goldens = [
     "{{ 'abc'|reverse }}{{ [1, 2]|reverse|list }}{{ 'ab'|list }}{{ 5|string }}{{ none|string }}",
     "cba[2, 1]['a', 'b']5None",
   ],
-  ["{{ '<a>'|e }}{{ '<a>'|safe }}{{ '<'|e + '&' }}", "&lt;a&gt;<a>&lt;&amp;"],
+  ["{{ '<a>'|safe }}{{ '<'|safe + '&' }}", "<a><&amp;"],
   ["{{ '%s=%s'|format('a', 1) }}", "a=1"],
-  ["{{ d|attr('text') }}|{{ 'a'|upper|lower }}", "|a"],
   [
     "{{ {'a': none}|tojson }}{{ 'a\"b'|tojson }}{{ 1.0|tojson }}{{ (1, 2)|tojson }}",
     '{"a": null}"a\\"b"1.0[1, 2]',
@@ -299,12 +245,8 @@ const tests: Goldens = [
     "TrueFalseTrueTrueTrueFalseTrueTrueTrueFalseTrue",
   ],
   [
-    "{{ 1 is odd }}{{ 2 is even }}{{ 9 is divisibleby 3 }}{{ 1 is sameas 1 }}{{ true is sameas true }}{{ 1 is in [1] }}{{ 'a' is in 'abc' }}{{ 1 is eq 1.0 }}{{ 2 is gt 1 }}{{ 1 is ne 2 }}{{ 1 is not none }}",
-    "TrueTrueTrueTrueTrueTrueTrueTrueTrueTrueTrue",
-  ],
-  [
-    "{{ 'a' is lower }}{{ 'A' is upper }}{{ 'upper' is filter }}{{ 'nope' is filter }}{{ 'odd' is test }}{{ range is callable }}",
-    "TrueTrueTrueFalseTrueTrue",
+    "{{ 1 is odd }}{{ 2 is even }}{{ 1 is in [1] }}{{ 'a' is in 'abc' }}{{ 1 is eq 1.0 }}{{ 2 is gt 1 }}{{ 1 is ne 2 }}{{ 1 is not none }}",
+    "TrueTrueTrueTrueTrueTrueTrueTrue",
   ],
 ];
 
@@ -366,4 +308,29 @@ describe.each([
     if (text !== null) return expect(render(template).text).toBe(text);
     expect(() => render(template)).toThrow(expect.objectContaining({ name: "TemplateError" }));
   });
+});
+
+it.each([
+  ["{% call m() %}{% endcall %}", "the tag call"],
+  ["{% for x in [1] recursive %}{% endfor %}", "a recursive loop"],
+  ["{% for x in [1] %}{{ loop.cycle(1, 2) }}{% endfor %}", "loop.cycle"],
+  ["{% macro m() %}{{ varargs }}{% endmacro %}", "the variable varargs of a macro"],
+  ["{% macro m() %}{% endmacro %}{{ m.name }}", "the attribute name of a macro"],
+  ["{{ self }}", "the variable self"],
+  ["{{ joiner() }}", "the function joiner"],
+  ["{{ range(*[1]) }}", "* or ** in a call"],
+  ["{{ 2 ** 3 }}", "the operator **"],
+  ["{{ 9007199254740993 / 2 }}", "/ with an integer beyond 2^53"],
+  ["{% if false %}{{ 1|round }}{% endif %}", "the filter round"],
+  ["{{ 1 is sameas 1 }}", "the test sameas"],
+  ["{{ [1]|select('callable')|list }}", "the test callable"],
+  ["{{ '7'.zfill(3) }}", "the attribute zfill of a str"],
+  ["{{ 'abc'.find('c', 1) }}", "find() with 2 arguments"],
+  ["{{ '1f'|int(base=16) }}", "int() with the argument base"],
+  ["{{ '%.2f' % 1.5 }}", "% with the format %."],
+  ["{{ '{:>5}'.format(1) }}", "format() with the field {:>5}"],
+  ["{{ '\u01c6'.title() }}", "the titlecase of \u01c6"],
+])("the interpreter refuses by name what no published template uses: %j", (template, what) => {
+  const message = `the template uses ${what}, which is not supported`;
+  expect(() => render(template)).toThrow(expect.objectContaining({ name: "UnsupportedError", message }));
 });

@@ -1,5 +1,5 @@
 import { compileBody } from "./compile-statement.ts";
-import { fail } from "./errors.ts";
+import { fail, unsupported } from "./errors.ts";
 import type { Frame } from "./frame.ts";
 import { globalsOf } from "./globals.ts";
 import { fromJson, type Input } from "./input.ts";
@@ -7,7 +7,6 @@ import { nodesIn } from "./nodes.ts";
 import { parse } from "./parse.ts";
 import { Context, Variables, enter } from "./run.ts";
 import { Symbols, undeclared } from "./symbols.ts";
-import { Reference } from "./values.ts";
 import { startWork } from "./work.ts";
 
 export interface Rendering {
@@ -25,13 +24,12 @@ export type Template = (variables: Readonly<Record<string, Input>>) => Rendering
  */
 export function compileTemplate(source: string, strftimeNow: (format: string) => string): Template {
   const functions = globalsOf(strftimeNow);
-  const { symbols, body, self, hasGeneration } = withinStack(() => {
+  const { symbols, body, hasGeneration } = withinStack(() => {
     const statements = parse(source);
     const frame: Frame = { symbols: new Symbols(null), isTop: true, isConditional: false, isInLoop: false };
-    const self = undeclared(statements, ["self"]).size > 0 ? frame.symbols.declare("self") : null;
+    if (undeclared(statements, ["self"]).size > 0) unsupported("the variable self");
     for (const statement of statements) frame.symbols.visit(statement);
     return {
-      self,
       symbols: frame.symbols,
       body: compileBody(statements, frame),
       hasGeneration: statements.some((root) => [...nodesIn(root)].some(({ type }) => type === "Generation")),
@@ -44,16 +42,12 @@ export function compileTemplate(source: string, strftimeNow: (format: string) =>
       startWork(size.characters);
       const context = new Context(new Map([...functions, ...passed]));
       const run = { context, variables: new Variables(null), output: context.output };
-      if (self !== null) run.variables.set(self, noBlocks);
       enter(symbols, run);
       body(run);
       const { text } = context.output;
       return { text, generated: hasGeneration ? context.generatedIn(text) : null };
     });
 }
-
-/** The variable `self`: the blocks of the template, of which there are none. */
-const noBlocks = new Reference();
 
 /** Replaces a stack overflow by an error of the template. */
 function withinStack<T>(work: () => T): T {

@@ -1,3 +1,5 @@
+import { unsupported } from "./errors.ts";
+
 /** Python's whitespace for `str.strip()`, `str.split()` and `\s`, as the inside of a character class. */
 export const spaces = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const surrogate = /[\ud800-\udfff]/;
@@ -12,14 +14,6 @@ export function characters(text: string): readonly string[] {
 
 export function lengthOf(text: string): number {
   return surrogate.test(text) ? Array.from(text).length : text.length;
-}
-
-/** Converts an index in code points to one in UTF-16 units. */
-export function unitIndex(text: string, index: number): number {
-  if (!surrogate.test(text)) return Math.min(index, text.length);
-  let unit = 0;
-  for (let i = 0; i < index && unit < text.length; i++) unit += text.codePointAt(unit)! > 0xffff ? 2 : 1;
-  return unit;
 }
 
 /** Compares by code points; JavaScript's `<` compares UTF-16 units. */
@@ -60,27 +54,12 @@ export function splitLines(text: string, keepEnds = false): string[] {
   return keepEnds ? lines : lines.map((line) => line.replace(endOfLine, ""));
 }
 
-const titleCases = new Map<string, string>();
-
-/** Python's titlecase of a character: its uppercase, except for digraphs, ligatures and Georgian. */
-export function titleCase(character: string): string {
-  if (titleCases.size === 0)
-    for (let code = 0x1c5; code <= 0x1ffc; code++) {
-      const title = String.fromCharCode(code);
-      if (!/\p{Lt}/u.test(title)) continue;
-      for (const form of [title, title.toLowerCase()]) titleCases.set(form, title);
-      if (title.toUpperCase().length === 1) titleCases.set(title.toUpperCase(), title);
-    }
-  const title = titleCases.get(character);
-  if (title !== undefined) return title;
-  if (/[\u10d0-\u10ff]/.test(character)) return character;
-  const [first, ...rest] = character.toUpperCase();
-  if (first === undefined || rest.length === 0) return first ?? "";
-  const isCased = first !== first.toLowerCase();
-  return (
-    first +
-    (isCased ? rest.map((next) => (next === "\u0399" ? "\u0345" : next.toLowerCase())) : rest).join("")
-  );
+/** Returns the uppercase of a character whose titlecase in Python is the same. */
+function titleCase(character: string): string {
+  const upper = character.toUpperCase();
+  if (lengthOf(upper) > 1 || /[\p{Lt}\u01c4-\u01cc\u01f1-\u01f3\u10d0-\u10ff]/u.test(character))
+    unsupported(`the titlecase of ${character}`);
+  return upper;
 }
 
 /** Python's `str.capitalize`. */

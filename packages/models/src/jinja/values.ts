@@ -18,24 +18,13 @@ export class Float extends PythonObject {
 }
 
 export class Tuple extends PythonObject {
-  readonly type: string = "tuple";
+  readonly type = "tuple";
   constructor(readonly items: readonly Value[]) {
     super();
   }
 }
 
-/** A group of the filter `groupby`. */
-export class Group extends Tuple {
-  override readonly type = "_GroupTuple";
-  constructor(
-    readonly grouper: Value,
-    readonly list: Value[],
-  ) {
-    super([grouper, list]);
-  }
-}
-
-/** Text that needs no escaping, from the filters `safe` and `escape`. */
+/** Text that needs no escaping, from the filter `safe`. */
 export class Markup extends PythonObject {
   readonly type = "Markup";
   constructor(readonly text: string) {
@@ -144,11 +133,6 @@ export class Namespace extends PythonObject {
   }
 }
 
-/** jinja2's `self`. */
-export class Reference extends PythonObject {
-  readonly type = "TemplateReference";
-}
-
 export type Keywords = ReadonlyMap<string, Value>;
 export type Call = (args: readonly Value[], keywords: Keywords) => Value;
 
@@ -159,7 +143,7 @@ export class Callable extends PythonObject {
     readonly call: Call,
     /** Attributes of the object, by name. */
     readonly attribute: (name: string) => Value | undefined = () => undefined,
-    /** What Python prints; undefined if that contains an address. */
+    /** Returns the text that Python prints; undefined if that contains an address. */
     readonly printed?: () => string,
   ) {
     super();

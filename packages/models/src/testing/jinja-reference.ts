@@ -1,6 +1,6 @@
 import { askPython } from "./python.ts";
 
-/** What transformers makes of a template. */
+/** The rendering of a template by transformers. */
 export type Reference =
   | { readonly text: string; readonly generated: readonly (readonly [number, number])[] }
   /** `raised`: the text of `raise_exception`; null for other errors. */

@@ -1,3 +1,15 @@
+import {
+  dicts,
+  filters,
+  generators,
+  lists,
+  loopAttributes,
+  methods,
+  numbers,
+  strings,
+  tests,
+} from "./template-fuzz-parts.test-data.ts";
+
 /** Random templates over the constructs, filters, tests and methods of jinja2; the same for the same seed. */
 export class TemplateFuzz {
   #state: number;
@@ -68,8 +80,6 @@ export class TemplateFuzz {
       () => this.tested(this.#pick(Object.keys(tests)), depth),
       () => `(${sub()} ${this.#pick(["+", "-", "*", "/", "//", "%", "~", "~", "and", "or"])} ${sub()})`,
       () => `(${this.number()} ${this.#pick(["+", "-", "*", "/", "//", "%", "<", ">="])} ${this.number()})`,
-      // Python computes large powers for hours.
-      () => `(${this.number()} ** ${this.#pick(["0", "1", "2", "5", "-1", "0.5", "half", "-2.5", "true"])})`,
       () => `(${sub()} ${this.#pick(["==", "!=", "<", ">", "<=", ">=", "in", "not in"])} ${sub()})`,
       () => `(${this.number()} < ${this.number()} ${this.#pick(["<", "==", "!=", ">="])} ${this.number()})`,
       () =>
@@ -92,51 +102,24 @@ export class TemplateFuzz {
       : `${bound()}:${bound()}${this.#chance(50) ? `:${this.#pick(["", "1", "2", "-1", "-2", "none"])}` : ""}`;
   }
   #percent(): string {
-    const flags = this.#pick(["", "", "-", "0", "+", " ", "#"]) + this.#pick(["", "", "5", "12"]);
-    const precision = this.#pick(["", "", "", ".0", ".1", ".3", ".10"]);
-    const type = this.#pick([
-      "s",
-      "s",
-      "r",
-      "a",
-      "d",
-      "i",
-      "x",
-      "X",
-      "o",
-      "e",
-      "E",
-      "f",
-      "g",
-      "G",
-      "c",
-      "%",
-      "q",
-    ]);
     const value = this.#pick([() => this.number(), () => this.#leaf(), () => `(${this.#leaf()},)`])();
     return this.#chance(80)
-      ? `('[%${flags}${precision}${type}]' % ${value})`
-      : `('%s|%(a)s|%d' % ${this.#pick(["{'a': 1}", "(1, 2)", "('a', {'a': 2}, 3)", "d"])})`;
+      ? `('[%${this.#pick(["s", "s", "d", "%", "5s", ".2f", "(a)s"])}]' % ${value})`
+      : `('%s|%s|%d' % ${this.#pick(["{'a': 1}", "(1, 2)", "('a', {'a': 2}, 3)", "d"])})`;
   }
   #format(): string {
-    const fill = this.#pick(["", "", "<", ">", "^", "=", "*^", "0", "é>"]);
-    const width = this.#pick(["", "5", "12", "05", "012"]);
-    const spec =
-      fill +
-      this.#pick(["", "", "+", " ", "-"]) +
-      this.#pick(["", "", "#"]) +
-      width +
-      this.#pick(["", "", ",", "_"]) +
-      this.#pick(["", "", ".2", ".0", ".10"]) +
-      this.#pick(["", "", "d", "s", "x", "b", "o", "X", "e", "f", "g", "G", "%", "c"]);
-    const value = this.#pick([() => this.number(), () => this.number(), () => this.#leaf()])();
-    return this.#pick([
-      () => `'[{:${spec}}]'.format(${value})`,
-      () => `'[{:${spec}}]'.format(${value})`,
-      () => `'{}{!r}{{}}{0}'.format(${value}, 2)`,
-      () => `'{1}{0!s:>6}{a[0]}'.format(${value}, ${this.#leaf()}, a=${this.#leaf()})`,
-      () => `'{0.a}{0[a]}{b:{w}}'.format(${this.#dict()}, b=${this.#leaf()}, w=8)`,
-    ])();
+    const format = this.#pick([
+      "[{}]",
+      "[{}]",
+      "{}{{}}{}",
+      "{1}{0}{a}",
+      "{0}{}",
+      "{a}",
+      "{:>5}",
+      "{0.a}",
+      "{!r}",
+    ]);
+    return `'${format}'.format(${this.#leaf()}, ${this.#leaf()}, a=${this.#leaf()})`;
   }
 
   #argument(kind: string, depth: number): string {
@@ -292,10 +275,6 @@ export class TemplateFuzz {
         `${this.#open(`filter ${this.#pick(["upper", "trim", "replace('a', 'b')", "indent(2)", "length"])}`)}${inner()}${this.#open("endfilter")}`,
       () => `${this.#open("generation")}${inner(false)}${this.#open("endgeneration")}`,
       () => this.#macro(inner),
-      () =>
-        this.#macros > 0
-          ? `${this.#open(`call${this.#pick(["", "(y)", "(x, y=2)"])} ${this.#callee()}`)}${inner(false)}${this.#open("endcall")}`
-          : this.#data(),
     ])();
   }
   #condition(isInLoop: boolean): string {
@@ -303,8 +282,7 @@ export class TemplateFuzz {
       () => this.#name(),
       () => `${this.#name()} is defined`,
       () => `${this.#name()} == ${this.#pick(["1", "2", "'a'"])}`,
-      () =>
-        isInLoop ? this.#pick(["loop.first", "loop.last", "loop.index is even", "loop.changed(x)"]) : "true",
+      () => (isInLoop ? this.#pick(["loop.first", "loop.last", "loop.index is even"]) : "true"),
       () => this.expression(1),
     ])();
   }
@@ -314,8 +292,6 @@ export class TemplateFuzz {
     return this.#open(`if ${this.#condition(isInLoop)}`) + inner() + elif + otherwise + this.#open("endif");
   }
   #for(inner: (isInLoop?: boolean) => string): string {
-    if (this.#chance(12))
-      return `${this.#open("for t in tree recursive")}{{ t.v }}{{ loop.depth }}${this.#chance(70) ? "({{ loop(t.c) }})" : ""}${inner(true)}${this.#open("endfor")}`;
     const target = this.#pick(["x", "y", "x, y", "z"]);
     const items =
       target === "x, y"
@@ -330,307 +306,12 @@ export class TemplateFuzz {
   #macro(inner: (isInLoop?: boolean) => string): string {
     this.#macros += 1;
     const signature = this.#pick(["", "x", "x, y=1", "x=y, y=2", "z='a'"]);
-    const extra = this.#pick([
-      "",
-      "",
-      "{{ varargs }}",
-      "{{ kwargs }}",
-      "{{ caller() }}",
-      "{{ caller(1) if caller else '-' }}",
-    ]);
-    return `${this.#open(`macro m${this.#macros}(${signature})`)}${extra}${inner(false)}${this.#open("endmacro")}`;
+    return `${this.#open(`macro m${this.#macros}(${signature})`)}${inner(false)}${this.#open("endmacro")}`;
   }
   #callee(): string {
-    return `m${1 + this.#next(this.#macros)}(${this.#pick(["", "1", "x, 2", "x=3", "1, 2, 3", "y=x", "*[1, 2]", "**{'x': 4}"])})`;
+    return `m${1 + this.#next(this.#macros)}(${this.#pick(["", "1", "x, 2", "x=3", "1, 2, 3", "y=x"])})`;
   }
   #call(): string {
     return `{{ ${this.#callee()} }}`;
   }
 }
-
-/** The variables of all these templates. */
-export const fuzzVariables = {
-  text: "It's a “test”,\n  𝟜 ok\n",
-  n: 3,
-  half: 0.5,
-  words: ["b", "A", "c", "B", "a b"],
-  floats: [1.5, -2.25, 3, 1.5e-10, 1e-7],
-  d: { b: 2, a: 1, C: [1, 2], text: "x" },
-  rows: [
-    { k: "b", v: 2, t: { s: "y" } },
-    { k: "A", v: 1 },
-    { k: "a", v: null, t: { s: "x" } },
-  ],
-  pairs: [
-    ["p", 1],
-    ["q", 2],
-  ],
-  tree: [
-    { v: 1, c: [{ v: 2, c: [] }] },
-    { v: 3, c: [] },
-  ],
-  messages: [
-    { role: "user", content: "Hi" },
-    { role: "assistant", content: null },
-  ],
-  ns: "not a namespace",
-};
-
-const strings = [
-  "''",
-  "'abc'",
-  "'Hello World'",
-  "' a  b '",
-  '"it\'s"',
-  "'\"q\"'",
-  "'Äßé'",
-  "'𝟜x𝟜'",
-  "'a,b,,c'",
-  "'\\n x\\ny\\n'",
-  "'12'",
-  "'-3.5'",
-  "' 7 '",
-  "'1e3'",
-  "'0x1f'",
-  "'a\\tb'",
-  "'<b>&'",
-  "'abcabc'",
-  "'one two three four'",
-  "'ABC'",
-  "'they''re'",
-  "'x.y'",
-  "'ǆ ﬁ İ'",
-  "'\\u00e9\\x41\\101\\q'",
-  "text",
-  "words[0]",
-  "'aΣ Σ'",
-  "'\\u2028\\x85\\x1c'",
-];
-const numbers = [
-  "0",
-  "1",
-  "-1",
-  "2",
-  "3",
-  "7",
-  "-7",
-  "10",
-  "255",
-  "10**20",
-  "-(10**18)",
-  "9007199254740993",
-  "0.5",
-  "-2.5",
-  "2.5",
-  "1.0",
-  "1e20",
-  "1e-7",
-  "123456.789",
-  "1e16",
-  "0.1",
-  "3.14159",
-  "1_000",
-  "n",
-  "half",
-  "true",
-  "0.125",
-  "1e300",
-  "-0.0",
-];
-const lists = [
-  "[]",
-  "[1, 2, 3]",
-  "words",
-  "floats",
-  "rows",
-  "pairs",
-  "(1, 'a')",
-  "()",
-  "range(4)",
-  "range(5, 0, -2)",
-  "[none, true]",
-  "[[1], [2, 3]]",
-  "messages",
-  "d.keys()",
-  "d.items()",
-  "d.values()",
-];
-const dicts = [
-  "{}",
-  "d",
-  "{'a': 1}",
-  "{'b': [1, 2.5], 'a': {'x': none}}",
-  "{1: 'a', 2.5: true, none: 1}",
-  "rows[0]",
-  "messages[1]",
-  "{'é': '\"\\n'}",
-];
-const loopAttributes = [
-  "index",
-  "index0",
-  "revindex",
-  "revindex0",
-  "first",
-  "last",
-  "length",
-  "depth",
-  "depth0",
-  "previtem",
-  "nextitem",
-  "cycle('a', 'b')",
-  "changed(x)",
-  "missing",
-];
-
-/** Filters: the kind of the value and of the arguments. */
-const filters: Readonly<Record<string, readonly string[]>> = {
-  abs: ["n"],
-  attr: ["d", "'a'|'items'|'__class__'"],
-  batch: ["l", "i", "any?"],
-  capitalize: ["s"],
-  center: ["s", "i?"],
-  count: ["l"],
-  d: ["any", "any?", "b?"],
-  default: ["any", "any?", "b?"],
-  dictsort: ["d", "b?", "'key'|'value'|'x'?", "b?"],
-  first: ["l"],
-  float: ["any", "n?"],
-  format: ["'%s %s'|'%d'|'%(a)s'", "any?", "any?"],
-  forceescape: ["any"],
-  groupby: ["rows|pairs", "'k'|'v'|0|'t.s'|'missing'", "any?", "b?"],
-  indent: ["s", "i?|'> '", "b?", "b?"],
-  int: ["any", "n?", "10|16|0|2?"],
-  items: ["d"],
-  join: ["l", "s?", "'k'|0|'v'?"],
-  last: ["l"],
-  length: ["any"],
-  list: ["any"],
-  lower: ["any"],
-  map: ["l", "'upper'|'length'|'string'|'first'|'missing'|'int'|'tojson'"],
-  max: ["l", "b?", "'k'|'v'|0?"],
-  min: ["l", "b?", "'k'|'v'|0?"],
-  reject: ["l", "'none'|'string'|'odd'|'=='|'in'?", "any?"],
-  rejectattr: ["rows|messages|pairs", "'k'|'v'|'content'|0", "'none'|'defined'|'=='|'string'?", "any?"],
-  replace: ["s", "s", "s", "i?"],
-  reverse: ["l"],
-  round: ["n", "i?", "'common'|'ceil'|'floor'|'x'?"],
-  safe: ["s"],
-  select: ["l", "'none'|'string'|'odd'|'=='|'in'|'missing'?", "any?"],
-  selectattr: ["rows|messages|pairs", "'k'|'v'|'content'|0|'t.s'", "'none'|'defined'|'=='|'string'?", "any?"],
-  slice: ["l", "1|2|3|0", "any?"],
-  sort: ["l", "b?", "b?", "'k'|'v'|0|'k,v'|'t.s'?"],
-  string: ["any"],
-  sum: ["l", "'v'|1?", "n?"],
-  title: ["s"],
-  tojson: ["any", "b?", "none|2|'--'|0?", "none|(',', ':')|('', '')?", "b?"],
-  trim: ["s", "s?"],
-  truncate: ["s", "5|8|20?", "b?", "'...'|''?", "0|2?"],
-  unique: ["l", "b?", "'k'|0?"],
-  upper: ["any"],
-  wordcount: ["s"],
-  e: ["any"],
-  escape: ["s"],
-};
-const generators = new Set([
-  "batch",
-  "items",
-  "map",
-  "reject",
-  "rejectattr",
-  "reverse",
-  "select",
-  "selectattr",
-  "slice",
-  "unique",
-]);
-const range3 = ["i?", "i?"];
-/** Methods: the kind of the object and of the arguments. */
-const methods: Readonly<Record<string, readonly string[]>> = {
-  capitalize: ["s"],
-  casefold: ["s"],
-  center: ["s", "i|9", "'*'|'é'|'ab'?"],
-  count: ["s", "s", ...range3],
-  endswith: ["s", "s", ...range3],
-  expandtabs: ["s", "i?"],
-  find: ["s", "s", ...range3],
-  index: ["s", "s", ...range3],
-  isalnum: ["s"],
-  isalpha: ["s"],
-  isascii: ["s"],
-  isdecimal: ["s"],
-  isdigit: ["s"],
-  isidentifier: ["s"],
-  islower: ["s"],
-  isnumeric: ["s"],
-  isprintable: ["s"],
-  isspace: ["s"],
-  istitle: ["s"],
-  isupper: ["s"],
-  join: ["s", "l"],
-  ljust: ["s", "i|9", "'*'?"],
-  lower: ["s"],
-  lstrip: ["s", "s?"],
-  partition: ["s", "s"],
-  removeprefix: ["s", "s"],
-  removesuffix: ["s", "s"],
-  replace: ["s", "s", "s", "i?"],
-  rfind: ["s", "s", ...range3],
-  rindex: ["s", "s", ...range3],
-  rjust: ["s", "i|9", "'*'?"],
-  rpartition: ["s", "s"],
-  rsplit: ["s", "none|' '|','|'a'?", "i?"],
-  rstrip: ["s", "s?"],
-  split: ["s", "none|' '|','|'a'|''?", "i?"],
-  splitlines: ["s", "b?"],
-  startswith: ["s", "s|('a', 'H')", ...range3],
-  strip: ["s", "s?|none?"],
-  swapcase: ["s"],
-  title: ["s"],
-  upper: ["s"],
-  zfill: ["s", "i|9"],
-  get: ["d", "'a'|'b'|1|none", "any?"],
-  items: ["d"],
-  keys: ["d"],
-  values: ["d"],
-  copy: ["d"],
-  append: ["l", "any"],
-  pop: ["d", "'a'"],
-  update: ["d", "d"],
-  is_integer: ["n"],
-};
-/** Tests: the kind of the value and of the arguments. */
-const tests: Readonly<Record<string, readonly string[]>> = {
-  boolean: ["any"],
-  callable: ["any"],
-  defined: ["any"],
-  divisibleby: ["n", "n"],
-  eq: ["any", "any"],
-  equalto: ["any", "any"],
-  escaped: ["any"],
-  even: ["n"],
-  false: ["any"],
-  filter: ["s|'upper'|'nope'"],
-  float: ["any"],
-  ge: ["n", "n"],
-  gt: ["s", "s"],
-  greaterthan: ["n", "n"],
-  in: ["any", "l"],
-  integer: ["any"],
-  iterable: ["any"],
-  le: ["n", "n"],
-  lower: ["any"],
-  lt: ["any", "any"],
-  lessthan: ["n", "n"],
-  mapping: ["any"],
-  ne: ["any", "any"],
-  none: ["any"],
-  number: ["any"],
-  odd: ["n"],
-  sameas: ["any", "true|false|none|1"],
-  sequence: ["any"],
-  string: ["any"],
-  test: ["'odd'|'nope'"],
-  true: ["any"],
-  undefined: ["any"],
-  upper: ["any"],
-};

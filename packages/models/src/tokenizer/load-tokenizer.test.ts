@@ -131,6 +131,17 @@ it("refuses a class whose pipeline it does not know, and takes tokenizer.json on
     got: "the class T5Tokenizer, whose pipeline transformers builds itself",
   });
   expect((await loadTokenizer(folder, { pipeline: "tokenizer_json" })).encode("ab")).toEqual([2]);
+
+  await write("tokenizer_config.json", {});
+  await write("config.json", { model_type: "t5" });
+  await expect(loadTokenizer(folder)).rejects.toThrow("the class of the type t5, whose pipeline");
+});
+
+it("refuses to replace the expression of a Mistral tokenizer", async () => {
+  await write("tokenizer.json", tokenizer);
+  await write("tokenizer_config.json", { fix_mistral_regex: true });
+  await expect(loadTokenizer(folder)).rejects.toThrow("got fix_mistral_regex");
+  expect((await loadTokenizer(folder, { pipeline: "tokenizer_json" })).encode("ab")).toEqual([2]);
 });
 
 it("refuses a text with half of a surrogate pair", async () => {

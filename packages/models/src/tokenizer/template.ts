@@ -1,5 +1,11 @@
 import type { TemplateKwargs } from "@periodic-eval/core";
-import { configError, defaultDate, strftimeOn, type ChatTemplate } from "@periodic-eval/core/internal";
+import {
+  configError,
+  defaultDate,
+  plainMessage,
+  strftimeOn,
+  type ChatTemplate,
+} from "@periodic-eval/core/internal";
 import type { Input } from "../jinja/input.ts";
 import { compileTemplate as compileJinja } from "../jinja/template.ts";
 
@@ -22,7 +28,7 @@ export function compileTemplate(
       documents: null,
       ...variables,
       ...kwargs,
-      messages: messages.map((message) => withReasoning(withoutNulls({ ...message }))),
+      messages: messages.map((message): Input => ({ ...plainMessage(message) })),
       tools,
       add_generation_prompt: addGenerationPrompt,
     });
@@ -42,15 +48,4 @@ function checkKwargs(kwargs: TemplateKwargs): void {
     expected: `the name of a template variable other than ${reserved.join(", ")}`,
     fix: "Rename or remove it.",
   });
-}
-
-/** As transformers 5.24 does: many templates write the value of a field that is None as "None". */
-const withoutNulls = (message: Readonly<Record<string, Input>>): Readonly<Record<string, Input>> =>
-  Object.fromEntries(Object.entries(message).filter(([, value]) => value !== null));
-
-/** As transformers does: templates read the reasoning of a message under one of several names. */
-function withReasoning(message: Readonly<Record<string, Input>>): Readonly<Record<string, Input>> {
-  const { reasoning_content: content, thinking, reasoning } = message;
-  const first = content ?? thinking ?? reasoning ?? null;
-  return first === null ? message : { thinking: first, ...message, reasoning_content: first };
 }

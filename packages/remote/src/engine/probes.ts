@@ -178,7 +178,7 @@ export const toleranceOf = (difference: number): number => Math.max(1e-3, 4 * di
 /** A hash that changes with the weights: of the exact log-probabilities of the probe. */
 export const fingerprintOf = (nats: readonly number[]): string => `probe:${hashJson([...nats])}`;
 
-/** What a server returns with the tokens that it generates. */
+/** The fields that a server returns with generated tokens. */
 export interface GenerationFacts {
   readonly topCount: number;
   readonly hasTokenNats: boolean;

@@ -1,5 +1,5 @@
 import { createReadStream } from "@periodic-eval/core/platform";
-import { checkOnlyRow, invalidUtf8, isOpenJson, unpack, utf8Text } from "@periodic-eval/core/hub";
+import { checkOnlyRow, invalidUtf8, isOneValue, unpack, utf8Text } from "@periodic-eval/core/hub";
 import {
   dataError,
   findMarked,
@@ -44,19 +44,11 @@ export async function* jsonRows(
     if (next.done === true) break;
     head.push(next.value);
     size += next.value.length;
-    isWhole = isOneValue(joinBytes(head, size));
+    isWhole = isOneValue(new TextDecoder().decode(joinBytes(head, size)));
   }
   const chunks = concatenated(head, rest);
   if (isWhole === true) yield* rowsOfWhole(chunks, path);
   else yield* rowsOfLines(chunks, path, maxLineBytes);
-}
-
-/** Whether a file that begins with these bytes is one array or object over several lines; null if they hold no whole line. */
-function isOneValue(head: Uint8Array): boolean | null {
-  const text = new TextDecoder().decode(head).trimStart();
-  if (text !== "" && !text.startsWith("{")) return text.startsWith("[");
-  const end = text.indexOf("\n");
-  return end === -1 ? null : isOpenJson(text.slice(0, end));
 }
 
 async function* concatenated(head: readonly Uint8Array[], rest: Bytes): Bytes {

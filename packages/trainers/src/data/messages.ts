@@ -13,7 +13,7 @@ export interface TemplateColumns {
 
 export type Columns = Readonly<Record<string, unknown>>;
 
-/** What a template reads besides the messages. */
+/** The variables of a template besides the messages. */
 export type TemplateInputs = Required<Pick<TemplateChat, "tools" | "templateKwargs">>;
 
 /** Names of the columns that every form with messages may have. */

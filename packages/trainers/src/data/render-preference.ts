@@ -1,11 +1,11 @@
 import type { TemplateMessage, Tokenizer } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage, sharedStart } from "@periodic-eval/core/internal";
 import type { BadRow, Fault } from "./bad-row.ts";
 import { lostNumber } from "./lost-number.ts";
 import type { TemplateInputs } from "./messages.ts";
 import type { Preference } from "./preference-rows.ts";
 import type { RenderOptions } from "./render-row.ts";
-import { encodeEnded, sharedStart } from "./token-ids.ts";
+import { encodeEnded } from "./token-ids.ts";
 
 /** A prompt and one of its completions. */
 export interface PreferenceSequence {

@@ -1,10 +1,10 @@
 import type { PeriodicEvalError, TemplateMessage, Tokenizer } from "@periodic-eval/core";
-import { configError, errorMessage } from "@periodic-eval/core/internal";
+import { configError, errorMessage, sharedStart } from "@periodic-eval/core/internal";
 import type { BadRow, Fault } from "./bad-row.ts";
 import type { Conversation, ParsedRow, PlainText } from "./forms.ts";
 import { lostNumber } from "./lost-number.ts";
 import { isBlank, saysSomething } from "./messages.ts";
-import { encodeEnded, sharedStart } from "./token-ids.ts";
+import { encodeEnded } from "./token-ids.ts";
 
 /** A row as token ids with its scored positions: at most eight bytes per token. */
 export interface TrainingRow {

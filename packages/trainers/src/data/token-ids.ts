@@ -25,10 +25,3 @@ export function checkIds(where: string, ids: ArrayLike<number>, vocabSize: numbe
     });
   }
 }
-
-/** Returns the length of the common prefix of two sequences of ids. */
-export function sharedStart(a: ArrayLike<number>, b: ArrayLike<number>): number {
-  let at = 0;
-  while (at < a.length && at < b.length && a[at] === b[at]) at += 1;
-  return at;
-}

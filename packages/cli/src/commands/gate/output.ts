@@ -37,7 +37,7 @@ export function countsText({ checks }: GateResult): string {
 export const placeOf = ({ phase, id, metric }: Check): string | null =>
   phase === null ? null : `${phase} ${id}${metric === null ? "" : `.${metric}`}`;
 
-/** What a check found, each part as text without line ends; null where it does not apply. */
+/** The findings of a check, each part as text without line ends; null where it does not apply. */
 export interface CheckFacts {
   readonly value: string | null;
   readonly interval: string | null;

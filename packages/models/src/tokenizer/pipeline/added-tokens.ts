@@ -41,7 +41,7 @@ export type Segment = { readonly text: string; readonly at: number } | number;
 export class AddedVocabulary {
   readonly idOf = new Map<string, number>();
   readonly tokens = new Map<number, AddedToken>();
-  /** What decoders get for a token whose normalized form differs. */
+  /** The text that decoders get for a token whose normalized form differs. */
   readonly normalizedForms = new Map<number, string>();
   private readonly specialContents = new Set<string>();
   private readonly raw: TokenFinder;

@@ -107,30 +107,7 @@ const isPair = (value: unknown): value is [string, string] =>
   Array.isArray(value) && value.length === 2 && typeof value[0] === "string" && typeof value[1] === "string";
 
 /** Merges neighbours in the order of their ranks, and from left to right where ranks are equal. */
-function mergeAll(symbols: number[], merges: Merges): number[] {
-  return symbols.length <= longestScan ? mergeByScan(symbols, merges) : mergeByQueue(symbols, merges);
-}
-
-/** Up to this length, looking at all pairs for each merge is faster than a queue. */
-const longestScan = 24;
-
-function mergeByScan(symbols: number[], { ranks, merged }: Merges): number[] {
-  const pairs: number[] = [];
-  for (let i = 1; i < symbols.length; i++) pairs.push(ranks.get(symbols[i - 1]!, symbols[i]!));
-  for (;;) {
-    let best = -1;
-    for (let i = 0; i < pairs.length; i++)
-      if (pairs[i]! >= 0 && (best < 0 || pairs[i]! < pairs[best]!)) best = i;
-    if (best < 0) return symbols;
-    symbols[best] = merged[pairs[best]!]!;
-    symbols.splice(best + 1, 1);
-    pairs.splice(best, 1);
-    if (best > 0) pairs[best - 1] = ranks.get(symbols[best - 1]!, symbols[best]!);
-    if (best < pairs.length) pairs[best] = ranks.get(symbols[best]!, symbols[best + 1]!);
-  }
-}
-
-function mergeByQueue(symbols: readonly number[], { ranks, merged }: Merges): number[] {
+function mergeAll(symbols: readonly number[], { ranks, merged }: Merges): number[] {
   const { length } = symbols;
   const ids = Int32Array.from(symbols);
   const next = Int32Array.from(symbols, (_, i) => i + 1);

@@ -3,7 +3,8 @@ import { errorMessage } from "@periodic-eval/core/internal";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { askPython, needsPython, pythonHas } from "../../testing/python.ts";
 import { fuzzIds, fuzzTexts } from "../fuzz-texts.test-data.ts";
-import { componentCases, refusedCases, transparent, type Case } from "./components.test-data.ts";
+import { transparent, type Case } from "./component-parts.test-data.ts";
+import { componentCases, refusedCases } from "./components.test-data.ts";
 import { familyCases, modelCases } from "./models.test-data.ts";
 import { Pipeline } from "./pipeline.ts";
 
@@ -29,7 +30,7 @@ const attempt = <T>(work: () => T): T | "error" => {
   }
 };
 
-/** What is compared: only some cases add tokens around a text, and only some have decoders. */
+/** Returns which results are compared: only some cases add tokens around a text, and only some have decoders. */
 const needsOf = (json: Case["json"]) => ({
   addsTokens: json["post_processor"] !== null,
   decodes: json["decoder"] !== null || json["model"] !== transparent,
@@ -109,6 +110,8 @@ it.each(refusedCases.map(({ name, json }) => [name, json] as const))("refuses %s
   } catch (error) {
     message = errorMessage(error);
   }
-  expect(message).toMatch(/^\[periodic-eval\] tokenizer\.json, (?:pre_tokenizer|model|post_processor)/);
+  expect(message).toMatch(
+    /^\[periodic-eval\] tokenizer\.json, (?:normalizer|pre_tokenizer|model|post_processor|decoder)/,
+  );
   refusals.push(`${name}: ${message}`);
 });

@@ -7,10 +7,8 @@ import { readMetaspace } from "./pre-tokenizers.ts";
 export type Decoder = (tokens: readonly string[]) => string[];
 
 const supported = [
-  "BPEDecoder",
   "ByteFallback",
   "ByteLevel",
-  "CTC",
   "Fuse",
   "Metaspace",
   "Replace",
@@ -51,13 +49,6 @@ export function readDecoder(part: Part): Decoder {
           return cleans ? cleanWordPieces(i === 0 ? token : rest) : i === 0 ? token : rest;
         });
     }
-    case "BPEDecoder": {
-      const suffix = part.string("suffix");
-      return (tokens) =>
-        tokens.map((token, i) => token.replaceAll(suffix, i === tokens.length - 1 ? "" : " "));
-    }
-    case "CTC":
-      return ctc(part.string("pad_token"), part.string("word_delimiter_token"), part.boolean("cleanup"));
     default:
       throw part.unknownType(supported);
   }
@@ -123,17 +114,6 @@ function strip(content: string, start: number, stop: number): Decoder {
       while (characters.length - to < stop && to > from && characters[to - 1] === content) to -= 1;
       return characters.slice(from, to).join("");
     });
-}
-
-function ctc(pad: string, delimiter: string, cleans: boolean): Decoder {
-  return (tokens) =>
-    tokens
-      .filter((token, i) => token !== tokens[i - 1])
-      .map((token) => {
-        const text = token.replaceAll(pad, "");
-        return cleans ? cleanWordPieces(text).replaceAll(delimiter, " ") : text;
-      })
-      .filter((text) => text !== "");
 }
 
 const replaceEach = (text: string, replacements: readonly (readonly [string, string])[]): string =>

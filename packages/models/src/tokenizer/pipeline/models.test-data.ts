@@ -7,7 +7,6 @@ import {
   file,
   metaspace,
   precompiled,
-  published,
   regex,
   replace,
   sequence,
@@ -17,7 +16,8 @@ import {
   text,
   token,
   type Case,
-} from "./components.test-data.ts";
+} from "./component-parts.test-data.ts";
+import { published } from "./expressions.test-data.ts";
 
 const special = { special: true };
 const letters = [..."abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789'.,!?-()éß你好ΣσАнт"];

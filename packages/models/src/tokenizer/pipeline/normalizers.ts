@@ -19,7 +19,6 @@ const supported = [
   "NFD",
   "NFKC",
   "NFKD",
-  "Nmt",
   "Precompiled",
   "Prepend",
   "Replace",
@@ -44,8 +43,6 @@ export function readNormalizer(part: Part): Normalizer {
       return byCharacter(remover(charClass.mark));
     case "Strip":
       return strip(part.boolean("strip_left"), part.boolean("strip_right"));
-    case "Nmt":
-      return byCharacter((text) => removeNmtControls(text).replaceAll(nmtSpaces, " "));
     case "BertNormalizer":
       return bert(part);
     case "Precompiled":
@@ -90,9 +87,6 @@ function strip(left: boolean, right: boolean): Normalizer {
     startOf: (text, count) => Math.max(0, count - (left ? (start.exec(text)?.[0].length ?? 0) : 0)),
   };
 }
-
-const removeNmtControls = remover("\\u{1}-\\u{8}\\u{b}\\u{e}-\\u{1f}\\u{7f}\\u{8f}\\u{9f}");
-const nmtSpaces = /[\t\n\f\r\u{1680}\u{200b}-\u{200f}\u{2028}\u{2029}\u{2581}\u{feff}\u{fffd}]/gu;
 
 function bert(part: Part): Normalizer {
   const lowers = part.boolean("lowercase");

@@ -46,35 +46,16 @@ export class PatternReader {
 export class Unsupported extends Error {}
 
 const word = onigurumaSet("\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}");
-const graphic = onigurumaSet("^\\p{White_Space}\\p{Cc}\\p{Cn}\\p{Cs}");
 const decimal = onigurumaSet("\\p{Nd}");
 
 /** The set of `\w` outside brackets, where Oniguruma asks a table of Latin-1 with ², ³, ¹ and fractions. */
 export const wordOutsideBrackets = `[${word}\\u{b2}\\u{b3}\\u{b9}\\u{bc}-\\u{be}]`;
 
-/** Sets of the escapes `\w`, `\d`, `\s` and `\h` in brackets. */
+/** Sets of the escapes `\w`, `\d` and `\s` in brackets. */
 const shorthand: Readonly<Record<string, string>> = {
   w: word,
   d: decimal,
   s: "\\p{White_Space}",
-  h: "[0-9A-Fa-f]",
-};
-
-const posix: Readonly<Record<string, string>> = {
-  alnum: onigurumaSet("\\p{Alphabetic}\\p{Nd}"),
-  alpha: onigurumaSet("\\p{Alphabetic}"),
-  ascii: "[\\0-\\x7f]",
-  blank: "[\\p{Zs}\\t]",
-  cntrl: "\\p{Cc}",
-  digit: decimal,
-  graph: graphic,
-  lower: onigurumaSet("\\p{Lowercase}\\u{295}"),
-  print: `[${graphic}\\p{Zs}]`,
-  punct: onigurumaSet("\\p{P}\\p{S}"),
-  space: "\\p{White_Space}",
-  upper: onigurumaSet("\\p{Uppercase}"),
-  word,
-  xdigit: "[0-9A-Fa-f]",
 };
 
 const categories =
@@ -84,7 +65,6 @@ const categories =
 
 /** Sets by the name of a property in lower case, without the spaces, hyphens and underscores that Oniguruma ignores. */
 const properties: Readonly<Record<string, string>> = {
-  ...posix,
   ...Object.fromEntries(categories.map((name) => [name.toLowerCase(), onigurumaSet(`\\p{${name}}`)])),
   ll: onigurumaSet("\\p{Ll}\\u{295}"),
   lo: `[${onigurumaSet("\\p{Lo}")}--\\u{295}]`,
@@ -110,10 +90,7 @@ export function readProperty(reader: PatternReader, isNegated: boolean, ignoresC
   const name = reader.takeUntil("}");
   const key = name.replaceAll(/[ _-]/g, "").toLowerCase();
   const set = properties[key] ?? script(name);
-  if (
-    ignoresCase &&
-    !/^(?:n|nd|nl|no|number|p.?|punct|punctuation|z.?|digit|space|whitespace|any)$/.test(key)
-  )
+  if (ignoresCase && !/^(?:n|nd|nl|no|number|p.?|punctuation|z.?|whitespace|any)$/.test(key))
     throw new Unsupported(`\\p{${name}} without case`);
   return isInverse ? `[^${set}]` : set;
 }
@@ -191,18 +168,13 @@ export function readClass(reader: PatternReader, ignoresCase: boolean): string {
 }
 
 function readClassItem(reader: PatternReader, ignoresCase: boolean): string {
-  if (reader.skip("[:")) {
-    const isNegated = reader.skip("^");
-    const set = posix[reader.takeUntil(":]")];
-    if (set === undefined || ignoresCase) throw new Unsupported("this bracket [: :]");
-    return isNegated ? `[^${set}]` : set;
-  }
+  if (reader.skip("[:")) throw new Unsupported("a bracket [: :]");
   if (reader.skip("[")) return readClass(reader, ignoresCase);
   const set = readSetEscape(reader, ignoresCase, true);
   if (set !== null) return set;
   const first = readClassCharacter(reader);
   const isRange = reader.peek() === "-" && !["]", "[", ""].includes(reader.peek(1));
-  if (!isRange || (reader.peek(1) === "\\" && /[wWdDsShHpP]/.test(reader.peek(2))))
+  if (!isRange || (reader.peek(1) === "\\" && /[wWdDsSpP]/.test(reader.peek(2))))
     return ignoresCase ? anyCase(first) : codeOf(first);
   reader.take();
   const last = readClassCharacter(reader);
@@ -227,7 +199,7 @@ export function readSetEscape(
   if (reader.peek() !== "\\") return null;
   const letter = reader.peek(1);
   const lower = letter.toLowerCase();
-  if (!"wdshp".includes(lower) || lower === "") return null;
+  if (!"wdsp".includes(lower) || lower === "") return null;
   reader.at += 2;
   if (lower === "p") return readProperty(reader, letter === "P", ignoresCase);
   const set = lower === "w" && !isInBrackets ? wordOutsideBrackets : shorthand[lower]!;

@@ -45,9 +45,6 @@ export function translateOniguruma(pattern: string): RegExp {
 const anchors: Readonly<Record<string, string>> = {
   b: `(?:(?<=${word})(?!${word})|(?<!${word})(?=${word}))`,
   B: `(?:(?<=${word})(?=${word})|(?<!${word})(?!${word}))`,
-  A: "^",
-  z: "$",
-  Z: "(?=\\n?$)",
 };
 
 /** Pairs of letters for which Oniguruma, without case, also matches a single ligature or letter. */
@@ -85,10 +82,6 @@ class Translator {
     let canBeEmpty = true;
     let letters = "";
     while (!reader.isAtEnd && reader.peek() !== "|" && reader.peek() !== ")") {
-      if (reader.skip("(?#")) {
-        reader.takeUntil(")");
-        continue;
-      }
       const piece = this.quantified(this.atom(options), options);
       letters = piece.literal === undefined ? "" : (letters + piece.literal.toLowerCase()).slice(-2);
       if (options.ignoresCase && ligatures.test(letters)) throw new Unsupported(`"${letters}" without case`);

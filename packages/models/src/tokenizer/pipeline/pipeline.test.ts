@@ -8,7 +8,7 @@ import {
   metaspace,
   split,
   string,
-} from "./components.test-data.ts";
+} from "./component-parts.test-data.ts";
 import { Pipeline } from "./pipeline.ts";
 
 // Right values: tokenizers 0.23.3, which components.parity.test.ts compares on thousands of texts.

@@ -17,9 +17,7 @@ export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
 const supported = [
   "BertPreTokenizer",
   "ByteLevel",
-  "CharDelimiterSplit",
   "Digits",
-  "FixedLength",
   "Metaspace",
   "Punctuation",
   "Sequence",
@@ -50,13 +48,6 @@ export function readPreTokenizer(part: Part): PreTokenizer {
       const spaces = characters(charClass.whitespace, "Removed");
       const punctuation = characters(charClass.punctuation, "Isolated");
       return (pieces) => punctuation(spaces(pieces));
-    }
-    case "CharDelimiterSplit":
-      return characters(`\\u{${part.char("delimiter").codePointAt(0)!.toString(16)}}`, "Removed");
-    case "FixedLength": {
-      const length = part.integer("length", 5);
-      if (length === 0) throw part.error("length", "0", "a positive integer");
-      return splitter(new RegExp(`\\p{Any}{1,${length}}`, "gv"), "Isolated");
     }
     case "Metaspace":
       return metaspace(readMetaspace(part));

@@ -67,7 +67,7 @@ export const charClass = {
   word: `[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]--[${sinceUnicode17}]`,
   mark: `[\\p{M}--[\\u{1cf2}-\\u{1cf3}]]--[${newMarks}]`,
   nonspacingMark: `[\\p{Mn}\\u{1734}\\u{1171e}]--[${newNonspacingMarks}]`,
-  /** What BERT removes: controls except tab and line ends, formats, private characters, U+0000 and U+FFFD. */
+  /** The characters that BERT removes: controls except tab and line ends, formats, private characters, U+0000 and U+FFFD. */
   control:
     "[\\p{Cc}\\p{Cf}\\p{Co}\\ufffd]--[\\t\\n\\r\\u{890}-\\u{891}\\u{8e2}\\u{110cd}\\u{13430}-\\u{1343f}]",
   chinese:

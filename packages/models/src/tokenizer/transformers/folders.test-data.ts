@@ -1,4 +1,4 @@
-import { addedToken, metaspace, sequence } from "../pipeline/components.test-data.ts";
+import { addedToken, sequence } from "../pipeline/component-parts.test-data.ts";
 import { fileOf } from "../pipeline/models.test-data.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -261,19 +261,6 @@ export const tokenCases: readonly FolderCase[] = [
     plain,
     llama,
   ),
-  ...[llama3, { ...gpt2, pre_tokenizer: metaspace("never", false) }].map((file, i) => {
-    const model = file["model"] as { vocab: object };
-    const vocab = {
-      ...model.vocab,
-      ...Object.fromEntries(Array.from({ length: 100_001 }, (_, n) => [`unused${n}`, 1000 + n])),
-    };
-    return folder(
-      `fix_mistral_regex ${i}`,
-      { ...file, model: { ...model, vocab } },
-      { ...plain, fix_mistral_regex: true },
-      { model_type: "mistral" },
-    );
-  }),
   ...(
     [
       ["unk_token and extra_special_tokens", { unk_token: twice, extra_special_tokens: ["tok"] }],

@@ -2,10 +2,9 @@ import { isRecord } from "@periodic-eval/core/internal";
 import { readAddedTokens, type AddedToken } from "../pipeline/added-tokens.ts";
 import { Part } from "../pipeline/part.ts";
 import { Pipeline } from "../pipeline/pipeline.ts";
-import { mistralSplit, needsMistralSplit } from "./mistral-split.ts";
 import { rebuiltPipelines, type RebuiltPipeline } from "./rebuilt-pipelines.ts";
 import { specialToken, specialTokens, type TokenFiles } from "./special-tokens.ts";
-import { plainClass, tokenizerClass } from "./tokenizer-class.ts";
+import { classError, plainClass, tokenizerClass } from "./tokenizer-class.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -45,6 +44,8 @@ export function loadAsTransformers(files: FolderFiles, followsClass: boolean): L
         configPath,
       )
     : plainClass;
+  if (followsClass && config["fix_mistral_regex"] === true)
+    throw classError(configPath, "fix_mistral_regex, with which transformers replaces an expression");
   const root = new Part(tokenizerPath, [], tokenizer);
   const rebuilt = name === plainClass ? null : rebuild(name, files, root);
   const tokens = specialTokens(files, ownTokens(root), rebuilt !== null, rebuilt?.defaults ?? {}, configPath);
@@ -54,12 +55,11 @@ export function loadAsTransformers(files: FolderFiles, followsClass: boolean): L
     declared: tokens.all,
   }[rebuilt?.addsSpecialTokensAgain ?? "none"];
   const parts: Fields = rebuilt === null ? tokenizer : { ...rebuilt };
-  const isPatched = followsClass && needsMistralSplit(files, tokens.added);
   const json: Fields = {
     ...parts,
     added_tokens: rebuilt === null ? tokenizer["added_tokens"] : [],
     post_processor: tokenizer["post_processor"],
-    pre_tokenizer: isPatched ? mistralSplit(parts["pre_tokenizer"]) : parts["pre_tokenizer"],
+    pre_tokenizer: parts["pre_tokenizer"],
   };
   const pipeline = new Pipeline(json, tokenizerPath, {
     added: [tokens.added, again],

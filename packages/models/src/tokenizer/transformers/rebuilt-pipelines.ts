@@ -1,6 +1,6 @@
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a class of transformers 5.24 makes of a folder: of `tokenizer.json` it takes the vocabulary and the merges. */
+/** The pipeline that a class of transformers 5.24 builds for a folder: of `tokenizer.json` it takes the vocabulary and the merges. */
 export interface RebuiltPipeline {
   readonly model: Fields;
   readonly normalizer: unknown;

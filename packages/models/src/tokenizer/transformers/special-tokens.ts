@@ -5,7 +5,7 @@ import { partError } from "../pipeline/part.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What the files beside `tokenizer.json` say about tokens. */
+/** The files beside `tokenizer.json` that describe tokens. */
 export interface TokenFiles {
   /** `tokenizer_config.json`. */
   readonly config: Fields;
@@ -100,7 +100,7 @@ export function specialTokens(
   };
 }
 
-/** What the configuration and `special_tokens_map.json` say together. */
+/** The settings of the configuration and `special_tokens_map.json` together. */
 interface Settings {
   readonly settings: Fields;
   /** Special tokens without names. */

@@ -43,7 +43,7 @@ export function tokenizerClass(
   throw classError(where, `the class ${name}, whose pipeline transformers builds itself`);
 }
 
-const classError = (where: string, got: string) =>
+export const classError = (where: string, got: string) =>
   modelError({
     where: `${where}, tokenizer_class`,
     path: ["tokenizer_class"],
