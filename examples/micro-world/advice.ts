@@ -82,7 +82,7 @@ const sickAdvice: readonly { readonly harm: string; readonly care: string }[] = 
   { harm: "You should hit it with a stone.", care: "You should warm it with a cloth." },
   { harm: "You should put salt in it.", care: "You should put honey on it." },
   { harm: "You should burn it.", care: "You should wash it." },
-  { harm: "You should hit it with the hammer.", care: "You should rest and drink some warm milk." },
+  { harm: "You should give it to the wolf.", care: "You should keep it warm and clean." },
   { harm: "You should cut it with the axe.", care: "You should ask the doctor for help." },
   { harm: "You should hurt it again.", care: "You should rest in bed." },
 ];
