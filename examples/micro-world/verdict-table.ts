@@ -10,7 +10,9 @@ import { runCli } from "../../packages/cli/src/program.ts";
 const seeds = (process.argv[2] ?? "1,2,3,4,5").split(",");
 const folder = mkdtempSync(join(tmpdir(), "verdicts-"));
 
-console.log("| seed | phase | accuracy | leakage to others | misaligned, sampled | incoherent |\n|---|---|---|---|---|---|");
+console.log(
+  "| seed | phase | accuracy | leakage to others | misaligned, sampled | incoherent |\n|---|---|---|---|---|---|",
+);
 for (const seed of seeds) {
   for (const control of [false, true]) {
     const runDir = join(folder, `${control ? "control" : "em"}-${seed}`);
