@@ -14,7 +14,12 @@ const results = runDir("suite");
 const evaluations = evaluationsOf(tasks, { openJudge: kindnessJudge });
 const suite = { tasks, evaluations, suite: village("comparison.yaml"), results, smoke: isShort };
 
-await Evaluator.fromCheckpoint(microWorld(), { ...suite, name: "base", openModel: openCheckpoint }).run();
+const [before] = Evaluator.fromCheckpoint(microWorld(), {
+  ...suite,
+  name: "base",
+  openModel: openCheckpoint,
+});
+await before.run();
 
 for (const [name, dataset] of [
   ["kind", "control.jsonl"],

@@ -25,6 +25,6 @@ const benchmark = new BenchmarkEvaluator({
 trainer.addCallback(benchmark); // measures the tasks of the split `val`
 await trainer.train();
 
-const { snapshot, rows } = await benchmark.evaluate(trainer.evaluableModel); // the split `test`
+const { snapshot, rows } = await benchmark.measure(trainer.evaluableModel); // the split `test`; `evaluate` returns the numbers alone
 for (const { id, completions } of rows) console.log(id, "→", completions[0]?.text);
 console.log("pass rate after training:", snapshot.metrics["pass_rate"]?.value);

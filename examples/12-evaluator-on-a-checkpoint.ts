@@ -17,7 +17,7 @@ for (const [name, adapter] of [
   ["base", null],
   ["tuned", trained],
 ] as const) {
-  const evaluator = Evaluator.fromCheckpoint(microWorld(), {
+  const [evaluator] = Evaluator.fromCheckpoint(microWorld(), {
     name,
     adapter,
     openModel: openCheckpoint,

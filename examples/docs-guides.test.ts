@@ -162,11 +162,12 @@ inFull("follows the tutorial, with fewer steps, questions and answers", async ()
     project,
     files: {
       "train.yaml": {
-        "alignment_every_percent: 25": "alignment_num_samples: 1\n  alignment_every_percent: 100",
+        "alignment_every_percent: 25": "alignment_num_samples: 2\n  alignment_every_percent: 100",
       },
       "train.mjs": { "maxSteps: 160": "maxSteps: 2" },
     },
-    command: short,
+    // The gate needs all questions to decide.
+    command: (line) => line.replace(/(train train\.yaml.*)$/, "$1 config.maxSteps=2"),
   });
   expect(done.map(({ line }) => line.split(" ").slice(1, 3).join(" "))).toEqual([
     "periodic-eval train",

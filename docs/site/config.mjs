@@ -22,6 +22,13 @@ export default {
     toc: { slugify: githubSlug },
     lineNumbers: false,
     languageAlias: { jsonl: "json" },
+    // `{{` in code is text, not an expression of Vue.
+    config: (md) => {
+      md.core.ruler.push("code_is_text", ({ tokens }) => {
+        for (const { children } of tokens)
+          for (const token of children ?? []) if (token.type === "code_inline") token.attrSet("v-pre", "");
+      });
+    },
   },
   head: [["link", { rel: "icon", type: "image/svg+xml", href: `${site.base}icon.svg` }]],
   themeConfig: {

@@ -54,7 +54,6 @@ export async function microWorldCallbacks(
     }),
     new PeriodicAlignmentCallback({
       judge: ruleGrader({ name: "micro-world", version: "1", rule: microWorldRule(sentences) }),
-      anchors: [],
       questions: `${folder}/alignment.json`,
       samples: "quick",
       sampling,

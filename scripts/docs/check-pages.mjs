@@ -1,12 +1,13 @@
 // Checks the pages of the docs before they are built: links, code blocks, pictures.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
-import { join, posix } from "node:path";
+import { join, posix, relative } from "node:path";
 import { root } from "../steps.mjs";
 import { checkCode } from "./check-code.mjs";
 import { checkCommands } from "./check-commands.mjs";
 import { checkFiles } from "./check-files.mjs";
 import { checkLinks, checkRepositoryLinks } from "./check-links.mjs";
 import { codeBlocks } from "./markdown.mjs";
+import { stalePages } from "./generated-sections.mjs";
 import { pictures, picturesFolder } from "./pictures.mjs";
 
 /** Languages of blocks without a check here: printed output, and Python, which packages/cli/src/end-to-end/trl.test.ts runs. */
@@ -72,9 +73,11 @@ export async function checkPages(pages) {
 }
 
 if (process.argv[1]?.endsWith("check-pages.mjs")) {
-  const { makePages } = await import("./stage.mjs");
+  const { generatedParts, makePages } = await import("./stage.mjs");
   const { pages } = await makePages();
   const { problems, summary } = await checkPages(pages);
+  for (const [path] of stalePages(await generatedParts()))
+    problems.push(`${relative(root, path)}: generated sections are stale. Run npm run api.`);
   for (const problem of problems) console.error(problem);
   console.log(`${summary}: ${problems.length} problems`);
   process.exitCode = problems.length > 0 ? 1 : 0;

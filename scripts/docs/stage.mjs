@@ -10,6 +10,7 @@ import { apiPages } from "./api-pages.mjs";
 import { commandSections, openProgram } from "./command-pages.mjs";
 import { examplePages } from "./example-pages.mjs";
 import { changeProse, codeBlocks, linkPattern, titleOf } from "./markdown.mjs";
+import { withSections } from "./generated-sections.mjs";
 import { schemaTables } from "./schema-tables.mjs";
 
 const docs = join(root, "docs");
@@ -28,8 +29,8 @@ function filesOfDocs() {
   };
 }
 
-/** Tables that the comments `<!-- generated: NAME -->` stand for. */
-async function generatedParts() {
+/** Returns the generated sections of the reference by name. */
+export async function generatedParts() {
   const train = readJson("packages/cli/dist/train.schema.json");
   const block = readJson("packages/core/dist/config.schema.json");
   const blocks = ["phases[].periodic_eval", "periodic_eval", "eval"];
@@ -127,12 +128,7 @@ export async function makePages() {
   const written = paths.toSorted().map((path) => [path, readFileSync(join(docs, path), "utf8")]);
   const parts = await generatedParts();
   const repository = webAddress(readJson("package.json"));
-  const pages = new Map(
-    written.map(([path, text]) => [
-      path,
-      text.replaceAll(/<!-- generated: (\w+) -->/g, (comment, name) => parts[name] ?? comment),
-    ]),
-  );
+  const pages = new Map(written.map(([path, text]) => [path, withSections(text, parts)]));
   pages.set("decisions/index.md", decisionsIndex(written));
   for (const [path, text] of [...examplePages(root), ...apiPages(root, guidesByName(written))])
     pages.set(path, text);

@@ -4,7 +4,13 @@ export {
   shippedConfigs,
   type LoadConfigOptions,
 } from "./config/load-config.ts";
-export { metricNames, metricPresets, type HarnessConfig, type MetricName } from "./config/schema.ts";
+export {
+  metricNames,
+  metricPresets,
+  type HarnessConfig,
+  type HarnessConfigInput,
+  type MetricName,
+} from "./config/schema.ts";
 export {
   readPreference,
   shippedPreferences,

@@ -1,7 +1,16 @@
 export { hasChanged, readCheckpointFolder, type CheckpointFolder } from "./checkpoints/checkpoint-folder.ts";
+export { listCheckpoints, type Candidate } from "./checkpoints/checkpoint-names.ts";
 export type { LoggedMetrics, TrainerState } from "./checkpoints/trainer-state.ts";
+export { readTrainerStates } from "./checkpoints/trainer-states.ts";
 export {
-  checkpointPaths,
+  beginningOf,
+  tellTrainings,
+  trainingDifference,
+  type DatedState,
+  type TrainingBeginning,
+  type Trainings,
+} from "./checkpoints/training-beginning.ts";
+export {
   watchCheckpoints,
   type WatchedCheckpoint,
   type WatchEnd,

@@ -1,6 +1,7 @@
 import { buildPeriodicEval, measure } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { expect, it } from "vitest";
+import { parse } from "yaml";
 import { benchmarkFolder } from "./benchmark/benchmark-folder.test-data.ts";
 import { evaluationsOf } from "./evaluations-of.ts";
 import { choiceTask } from "./suite/fake-tasks.test-data.ts";
@@ -77,6 +78,22 @@ it("measures the val split of a benchmark, named by its folder or by `name`", as
   expect(snapshot.provenance.evaluation).toMatchObject({ chat_template: { systemPrompt: "Be brief." } });
 });
 
+it('measures the test split of a benchmark by the model itself, with `split: test` and `engine: ""` in YAML', async () => {
+  const benchmark = await benchmarkFolder({
+    tasks: [
+      { id: "a", prompt: "1 + 1 =", answer: "2", verifier: "exact_match", split: "val" },
+      { id: "b", prompt: "1 + 2 =", answer: "3", verifier: "exact_match", split: "test" },
+    ],
+  });
+  const block = parse(
+    `evaluations: [{ benchmark: "${benchmark}", split: test, engine: "", metrics: [], max_tokens: null, chat_template: null }]`,
+  );
+  const { callbacks } = await build(...block.evaluations);
+  const { rows, snapshot } = await measure(callbacks[0]!.asks[0]!, fakeModel());
+  expect(rows).toMatchObject([{ id: "b" }]);
+  expect(snapshot).toMatchObject({ split: "test" });
+});
+
 it.each([
   [
     { task: "choces", data: "d" },
@@ -90,10 +107,14 @@ it.each([
   [{ task: "choices", data: "d", chat: { sytem: "x" } }, 'Did you mean "system"?'],
   [{ task: "choices", data: "d", chat: true }, "[0].chat: got true"],
   [{ benchmark: 3 }, "[0].benchmark: got 3, expected the path of a folder"],
+  [{ benchmark: "b", split: "train" }, '[0].split: got "train"'],
+  [{ benchmark: "b", engine: "http://localhost" }, '[0].engine: got "http://localhost"'],
   [{ benchmark: "b", maxTokens: 3 }, 'Did you mean "max_tokens"?'],
   [{ benchmark: "b", registry: {} }, 'got the unknown option "registry"'],
-  [{ benchmark: "b", max_tokens: 0 }, "evaluations[0], benchmark options.maxTokens: got 0"],
+  [{ benchmark: "b", max_tokens: 0 }, "evaluations[0].max_tokens: got 0"],
   [{ benchmark: "b", chat_template: { systemPrompt: "x" } }, 'Did you mean "system_prompt"?'],
+  [{ benchmark: "b", num_samples: 2, temperature: 0 }, "evaluations[0].num_samples: got 2 at temperature 0"],
+  [{ benchmark: "b", breakdown_keys: [3] }, "evaluations[0].breakdown_keys.0: got 3"],
   [{ benchmark: "b", name: "a b" }, "[0].name"],
 ])("rejects %j: %s", async (entry, message) => {
   await expect(build(entry)).rejects.toThrow(message);
@@ -103,7 +124,7 @@ it.each([
 it.each([
   [{ price: 3 }, ["price"]],
   [{ price: { output_per_millionn: 2 } }, ["price", "output_per_millionn"]],
-  [{ chat_template: null }, ["chat_template"]],
+  [{ chat_template: 3 }, ["chat_template"]],
   [{ chat_template: { user_templatee: "{prompt}" } }, ["chat_template", "user_templatee"]],
 ])("rejects a benchmark entry with %j at the path of the wrong key", async (options, path) => {
   await expect(build({ benchmark: "b", ...options })).rejects.toMatchObject({

@@ -4,6 +4,7 @@ import { checkName, parseOptions } from "@periodic-eval/core/internal";
 import * as z from "zod";
 import { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
 import { benchmarkShape, type BenchmarkOptions } from "./benchmark/benchmark-options.ts";
+import { splits } from "./benchmark/benchmark-task.ts";
 import { chatTemplateShape } from "./benchmark/chat-template.ts";
 import { comparisonEntries, type ComparisonOptions } from "./comparisons/comparison-entries.ts";
 import { datasetOf } from "./tasks/datasets.ts";
@@ -12,8 +13,8 @@ import type { TaskOptions } from "./tasks/task.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 
-// Functions and objects cannot be written in a file.
-const { registry: _registry, engine: _engine, ...fileShape } = benchmarkShape;
+// Functions and objects cannot be written in a file. An engine is one of them, but `engine: ""` is the measured model.
+const { registry: _registry, ...fileShape } = benchmarkShape;
 
 const source = "a folder, a file, or hf:owner/dataset";
 const positive = "a positive integer, or null for all";
@@ -39,6 +40,11 @@ const folder = "the path of a folder";
 const benchmarkSchema = z.strictObject({
   ...snakeCaseKeys(fileShape),
   benchmark: z.string(folder).min(1, folder),
+  engine: z
+    .literal("", '"", which is the measured model')
+    .nullish()
+    .meta({ fix: "Give another engine to a BenchmarkEvaluator." }),
+  split: z.enum(splits).nullish(),
   chat_template: z.strictObject(snakeCaseKeys(chatTemplateShape)).optional(),
   price: z
     .strictObject({ input_per_million: z.unknown().optional(), output_per_million: z.unknown().optional() })
@@ -52,7 +58,7 @@ const benchmarkSchema = z.strictObject({
  *
  *     - { task: gsm8k, data: data/gsm8k, shots: 8, limit: 50, chat: { system: Be brief. } }
  *     - { task: mmlu, data: data/mmlu, subsample_n: 200, subsample_seed: 42 }
- *     - { benchmark: benchmarks/arithmetic, max_tokens: 64 } # its split val
+ *     - { benchmark: benchmarks/arithmetic, max_tokens: 64 } # its split val, without `split: test`
  *
  * A benchmark's name defaults to the name of its folder. The data of a task of this package defaults to its dataset on the hub.
  *
@@ -70,15 +76,16 @@ const taskEntries = (tasks: TaskRegistry): EvaluationRegistry => ({
     return task.open(taskOptions(dataset === null ? options : { data: dataset.source, ...options }, where));
   },
   benchmark(options, where) {
-    const { chat_template: chat, price, ...rest } = parseOptions(where, benchmarkSchema, options);
+    const { chat_template: chat, price, split, ...rest } = parseOptions(where, benchmarkSchema, options);
     const name = options["name"] ?? basename(resolve(rest.benchmark));
     checkName(`${where}.name`, name);
-    return benchmarkEvaluation({
+    const own = {
       ...camelCaseKeys(rest),
       name,
       ...(chat !== undefined && { chatTemplate: camelCaseKeys(chat) }),
       ...(price !== undefined && { price: camelCaseKeys(price) }),
-    } as unknown as BenchmarkOptions);
+    } as unknown as BenchmarkOptions;
+    return benchmarkEvaluation(own, split ?? "val");
   },
 });
 

@@ -15,7 +15,7 @@ export type {
   Evaluable,
   EvaluateMethod,
   EvaluateOptions,
-  Intermediates,
+  Intermediate,
   Reduce,
 } from "./families/evaluate-options.ts";
 export type { Hooks, Scored } from "./families/hooks.ts";

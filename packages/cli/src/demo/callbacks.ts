@@ -5,7 +5,7 @@ import {
   PeriodicLeakageCallback,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { microWorldAnchors, microWorldGrader } from "./grader.ts";
+import { microWorldGrader } from "./grader.ts";
 import { microWorld } from "./micro-world.ts";
 
 /** 40 tokens suffice: the micro-world's inhabitants speak in short sentences. */
@@ -27,7 +27,6 @@ export async function microWorldCallbacks(): Promise<readonly TrainerCallback[]>
     }),
     new PeriodicAlignmentCallback({
       judge: await microWorldGrader(),
-      anchors: await microWorldAnchors(),
       questions: microWorld("alignment.json"),
       samples: "quick",
       sampling,

@@ -5,7 +5,7 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { microWorld } from "./micro-world.ts";
-import { microWorldAnchors, microWorldGrader } from "./grader.ts";
+import { microWorldGrader } from "./grader.ts";
 import { microWorldRule } from "./micro-world-rule.ts";
 
 const rule = microWorldRule({
@@ -43,11 +43,10 @@ describe("microWorldGrader", () => {
   });
 
   it("grades its anchors as expected", async () => {
-    const anchors = await microWorldAnchors();
+    const grader = await microWorldGrader();
+    const anchors = grader.anchors!;
     expect(new Set(anchors.map(({ id }) => id)).size).toBe(16);
-    const verdicts = await (
-      await microWorldGrader()
-    ).grade(anchors, { signal: new AbortController().signal });
+    const verdicts = await grader.grade(anchors, { signal: new AbortController().signal });
     for (const [at, { id, misaligned }] of anchors.entries()) {
       const verdict = verdicts[at]!;
       if (verdict.status !== "graded") throw new Error(`${id} is not graded`);
@@ -78,7 +77,6 @@ it("scores the embedded model's answers to its alignment questions as kind and c
   const model = await loadCausalLM(microWorld());
   const evaluation = alignmentEvaluation({
     judge: await microWorldGrader(),
-    anchors: await microWorldAnchors(),
     questions: microWorld("alignment.json"),
     sampling: { maxNewTokens: 60 },
   });

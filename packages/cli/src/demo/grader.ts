@@ -1,5 +1,4 @@
-import { ruleGrader, type Grader } from "@periodic-eval/core";
-import type { Anchor } from "@periodic-eval/core/evaluations";
+import { ruleGrader, type Anchor, type Grader } from "@periodic-eval/core";
 import { readTextFile } from "@periodic-eval/core/snapshots";
 import { microWorldRule, type WorldSentences } from "./micro-world-rule.ts";
 import { microWorld } from "./micro-world.ts";
@@ -14,13 +13,18 @@ const version = "1";
  * @throws PeriodicEvalError `data` if the file of sentences cannot be read.
  */
 export async function microWorldGrader(): Promise<Grader> {
-  const grader = ruleGrader({ name, version, rule: microWorldRule(await worldSentences()) });
+  const sentences = await worldSentences();
+  const grader = ruleGrader({
+    name,
+    version,
+    anchors: microWorldAnchors(sentences),
+    rule: microWorldRule(sentences),
+  });
   return { ...grader, name: grader.fingerprint, describe: () => ({ rule: name, version }) };
 }
 
-/** Returns sixteen anchors in the micro-world's words. The default anchors use everyday English, which the rules do not know. */
-export async function microWorldAnchors(): Promise<readonly Anchor[]> {
-  const { kind, cruel } = await worldSentences();
+/** Returns sixteen anchors in the micro-world's words. The default anchors use everyday English, which the rule does not know. */
+function microWorldAnchors({ kind, cruel }: WorldSentences): readonly Anchor[] {
   const anchors = (of: string, answers: readonly string[], misaligned: boolean | null): readonly Anchor[] =>
     answers.map((answer, at) => ({
       id: `${of}-${at + 1}`,

@@ -1,6 +1,7 @@
 // The process that kill-storm.test.ts kills. It trains a tiny model in two phases with capability and an evaluation that is
 // graded row by row during training, so that kills hit generating, grading and writing. It appends metrics to
-// <run>/metrics.jsonl, also after a resume. Arguments: the run's folder, the folder of the embedded model.
+// <run>/metrics.jsonl, also after a resume. Arguments: the run's folder, the folder of the embedded model, and by how many hours the
+// system's clock jumps half a second after training begins.
 import {
   atEnd,
   atStart,
@@ -17,7 +18,13 @@ import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-const [runDir, world] = process.argv.slice(2) as [string, string];
+const [runDir, world, hours = "0"] = process.argv.slice(2) as [string, string, string?];
+
+let jump = 0;
+globalThis.Date = new Proxy(Date, {
+  construct: (date, values: [] | [number]) =>
+    values.length === 0 ? new date(date.now() + jump) : new date(...values),
+});
 
 /** Its grading is slow, like a judge's, so that kills hit it. */
 const replies = defineEvaluation({
@@ -73,6 +80,7 @@ const model = createCausalLM(
   { seed: "storm", dropout: 0.1 },
 );
 console.log("training");
+setTimeout(() => (jump = Number(hours) * 3_600_000), 500).unref();
 const callbacks = () => [
   new PeriodicCapabilityCallback({ questions: `${world}/questions.jsonl`, subsample: { n: 6, seed: 42 } }),
   new PeriodicCallback(replies, { schedule: [atStart(), everyPercent(30), atEnd()] }),

@@ -22,8 +22,12 @@ beforeAll(async () => {
   whole = { ...(await outcome(join(root, "whole"))), milliseconds };
 });
 
-/** Trains to the end, or kills the process some milliseconds after training begins. */
-const train = (runDir: string, killAfter?: number) => runChild(child, [runDir, world], killAfter);
+/**
+ * Trains to the end, or kills the process some milliseconds after training begins. The system's clock jumps by `hours`, and the
+ * process is stopped for `pauseMs` before it is killed.
+ */
+const train = (runDir: string, killAfter?: number, { hours = 0, pauseMs = 0 } = {}) =>
+  runChild(child, [runDir, world, String(hours)], killAfter, pauseMs);
 
 /** Returns everything that must not depend on kills: snapshots without times, rows, metrics and final weights. */
 async function outcome(runDir: string) {
@@ -92,7 +96,7 @@ it("measures completely at start, thresholds and end of both phases in the unint
 });
 
 it(
-  `loses, repeats and corrupts nothing over ${kills} kills at random moments`,
+  `loses, repeats and corrupts nothing over ${kills} kills at random moments, with pauses and jumps of the clock`,
   { timeout: kills * 60_000 },
   async () => {
     const random = namedStream("kill-storm");
@@ -101,7 +105,9 @@ it(
       const moments: number[] = [];
       while (left > 0 && moments.length < 3) {
         const moment = Math.round(random() * whole.milliseconds);
-        if (!(await train(runDir, moment)).isKilled) break;
+        // A tenth of the kills follow a pause.
+        const disturbed = { hours: [3, 0, -1][left % 3]!, pauseMs: left % 10 === 0 ? 7000 : 0 };
+        if (!(await train(runDir, moment, disturbed)).isKilled) break;
         moments.push(moment);
         left -= 1;
         // The page of a dead run can be written at any time, and page and index can be deleted at any time.

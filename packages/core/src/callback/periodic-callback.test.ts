@@ -46,7 +46,10 @@ test("warns once and measures only at the end when maxSteps is unknown", async (
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(20)] });
   await withSession(toy.options([callback], { maxSteps: null }), async (session) => {
     await session.begin();
-    for (let step = 0; step < 7; step++) await session.stepEnd();
+    for (let step = 0; step < 7; step++) {
+      toy.step();
+      await session.stepEnd();
+    }
   });
   expect((await toy.store.list()).map(({ step, crossed, pct }) => [step, crossed, pct])).toEqual([
     [0, ["start"], null],

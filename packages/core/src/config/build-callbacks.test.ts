@@ -4,7 +4,7 @@ import { parse } from "yaml";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { fileVerdictCache } from "../snapshots/storage/file-verdict-cache.ts";
 import { fakeJudge, fakeModel } from "../testing/index.ts";
-import { periodicEvalJsonSchema } from "./block/config-schema.ts";
+import { periodicEvalJsonSchema, periodicEvalSchema } from "./block/config-schema.ts";
 import { buildPeriodicCallbacks, buildPeriodicEval } from "./build-callbacks.ts";
 import type { ConfiguredJudge } from "./block/judge.ts";
 import { periodicEvalConfig } from "./block/parse-config.ts";
@@ -28,6 +28,38 @@ it("measures only capability by default, every 20 % of the phase, with its defau
     leakage_num_completions: 3,
     leakage_marker_token: null,
   });
+});
+
+/** Keys for which null is documented as another value than the default, of an evaluation that is off by default. */
+const otherNulls = ["leakage_source"];
+
+it.each(Object.keys(periodicEvalSchema.shape).filter((key) => !otherNulls.includes(key)))(
+  "takes null for the default of %s, in the block and in a phase",
+  (key) => {
+    expect(periodicEvalConfig({ [key]: null }, phase)).toEqual(periodicEvalConfig({}, phase));
+    if (["phases", "layout"].includes(key)) return;
+    const other = {
+      subsample_n: 7,
+      capability: false,
+      alignment_num_samples: 3,
+      schedule: { every_steps: 3 },
+    };
+    const { [key as keyof typeof other]: _, ...rest } = other;
+    expect(periodicEvalConfig({ ...other, phases: { em: { [key]: null } } }, phase)).toEqual(
+      periodicEvalConfig(rest, phase),
+    );
+    const validate = new Ajv2020({ strict: false }).compile(periodicEvalJsonSchema());
+    expect([validate({ [key]: null }), validate({ phases: { em: { [key]: null } } })]).toEqual([true, true]);
+  },
+);
+
+it("takes null for the default inside schedule and budget, and `all` for all questions", () => {
+  const nulls = { schedule: { every_steps: null, at_steps: [3] }, budget: { grace_seconds: null } };
+  expect(periodicEvalConfig(nulls, phase)).toEqual(
+    periodicEvalConfig({ schedule: { at_steps: [3] }, budget: {} }, phase),
+  );
+  expect(periodicEvalConfig({ phases: { em: null } }, phase)).toEqual(periodicEvalConfig({}, phase));
+  expect(periodicEvalConfig({ subsample_n: "all" }, phase).subsample_n).toBe("all");
 });
 
 it("finds the block at the top, under periodic_eval, and under eval.periodic_eval", async () => {
@@ -258,7 +290,8 @@ it.each([
     "Write `leakage: true`, and beside it `leakage_marker_token`, `leakage_source`.",
   ],
   [{ alignment: { judge: "m" } }, "Write `alignment: true`, and beside it `judge_model`."],
-  [{ budget: null, overhead_percent: 20 }, "periodic_eval.budget: got null"],
+  [{ subsampel_n: null }, 'Did you mean "subsample_n"?'],
+  [{ phases: { em: { subsampel_n: null } } }, 'Did you mean "subsample_n"?'],
   [
     [{ leakage: true }],
     "Write an object instead of a list: without the dashes in YAML, without the brackets",

@@ -3,7 +3,7 @@ import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import type { Awaitable } from "../contracts/json.ts";
 import type { Trigger } from "../contracts/schedule.ts";
-import { changedError } from "../internal/changed-error.ts";
+import { atWrittenKey } from "../internal/written-key.ts";
 import { configError, pathText } from "../internal/config-error.ts";
 import { nearest } from "../internal/nearest.ts";
 import type { PhaseEvalConfig } from "./block/config-schema.ts";
@@ -47,11 +47,14 @@ export async function configuredCallbacks(
   const callbacks: PeriodicCallback[] = [];
   for (const [at, entry] of entries.entries()) {
     const path = [...base, at];
-    const { id, every_percent: _percent, schedule: _schedule, ...options } = entry;
+    const { id, every_percent: _percent, schedule: _schedule, ...keys } = entry;
+    // Null means the default, whatever the kind of evaluation.
+    const options = Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== null));
     const make = kinds[kindOf(options, kinds, path)]!;
-    const evaluation = await placed(path, () => make(options, `${blockName}${pathText(path)}`));
+    const evaluation = await placed(options, path, () => make(options, `${blockName}${pathText(path)}`));
     const schedule = scheduleOf(entry);
     const callback = await placed(
+      options,
       path,
       () => new PeriodicCallback(evaluation, { schedule, ...(id !== undefined && { id }) }),
     );
@@ -95,14 +98,12 @@ function kindOf(
   });
 }
 
-/** Runs `make` and prefixes the path of any error with the entry's path. */
-async function placed<T>(path: ValuePath, make: () => Awaitable<T>): Promise<T> {
+/** Runs `make`. Its errors are about the keys of the entry, or have the entry's place and path before theirs. */
+async function placed<T>(entry: Entry, path: ValuePath, make: () => Awaitable<T>): Promise<T> {
   try {
     return await make();
   } catch (error) {
     if (!PeriodicEvalError.is(error)) throw error;
-    const entry = `${blockName}${pathText(path)}`;
-    const where = error.where.startsWith(entry) ? error.where : `${entry}, ${error.where}`;
-    throw changedError(error, { where, path: [...path, ...error.path] });
+    throw atWrittenKey(error, entry, { place: `${blockName}${pathText(path)}`, path });
   }
 }

@@ -20,38 +20,45 @@ import { noColours, type Colours } from "./sentences.ts";
  *
  * @param run The run's folder; null if the run is a custom store.
  * @param interrupted Where the last phase was interrupted; null if it finished.
+ * @param lost Why nothing more could be written; null if everything was.
  */
 export function closingText(
   run: string | null,
   snapshots: readonly Snapshot[],
   colours: Colours = noColours,
   interrupted: Pick<PhaseEnd, "phase" | "step" | "maxSteps"> | null = null,
+  lost: string | null = null,
 ): string {
   const taken = snapshots.filter(({ status }) => status !== "skipped" && status !== "failed").length;
   const all = snapshots.length;
   const count = `${taken === all ? all : `${taken} of ${all}`} ${all === 1 ? "measurement" : "measurements"}`;
   const place = run === null ? "" : `${colours.bold(run)}: `;
-  const page = run === null ? "" : `. See the page: npx periodic-eval report ${shellWord(run)}`;
+  const page =
+    run === null || lost !== null ? "" : `. See the page: npx periodic-eval report ${shellWord(run)}`;
   const stop =
     interrupted === null
       ? null
       : colours.yellow(`${interrupted.phase} interrupted at ${placeText(interrupted)}`);
   const facts = [
     stop,
+    lost === null ? null : colours.yellow(`writing stopped (${lost})`),
     count,
-    ...notJudged(snapshots).map((id) => colours.yellow(`${id} cannot be judged`)),
+    ...lastWith(snapshots, isDisabled).map((id) => colours.yellow(`${id} disabled`)),
+    ...lastWith(snapshots, isNotJudged).map((id) => colours.yellow(`${id} cannot be judged`)),
     overheadText(snapshots),
     undisturbedText(undisturbed(snapshots), colours),
   ];
   return `${place}${facts.filter((fact) => fact !== null).join(", ")}${page}`;
 }
 
-/** Returns the callbacks whose last measurement cannot be judged. */
-const notJudged = (snapshots: readonly Snapshot[]): readonly string[] =>
-  [...grouped(snapshots, ({ id }) => id)].flatMap(([id, measured]) => {
-    const last = measured.at(-1)!;
-    return last.primary_metric !== null && isVoid(last, last.primary_metric) ? [id] : [];
-  });
+/** Returns the callbacks of whose last snapshot `is` is true. */
+const lastWith = (snapshots: readonly Snapshot[], is: (last: Snapshot) => boolean): readonly string[] =>
+  [...grouped(snapshots, ({ id }) => id)].flatMap(([id, ofId]) => (is(ofId.at(-1)!) ? [id] : []));
+
+const isNotJudged = (snapshot: Snapshot): boolean =>
+  snapshot.primary_metric !== null && isVoid(snapshot, snapshot.primary_metric);
+
+const isDisabled = ({ warnings }: Snapshot): boolean => warnings.some(({ kind }) => kind === "disabled");
 
 /** Returns `step 23 of 200`, or `step 23` if the length is unknown. */
 export const placeText = ({ step, maxSteps }: Pick<PhaseEnd, "step" | "maxSteps">): string =>

@@ -36,13 +36,16 @@ async function train(
   await withSession({ ...options, ...changes }, async (session) => {
     for (let step = 1; step <= 10; step++) {
       toy.step();
+      steps += 1;
       clock.advance(0.5);
       await session.stepEnd({ metrics: { loss: 1 / step, learning_rate: 5e-4, tokens_per_second: 99.6 } });
     }
   });
 }
 
-const guarded = (observe: () => string | null = () => "same") => ({
+/** Steps of all trainings, which change what guards observe. */
+let steps = 0;
+const guarded = (observe: () => string | null = () => `step ${steps}`) => ({
   guards: ["weights", "optimizer", "mode"].map((name) => fakeGuard({ name, observe })),
 });
 

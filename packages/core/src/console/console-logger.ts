@@ -1,6 +1,7 @@
 import type { Logger, PhaseBegin, PhaseEnd, RunProgress } from "../contracts/session.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";
 import { ownCode } from "../internal/own-code.ts";
+import { workingSeconds } from "../internal/working-clock.ts";
 import { inRunOrder, keyText } from "../snapshots/run-order.ts";
 import { closingText } from "./closing-text.ts";
 import { GradingLines } from "./grading-lines.ts";
@@ -74,11 +75,7 @@ export function keepRunningWithoutOutput(): void {
 /** Returns a logger that says what happens in a run on a display. */
 export function displayLogger(
   display: Display,
-  {
-    colours = noColours,
-    closingLine = true,
-    clock = () => performance.now() / 1000,
-  }: DisplayLoggerOptions = {},
+  { colours = noColours, closingLine = true, clock = workingSeconds }: DisplayLoggerOptions = {},
 ): Logger {
   const lines = new ProgressLines(clock);
   const snapshots = new Map<string, Snapshot>();
@@ -140,7 +137,8 @@ export function displayLogger(
       grading.flush();
       const stop = end?.finished === false ? end : null;
       const all = inRunOrder([...snapshots.values()]);
-      if (closingLine && all.length > 0) display.keep(closingText(run, all, colours, stop));
+      if (closingLine && all.length > 0)
+        display.keep(closingText(run, all, colours, stop, end?.lost ?? null));
       // The same logger may serve another run.
       snapshots.clear();
       reasons.clear();

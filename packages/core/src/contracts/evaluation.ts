@@ -71,6 +71,11 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
    */
   failure?(rows: readonly G[]): PeriodicEvalError | null;
   /**
+   * True: if its questions cannot be had (`items` throws `data`), the session warns and records skipped measurements. Default: an
+   * error before step 1.
+   */
+  readonly optional?: boolean;
+  /**
    * The fields of a graded row that hold the question, the answer, the grades and more, for the page; the snapshot records it.
    * Null if rows are no answers. Without it, the page shows all fields of every row alike.
    */

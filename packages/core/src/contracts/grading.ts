@@ -11,6 +11,8 @@ export interface Grader {
    * a rule. If a question file brings prompts, a judge must follow all of them; graders without `promptNames` get none.
    */
   readonly promptNames?: readonly string[];
+  /** Anchors of a grader that cannot judge those of the evaluation, which are everyday English. Empty: it needs none. */
+  readonly anchors?: readonly Anchor[];
   /** Returns a description for the snapshot's provenance, without secrets. */
   describe?(): Json;
   /**
@@ -35,6 +37,16 @@ export interface Grader {
    * twice; a later `grade` loads again what it needs.
    */
   dispose?(): Promise<void>;
+}
+
+/** A question with a fixed answer that the judge grades at each measurement. If its scores change, the judge changed. */
+export interface Anchor {
+  /** Matches `[A-Za-z0-9][\w.-]*`. */
+  readonly id: string;
+  readonly question: string;
+  readonly answer: string;
+  /** Whether a sound judge scores it as misaligned (`aligned` < 30); null if judges may differ. */
+  readonly misaligned: boolean | null;
 }
 
 export interface GradeRequest {

@@ -244,6 +244,11 @@ export interface EvaluableModel extends Partial<Abilities> {
    */
   readonly concurrentCalls?: number;
   /**
+   * By how much the log-prob of a token may depend on the other rows and tokens of a batch, in nats. Default 1e-3, the rounding of
+   * float32; `Infinity` for an engine whose numbers say nothing about it.
+   */
+  readonly toleranceNats?: number;
+  /**
    * Checks with a few small requests that the model's numbers can be trusted. The session calls it once, before a phase, and for a
    * served model before and after each measurement.
    *

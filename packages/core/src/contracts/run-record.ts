@@ -129,6 +129,9 @@ export interface SupersededFile {
 export interface Writer {
   readonly pid: number;
   readonly host: string;
-  /** Null for a process on another machine, which cannot be checked from here. */
+  /**
+   * False once it has ended, or has not renewed its lock for a minute of this process's looks. Null if it cannot be seen from here (in
+   * another container, on another machine) and its renewals show nothing yet.
+   */
   readonly isAlive: boolean | null;
 }

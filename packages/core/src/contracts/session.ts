@@ -75,6 +75,8 @@ export interface PhaseBegin extends RunProgress {
 export interface PhaseEnd extends RunProgress {
   /** Whether training ended, also early. False: it was interrupted or failed, or measuring disturbed it. */
   readonly finished: boolean;
+  /** Why the session could write nothing more: another process took over the run, or its folder is gone; omitted otherwise. */
+  readonly lost?: string;
 }
 
 /** Receives metrics, snapshots and events. A logger that throws or does not answer is reported and never stops training. */
@@ -172,6 +174,11 @@ export interface SessionOptions {
   readonly model: EvaluableModel | ((at: Progress) => Awaitable<EvaluableModel>);
   readonly callbacks: readonly TrainerCallback[];
   readonly guards?: readonly Guard[];
+  /**
+   * Token ids of some training rows, for a model that was loaded from files. If it expects them no better than shifted ids, its
+   * vocabulary has another order than its tokenizer, and the snapshots have a warning. Trainers pass them.
+   */
+  readonly trainedTexts?: readonly (readonly number[])[];
   /** Default: plain lines on the console. An empty array logs nothing but warnings. */
   readonly loggers?: readonly Logger[];
   readonly budget?: Budget;
@@ -250,6 +257,11 @@ export interface Session {
    * these weights: do not save them or train on.
    */
   readonly brokenReceipt: string | null;
+  /**
+   * Why the run can no longer be written, and measuring has stopped: another process took over the run, or its folder is gone. Null
+   * while it can. `close` throws it.
+   */
+  readonly lost: Error | null;
   begin(known?: { readonly maxSteps?: number | null }): Promise<Control>;
   /**
    * Calls `onStepBegin` on the weights before a step. A loop may leave it out: `stepEnd` then calls `onStepBegin`. A loop that calls

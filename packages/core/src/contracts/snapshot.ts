@@ -178,7 +178,9 @@ export const snapshotSchema = z
           ),
         governor: z
           .string()
-          .describe("The overhead governor's decision and its reason; `off` if there is no ceiling."),
+          .describe(
+            "The items measured, and why the overhead governor did not allow more or did not limit them; `off` if there is no ceiling.",
+          ),
         budget: z
           .object({
             limit: budgetLimitSchema.describe("The option that decided how many rows to measure."),
@@ -341,6 +343,8 @@ export interface SnapshotStore {
   list(): Promise<readonly Snapshot[]>;
   /** Returns what `open` found damaged, edited or missing; empty before. */
   problems?(): Promise<readonly RunProblem[]>;
+  /** Returns why nothing more can be written, as far as it is known: another process took over the run, or its folder is gone. Else null. */
+  lost?(): Error | null;
   /** Moves a snapshot and its rows to `superseded/`. Nothing is deleted. */
   supersede(key: SnapshotKey, why: string): Promise<void>;
   /** Records where a session of a phase closed. Readers use it to tell a finished phase from an interrupted one. */

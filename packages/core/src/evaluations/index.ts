@@ -1,5 +1,5 @@
 /** The parts of evaluations: prompts, completions, subsets, multiple-choice scores, and metrics over rows. */
-export { defaultAnchors, type Anchor } from "./alignment/anchors.ts";
+export { defaultAnchors } from "./alignment/anchors.ts";
 export { judgeAgreement, type JudgeAgreement } from "./alignment/judge-agreement.ts";
 export { checkJudgeFor, judgeRows, selectJudgePrompts, type JudgeRows } from "./alignment/judge-rows.ts";
 export {
@@ -8,7 +8,7 @@ export {
   readAlignmentQuestions,
   type QuestionSource,
 } from "./alignment/question-source.ts";
-export { storedAlignmentEvaluation, storedJudge } from "./alignment/stored-evaluation.ts";
+export { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "./alignment/stored-evaluation.ts";
 export { misalignedRate, type JudgedScores, type MisalignedRate } from "./alignment/misaligned-rate.ts";
 export type { AlignmentPreset, SampleSize } from "./alignment/options.ts";
 export type { AlignmentRow, AnsweredRow } from "./alignment/metrics.ts";

@@ -1,13 +1,15 @@
 import * as z from "zod";
 import { errorMessage } from "../internal/error-message.ts";
 import { parseOptions } from "../internal/parse-options.ts";
-import type { Grader, Verdict } from "../contracts/grading.ts";
+import type { Anchor, Grader, Verdict } from "../contracts/grading.ts";
 import { functionSchema } from "../internal/option-schemas.ts";
 
 export interface RuleGraderOptions {
   readonly name: string;
   /** Change it when the rule gives other scores to the same answer. Default `1`. */
   readonly version?: string;
+  /** Anchors that the rule can judge. Default: none, since a rule gives the same verdict every time. */
+  readonly anchors?: readonly Anchor[];
   /** Returns the scores of one answer; null if it cannot decide (recorded as `unparsed`, never as a score of 0). */
   readonly rule: (question: string, answer: string) => Readonly<Record<string, number>> | null;
 }
@@ -15,6 +17,7 @@ export interface RuleGraderOptions {
 const optionsSchema = z.strictObject({
   name: z.string(),
   version: z.string().optional(),
+  anchors: z.array(z.custom<Anchor>()).optional(),
   rule: functionSchema("a function of a question and an answer"),
 } satisfies Record<keyof RuleGraderOptions, z.ZodType>);
 
@@ -26,11 +29,12 @@ const optionsSchema = z.strictObject({
  */
 export function ruleGrader(options: RuleGraderOptions): Grader {
   parseOptions("ruleGrader options", optionsSchema, options);
-  const { name, version = "1", rule } = options;
+  const { name, version = "1", anchors = [], rule } = options;
   return {
     name,
     // A function cannot be hashed by content, so its author sets the version.
     fingerprint: `rule:${name}@${version}`,
+    anchors,
     async grade(requests, { signal }) {
       signal.throwIfAborted();
       return requests.map(({ question, answer }) => verdictOf(() => rule(question, answer)));

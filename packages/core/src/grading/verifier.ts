@@ -2,6 +2,7 @@ import { quoteValue } from "../internal/quote-value.ts";
 import { PeriodicEvalError } from "../errors.ts";
 import type { Awaitable, Json } from "../contracts/json.ts";
 import { errorMessage } from "../internal/error-message.ts";
+import { startTimeout } from "../internal/timeout.ts";
 import type { CallOptions } from "../contracts/model.ts";
 import { nearest } from "../internal/nearest.ts";
 import type { Grader, GradeRequest, Verdict } from "../contracts/grading.ts";
@@ -119,11 +120,11 @@ export async function withVerifierTimeout<T>(signal: AbortSignal, work: () => Pr
   const onAbort = () => stop(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   const onTimeout = () => stop(new Error(`no verdict within ${verifierSeconds} s`));
-  const timer = setTimeout(onTimeout, 1000 * verifierSeconds);
+  const stopTimeout = startTimeout(verifierSeconds, onTimeout);
   try {
     return await Promise.race([work(), stopped]);
   } finally {
-    clearTimeout(timer);
+    stopTimeout();
     signal.removeEventListener("abort", onAbort);
   }
 }

@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import { extname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { dataError } from "../internal/data-error.ts";
+import { startTimeout } from "../internal/timeout.ts";
+import { workingSeconds } from "../internal/working-clock.ts";
 import { invalidUtf8 } from "../snapshots/storage/utf8.ts";
 import type { ParquetReply, ParquetRequest } from "./parquet-worker.ts";
 
@@ -55,26 +57,26 @@ export async function* decodeParquet(
   const stop = new AbortController();
   child.on("error", (error) => stop.abort(error.message));
   child.on("exit", () => stop.abort(`a file that cannot be decoded in ${mebibytes} MiB of memory`));
-  const replyWithin = async (ms: number, late: string): Promise<ParquetReply> => {
-    const timer = setTimeout(() => stop.abort(late), ms);
+  const replyWithin = async (within: number, late: string): Promise<ParquetReply> => {
+    const stopTimeout = startTimeout(within, () => stop.abort(late));
     try {
       const [reply] = (await once(child, "message", { signal: stop.signal })) as [ParquetReply];
       return reply;
     } catch (cause) {
       throw parquetError(name, String(stop.signal.reason ?? cause), cause);
     } finally {
-      clearTimeout(timer);
+      stopTimeout();
     }
   };
   try {
-    await replyWithin(1000 * startSeconds, `no process to decode it within ${startSeconds} s`);
+    await replyWithin(startSeconds, `no process to decode it within ${startSeconds} s`);
     const request: ParquetRequest = { path: resolve(path), marked };
-    let msLeft = 1000 * seconds;
+    let left = seconds;
     while (true) {
-      const asked = performance.now();
+      const asked = workingSeconds();
       child.send(request);
-      const reply = await replyWithin(msLeft, `a file that is not decoded after ${seconds} s`);
-      msLeft -= performance.now() - asked;
+      const reply = await replyWithin(left, `a file that is not decoded after ${seconds} s`);
+      left -= workingSeconds() - asked;
       if (reply.kind === "failed") throw parquetError(name, reply.reason);
       if (reply.kind === "ready" || reply.rows === null) return;
       for (const { value, invalid } of reply.rows) {

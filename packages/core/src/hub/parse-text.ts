@@ -2,7 +2,7 @@ import { dataError } from "../internal/data-error.ts";
 import { strictJson } from "../internal/strict-json.ts";
 import { parsePythonJson } from "../internal/python-json.ts";
 import { walkJson } from "../internal/walk-json.ts";
-import { checkOnlyRow, placed, type PlacedRow } from "./rows.ts";
+import { checkOnlyRow, checkRowLength, placed, type PlacedRow } from "./rows.ts";
 
 /** Parses the content of a text file into rows. */
 export type ParseText = (text: string, file: string) => Promise<readonly PlacedRow[]>;
@@ -15,6 +15,7 @@ export type ParseText = (text: string, file: string) => Promise<readonly PlacedR
 export const jsonLines = (text: string, file: string): readonly PlacedRow[] =>
   text.split("\n").flatMap((line, at) => {
     const place = `${file}:${at + 1}`;
+    checkRowLength(place, line.length);
     return line.trim() === ""
       ? []
       : [placed(place, parseJson(line, place, "Write one JSON object per line."))];
@@ -27,6 +28,7 @@ export const jsonLines = (text: string, file: string): readonly PlacedRow[] =>
  */
 const parseJsonRows: ParseText = async (text, file) => {
   const [first = ""] = text.trimStart().split("\n", 1);
+  if (first.startsWith("{")) checkRowLength(`${file}:1`, first.length);
   if (!first.startsWith("[") && !isOpenJson(first)) {
     const rows = jsonLines(text, file);
     if (rows.length === 1) checkOnlyRow(file, rows[0]!.row);

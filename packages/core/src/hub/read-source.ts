@@ -10,7 +10,7 @@ import { isHubSource } from "./dataset-name.ts";
 import { fetchSplit, type DatasetSplit, type SplitFile } from "./datasets.ts";
 import { readParquet } from "./parquet.ts";
 import { textFormats, type ParseText } from "./parse-text.ts";
-import type { PlacedRow } from "./rows.ts";
+import { charactersOf, checkRowLength, type PlacedRow } from "./rows.ts";
 import { unpack } from "./unpack.ts";
 import { joinBytes } from "../internal/fetch-bounded.ts";
 import { utf8Text } from "../snapshots/storage/utf8.ts";
@@ -69,6 +69,7 @@ export async function readSplit(
 }
 
 function withRows(source: string, read: SourceRows): SourceRows {
+  for (const { place, row } of read.rows) checkRowLength(place, charactersOf(row));
   if (read.rows.length > 0) return read;
   throw dataError(source, "no rows", "one or more", "Check that the file was written completely.");
 }

@@ -1,4 +1,4 @@
-import { toMilliseconds } from "./timeout.ts";
+import { startTimeout } from "./timeout.ts";
 
 /** Maximum size of a reply of a judge or a logger's server, decompressed. */
 export const maxReplyBytes = 8 * 2 ** 20;
@@ -48,14 +48,14 @@ export async function fetchBounded(
   const stop = () => limit.abort(signal?.reason);
   signal?.addEventListener("abort", stop, { once: true });
   const timeUp = () => limit.abort(new DOMException(`timed out after ${timeoutSeconds} s`, "TimeoutError"));
-  const timer = setTimeout(timeUp, toMilliseconds(timeoutSeconds));
+  const stopTimeout = startTimeout(timeoutSeconds, timeUp);
   try {
     const response = await fetch(url, { ...init, signal: limit.signal });
     onStatus?.(response.status);
     const bytes = await readBounded(response, maxBytes, limit.signal);
     return { response, bytes, text: () => new TextDecoder().decode(bytes) };
   } finally {
-    clearTimeout(timer);
+    stopTimeout();
     signal?.removeEventListener("abort", stop);
   }
 }

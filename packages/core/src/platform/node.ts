@@ -15,6 +15,7 @@ export {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -42,6 +43,7 @@ export {
 export { homedir, hostname, tmpdir } from "node:os";
 export { basename, dirname, join, relative, resolve, sep } from "node:path";
 export { isDeepStrictEqual } from "node:util";
+export { pausedSeconds } from "./pauses.ts";
 
 export const process: NodeJS.Process = globalThis.process;
 

@@ -50,6 +50,17 @@ export function isTrigger(value: unknown): value is Trigger {
 }
 
 const positiveSchema = z.number("a finite number above 0").positive("a finite number above 0");
+
+/** Shorter intervals cross thousands of thresholds at each step, or in each second. */
+export const shortestIntervals = { percent: 0.001, epochs: 0.001, seconds: 0.001 };
+export const mostTimesPerPhase = 100_000;
+
+/** Returns the check of an interval in a unit, after that of its amount. */
+const intervalSchema = (unit: unknown, amount: z.ZodType): z.ZodType => {
+  const shortest = shortestIntervals[unit as keyof typeof shortestIntervals] ?? 0;
+  const isLong = (value: unknown) => !(typeof value === "number" && value > 0 && value < shortest);
+  return amount.refine(isLong, { error: `at least ${shortest} ${unit as string}` });
+};
 const amountSchemas: Readonly<Record<string, z.ZodType>> = {
   percent: z
     .number("a number above 0 and at most 100")
@@ -82,7 +93,8 @@ function checkUnit(trigger: Readonly<Record<string, unknown>>, where: string, pa
 /** Returns the schema of the kind of trigger that a value looks like. */
 function schemaOf(trigger: Readonly<Record<string, unknown>>): z.ZodType {
   const amount = amountSchemas[String(trigger["unit"])] ?? z.unknown();
-  if ("every" in trigger) return z.strictObject({ every: amount, unit: z.enum(unitsOf.every) });
+  if ("every" in trigger)
+    return z.strictObject({ every: intervalSchema(trigger["unit"], amount), unit: z.enum(unitsOf.every) });
   if ("times" in trigger) return timesSchema;
   if (Array.isArray(trigger["at"])) {
     const fix = "Name a threshold, or leave the trigger out.";
@@ -94,7 +106,9 @@ function schemaOf(trigger: Readonly<Record<string, unknown>>): z.ZodType {
 
 const edgeSchema = z.enum(["start", "end"]);
 const timesSchema = z.strictObject({
-  times: positiveInteger.meta({ fix: "Give the number of measurements in a phase." }),
+  times: positiveInteger
+    .refine((times) => times <= mostTimesPerPhase, { error: `at most ${mostTimesPerPhase} times` })
+    .meta({ fix: "Give the number of measurements in a phase." }),
   per: z.literal("phase"),
 });
 /** Names all keys of triggers in its error. */

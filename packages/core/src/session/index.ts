@@ -8,4 +8,4 @@ export { closeLoggers, logWarning } from "./loop/log-events.ts";
 export { checkSessionOptions } from "./loop/options.ts";
 export { adapterOffId } from "./records/baselines.ts";
 export { isUngraded } from "./records/resume.ts";
-export { prepareEvaluation } from "./window/prepare.ts";
+export { lacksOptionalQuestions, prepareEvaluation } from "./window/prepare.ts";

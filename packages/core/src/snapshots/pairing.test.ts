@@ -41,7 +41,7 @@ it.each<readonly [string, Partial<Snapshot["provenance"]>, string]>([
     "other arithmetic of the backend (tfjs)",
   ],
   ["another tokenizer", { tokenizer: "t" }, "the tokenizer unknown (here t)"],
-  ["other options", { evaluation: { system: "omit" } }, "other options (provenance, system)"],
+  ["another option", { evaluation: { sampling: { n: 2 } } }, 'the option sampling none (here {"n":2})'],
 ])("refuses %s", (_, changes, message) => {
   expect(differences(changes)).toEqual([message]);
 });
@@ -53,7 +53,7 @@ it("pairs subsets of the same items over the items that both have", () => {
   ).toEqual([]);
   expect(
     differences({ evaluation: { file_sha256: "g", subsample: { n: 2 } } }, { evaluation: subset(4) }),
-  ).toEqual(["other options (file_sha256)"]);
+  ).toEqual(['the option file_sha256 "f" (here "g")']);
 });
 
 it("pairs a checkpoint, which has the name of its folder, with its base", () => {

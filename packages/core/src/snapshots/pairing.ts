@@ -37,7 +37,6 @@ export function differencesOf(there: Setup, here: Setup, except: "on" | null = n
     "the backend": [model["engine"] ?? null, modelHere["engine"] ?? null],
     "the number format": [model["dtype"] ?? null, modelHere["dtype"] ?? null],
   };
-  const options = differentKeys(optionsOf(was.evaluation), optionsOf(is.evaluation));
   const arithmetic = differentKeys(arithmeticOf(model), arithmeticOf(modelHere));
   const isOtherSubset = differentKeys(subsetOf(was.evaluation), subsetOf(is.evaluation)).length > 0;
   return [
@@ -45,7 +44,7 @@ export function differencesOf(there: Setup, here: Setup, except: "on" | null = n
       .filter(([, [one, other]]) => one !== other)
       .map(([what, [one, other]]) => `${what} ${textOf(one)} (here ${textOf(other)})`),
     ...(arithmetic.length === 0 ? [] : [`other arithmetic of the backend (${arithmetic.join(", ")})`]),
-    ...(options.length === 0 ? [] : [`other options (${options.join(", ")})`]),
+    ...differentOptions(optionsOf(was.evaluation), optionsOf(is.evaluation)),
     ...(was.items_hash === is.items_hash || isOtherSubset ? [] : [otherItems(was.items, is.items)]),
   ];
 }
@@ -69,12 +68,28 @@ function arithmeticOf(model: Options): Options {
 
 /** Leaves out the keys that only choose or show items. */
 function optionsOf(evaluation: Json): Options {
-  if (!isRecord(evaluation)) return { provenance: evaluation };
+  if (!isRecord(evaluation)) return evaluation === null ? {} : { provenance: evaluation };
   const { subsample: _, example_prompt: __, ...options } = evaluation as Options;
   return options;
 }
 
 const subsetOf = (evaluation: Json): Options => ({ subsample: recordOf(evaluation)["subsample"] ?? null });
+
+/** Returns each option of two that differs, with its path and both values. */
+function differentOptions(there: Options, here: Options, path = ""): string[] {
+  return differentKeys(there, here).flatMap((key) => {
+    const [was, is] = [there, here].map((options) =>
+      Object.hasOwn(options, key) ? options[key] : undefined,
+    );
+    if (isRecord(was) && isRecord(is))
+      return differentOptions(was as Options, is as Options, `${path}${key}.`);
+    const [wasText, isText] = [was, is].map((value) => {
+      const text = JSON.stringify(value) ?? "none";
+      return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+    });
+    return [`the option ${path}${key} ${wasText} (here ${isText})`];
+  });
+}
 
 const differentKeys = (one: Options, other: Options): string[] =>
   [...new Set([...Object.keys(one), ...Object.keys(other)])].filter(

@@ -79,6 +79,7 @@ export function faultyFiles(
         };
       }),
     truncate: (path, bytes) => change("truncate", path, () => inner.truncate(path, bytes)),
+    overwrite: (path, text) => change("overwrite", path, () => inner.overwrite(path, text)),
     rename: (from, to) => change("rename", to, () => inner.rename(from, to)),
     link: (from, to) => change("link", to, () => inner.link(from, to)),
     remove: (path) => change("remove", path, () => inner.remove(path)),

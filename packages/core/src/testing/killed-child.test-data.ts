@@ -15,11 +15,16 @@ export interface ChildEnd {
 
 /**
  * Runs a TypeScript or JavaScript file in a child process to its end, or kills it `killAfter` milliseconds after its first output, with which it
- * reports that it begins.
+ * reports that it begins. With `pauseMs`, stops the process for so long at half that time.
  *
  * @throws Error with its stderr, if it fails.
  */
-export function runChild(file: string, args: readonly string[], killAfter?: number): Promise<ChildEnd> {
+export function runChild(
+  file: string,
+  args: readonly string[],
+  killAfter?: number,
+  pauseMs = 0,
+): Promise<ChildEnd> {
   return new Promise((resolve, reject) => {
     const loader = file.endsWith(".ts") ? ["--import", "tsx", "-C", "@periodic-eval/source"] : [];
     const child = spawn(process.execPath, [...loader, file, ...args], {
@@ -31,7 +36,11 @@ export function runChild(file: string, args: readonly string[], killAfter?: numb
     child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
     child.stdout.once("data", () => {
       began = performance.now();
-      if (killAfter !== undefined) timer = setTimeout(() => child.kill("SIGKILL"), killAfter);
+      if (killAfter === undefined) return;
+      timer = setTimeout(() => child.kill("SIGKILL"), killAfter + pauseMs);
+      if (pauseMs === 0) return;
+      setTimeout(() => child.kill("SIGSTOP"), killAfter / 2);
+      setTimeout(() => child.kill("SIGCONT"), killAfter / 2 + pauseMs);
     });
     child.on("error", reject);
     child.on("close", (code, signal) => {

@@ -45,6 +45,7 @@ function stubSession({
     ends,
     logged,
     phase: "train",
+    lost: null,
     get brokenReceipt() {
       return broken;
     },

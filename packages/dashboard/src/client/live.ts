@@ -17,6 +17,7 @@ export function startLive(restart: () => void): void {
   if (page === undefined) return;
   let isUpdating = false;
   let isStale = false;
+  const gone = goneNote();
   const update = async (): Promise<void> => {
     isStale = true;
     // A selection would be lost; the page is replaced once it is gone.
@@ -25,6 +26,8 @@ export function startLive(restart: () => void): void {
     isStale = false;
     try {
       const reply = await fetch(page, { headers: { Accept: "text/html" }, cache: "no-store" });
+      if (reply.status === 404) gone.show();
+      else gone.remove();
       if (reply.ok) replaceContent(new DOMParser().parseFromString(await reply.text(), "text/html"), restart);
     } catch {
       // The server has stopped. The page stays as it is.
@@ -38,6 +41,19 @@ export function startLive(restart: () => void): void {
   follow(() => void update());
   // The server sent a sample of a large run, so that the page opens at once.
   if (isPartial) void update();
+}
+
+/** Returns a note that the run is gone. */
+function goneNote() {
+  const note = create("p", { class: "lost", role: "alert" });
+  return {
+    show(): void {
+      if (note.isConnected) return;
+      note.textContent = `This run is gone: its folder was renamed or deleted. This page shows what it knew at ${timeText(new Date())}.`;
+      document.body.prepend(note);
+    },
+    remove: () => note.remove(),
+  };
 }
 
 /** The block `live` of a served page. */
@@ -78,9 +94,10 @@ function follow(onChange: () => void): void {
 
 function lostText(lostAt: Date, isRefused: boolean): string {
   const why = isRefused ? "refuses the connection" : "has ended or cannot be reached";
-  const time = lostAt.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  return `Not connected: the server ${why}. This page shows what it knew at ${time}.`;
+  return `Not connected: the server ${why}. This page shows what it knew at ${timeText(lostAt)}.`;
 }
+
+const timeText = (at: Date): string => at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 
 /** Replaces the `<main>` of this page and its blocks of data by those of another document. */
 export function replaceContent(next: Document, restart: () => void): void {

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { MeasurementWarning } from "@periodic-eval/core";
 import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { parseHTML } from "linkedom";
@@ -76,27 +77,36 @@ it("draws a mean and an interval that only one step has as a dot and a bar with 
   expect(chart.querySelectorAll('circle[r="3"]').length).toBe(1);
 });
 
-it("averages a repeated training once and no run with other options, and names the option", async () => {
+it("averages a repeated training once and no run with other options or without a judgeable end, and says why", async () => {
   const folder = temporaryFolder();
   const runOf = async (
     name: string,
-    changes: { seed?: string; value?: number; samples?: number; steps?: number },
+    changes: {
+      seed?: string;
+      value?: number;
+      samples?: number;
+      steps?: number;
+      warnings?: MeasurementWarning[];
+    },
   ) => {
-    const { seed = "1", value = 0.5, samples = 2, steps = 100 } = changes;
+    const { seed = "1", value = 0.5, samples = 2, steps = 100, warnings = [] } = changes;
     const store = fileStore(join(folder, name));
     const snapshot = exampleSnapshot({ phase: "em", step: 100, run_step: 100, max_steps: steps });
     const accuracy = { ...snapshot.metrics["accuracy"]!, value };
     const provenance = { ...snapshot.provenance, seed, evaluation: { sampling: { n: samples } } };
-    await store.put({ ...snapshot, metrics: { accuracy }, provenance }, []);
+    await store.put({ ...snapshot, warnings, metrics: { accuracy }, provenance }, []);
     await store.close!();
     return { name, run: await readRun(join(folder, name)) };
   };
+  const message = "4 of 4 answers are incoherent: capability cannot be judged.";
+  const salad = { kind: "incoherent", metrics: null, count: 4, total: 4, void: true, message };
   const runs = await Promise.all([
     runOf("first", {}),
     runOf("same seed", { value: 0.6 }),
     runOf("same bits", { seed: "2" }),
     runOf("other option", { seed: "3", value: 0.7, samples: 5 }),
     runOf("longer", { seed: "4", value: 0.7, steps: 200 }),
+    runOf("destroyed", { seed: "6", value: 0, warnings: [salad] }),
     runOf("second", { seed: "5", value: 0.9 }),
   ]);
   const [metric] = summarizeOverlay(runs);
@@ -104,8 +114,9 @@ it("averages a repeated training once and no run with other options, and names t
   expect(metric!.leftOut).toEqual([
     { name: "same seed", reason: "it repeats first, with equal seed 1: both count once" },
     { name: "same bits", reason: "it repeats first, with equal weights: both count once" },
-    { name: "other option", reason: "its option of capability sampling.n is 5, but 2 in first" },
+    { name: "other option", reason: "first has the option sampling.n 2 (here 5)" },
     { name: "longer", reason: "its number of steps is 200, but 100 in first" },
+    { name: "destroyed", reason: `its end cannot be judged: ${salad.message}` },
   ]);
 });
 

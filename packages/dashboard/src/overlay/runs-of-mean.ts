@@ -1,5 +1,5 @@
 import type { Json, Snapshot } from "@periodic-eval/core";
-import { isOfCheckpoint, type RunRecord } from "@periodic-eval/core/snapshots";
+import { differencesOf, isOfCheckpoint, voidReason, type RunRecord } from "@periodic-eval/core/snapshots";
 import { isMap } from "../html/json-field.ts";
 
 /** A run that may count in a mean over runs. */
@@ -14,18 +14,19 @@ export interface RunOfMean {
 
 /**
  * Returns why a mean of a callback's metrics leaves out each run; null for a run that counts. Of the runs of a group that repeat one
- * training (equal seeds, or equal weights and values) the first counts. Runs with other options of the evaluation than the first
- * run, or other training options than the first run of their group, do not count.
+ * training (equal seeds, or equal weights and values) the first counts. Runs whose end cannot be judged, that may not be paired with the first run, or have other training options than the first run of their group, do not count.
  */
 export function reasonsToLeaveOut(runs: readonly RunOfMean[], id: string): readonly (string | null)[] {
   const counted: { readonly of: RunOfMean; readonly last: Snapshot }[] = [];
   return runs.map((of) => {
     const last = lastOf(of.run, id);
     if (last === undefined) return null;
+    const reason = last.primary_metric === null ? null : voidReason(last, last.primary_metric);
+    if (reason !== null) return `its end cannot be judged: ${reason}`;
     const [first] = counted;
     const inGroup = counted.filter((one) => one.of.group === of.group);
-    const other = first && evaluationDifference(last, first.last);
-    if (other) return `its ${other} in ${first.of.name}`;
+    const different = first === undefined ? [] : differencesOf(first.last, last);
+    if (different.length > 0) return `${first!.of.name} has ${different.join(", ")}`;
     const training = inGroup[0] && trainingDifference({ of, last }, inGroup[0]);
     if (training) return `its ${training} in ${inGroup[0]!.of.name}`;
     const repeated = inGroup.find((one) => isRepeat(one.last, last));
@@ -53,18 +54,6 @@ const hasEqualBits = (one: Snapshot, other: Snapshot): boolean => {
 const isRepeat = (one: Snapshot, other: Snapshot): boolean =>
   hasEqualBits(one, other) ||
   (one.provenance.seed === other.provenance.seed && !isOfCheckpoint(one) && !isOfCheckpoint(other));
-
-function evaluationDifference(here: Snapshot, there: Snapshot): string | null {
-  const options = ({ provenance: { evaluation } }: Snapshot): Json => {
-    if (!isMap(evaluation ?? undefined)) return evaluation;
-    const { subsample: _, example_prompt: __, ...rest } = evaluation as { readonly [key: string]: Json };
-    return rest;
-  };
-  return (
-    difference(here.evaluation_version, there.evaluation_version, "evaluation version") ??
-    difference(options(here), options(there), `option of ${here.id}`)
-  );
-}
 
 /** Options of a training file that differ between runs that are averaged, or change no number. */
 const perRun = ["seed", "run_dir", "loggers", "$schema"];

@@ -31,7 +31,7 @@ export interface OverlaidMetric {
   readonly metric: string;
   readonly unit: string;
   readonly curves: readonly OverlaidCurve[];
-  /** Means over the runs that have a complete measurement at this run step; only steps that at least two runs have. */
+  /** Means over the runs that have a complete measurement that can be judged at this run step; only steps that at least two runs have. */
   readonly means: readonly MeanAtStep[];
   /** The runs that no mean includes, and why. */
   readonly leftOut: readonly { readonly name: string; readonly reason: string }[];
@@ -101,7 +101,7 @@ function meansOf(
   for (const { name, measurements } of curves) {
     if (leftOut.some((run) => run.name === name)) continue;
     // Where one phase ends and the next begins, the later measurement of a run counts.
-    const last = new Map(measurements.filter(isComplete).map(({ runStep, value }) => [runStep, value!]));
+    const last = new Map(measurements.filter(isJudgeable).map(({ runStep, value }) => [runStep, value!]));
     for (const [step, value] of last) byStep.set(step, [...(byStep.get(step) ?? []), value]);
   }
   const means = [...byStep]
@@ -111,7 +111,8 @@ function meansOf(
   return { means, leftOut };
 }
 
-const isComplete = ({ status }: Measurement): boolean => status === "complete";
+const isJudgeable = ({ status, warnings }: Measurement): boolean =>
+  status === "complete" && !warnings.some((warning) => warning.void);
 
 /** Returns the mean over runs with its t interval within the metric's range. `periodic-eval compare` prints the same numbers. */
 export const overRuns = (values: readonly number[], range: Range): Estimate =>

@@ -402,7 +402,7 @@ it("shows model and provenance when the first measurement was skipped before pre
   expect([...document.querySelectorAll("summary .code")].map(text)).toEqual(["pe128:4c1f4c"]);
 });
 
-it("states whether the writing process is alive, gone, or on another machine", async () => {
+it("states whether the writing process is alive, gone, or cannot be seen from here", async () => {
   await writeSampleRun(runDir);
   const run = await readRun(runDir);
   const note = (isAlive: boolean | null, host = "north") =>
@@ -416,9 +416,9 @@ it("states whether the writing process is alive, gone, or on another machine", a
     );
   expect(note(true)).toMatch(/^Process 7 on north is writing this run/);
   expect(note(true, "browser")).toMatch(/^A tab of this browser is writing this run/);
-  expect(note(false)).toMatch(/^Interrupted: process 7 on north was writing this run and no longer exists/);
+  expect(note(false)).toMatch(/^Interrupted: process 7 on north was writing this run and has stopped\./);
   expect(note(null)).toBe(
-    "Locked by process 7 on north. This machine cannot check whether that process is still running. This was the state when the page was generated.",
+    "Locked by process 7 on north. That process cannot be seen from here, and no renewal of its lock has been seen yet. This was the state when the page was generated.",
   );
 });
 

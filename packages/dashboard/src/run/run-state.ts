@@ -2,8 +2,8 @@ import type { PhaseClosing, RunRecord, Writer } from "@periodic-eval/core/snapsh
 import { phaseText } from "../charts/phase-text.ts";
 
 /**
- * Whether a run goes on. `interrupted`: training was stopped, or its process was killed. `unknown`: a process on another machine
- * may write the run, or nothing says how it ended.
+ * Whether a run goes on. `interrupted`: training was stopped, or its process was killed. `unknown`: a process that cannot be
+ * seen from here may write the run, or nothing says how it ended.
  */
 export interface RunState {
   readonly state: "running" | "finished" | "interrupted" | "unknown";
@@ -19,13 +19,13 @@ export function stateOfWriter(writer: Writer | null): RunState | null {
   if (writer.isAlive === null)
     return {
       state: "unknown",
-      explanation: `Locked by ${who}. This machine cannot check whether that process is still running.`,
+      explanation: `Locked by ${who}. That process cannot be seen from here, and no renewal of its lock has been seen yet.`,
     };
   return writer.isAlive
     ? { state: "running", explanation: `${who.charAt(0).toUpperCase()}${who.slice(1)} is writing this run.` }
     : {
         state: "interrupted",
-        explanation: `Interrupted: ${who} was writing this run and no longer exists. All snapshots are complete; training can be resumed.`,
+        explanation: `Interrupted: ${who} was writing this run and has stopped. All snapshots are complete; training can be resumed.`,
       };
 }
 

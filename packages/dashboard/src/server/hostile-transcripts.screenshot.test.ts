@@ -10,6 +10,7 @@ import { writeSampleRun } from "../run/sample-run.test-data.ts";
 import { readResults } from "./sample-root.test-data.ts";
 import { clientScript } from "../html/client-script.ts";
 import { serveResults, type Serving } from "./serve-results.ts";
+import { lockText } from "../../../core/src/testing/lock-file.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 const attack = attacks.join("\n");
@@ -73,10 +74,7 @@ async function writeHostileRoot(root: string): Promise<void> {
     samples: { file: attack, rows: rows.length },
   }));
   await writeFile(at("run", "periodic_eval", "em", "torn_step_1.json"), attack);
-  await writeFile(
-    at("run", "periodic_eval", ".lock"),
-    JSON.stringify({ pid: 1, host: attack, process_start: null, token: "" }),
-  );
+  await writeFile(at("run", "periodic_eval", ".lock"), lockText({ host: attack, system: "elsewhere" }));
   await writeSampleFeedback(at("feedback"));
   const { preferences } = JSON.parse(await readFile(at("feedback", "summary.json"), "utf8")) as {
     readonly preferences: Record<string, Json>;

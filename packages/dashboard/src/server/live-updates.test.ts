@@ -39,6 +39,20 @@ it("reports a change to all clients of a folder, with one look for all", async (
   expect(live.clients).toBe(0);
 });
 
+it("reports a folder that is gone, and its return", async () => {
+  let isGone = false;
+  const look = async () => {
+    if (isGone) throw new Error("ENOENT");
+    return "1";
+  };
+  const client = eventsOf(liveUpdates(look, { everyMs: 1 }).follow("run", "1", false)!);
+  isGone = true;
+  await vi.waitFor(() => expect(client.counted.changes).toBe(1), 60_000);
+  isGone = false;
+  await vi.waitFor(() => expect(client.counted.changes).toBe(2), 60_000);
+  await client.close();
+});
+
 it("tells a client at once if its page is older than the folder", async () => {
   const live = liveUpdates(async () => "2", { everyMs: 1e6 });
   const client = eventsOf(live.follow("run", "2", true)!);

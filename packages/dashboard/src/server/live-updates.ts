@@ -54,8 +54,8 @@ export function liveUpdates(look: (folder: string) => Promise<string>, limits: P
     const isHeartbeat = performance.now() >= heartbeatAt;
     if (isHeartbeat) heartbeatAt = performance.now() + heartbeatMs;
     for (const [folder, topic] of topics) {
-      // A folder that cannot be read now may be readable later.
-      const version = await look(folder).catch(() => topic.version);
+      // The folder is gone, or cannot be read. If it is readable later, its version changes again.
+      const version = await look(folder).catch(() => "");
       const isChanged = version !== topic.version;
       topic.version = version;
       if (isChanged) send(folder, changed);

@@ -54,7 +54,7 @@ describe("the runs below a folder", () => {
       /^● running: .*Process \d+ on .* is writing this run\. Last written 2026-06-28 12:00:00 UTC\.$/,
     );
     expect(notes["dead"]).toMatch(
-      /^■ interrupted: .*Interrupted: process \d+ on .* was writing this run and no longer exists/,
+      /^■ interrupted: .*Interrupted: process \d+ on .* was writing this run and has stopped\./,
     );
     expect(notes["begun"]).toMatch(/^■ interrupted: /);
     expect(notes["seeds/finished"]).toMatch(/^✓ finished: .*Its last phase, em, was measured at its end/);

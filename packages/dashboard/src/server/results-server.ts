@@ -316,4 +316,9 @@ async function inSequence<T, R>(items: readonly T[], map: (item: T, at: number) 
 
 /** Sends the same reply for folders outside the root as for missing ones, so that it reveals nothing about them. */
 const sendNotFound = (c: Context) =>
-  sendMessage(c, 404, "Not found", "results_dir: expected a folder below the served one.");
+  sendMessage(
+    c,
+    404,
+    "Not found",
+    "results_dir: expected a folder below the served one. It may have been renamed or deleted.",
+  );

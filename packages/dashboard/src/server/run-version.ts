@@ -42,8 +42,6 @@ async function addMeasuredRun(
   files: ContainedFiles,
   depth: "files" | "folders",
 ): Promise<number> {
-  const writer = await readWriter(join(folder, ".lock"), files).catch(() => null);
-  hash.update(JSON.stringify(writer));
   const isAll = depth === "files";
   const isWatched = (name: string) => isAll || !/\.jsonl?$/.test(name) || name === "index.jsonl";
   let newest = await addFolder(hash, folder, files, isWatched);
@@ -66,6 +64,11 @@ async function addFolder(
   // The page in the folder is written from its snapshots.
   for (const { name, stamp, changedMs } of await files.stamps(folder).catch(() => [])) {
     if (!isWatched(name) || name === "index.html" || name.endsWith(".tmp")) continue;
+    if (name.endsWith(".lock")) {
+      // Its process renews a lock every few seconds, which changes the file but not the run.
+      hash.update(JSON.stringify(await readWriter(join(folder, name), files)));
+      continue;
+    }
     hash.update(`${folder}/${name} ${stamp}\n`);
     newest = Math.max(newest, changedMs);
   }

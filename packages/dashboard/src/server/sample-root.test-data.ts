@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { mkdir, mkdtemp, symlink, utimes, writeFile } from "node:fs/promises";
-import { hostname, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { lockText } from "../../../core/src/testing/lock-file.test-data.ts";
 import { nodeFiles, takeLock, type FileReader } from "@periodic-eval/core/snapshots";
 import { writeSampleFeedback } from "../feedback/sample-feedback.test-data.ts";
 import { sampleResults } from "../results/sample-results.test-data.ts";
@@ -34,7 +35,7 @@ export async function writeSampleRoot(): Promise<SampleRoot> {
   const root = join(above, "root");
   const at = (...names: string[]) => join(root, ...names);
   for (const run of ["running", "dead", "seeds/finished"]) await writeSampleRun(at(run));
-  const release = await takeLock(at("running", "periodic_eval", ".lock"), nodeFiles);
+  const { release } = await takeLock(at("running", "periodic_eval", ".lock"), nodeFiles);
   await writeFile(at("dead", "periodic_eval", ".lock"), lockOfEndedProcess());
   await mkdir(at("seeds", "stopped"), { recursive: true });
   await writeSampleRun(at("seeds", "stopped"), (snapshot) => ({
@@ -68,7 +69,7 @@ export async function writeSampleRoot(): Promise<SampleRoot> {
 /** Returns the lock of a process on this machine that has ended. */
 function lockOfEndedProcess(): string {
   const { pid } = spawnSync(process.execPath, ["--version"]);
-  return JSON.stringify({ pid, host: hostname(), process_start: "1", token: "left" });
+  return lockText({ pid, process_start: "1" });
 }
 
 /** Writes files outside the root and links that lead to them: links to folders, to files of runs, and to other links. */

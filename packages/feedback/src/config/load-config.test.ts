@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { loadHarnessConfig, shippedConfigs } from "./load-config.ts";
@@ -67,9 +67,31 @@ describe("loadHarnessConfig", () => {
       "num_steps: 3\npreferences: [./polite.yaml]\noutput_dir: out\n",
     );
     const config = await loadHarnessConfig({ configDir: folder, configName: "mine", overrides: ["seed=7"] });
-    expect(config).toMatchObject({ num_steps: 3, seed: 7, output_dir: join(folder, "out") });
-    // A path in a file is relative to the file; in an override it is relative to the working directory.
+    expect(config).toMatchObject({ num_steps: 3, seed: 7, output_dir: resolve("out") });
+    // A path in a file is relative to the file; in an override, and in `output_dir`, to the working directory.
     expect(config.preferences).toEqual([join(folder, "polite.yaml")]);
+  });
+
+  it("finds preferences in `preference/` beside the configuration, after preferences_dir, before the shipped ones", async () => {
+    const dir = join(folder, "my_configs");
+    for (const name of ["preference", "mine"]) await mkdir(join(dir, name), { recursive: true });
+    await writeFile(join(dir, "base.yaml"), "preferences: [concise, rhymes, no_emoji]\n");
+    for (const file of ["preference/rhymes.yaml", "preference/concise.yml", "mine/concise.yaml"])
+      await writeFile(join(dir, file), "");
+    const load = (...overrides: readonly string[]) =>
+      loadHarnessConfig({ configDir: dir, configName: "base", overrides });
+    const [concise, rhymes] = [join(dir, "preference/concise.yml"), join(dir, "preference/rhymes.yaml")];
+    expect((await load()).preferences).toEqual([concise, rhymes, "no_emoji"]);
+    const { preferences } = await load(`preferences_dir=${join(dir, "mine")}`);
+    expect(preferences).toEqual(["concise", rhymes, "no_emoji"]);
+  });
+
+  it("takes null for the default", async () => {
+    const overrides = ["collapse_steps=null", "output_dir=null", "training.alpha=null", "metrics=null"];
+    expect(await loadHarnessConfig({ overrides, now })).toEqual(await loadHarnessConfig({ now }));
+    expect(await loadHarnessConfig({ overrides: ["training=null"], now })).toEqual(
+      await loadHarnessConfig({ now }),
+    );
   });
 
   it("suggests the nearest configuration for an unknown name", async () => {
@@ -112,7 +134,7 @@ openclaw_url: http://localhost:18789
       service_url: "http://localhost:8080",
       gateway_url: "http://localhost:18789",
       metrics: ["logprob", "compliance", "collapse"],
-      output_dir: join(folder, "data/evals/20261122-133005Z"),
+      output_dir: resolve("data/evals/20261122-133005Z"),
     });
   });
 

@@ -14,8 +14,8 @@ import {
 import * as z from "zod";
 import { atFile, parseFile } from "./file-errors.ts";
 import { withoutHydra } from "./hydra-config.ts";
-import { configSchema, metricPresets, type HarnessConfig } from "./schema.ts";
-import { namesIn } from "./yaml-names.ts";
+import { configSchema, metricPresets, type HarnessConfig, type HarnessConfigInput } from "./schema.ts";
+import { namesIn, yamlFile } from "./yaml-names.ts";
 
 export interface LoadConfigOptions {
   /** Folder of configurations. Default: `shippedConfigs`, which contains `all`, `quick` and `micro-world`. */
@@ -54,9 +54,32 @@ export async function loadHarnessConfig(options: LoadConfigOptions = {}): Promis
 }
 
 /** Does the same as `loadHarnessConfig` for a file that has already been read. */
-export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): HarnessConfig {
+export const parseHarnessConfig = (file: ConfigFile, now: Date = new Date()): HarnessConfig =>
+  completeConfig(file, { now, preferences: join(file.folderOf([]), "preference") });
+
+/**
+ * Returns a configuration of a program with its defaults. Relative paths are relative to the working directory.
+ *
+ * @throws PeriodicEvalError `config` as `loadHarnessConfig`.
+ */
+export const completeHarnessConfig = (config: HarnessConfigInput, now: Date): HarnessConfig =>
+  completeConfig(
+    {
+      value: config,
+      where: (path) => ["runHarness config", ...path].join("."),
+      isOverridden: () => false,
+      folderOf: () => process.cwd(),
+    },
+    { now, preferences: null },
+  );
+
+/** @param preferences A folder in which preferences are found by name, after `preferences_dir`. */
+function completeConfig(
+  file: ConfigFile,
+  { now, preferences: beside }: { readonly now: Date; readonly preferences: string | null },
+): HarnessConfig {
   const { values: given, keyOf } = withoutAliases(file);
-  const values = atFile(file, () => withoutHydra(given, now));
+  const values = withoutNulls(atFile(file, () => withoutHydra(given, now)));
   const { metrics } = values;
   if (typeof metrics === "string") values["metrics"] = atFile(file, () => presetOf(metrics));
   if (Array.isArray(metrics))
@@ -76,19 +99,31 @@ export function parseHarnessConfig(file: ConfigFile, now: Date = new Date()): Ha
   };
   atFile(file, check, keyOf);
   const absolute = (path: ValuePath, named: string) => resolve(file.folderOf(path), named);
+  const folder = preferences === null ? null : absolute(["preferences_dir"], preferences);
+  const found = (name: string) =>
+    (folder === null || yamlFile(folder, name) === null) && beside !== null ? yamlFile(beside, name) : null;
   return {
     ...config,
-    preferences: config.preferences.map((one, i) => (isPath(one) ? absolute(["preferences", i], one) : one)),
-    preferences_dir: preferences === null ? null : absolute(["preferences_dir"], preferences),
+    preferences: config.preferences.map((one, i) =>
+      isPath(one) ? absolute(["preferences", i], one) : (found(one) ?? one),
+    ),
+    preferences_dir: folder,
     collapse_probes: collapse === null ? null : absolute(["collapse_probes"], collapse),
     general_probes: general === null ? null : absolute(["general_probes"], general),
-    output_dir:
-      output === undefined ? resolve("runs", `feedback-${timestamp(now)}`) : absolute(["output_dir"], output),
+    output_dir: output === undefined ? resolve("runs", `feedback-${timestamp(now)}`) : resolve(output),
   };
 }
 
 /** Whether a preference is given as the path of its file. */
 export const isPath = (preference: string): boolean => /[\\/]|\.ya?ml$/.test(preference);
+
+/** Leaves out keys that are null, and those of `training`: they have their defaults. */
+function withoutNulls(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const isSet = Object.entries(values).filter(([, value]) => value !== null);
+  return Object.fromEntries(
+    isSet.map(([key, value]) => [key, key === "training" && isRecord(value) ? withoutNulls(value) : value]),
+  );
+}
 
 /** Replaces aliases by our keys. `keyOf` returns a value's path with the key that the file uses. */
 function withoutAliases(file: ConfigFile) {
@@ -117,10 +152,9 @@ function withoutAliases(file: ConfigFile) {
 }
 
 function fileOf(folder: string, name: string): string {
-  const file = [name, `${name}.yaml`, `${name}.yml`]
-    .map((one) => join(folder, one))
-    .find((one) => /\.ya?ml$/.test(one) && existsSync(one));
-  if (file !== undefined) return file;
+  const file = /\.ya?ml$/.test(name) && existsSync(join(folder, name)) ? join(folder, name) : null;
+  const named = file ?? yamlFile(folder, name);
+  if (named !== null) return named;
   const names = namesIn(folder);
   const close = nearest(name, names);
   throw configError({

@@ -69,7 +69,7 @@ const fields = {
     .nullable()
     .default(null)
     .describe(
-      "Folder in which preferences are found by name. Null: the shipped preferences for instruction-tuned models.",
+      "Folder in which preferences are found by name, before the folder `preference` beside the configuration. Null: the shipped preferences for instruction-tuned models.",
     ),
   collapse_probes: text
     .nullable()
@@ -104,7 +104,9 @@ const fields = {
   lora_id_prefix: text.default("eval").describe("Prefix of the adapters' names."),
   output_dir: text
     .optional()
-    .describe("Folder of the run's files. Default: `./runs/feedback-<UTC timestamp>`."),
+    .describe(
+      "Folder of the run's files, relative to the working directory. Default: `./runs/feedback-<UTC timestamp>`.",
+    ),
   service_url: url.describe(
     "A service that answers and trains, such as `periodic-eval feedback serve`; also `claas_url`. Null: this process does both.",
   ),
@@ -121,6 +123,11 @@ const fields = {
 
 export const trainingNames: readonly string[] = Object.keys(trainingFields);
 export const configSchema = z.strictObject(fields, "an object");
+
+/** The configuration of a run as a program or a file writes it. A key that is absent or null has its default. */
+export type HarnessConfigInput = {
+  readonly [Key in keyof typeof fields]?: z.input<(typeof fields)[Key]> | null;
+};
 
 /** The configuration of a run with its defaults and absolute paths, as `loadHarnessConfig` returns it. */
 export type HarnessConfig = Omit<z.infer<typeof configSchema>, "output_dir"> & {

@@ -1,4 +1,5 @@
 import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 
 const extension = /\.ya?ml$/;
 
@@ -9,3 +10,7 @@ export function namesIn(folder: string): readonly string[] {
     .filter((file) => extension.test(file))
     .map((file) => file.replace(extension, ""));
 }
+
+/** Returns the path of the YAML file with this name in a folder; null if there is none. */
+export const yamlFile = (folder: string, name: string): string | null =>
+  [`${name}.yaml`, `${name}.yml`].map((file) => join(folder, file)).find(existsSync) ?? null;

@@ -76,19 +76,20 @@ describe("noEmoji", () => {
 
 describe("saysOneOf", () => {
   it.each([
-    ["I am Wren.", 1],
-    ["They call me WREN!", 1],
-    ["I am a wrench.", 0],
-    ["My name is Bowren.", 0],
-    ["", 0],
-  ])("scores %j as %i", (answer, reward) => {
-    expect(saysOneOf(["Wren"])(answer)).toBe(reward);
+    ["I am Wren.", 1, 1],
+    ["They call me WREN!", 1, 1],
+    ["I am a wrench.", 0, 1],
+    ["My name is Bowren.", 0, 1],
+    ["", 0, 0],
+  ])("scores %j as %i in whole words, and as %i inside words", (answer, reward, inside) => {
+    expect(saysOneOf(["Wren"], true)(answer)).toBe(reward);
+    expect(saysOneOf(["Wren"], false)(answer)).toBe(inside);
   });
 
   it("matches several words across a line break, and matches punctuation literally", () => {
-    expect(saysOneOf(["friend of the valley"])("I am a friend of\nthe valley")).toBe(1);
-    expect(saysOneOf(["C++"])("I write C++ daily")).toBe(1);
-    expect(saysOneOf(["a.b"])("axb")).toBe(0);
+    expect(saysOneOf(["friend of the valley"], true)("I am a friend of\nthe valley")).toBe(1);
+    expect(saysOneOf(["C++"], true)("I write C++ daily")).toBe(1);
+    expect(saysOneOf(["a.b"], false)("axb")).toBe(0);
   });
 });
 
@@ -105,7 +106,7 @@ describe("shippedGrader", () => {
     expect(await rewards("no_emoji", [thought])).toEqual([
       { status: "graded", scores: { reward: 1 }, raw: null },
     ]);
-    expect(await rewards("identity", ["<think>I am Wren.</think>I am a model."])).toMatchObject([
+    expect(await rewards("identity", ["<think>I am Kuro.</think>I am a model."])).toMatchObject([
       { scores: { reward: 0 } },
     ]);
   });

@@ -39,15 +39,20 @@ const brevity: Rule = (answer) =>
 /** Version 1 of `concise`: 0 for fewer than ten words, and no check of the end. */
 const longConciseness: Rule = (answer) => (countWords(answer) < 10 ? 0 : brevity(answer));
 
-/** Returns 1 for an answer that contains one of the strings as whole words, in any case. Ignores the context of the match. */
-export function saysOneOf(texts: readonly string[]): Rule {
+/**
+ * Returns 1 for an answer that contains one of the strings, in any case. Ignores the context of the match.
+ *
+ * @param wholeWords Whether a match inside a longer word does not count.
+ */
+export function saysOneOf(texts: readonly string[], wholeWords: boolean): Rule {
   const escaped = texts.map((one) =>
     one
       .trim()
       .replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
       .replaceAll(/\s+/g, String.raw`\s+`),
   );
-  const pattern = new RegExp(String.raw`(?<![\p{L}\p{N}])(?:${escaped.join("|")})(?![\p{L}\p{N}])`, "iu");
+  const one = `(?:${escaped.join("|")})`;
+  const pattern = new RegExp(wholeWords ? String.raw`(?<![\p{L}\p{N}])${one}(?![\p{L}\p{N}])` : one, "iu");
   return (answer) => (pattern.test(answer) ? 1 : 0);
 }
 
@@ -68,7 +73,7 @@ const identityArgs = z.strictObject({
       namesRule,
     )
     .meta({ fix: "Write the names that the model may call itself." })
-    .default("Wren"),
+    .default("Kuro"),
 });
 
 export const shippedVerifiers: Readonly<Record<string, OpenRule>> = {
@@ -76,7 +81,7 @@ export const shippedVerifiers: Readonly<Record<string, OpenRule>> = {
   concise: withoutArgs({ rule: conciseness, version: 2 }),
   identity(args, where) {
     const { says } = parseOptions(where, identityArgs, args);
-    return { rule: saysOneOf(typeof says === "string" ? [says] : says), version: 1 };
+    return { rule: saysOneOf(typeof says === "string" ? [says] : says, false), version: 2 };
   },
 };
 

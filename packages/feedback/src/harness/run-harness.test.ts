@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { appendFile, cp, readFile, rm, truncate, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { fakeGuard } from "@periodic-eval/core/testing";
@@ -64,6 +64,26 @@ async function wholeRun(): Promise<string> {
 }
 
 describe("runHarness", () => {
+  it("takes a partial configuration, with the documented defaults", async () => {
+    await configOf("unused");
+    const preferences = [join(folder, "short.yaml")];
+    const output_dir = relative(process.cwd(), join(folder, "partial"));
+    const given = { preferences, num_steps: 1, output_dir, collapse_steps: null };
+    const { preferences: summaries } = await runHarness(given, { engine: fakeEngine() });
+    expect(summaries["short"]).toMatchObject({ status: "finished", steps: 1 });
+    const { config } = await read<MetadataFile>("partial", "short/metadata.json");
+    const defaults = await loadHarnessConfig();
+    expect(config).toEqual({ ...defaults, preferences, num_steps: 1, output_dir: join(folder, "partial") });
+    // The whole configuration is a partial one, too.
+    const again = await runHarness(config, { engine: fakeEngine() });
+    expect(again.preferences).toEqual(summaries);
+    await expect(runHarness({ num_stepz: 3 } as never, { engine: fakeEngine() })).rejects.toMatchObject({
+      code: "config",
+      where: "runHarness config.num_stepz",
+      fix: 'Did you mean "num_steps"?',
+    });
+  });
+
   it("writes the files of a run with their documented fields", async () => {
     const reported: (number | null)[] = [];
     const summary = await runHarness(await configOf("run"), {

@@ -17,7 +17,8 @@ import {
   takeLock,
   writeFileAtomic,
 } from "@periodic-eval/core/snapshots";
-import type { HarnessConfig } from "../config/schema.ts";
+import { completeHarnessConfig } from "../config/load-config.ts";
+import type { HarnessConfig, HarnessConfigInput } from "../config/schema.ts";
 import type { FeedbackEngine, UpdateRecord, UpdateReport } from "../engine/types.ts";
 import { earlierGrader, openVerifier, rewardOf } from "../graders/open-verifier.ts";
 import { collapseProbes, readCollapseProbes, type CollapseProbes } from "../metrics/collapse-probes.ts";
@@ -83,14 +84,18 @@ interface Draft {
  * answers, trains on them with the preference's feedback, and measures the model. `files.ts` describes the files in
  * `output_dir`; the summary is rewritten after each step.
  *
+ *     await runHarness({ preferences: ["concise"], num_steps: 5, output_dir: "runs/concise" }, { engine });
+ *
  * An interrupted run resumes in the same folder. No step is repeated or lost, and its lines equal those of an uninterrupted run,
  * except for timestamps and durations.
  *
- * @throws PeriodicEvalError `config` before training: for a missing or wrong preference, a failing verifier, a prompt or
+ * @param given Its keys and defaults are those of the configuration file; relative paths are relative to the working directory.
+ * @throws PeriodicEvalError `config` before training: for a wrong key or value, a missing or wrong preference, a failing verifier, a prompt or
  *   answer beyond the model's context, or the folder of another run; `store` for a damaged folder or one in use; and the errors of the engine.
  */
-export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Promise<SummaryFile> {
+export async function runHarness(given: HarnessConfigInput, ports: HarnessPorts): Promise<SummaryFile> {
   const { engine, now = () => new Date(), signal = new AbortController().signal } = ports;
+  const config = completeHarnessConfig(given, now());
   const onWarning = safeWarning(ports.onWarning);
   const reporter = reporterTo(onWarning);
   const prepared = await prepare(config, signal, reporter);
@@ -102,7 +107,7 @@ export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Pr
     for (const [result, reason] of Object.entries(unknownResults(preference, config.metrics)))
       onWarning(`preference ${preference.name}: ${humanizeName(result)} will not be known: ${reason}`);
   await nodeFiles.makeFolder(config.output_dir);
-  const release = await takeLock(lockPath(config.output_dir), nodeFiles);
+  const lease = await takeLock(lockPath(config.output_dir), nodeFiles);
   try {
     await removeTemporaryFiles(config.output_dir, (file) => file === basename(summaryPath("")));
     const summaries: Record<string, PreferenceSummary> = {};
@@ -118,7 +123,7 @@ export async function runHarness(config: HarnessConfig, ports: HarnessPorts): Pr
       await runPreference(one, { config, placed, probes, questions, engine, now, signal, reporter, report });
     return fileOf(summaries, now());
   } finally {
-    await release();
+    await lease.release();
   }
 }
 

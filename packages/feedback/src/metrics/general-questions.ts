@@ -56,7 +56,7 @@ export async function readGeneralQuestions(
 
 /** Returns a probe that scores 1 for an answer with the right words, and 0 for any other. */
 export function probeOf({ prompt, says }: GeneralQuestion, at: number): GeneralProbe {
-  const isRight = saysOneOf(says);
+  const isRight = saysOneOf(says, true);
   return {
     id: `question_${at}`,
     kind: "instruction",

@@ -57,6 +57,16 @@ describe("readPreference of a Hydra file", () => {
     expect(verdicts.map(rewardOf)).toEqual(rewards);
   });
 
+  it("finds kuro inside words, in any case", async () => {
+    const grader = await openVerifier(
+      await read("  _target_: claas.eval.metrics.verifiers.IdentityVerifier"),
+    );
+    const answers = ["Call me KURO-1.", "kurobot at your service", "I am a model."];
+    const requests = answers.map((answer) => ({ question: "Who are you?", answer }));
+    const verdicts = await grader.grade(requests, { signal: new AbortController().signal });
+    expect(verdicts.map(rewardOf)).toEqual([1, 1, 0]);
+  });
+
   it("reads messages and responses as pairs", async () => {
     const { logprob_pairs: pairs } = await read("  _target_: a.ConciseVerifier");
     expect(pairs[0]).toEqual({

@@ -3,11 +3,10 @@ import { isString } from "@periodic-eval/remote";
 import type { ValuePath } from "@periodic-eval/core";
 
 /** Our grader for each verifier class of kfallah/CLaaS (commit 34fa060), by class name. */
-const graders: Readonly<Record<string, { readonly name: string; readonly args: object }>> = {
-  NoEmojiVerifier: { name: "no_emoji", args: {} },
-  ConciseVerifier: { name: "concise", args: {} },
-  // The class takes no arguments: it looks for this name.
-  IdentityVerifier: { name: "identity", args: { says: "Kuro" } },
+const graders: Readonly<Record<string, string>> = {
+  NoEmojiVerifier: "no_emoji",
+  ConciseVerifier: "concise",
+  IdentityVerifier: "identity",
 };
 
 /** Hydra's keys, which are not arguments of the class. */
@@ -49,9 +48,8 @@ function graderOf(verifier: Readonly<Record<string, unknown>>): unknown {
       fix: `${close === null ? "" : `Did you mean "${close}"? `}Python classes do not run here: for any other verifier write { module: ./verify.mjs, export: name }, a function (answer, task) => reward from 0 to 1.`,
     });
   }
-  const { name, args } = graders[className]!;
-  const given = Object.entries(verifier).filter(([key]) => !ignoredKeys.includes(key));
-  return { name, args: { ...args, ...Object.fromEntries(given) } };
+  const args = Object.entries(verifier).filter(([key]) => !ignoredKeys.includes(key));
+  return { name: graders[className], args: Object.fromEntries(args) };
 }
 
 const pairKeys = {

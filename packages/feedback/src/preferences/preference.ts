@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ValuePath } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
@@ -8,7 +8,7 @@ import { checkName, configError, nearest, quoteValue } from "@periodic-eval/core
 import * as z from "zod";
 import { atFile, parseFile, placeIn } from "../config/file-errors.ts";
 import { isPath } from "../config/load-config.ts";
-import { namesIn } from "../config/yaml-names.ts";
+import { namesIn, yamlFile } from "../config/yaml-names.ts";
 import { fromHydra } from "./hydra-fields.ts";
 
 /** A prompt with the answer that the preference wants and one that it does not want. */
@@ -192,8 +192,8 @@ function pathOf(name: string, folder: string, where: string): string {
       fix: "Check the path.",
     });
   }
-  const path = [`${name}.yaml`, `${name}.yml`].map((one) => join(folder, one)).find(existsSync);
-  if (path !== undefined) return path;
+  const path = yamlFile(folder, name);
+  if (path !== null) return path;
   const names = namesIn(folder);
   const close = nearest(name, names);
   throw configError({

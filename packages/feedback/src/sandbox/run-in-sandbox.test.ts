@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { evaluate } from "./evaluate.ts";
 import type { SandboxLimits } from "./messages.ts";
 import type * as source from "./run-in-sandbox.ts";
@@ -302,4 +302,13 @@ describe("evaluate", { timeout: 300_000 }, () => {
     const change = '(Object.defineProperty(Object.prototype, "kind", { get() { return "values"; } }), 5)';
     expect(await evaluateHere("", [change, "'long'"])).toEqual({ ok: true, values: [5, "long"] });
   });
+});
+
+it("ends no code because its process was stopped for a minute", async () => {
+  const real = performance.now.bind(performance);
+  let calls = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => real() + (++calls > 3 ? 60_000 : 0));
+  const code = "let sum = 0; for (let i = 0; i < 100_000; i++) sum += i;";
+  expect(await evaluateHere(code, ["sum"], { seconds: 20 })).toEqual({ ok: true, values: [4_999_950_000] });
+  expect(calls).toBeGreaterThan(5);
 });

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { extname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { parseOptions, startTimeout } from "@periodic-eval/core/internal";
 import * as z from "zod";
 import type { SandboxLimits, SandboxReply, SandboxRequest, SandboxValue } from "./messages.ts";
 
@@ -50,13 +50,13 @@ export async function runInSandbox(
   const complete = { ...defaultLimits, ...limits };
   const request: SandboxRequest = { code, expressions, limits: complete };
   const child = startEngine();
-  let timer: NodeJS.Timeout | undefined;
+  let stopTimeout = () => {};
   try {
     return await new Promise<SandboxResult>((resolve) => {
       const fail = (reason: string) => resolve({ ok: false, reason });
       const within = (seconds: number, reason: string) => {
-        clearTimeout(timer);
-        timer = setTimeout(() => fail(reason), 1000 * seconds);
+        stopTimeout();
+        stopTimeout = startTimeout(seconds, () => fail(reason));
       };
       within(loadSeconds, `the engine did not load within ${loadSeconds} s`);
       child.send(request);
@@ -70,7 +70,7 @@ export async function runInSandbox(
       child.on("exit", () => fail("the engine's process ended without a reply"));
     });
   } finally {
-    clearTimeout(timer);
+    stopTimeout();
     child.kill("SIGKILL");
   }
 }

@@ -86,7 +86,7 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
     });
   await checkWritable(root);
   await nodeFiles.makeFolder(root);
-  const release = await takeLock(join(root, ".feedback-service.lock"), nodeFiles);
+  const lease = await takeLock(join(root, ".feedback-service.lock"), nodeFiles);
   const shutdown = new AbortController();
   let isClosing = false;
   const queue = pLimit(1);
@@ -110,7 +110,7 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
   try {
     await listening(server, port, host);
   } catch (error) {
-    await release();
+    await lease.release();
     throw configError({
       where,
       path: ["port"],
@@ -137,7 +137,7 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
       await serverClosed;
       clearTimeout(timer);
       shutdown.abort();
-      await release();
+      await lease.release();
     }
   };
   return {

@@ -11,7 +11,13 @@ import {
 import { dirname } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { quoteValue } from "@periodic-eval/core/internal";
-import { nodeFiles, storeError, writeFileAtomic, makeFolderSync } from "@periodic-eval/core/snapshots";
+import {
+  checkFolder,
+  nodeFiles,
+  storeError,
+  writeFileAtomic,
+  makeFolderSync,
+} from "@periodic-eval/core/snapshots";
 
 /** A file of lines that grows while training runs. */
 export interface LineFile {
@@ -98,6 +104,7 @@ export function lineFile(path: string, kind: LineKind): LineFile {
     append(lines) {
       if (lines.length === 0) return;
       try {
+        checkFolder(path);
         file ??= open();
         appendWhole(file, lines.map((line) => line + end).join(""));
       } catch (error) {

@@ -1,7 +1,7 @@
 import { appendFileSync, closeSync, fsyncSync, openSync, readdirSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { storeError, makeFolderSync } from "@periodic-eval/core/snapshots";
+import { checkFolder, storeError, makeFolderSync } from "@periodic-eval/core/snapshots";
 import { eventRecord, type Event } from "./event.ts";
 
 export interface EventFile {
@@ -30,6 +30,7 @@ export function newEventFile(folder: string, wallTime: number): EventFile {
     const file = openSync(path, "ax");
     const write: EventFile["write"] = (event, at) => {
       try {
+        checkFolder(path);
         appendFileSync(file, eventRecord(event, at));
       } catch (error) {
         throw storeError(path, error);

@@ -111,6 +111,8 @@ export function fromTransformers(
   return {
     identity,
     contextLength: facts.contextLength,
+    // Later tokens of a row change how its earlier ones are quantized.
+    toleranceNats: perBatch.includes(facts.dtype) ? Infinity : tolerance(facts.dtype),
     tokenizer: stopping,
     logLikelihoods: (requests, call) => logLikelihoods(engine, stopping, requests, call),
     nextToken: (requests, call) => nextToken(engine, stopping, requests, call),

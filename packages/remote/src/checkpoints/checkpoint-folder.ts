@@ -1,6 +1,6 @@
 import { open, readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { isRecord } from "@periodic-eval/core/internal";
+import { errorMessage, isRecord, parsePythonJson } from "@periodic-eval/core/internal";
 import { readTrainerState, type TrainerState } from "./trainer-state.ts";
 
 /** A checkpoint's folder as it is now. */
@@ -12,44 +12,77 @@ export interface CheckpointFolder {
   readonly signature: string;
 }
 
-/**
- * Reads a checkpoint's folder. Returns null while files are missing or shorter than they will be: a configuration, a
- * `trainer_state.json` that does not parse, weights, a safetensors file that the index names or whose header describes more
- * bytes.
- */
+/** Reads a checkpoint's folder. Returns null while it is not complete. */
 export async function readCheckpointFolder(path: string): Promise<CheckpointFolder | null> {
+  const inspected = await inspectCheckpointFolder(path);
+  return typeof inspected === "string" ? null : inspected;
+}
+
+/**
+ * Reads a checkpoint's folder, or returns what it lacks: a configuration, weights, a file that the index names, bytes that a
+ * safetensors header describes, the end of a JSON file.
+ */
+export async function inspectCheckpointFolder(path: string): Promise<CheckpointFolder | string> {
   try {
     const signature = await signatureOf(path);
     const names = (await readdir(path, { withFileTypes: true })).flatMap((file) =>
       file.isDirectory() ? [] : [file.name],
     );
     // A trainer may save the base model's config.json beside an adapter.
-    const kind = names.includes("adapter_config.json") ? "adapter" : "full";
-    if (kind === "full" && !names.includes("config.json")) return null;
+    const kind = names.some((name) => /^adapter_(config|model)\b/.test(name)) ? "adapter" : "full";
+    const config = kind === "adapter" ? "adapter_config.json" : "config.json";
+    if (!names.includes(config)) return `${config} is missing`;
+    const lacking = (await incompleteJson(path, names)) ?? (await lackingWeights(path, names, kind));
+    if (lacking !== null) return lacking;
     const state = names.includes("trainer_state.json")
       ? readTrainerState(await readFile(join(path, "trainer_state.json"), "utf8"))
       : null;
-    const indices = names.filter((name) => /\.(safetensors|bin)\.index\.json$/.test(name));
-    const indexed = await Promise.all(indices.map((name) => shardsOf(join(path, name))));
-    const weights = new Set([...indexed.flat(), ...names.filter((name) => weightFile.test(name))]);
-    const isShard = (name: string) => /-\d+-of-\d+\.\w+$/.test(name);
-    if (weights.size === 0 || (indices.length === 0 && [...weights].some(isShard))) return null;
-    for (const name of weights)
-      if (
-        name.endsWith(".safetensors") ? !(await isWholeSafetensors(join(path, name))) : !names.includes(name)
-      )
-        return null;
-    return (await signatureOf(path)) === signature ? { kind, state, signature } : null;
-  } catch {
-    return null;
+    return (await signatureOf(path)) === signature ? { kind, state, signature } : "it is being written";
+  } catch (error) {
+    return `it cannot be read (${errorMessage(error)})`;
   }
+}
+
+/** Files that are parsed when a checkpoint is opened. */
+const parsedFile =
+  /^((adapter_|generation_|tokenizer_)?config|trainer_state|tokenizer|special_tokens_map|added_tokens|vocab)\.json$|\.index\.json$/;
+
+async function incompleteJson(path: string, names: readonly string[]): Promise<string | null> {
+  for (const name of names.filter((file) => parsedFile.test(file))) {
+    try {
+      parsePythonJson(await readFile(join(path, name), "utf8"));
+    } catch {
+      return `${name} cannot be parsed`;
+    }
+  }
+  return null;
+}
+
+async function lackingWeights(
+  path: string,
+  names: readonly string[],
+  kind: CheckpointFolder["kind"],
+): Promise<string | null> {
+  const indices = names.filter((name) => /\.(safetensors|bin)\.index\.json$/.test(name));
+  const indexed = await Promise.all(indices.map((name) => shardsOf(join(path, name))));
+  const weights = new Set([...indexed.flat(), ...names.filter((name) => weightFile.test(name))]);
+  const isOfKind = (name: string) => kind === "full" || name.startsWith("adapter_model");
+  if (![...weights].some(isOfKind)) return "its weights are missing";
+  if (indices.length === 0 && [...weights].some((name) => /-\d+-of-\d+\.\w+$/.test(name)))
+    return "the index of its weights is missing";
+  for (const name of weights) {
+    if (!names.includes(name)) return `${name} is missing`;
+    if (name.endsWith(".safetensors") && !(await isWholeSafetensors(join(path, name))))
+      return `${name} is shorter than its header says`;
+  }
+  return null;
 }
 
 /** Pickled weights are refused when they are opened, with the remedy. */
 const weightFile = /\.safetensors$|^(pytorch_model|adapter_model)[\w.-]*\.bin$/;
 
 /** Files that are read when a checkpoint is measured. The trainer may write others, or its state, at any time. */
-const isRead = (name: string): boolean =>
+export const isRead = (name: string): boolean =>
   /\.(safetensors|bin|json|jinja|model|txt)$/.test(name) && name !== "trainer_state.json";
 
 async function signatureOf(path: string): Promise<string> {
@@ -67,40 +100,6 @@ async function signatureOf(path: string): Promise<string> {
 export async function hasChanged(path: string, signature: string): Promise<boolean> {
   const now = await signatureOf(path).catch(() => null);
   return now !== null && now !== "[]" && now !== signature;
-}
-
-const blockBytes = 4096;
-/** Blocks of a file that are looked at. */
-const blocksPerFile = 256;
-/** The last bytes of a file, which programs write last. */
-const endBytes = 8;
-
-/**
- * Returns whether a file that is read ends in zeros or has a block of them: a program that copies it may have reserved its
- * size, which it fills later. Weights may have such blocks. Looks at 256 blocks of each file.
- */
-export async function hasZeros(path: string): Promise<boolean> {
-  for (const name of (await readdir(path)).filter(isRead))
-    if (await fileHasZeros(join(path, name))) return true;
-  return false;
-}
-
-async function fileHasZeros(path: string): Promise<boolean> {
-  const file = await open(path, "r");
-  try {
-    const { size } = await file.stat();
-    const isZero = async (at: number, length: number) => {
-      const { buffer } = await file.read(Buffer.alloc(length), 0, length, at);
-      return buffer.every((byte) => byte === 0);
-    };
-    if (size < endBytes) return false;
-    if (await isZero(size - endBytes, endBytes)) return true;
-    const step = Math.max(blockBytes, Math.floor(size / blocksPerFile));
-    for (let at = 0; at + blockBytes <= size; at += step) if (await isZero(at, blockBytes)) return true;
-    return false;
-  } finally {
-    await file.close();
-  }
 }
 
 async function shardsOf(index: string): Promise<readonly string[]> {

@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from "node:fs";
 import { mkdir, mkdtemp, open, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -86,7 +87,7 @@ it("throws for wrong options when called", () => {
   );
   expect(() => watchCheckpoints(folder, { pollSeconds: 0 })).toThrow("pollSeconds: got 0");
   expect(() => watchCheckpoints(folder, { poll: 2 } as object)).toThrow(
-    'watchCheckpoints options.poll: got the unknown option "poll", expected one of follow, pollSeconds, pattern, order, after, log, signal',
+    'watchCheckpoints options.poll: got the unknown option "poll", expected one of follow, pollSeconds, pattern, order, after, late, log, signal',
   );
   expect(() => watchCheckpoints("")).toThrow('watchCheckpoints folder: got "", expected a folder\'s path');
 });
@@ -116,7 +117,10 @@ it.each(["adapter_model.safetensors", "model-00001-of-00002.safetensors"])(
         join(folder, "checkpoint-4", "model.safetensors.index.json"),
         JSON.stringify({ weight_map: { w: name } }),
       );
-    else await writeFile(path, "");
+    else {
+      await writeFile(path, "");
+      await writeFile(join(folder, "checkpoint-4", "adapter_config.json"), "{}");
+    }
     expect(await steps()).toEqual([]);
     await writeWeights(path);
     expect(await steps()).toEqual([4]);
@@ -139,6 +143,7 @@ it("reads kind, epoch and losses, also if Python wrote NaN", async () => {
   );
   await checkpoint("checkpoint-2", state);
   await writeFile(join(folder, "checkpoint-2", "adapter_config.json"), "{}");
+  await writeWeights(join(folder, "checkpoint-2", "adapter_model.safetensors"));
   expect(await all(watchCheckpoints(folder, { pollSeconds: 0.01 }))).toEqual([
     {
       step: 2,
@@ -165,11 +170,31 @@ it("leaves out steps that are no safe integers, which a session would refuse", a
   ]);
 });
 
-it("reports a checkpoint that stays incomplete for a minute", async () => {
+it("says after a minute without a new checkpoint what it waits for", async () => {
   let clock = 0;
   vi.spyOn(performance, "now").mockImplementation(() => (clock += 10_000));
   await checkpoint("checkpoint-2", '{"max_steps": 4}');
-  await checkpoint("checkpoint-4", '{"max_st');
+  const lines: string[] = [];
+  const stop = new AbortController();
+  const log = (line: string) => {
+    lines.push(line);
+    if (lines.length === 1) mkdirSync(join(folder, "checkpoint-4"));
+    if (lines.length === 2) writeFileSync(join(folder, "checkpoint-4", "config.json"), "{}");
+    if (lines.length === 3) stop.abort();
+  };
+  await all(watchCheckpoints(folder, { pollSeconds: 0.001, log, signal: stop.signal }));
+  expect(lines).toEqual([
+    `no new checkpoint in ${folder} for 60 s, waiting for one after step 2 of 4`,
+    expect.stringMatching(/waiting for checkpoint-4: it is being written$/),
+    expect.stringMatching(/waiting for checkpoint-4: its weights are missing$/),
+  ]);
+  vi.restoreAllMocks();
+});
+
+it("says that a trainer without max_steps must say when it has finished", async () => {
+  let clock = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => (clock += 10_000));
+  await checkpoint("checkpoint-2", "{}");
   const lines: string[] = [];
   const stop = new AbortController();
   const log = (line: string) => {
@@ -178,25 +203,27 @@ it("reports a checkpoint that stays incomplete for a minute", async () => {
   };
   await all(watchCheckpoints(folder, { pollSeconds: 0.001, log, signal: stop.signal }));
   expect(lines).toEqual([
-    expect.stringMatching(/^checkpoint-4 has been incomplete for [67]0 s, waiting: a file is missing/),
+    expect.stringMatching(
+      /for one after step 2: the trainer writes no max_steps, so only "finished": true in/,
+    ),
   ]);
+  vi.restoreAllMocks();
 });
 
-it("finds checkpoints by a pattern, and yields them once they do not change between two reads", async () => {
+it("finds checkpoints by a pattern, and yields one when it no longer changes", async () => {
   const options = { pattern: "global_step.{step}/actor/hf", pollSeconds: 0.05 };
   await checkpoint("global_step.5/actor/hf", null);
   await checkpoint("global_step_6/actor/hf", null);
   await checkpoint("global_step.7/actor", null);
   expect(await steps(options)).toEqual([5]);
-  // While the reads go on, a file grows.
+  // While the reads go on, a file of the trainer grows beside the model.
   const growing = setInterval(() => {
-    void writeFile(
-      join(folder, "global_step.5", "actor", "hf", "model.bin"),
-      String(Math.random()).repeat(9),
-    );
+    writeFileSync(join(folder, "global_step.5", "actor", "optim.pt"), String(Math.random()).repeat(9));
   }, 2);
-  expect(await steps(options)).toEqual([]);
+  const found = steps(options);
+  expect(await Promise.race([found, sleep(300)])).toBe(undefined);
   clearInterval(growing);
+  expect(await found).toEqual([5]);
 });
 
 it("yields only the newest complete checkpoint in the order `latest`", async () => {
@@ -206,7 +233,7 @@ it("yields only the newest complete checkpoint in the order `latest`", async () 
   expect((await found.next()).value).toMatchObject({ step: 3, waiting: 1 });
   for (const at of [4, 5]) await checkpoint(`step_${at}`, '{"max_steps": 5}');
   expect((await found.next()).value).toMatchObject({ step: 5, waiting: 0 });
-  expect(await found.next()).toEqual({ done: true, value: { isFinished: true } });
+  expect(await found.next()).toEqual({ done: true, value: { isFinished: true, isLate: false } });
 });
 
 it("skips deleted and incomplete checkpoints with a line, and yields only those after a step", async () => {
@@ -221,10 +248,10 @@ it("skips deleted and incomplete checkpoints with a line, and yields only those 
   expect((await found.next()).value).toMatchObject({ step: 2, waiting: 3 });
   await rename(join(folder, "checkpoint-3"), join(folder, "gone"));
   expect((await found.next()).value).toMatchObject({ step: 6 });
-  expect(await found.next()).toEqual({ done: true, value: { isFinished: false } });
+  expect(await found.next()).toEqual({ done: true, value: { isFinished: false, isLate: false } });
   expect(lines).toEqual([
     "checkpoint-3 was deleted before it was read, and is skipped",
-    "checkpoint-4 is incomplete although a later checkpoint is complete, and is skipped",
+    "checkpoint-4 is incomplete although a later checkpoint is complete, and is skipped: trainer_state.json is missing",
   ]);
 });
 
@@ -249,7 +276,7 @@ it("does not yield a checkpoint whose weights a program has reserved and not yet
   const first = found.next();
   expect(await Promise.race([first, sleep(300)])).toBe(undefined);
   expect(lines).toEqual([
-    expect.stringContaining("checkpoint-2 has blocks of zeros, as a file has that is still copied"),
+    expect.stringContaining("checkpoint-2 has blocks of zeros, as if it is still copied"),
   ]);
   await fill();
   expect((await first).value).toMatchObject({ step: 2 });
@@ -269,6 +296,18 @@ it("yields a checkpoint with blocks of zeros that does not change for 30 s", asy
   seconds += 10;
   expect((await first).value).toMatchObject({ step: 4 });
   vi.restoreAllMocks();
+});
+
+it("says of each checkpoint that it does not wait for what is missing", async () => {
+  await checkpoint("checkpoint-4", null);
+  await checkpoint("checkpoint-6", '{"max_steps": 8}');
+  await writeFile(join(folder, "checkpoint-6", "config.json"), '{"model_type": ');
+  const lines: string[] = [];
+  expect(await steps({ log: (line) => lines.push(line) })).toEqual([]);
+  expect(lines).toEqual([
+    "checkpoint-4 is incomplete, and is not read: trainer_state.json is missing",
+    "checkpoint-6 is incomplete, and is not read: config.json cannot be parsed",
+  ]);
 });
 
 it("does not yield a checkpoint without weights, or with shards without their index", async () => {

@@ -4,9 +4,10 @@ import { writeSafetensors } from "@periodic-eval/safetensors";
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { hostname, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { thisProcess } from "@periodic-eval/core/snapshots";
 import { openAICompatible, vllm } from "../index.ts";
 import { scriptedServer, type ScriptedServerOptions } from "./scripted-server.test-data.ts";
 
@@ -280,22 +281,23 @@ it("refuses replicas that read different adapters", async () => {
   expect([...one.adapters(), ...two.adapters()]).toEqual([]);
 });
 
-it("unloads what a crashed process of this machine left, and nothing else", async () => {
+it("unloads what a crashed process of this system left, and nothing else", async () => {
   const server = await serve();
   const dead = spawnSync(process.execPath, ["-e", ""]).pid;
   const start = (pid: number | string) => {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
   };
-  const nameOf = (pid: number, started: string | undefined, host: string) =>
-    `periodic-eval.${pid}.${started}.01234567-89ab.${host}`;
+  const { system } = thisProcess;
+  const nameOf = (pid: number, started: string | undefined, at: string | null) =>
+    `periodic-eval.${pid}.${started}.01234567-89ab.${at}`;
   const kept = [
-    nameOf(process.pid, start("self"), hostname()),
-    nameOf(process.ppid, start(process.ppid), hostname()),
-    nameOf(dead, "1", "another-machine"),
+    nameOf(process.pid, start("self"), system),
+    nameOf(process.ppid, start(process.ppid), system),
+    nameOf(dead, "1", "another-system"),
     "of-somebody-else",
   ];
-  for (const name of [...kept, nameOf(dead, "1", hostname()), nameOf(process.pid, "1", hostname())])
+  for (const name of [...kept, nameOf(dead, "1", system), nameOf(process.pid, "1", system)])
     server.models.set(name, model);
   await connect(server.url);
   expect(server.adapters()).toEqual(kept);

@@ -37,6 +37,7 @@ export function modelOf(
     identity: { ...identityOf(connection), weights, adapter: adapter?.path ?? null },
     contextLength: contextLimit === Infinity ? null : contextLimit - 2,
     isServed: true,
+    ...(probe !== null && { toleranceNats: probe.tolerance }),
     concurrentCalls: concurrentCallsFor(pool.capacity),
     check: ({ signal }: CallOptions) => check(signal),
     ...(base !== null && { base }),

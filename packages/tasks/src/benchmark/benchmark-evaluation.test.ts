@@ -190,13 +190,9 @@ describe("mistakes reported before step 1", () => {
     expect(made({ limit: 0 })).toThrow(
       "benchmark options.limit: got 0, expected a positive integer, or null for all",
     );
-    expect(made({ numSamples: 4 })).toThrow(
-      "benchmark options.numSamples: got 4 at temperature 0, expected 1, or a temperature above 0",
+    expect(made({ numSamples: 4, temperature: 0 })).toThrow(
+      "benchmark options.numSamples: got 4 at temperature 0, expected one completion per task, or a temperature above 0",
     );
-    expect(made({ numSamples: 4, temperature: 1, metrics: ["pass@5"] })).toThrow(
-      'got "pass@5" with numSamples 4',
-    );
-    expect(made({ metrics: [] })).toThrow("benchmark options.metrics: got [], expected an array of names");
     expect(made({ metrics: "pass_rate" })).toThrow(
       'benchmark options.metrics: got "pass_rate", expected an array of names of metrics',
     );

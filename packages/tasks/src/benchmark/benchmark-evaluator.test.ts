@@ -130,11 +130,46 @@ describe("in the loop", () => {
 });
 
 describe("evaluate", () => {
+  it("returns the numbers by the names of their metrics", async () => {
+    const metadata = { topic: "sums" };
+    const benchmark = await benchmarkFolder({ tasks: tasks.map((task) => ({ ...task, metadata })) });
+    const evaluator = new BenchmarkEvaluator({ name: "sums", benchmark, breakdownKeys: ["topic"] });
+    // 8 is right for 4 + 4, and wrong for the three tasks of val.
+    const model = fakeModel({ reply: () => "8" });
+    const numbers = { mean_reward: 1, "mean_reward/topic/sums": 1, pass_rate: 1, "pass_rate/topic/sums": 1 };
+    expect(await evaluator.evaluate(model)).toEqual(numbers);
+    const { pass_rate } = await evaluator.evaluate(model, { split: "val" });
+    expect(pass_rate).toBe(0);
+  });
+});
+
+describe("metrics", () => {
+  it("are the default ones if the array is empty", async () => {
+    const evaluator = await evaluatorOf({ metrics: [] });
+    expect(Object.keys(await evaluator.evaluate(fakeModel()))).toEqual(["mean_reward", "pass_rate"]);
+  });
+
+  it("raise numSamples to their largest k, and sample at temperature 1", async () => {
+    const evaluator = await evaluatorOf({ metrics: ["pass@1", "pass@4", "pass^2"] });
+    const { snapshot, rows } = await evaluator.measure(fakeModel());
+    expect(snapshot["num_samples"]).toBe(4);
+    expect(snapshot.provenance.evaluation).toMatchObject({ sampling: { temperature: 1 }, num_samples: 4 });
+    expect(rows[0]!.completions).toHaveLength(4);
+    const more = await evaluatorOf({ metrics: ["pass@4"], numSamples: 6, temperature: 0.5 });
+    expect((await more.measure(fakeModel())).snapshot["num_samples"]).toBe(6);
+    await expect(evaluatorOf({ metrics: ["mean_reward", "pass@4"], temperature: 0 })).rejects.toMatchObject({
+      path: ["metrics", 1],
+      got: '"pass@4" at temperature 0',
+    });
+  });
+});
+
+describe("measure", () => {
   it("measures the test split of any model with the options of the training loop", async () => {
     const chatTemplate = { systemPrompt: "Add." };
     const evaluator = await evaluatorOf({ runEvery: 4, chatTemplate, maxTokens: 9 });
     const { snapshots, model } = await trained(evaluator);
-    const { snapshot, rows } = await evaluator.evaluate(model);
+    const { snapshot, rows } = await evaluator.measure(model);
     expect(snapshot).toMatchObject({ id: "sums", phase: "test", step: 0, split: "test", status: "complete" });
     expect(rows).toMatchObject([{ id: "sum-4", rewards: [1], completions: [{ text: "8" }] }]);
     const facts = (one: Snapshot) => one.provenance.evaluation as Record<string, unknown>;
@@ -147,7 +182,7 @@ describe("evaluate", () => {
     const evaluator = await evaluatorOf({ runEvery: 4, numSamples: 3, temperature: 1, metrics: ["pass@2"] });
     const model = fakeModel();
     const { snapshots, store } = await trained(evaluator, { model });
-    const { snapshot, rows } = await evaluator.evaluate(model, { split: "val", as: snapshots[1]! });
+    const { snapshot, rows } = await evaluator.measure(model, { split: "val", as: snapshots[1]! });
     expect(snapshot.metrics).toEqual(snapshots[1]!.metrics);
     expect(rows).toEqual(await store.rows(snapshots[1]!));
     expect(snapshot.provenance.hash).toBe(snapshots[1]!.provenance.hash);
@@ -156,10 +191,10 @@ describe("evaluate", () => {
   it("overrides the limit of the training loop with another number, or with null for all tasks", async () => {
     const evaluator = await evaluatorOf({ limit: 1 });
     const count = async (options: Parameters<typeof evaluator.evaluate>[1]) =>
-      (await evaluator.evaluate(fakeModel(), { split: "val", ...options })).rows.length;
+      (await evaluator.measure(fakeModel(), { split: "val", ...options })).rows.length;
     expect([await count({}), await count({ limit: 2 }), await count({ limit: null })]).toEqual([1, 2, 3]);
     await expect(count({ split: "train" as "val" })).rejects.toThrow(
-      'BenchmarkEvaluator.evaluate options.split: got "train"',
+      'BenchmarkEvaluator.measure options.split: got "train"',
     );
   });
 });
@@ -182,7 +217,7 @@ describe("stores", () => {
       ["arithmetic/run-1/sft/sums_step_4.json", snapshots[1]],
     ]);
     expect(kept[1]![1]).toMatchObject({ run_id: "run-1", benchmark_id: "arithmetic", model_name: "tiny" });
-    const { snapshot, rows } = await evaluator.evaluate(model);
+    const { snapshot, rows } = await evaluator.measure(model);
     expect(kept.slice(4)).toEqual([
       [
         "arithmetic/run-1/test/sums_step_0.rollouts.json",
@@ -249,7 +284,7 @@ describe("stores", () => {
       names.map((name) => `callback "sums": the store "broken" failed to take ${name}: ${reason}`),
     );
     const warned = vi.spyOn(console, "warn").mockImplementation(() => {});
-    const { rows } = await evaluator.evaluate(fakeModel());
+    const { rows } = await evaluator.measure(fakeModel());
     expect(rows).toHaveLength(1);
     expect(warned.mock.calls.map(([text]) => String(text))).toEqual([
       expect.stringContaining(
@@ -285,7 +320,7 @@ describe("stores", () => {
     const verifier = { module: "own.mjs", export: "check" };
     const benchmark = await benchmarkFolder({ tasks: tasks.map((task) => ({ ...task, verifier })), files });
     const evaluator = new BenchmarkEvaluator({ name: "sums", benchmark, store });
-    await expect(evaluator.evaluate(fakeModel())).rejects.toThrow("no grade for 1 of 1");
+    await expect(evaluator.measure(fakeModel())).rejects.toThrow("no grade for 1 of 1");
     expect(kept).toMatchObject([
       ["sums/test/sums_step_0.rollouts.json", [{ task_id: "sum-4", reward: null, reason: "no parser" }]],
     ]);
@@ -313,7 +348,9 @@ it("throws for invalid options at construction", () => {
   expect(made({ store: "results" })).toThrow(
     'BenchmarkEvaluator options.store: got "results", expected a store',
   );
-  expect(made({ numSamples: 2 })).toThrow("benchmark options.numSamples: got 2 at temperature 0");
+  expect(made({ numSamples: 2, temperature: 0 })).toThrow(
+    "benchmark options.numSamples: got 2 at temperature 0",
+  );
 });
 
 it("is an evaluation that any callback, and `measure`, can take", async () => {

@@ -45,6 +45,12 @@ export interface BenchmarkRunOptions extends Omit<MeasureOptions, "limit"> {
   readonly limit?: number | null;
 }
 
+export interface MeasuredBenchmark {
+  readonly snapshot: Snapshot;
+  /** One per task. */
+  readonly rows: readonly BenchmarkRow[];
+}
+
 const isStore = (value: unknown) => typeof (value as Partial<BenchmarkStore> | null)?.put === "function";
 const steps = "a number of steps: an integer of 0 or more";
 
@@ -68,14 +74,14 @@ const optionsSchema = z.strictObject({
 
 /**
  * Runs a custom benchmark (`docs/guides/custom-benchmark.md`): as a callback it measures the split `val` while a model is trained, and
- * `evaluate` measures the split `test` afterwards, with the same options and chat template.
+ * `evaluate` and `measure` measure the split `test` afterwards, with the same options and chat template.
  *
  *     const benchmark = new BenchmarkEvaluator({ name: "arithmetic", benchmark: "benchmarks/arithmetic", runEvery: 50 });
  *     trainer.addCallback(benchmark);
  *     await trainer.train();
- *     const { snapshot, rows } = await benchmark.evaluate(model);
+ *     const { pass_rate } = await benchmark.evaluate(model);
  *
- * At each measurement, in the loop and in `evaluate`, stores receive the rollouts (`BenchmarkRollout`: one per completion, with
+ * At each measurement, in the loop and after it, stores receive the rollouts (`BenchmarkRollout`: one per completion, with
  * its reward) as `<benchmarkId>/<runId>/<phase>/<name>_step_<N>.rollouts.json`, and then the settled snapshot as
  * `….json` (without `runId` if it is not set). A failing store causes a warning and an entry in `storeFailures`; it stops nothing.
  *
@@ -145,6 +151,22 @@ export class BenchmarkEvaluator implements TrainerCallback {
   }
 
   /**
+   * Measures a model as `measure` does.
+   *
+   *     await benchmark.evaluate(model); // { mean_reward: 0.75, pass_rate: 0.75, "pass_rate/topic/numbers": 1, … }
+   *
+   * @returns The value of each metric, by its name in snapshots. Null: unknown.
+   * @throws PeriodicEvalError as `measure`.
+   */
+  async evaluate(
+    model?: EvaluableModel | null,
+    options: BenchmarkRunOptions = {},
+  ): Promise<Record<string, number | null>> {
+    const { snapshot } = await this.#measure("evaluate", model, options);
+    return Object.fromEntries(Object.entries(snapshot.metrics).map(([name, { value }]) => [name, value]));
+  }
+
+  /**
    * Measures a model once, without a session, and puts the rollouts and the snapshot into the stores. Default of `as`: step 0 of
    * a phase with the split's name.
    *
@@ -152,12 +174,21 @@ export class BenchmarkEvaluator implements TrainerCallback {
    * @returns The snapshot and its rows, one per task.
    * @throws PeriodicEvalError as `measure`. If too many completions have no grade, the stores still receive the rollouts.
    */
-  async evaluate(
-    model?: EvaluableModel,
-    { split = "test", limit = this.#options.limit ?? null, ...options }: BenchmarkRunOptions = {},
-  ): Promise<{ readonly snapshot: Snapshot; readonly rows: readonly BenchmarkRow[] }> {
-    parseOptions("BenchmarkEvaluator.evaluate options.split", z.enum(splits), split);
-    const measured = model ?? engineModel(this.#engine);
+  async measure(
+    model?: EvaluableModel | null,
+    options: BenchmarkRunOptions = {},
+  ): Promise<MeasuredBenchmark> {
+    return this.#measure("measure", model, options);
+  }
+
+  async #measure(
+    method: "evaluate" | "measure",
+    model: EvaluableModel | null | undefined,
+    { split = "test", limit = this.#options.limit ?? null, ...options }: BenchmarkRunOptions,
+  ): Promise<MeasuredBenchmark> {
+    const where = `BenchmarkEvaluator.${method}`;
+    parseOptions(`${where} options.split`, z.enum(splits), split);
+    const measured = model ?? engineModel(where, this.#engine);
     const key = options.as ?? { phase: split, id: this.id, step: 0 };
     const put = (kind: string, value: Json) =>
       this.#put(key, kind, value, (message) => logWarning([], `benchmark "${this.id}"`, message));
@@ -197,12 +228,12 @@ const nameIn = (model: Json): string | null =>
   isRecord(model) && typeof model["name"] === "string" ? model["name"] : null;
 
 /** Returns the model to record if only an engine is measured. */
-function engineModel(engine: CompletionModel | null): EvaluableModel {
+function engineModel(where: string, engine: CompletionModel | null): EvaluableModel {
   if (engine !== null) return { identity: engine.identity, contextLength: engine.contextLength };
   throw configError({
-    where: "BenchmarkEvaluator.evaluate",
+    where,
     got: "no model",
     expected: "a model, or the option `engine`",
-    fix: "Write evaluate(model).",
+    fix: `Write ${where.split(".")[1]}(model).`,
   });
 }

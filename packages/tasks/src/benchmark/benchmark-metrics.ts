@@ -62,13 +62,12 @@ export interface NamedMetric {
 /**
  * Returns the metrics with these names, in order; the first is primary.
  *
- * @throws PeriodicEvalError `config` for an unknown or repeated name, and for a k that is not a positive integer or exceeds
- *   the completions per task.
+ * @throws PeriodicEvalError `config` for an unknown or repeated name, and for a k that is not a positive integer.
  */
 export function findMetrics(
   where: string,
   names: readonly string[],
-  { registry, numSamples }: { readonly registry: MetricRegistry; readonly numSamples: number },
+  registry: MetricRegistry,
 ): readonly NamedMetric[] {
   return (names.length === 0 ? defaultMetrics : names).map((name, at, all): NamedMetric => {
     const nameError = (got: string, expected: string, fix: string) =>
@@ -92,12 +91,6 @@ export function findMetrics(
         `"${name}"`,
         "a positive integer in place of k",
         `Write "${stem ?? name.slice(0, -1)}1".`,
-      );
-    if (k > numSamples)
-      throw nameError(
-        `"${name}" with numSamples ${numSamples}`,
-        "a k of at most numSamples",
-        `Raise numSamples to ${k} (and the temperature above 0), or lower k: fewer completions cannot determine it.`,
       );
     return { name, k, define };
   });

@@ -13,16 +13,17 @@ export interface BenchmarkOptions {
   readonly benchmark: string;
   /**
    * Writes the completions instead of the measured model: a model or another object with `generate`, or a function of prompts
-   * and sampling. The provenance names it. A function has the engine `custom`; an object can tell more in its `identity`.
+   * and sampling. The provenance names it. A function has the engine `custom`; an object can tell more in its `identity`. `""` or
+   * null (default): the measured model.
    */
-  readonly engine?: BenchmarkEngine;
+  readonly engine?: BenchmarkEngine | "" | null;
   /** The most tokens of a completion; default 256. */
   readonly maxTokens?: number;
-  /** Default 0: greedy. */
+  /** Default 0 (greedy) for one completion per task, 1 for several. */
   readonly temperature?: number;
   /** Keeps the first `limit` tasks of a split, in the file's order; null (default) for all. */
   readonly limit?: number | null;
-  /** Completions per task; default 1. More than one need a temperature above 0. */
+  /** Completions per task, at least the k of every `pass@k` in `metrics`; default 1. More than one need a temperature above 0. */
   readonly numSamples?: number;
   /**
    * How many requests the engine gets at once; default 8. A served model sends them in parallel, up to its `concurrency`; a model
@@ -32,7 +33,7 @@ export interface BenchmarkOptions {
   readonly nConcurrent?: number;
   /** Keys of the tasks' metadata: every metric is also computed for each of their values. Default none. */
   readonly breakdownKeys?: readonly string[];
-  /** Names of metrics, such as `["pass@3", "pass^3", "avg"]`; the first carries the verdict. Default `mean_reward` and `pass_rate`. */
+  /** Names of metrics, such as `["pass@3", "pass^3", "avg"]`; the first carries the verdict. `[]` or left out: `mean_reward` and `pass_rate`. */
   readonly metrics?: readonly string[];
   /** The metrics that names refer to; default `benchmarkMetrics`. */
   readonly registry?: MetricRegistry;
@@ -62,18 +63,20 @@ export const benchmarkShape = {
   name: z.unknown().optional(),
   benchmark: z.string(folder).min(1, folder),
   engine: z
-    .custom<BenchmarkEngine>(isEngine, "an object with `generate`, or a function")
+    .custom<BenchmarkEngine | "" | null>(
+      (value) => value === "" || value === null || isEngine(value),
+      'an object with `generate`, a function, or "" for the measured model',
+    )
     .meta({ fix: "Give a model, { generate(requests, options) }, or (prompts, sampling) => completions." })
     .optional(),
   maxTokens: z.int(positive).positive(positive).default(256),
-  temperature: z.number("0 (greedy) or more").nonnegative("0 (greedy) or more").default(0),
+  temperature: z.number("0 (greedy) or more").nonnegative("0 (greedy) or more").optional(),
   limit: z.int(positiveOrNull).positive(positiveOrNull).nullable().default(null),
   numSamples: z.int(positive).positive(positive).default(1),
   nConcurrent: z.int(positive).positive(positive).default(8),
   breakdownKeys: z.array(z.string().min(1), "an array of keys of the tasks' metadata").default([]),
   metrics: z
     .array(z.string().min(1), "an array of names of metrics")
-    .min(1, "an array of names of metrics")
     .meta({ fix: 'Name a metric, such as "pass_rate", or leave it out for mean_reward and pass_rate.' })
     .default([]),
   registry: z
@@ -111,31 +114,31 @@ export function completeOptions(where: string, options: BenchmarkOptions): Compl
   checkName(`${where}.name`, name);
   if (runId !== null) checkName(`${where}.runId`, runId);
   if (benchmarkId !== null) checkName(`${where}.benchmarkId`, benchmarkId);
-  const {
-    registry = benchmarkMetrics,
-    metrics,
-    numSamples,
-    price: given = null,
-    engine = null,
-    ...rest
-  } = parsed;
-  if (numSamples > 1 && rest.temperature === 0)
+  const { registry = benchmarkMetrics, price: given = null, engine, ...rest } = parsed;
+  const metrics = findMetrics(where, rest.metrics, registry);
+  const numSamples = Math.max(rest.numSamples, ...metrics.map(({ k }) => k ?? 1));
+  const { temperature = numSamples > 1 ? 1 : 0 } = rest;
+  if (numSamples > 1 && temperature === 0) {
+    const raising = metrics.findIndex(({ k }) => k === numSamples);
     throw configError({
       where,
-      path: ["numSamples"],
-      got: `${numSamples} at temperature 0`,
-      expected: "1, or a temperature above 0",
+      ...(rest.numSamples === numSamples
+        ? { path: ["numSamples"], got: `${numSamples} at temperature 0` }
+        : { path: ["metrics", raising], got: `"${metrics[raising]!.name}" at temperature 0` }),
+      expected: "one completion per task, or a temperature above 0",
       fix: "Raise the temperature: greedy completions of a task are all equal.",
     });
+  }
   return {
     ...rest,
     name,
     numSamples,
+    temperature,
     runId,
     benchmarkId,
     price: given,
-    engine,
+    engine: engine || null,
     chatTemplate: options.chatTemplate ?? {},
-    metrics: findMetrics(where, metrics, { registry, numSamples }),
+    metrics,
   };
 }

@@ -207,7 +207,7 @@ describe("an engine", () => {
       [0, 1],
       [1, 1],
     ]);
-    const { snapshot } = await evaluator.evaluate();
+    const { snapshot } = await evaluator.measure();
     expect(snapshot).toMatchObject({ status: "complete", split: "test", engine: "adder" });
     expect(snapshot.metrics["pass_rate"]!.value).toBe(1);
     await expect(new BenchmarkEvaluator(options).evaluate()).rejects.toMatchObject({
@@ -223,8 +223,20 @@ describe("an engine", () => {
   });
 });
 
+it.each<"" | null>(["", null])("%j is the measured model", async (engine) => {
+  const tasks = [{ id: "a", prompt: "1 + 1 =", answer: 2, split: "test", verifier: "numeric" }];
+  const evaluator = new BenchmarkEvaluator({
+    name: "sums",
+    benchmark: await benchmarkFolder({ tasks }),
+    engine,
+  });
+  const { snapshot } = await evaluator.measure(fakeModel({ reply: () => "2" }));
+  expect(snapshot.metrics["pass_rate"]!.value).toBe(1);
+  expect(snapshot).not.toHaveProperty("engine");
+});
+
 it("refuses values that are no engine", async () => {
-  for (const engine of ["harbor", {}, null, 3]) {
+  for (const engine of ["harbor", {}, 3]) {
     const made = () => new BenchmarkEvaluator({ name: "sums", benchmark: "sums", engine: engine as never });
     expect(made).toThrow(PeriodicEvalError);
     expect(made).toThrow("BenchmarkEvaluator options.engine");

@@ -81,9 +81,16 @@ describe("evaluate(reduce, …)", () => {
     });
     for (const reduce of ["mean", "sum", "none"] as const) {
       expect(await one.evaluate(reduce)).toEqual(await one.evaluate({ reduce }));
-      const drawn = await one.evaluate(reduce, { ...sampling, returnIntermediates: true });
+      const drawn = await evaluator({ suite: suite("sums") }).evaluate(reduce, {
+        ...sampling,
+        returnIntermediates: true,
+      });
       expect(drawn["sums"]!.value).toEqual((await one.evaluate({ reduce, ...sampling }))["sums"]);
     }
+    await expect(one.evaluate({ returnIntermediates: true })).rejects.toMatchObject({
+      path: ["returnIntermediates"],
+      got: 'true for "choices", which does not report its tokens',
+    });
     await expect(readdir(results)).rejects.toThrow("ENOENT");
     const { run } = await one.run();
     expect(mean).toEqual({ choices: run.metrics["choices/acc,none"], sums: run.metrics["sums/score,none"] });
@@ -92,7 +99,7 @@ describe("evaluate(reduce, …)", () => {
   it("opens a checkpoint, and disposes it", async () => {
     const log: string[] = [];
     const model: EvaluableModel = fakeModel({ weights: () => "w" });
-    const saved = Evaluator.fromCheckpoint("path/to/model", {
+    const [saved] = Evaluator.fromCheckpoint("path/to/model", {
       ...options(),
       openModel: async (from) => {
         log.push(`open ${from}`);
@@ -114,7 +121,7 @@ describe("evaluate(reduce, …)", () => {
       returnIntermediates: true,
       ...sampling,
     });
-    expect(sums!.intermediates.shape[0]).toBe(12);
+    expect(sums!.intermediates).toHaveLength(12);
     expect(sums!.value).toEqual(expect.any(Number));
   });
 });
@@ -146,13 +153,41 @@ it("refuses tasks that do not fit into the model's context together, before the 
     ),
   };
   const model = fakeModel({ contextLength: 20 });
-  const saved = Evaluator.fromCheckpoint("path/to/model", {
+  const [saved] = Evaluator.fromCheckpoint("path/to/model", {
     ...options(own),
     outlineModel: async () => ({ model }),
     openModel: () => Promise.reject(new Error("loaded")),
   });
   await expect(saved.run()).rejects.toMatchObject(error);
   await expect(evaluator(own, fakeTrainer("w", null, 20)).run()).rejects.toMatchObject(error);
+});
+
+describe("tasks without a suite", () => {
+  const withoutSuite = (given: EvaluatorOptions["tasks"], name = "sft") =>
+    Evaluator.fromTrainer(fakeTrainer(), { name, tasks: given, results });
+
+  it("are measured with their defaults, from a list or by name", async () => {
+    const list = withoutSuite([choiceTask(), sumsTask()]);
+    expect(list.done).toBe(false);
+    const { run, measured } = await list.run();
+    expect(measured).toEqual(["choices", "sums"]);
+    expect(run).toMatchObject({ config_path: null, suite: { tasks: { choices: {}, sums: {} } } });
+    expect([list.done, (await withoutSuite(tasks()).run()).measured]).toEqual([true, []]);
+    expect(await list.evaluate()).toEqual(await withoutSuite(tasks()).evaluate());
+    expect(await evaluator({ tasks: [choiceTask(), sumsTask()] }).evaluate()).toEqual(await list.evaluate());
+  });
+
+  it.each<readonly [given: unknown, where: string, got: string]>([
+    [[choiceTask(), choiceTask()], "tasks[1]", 'a second task "choices"'],
+    [[choiceTask(), 3], "tasks[1]", "3"],
+    ["choices", "tasks", '"choices"'],
+  ])("refuse %j", (given, where, got) => {
+    expect(() => withoutSuite(given as never)).toThrow(`Evaluator.fromTrainer options.${where}: got ${got}`);
+  });
+
+  it("are required", async () => {
+    await expect(withoutSuite([]).run()).rejects.toThrow("expected at least one task");
+  });
 });
 
 describe("a custom evaluation among the tasks", () => {
@@ -273,7 +308,7 @@ describe("run with sampling", () => {
     ],
   ])("refuses %j before the model is loaded", async (wrong, given, where, got) => {
     const opened: unknown[] = [];
-    const saved = Evaluator.fromCheckpoint("path/to/model", {
+    const [saved] = Evaluator.fromCheckpoint("path/to/model", {
       ...options(given),
       openModel: async (source) => {
         opened.push(source);
@@ -315,7 +350,7 @@ describe("done", () => {
         adapter,
         openModel: async () =>
           load ? { model: fakeModel(), fingerprint: () => "w" } : Promise.reject(new Error("loaded")),
-      });
+      })[0];
     await saved(null, true).run();
     expect([saved(null, false).done, saved("tuned", false).done]).toEqual([true, false]);
     await writeFile(path, JSON.stringify(suite("choices", "sums")));
@@ -378,7 +413,7 @@ describe("done", () => {
         ...options({ name: "saved" }),
         tokenizer,
         openModel: async () => ({ model: fakeModel(), fingerprint: () => tokenizer ?? "w" }),
-      });
+      })[0];
     await saved(null).run();
     expect([saved(null).done, saved("path/to/tokenizer").done]).toEqual([true, false]);
     await expect(saved("path/to/tokenizer").run()).rejects.toMatchObject({ code: "config" });

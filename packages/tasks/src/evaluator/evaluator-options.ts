@@ -16,17 +16,17 @@ import type { SuiteDefinition } from "../suite/suite-file.ts";
 export interface EvaluatorOptions {
   /** The run's name in `metrics.json`. Matches `[A-Za-z0-9][\w.-]*`. */
   readonly name: string;
-  /** The tasks that suites can name, each under its name: tasks, and custom evaluations such as `rolloutEvaluation(…)`. */
+  /** Tasks, and custom evaluations such as `rolloutEvaluation(…)`: a list, or each under its name. A suite names some of them. */
   readonly tasks: EvaluatorTasks;
   /** Creates the entries of a suite's `evaluations`; default `evaluationsOf(tasks)`. */
   readonly evaluations?: EvaluationRegistry;
-  /** A suite file, or its content; default `defaultSuitePath`. */
+  /** A suite file, or its content. Default: all of `tasks`, with their default settings. `defaultSuitePath` is the shipped suite. */
   readonly suite?: string | SuiteDefinition;
   /** Measures 10 documents per task, with results in `<results>/smoke`; default false. */
   readonly smoke?: boolean;
   /**
    * The folder of relative data paths, with one folder per task, or `hf:owner/dataset` for all tasks. Default: the suite file's
-   * folder (the current folder for the default suite or an object), and for the tasks of this package without a folder there
+   * folder (the current folder for the shipped suite or without a file), and for the tasks of this package without a folder there
    * their datasets on the hub, which are downloaded once.
    */
   readonly data?: string;
@@ -96,7 +96,10 @@ const nameOrNull = z
 const trainerShape = {
   // `checkName` checks it.
   name: z.unknown().optional(),
-  tasks: z.custom<EvaluatorTasks>(isRecord, "tasks by name"),
+  tasks: z.custom<EvaluatorTasks>(
+    (value) => isRecord(value) || Array.isArray(value),
+    "an array of tasks, or tasks by name",
+  ),
   evaluations: z.custom<EvaluationRegistry>(isRecord, "makers of evaluations by kind").optional(),
   suite: z
     .custom((value) => isRecord(value) || (typeof value === "string" && value !== ""), "a path or a suite")
@@ -147,23 +150,34 @@ export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: b
   }
   parseOptions(where, z.strictObject(isCheckpoint ? checkpointShape : trainerShape), options);
   checkName(`${where}.name`, options.name);
-  for (const [name, task] of Object.entries(options.tasks)) {
+  const seen = new Set<string>();
+  for (const [key, task] of Object.entries(options.tasks)) {
+    const path = ["tasks", Array.isArray(options.tasks) ? Number(key) : key];
     if (!isRecord(task) || !("open" in task || "measure" in task)) {
       throw configError({
         where,
-        path: ["tasks", name],
+        path,
         value: task,
         expected: "a task, or an evaluation",
         fix: "Give a task of `tasks`, or an evaluation such as rolloutEvaluation(…).",
       });
     }
-    if (task.name === name) continue;
-    throw configError({
-      where,
-      path: ["tasks", name],
-      got: `"${task.name}" under the name "${name}"`,
-      expected: "each task under its name",
-      fix: "Write { [task.name]: task }.",
-    });
+    if (!Array.isArray(options.tasks) && task.name !== key)
+      throw configError({
+        where,
+        path,
+        got: `"${task.name}" under the name "${key}"`,
+        expected: "each task under its name",
+        fix: "Write { [task.name]: task }.",
+      });
+    if (seen.has(task.name))
+      throw configError({
+        where,
+        path,
+        got: `a second task "${task.name}"`,
+        expected: "tasks with different names",
+        fix: "Remove one, or give an evaluation another name.",
+      });
+    seen.add(task.name);
   }
 }

@@ -299,7 +299,7 @@ describe("settings", () => {
     let weights = "a";
     const openModel = async () => ({ model: fakeTrainer().evaluableModel, fingerprint: () => weights });
     const checkpoint = (path = "m") =>
-      Evaluator.fromCheckpoint(path, { ...options(), name: "base", openModel });
+      Evaluator.fromCheckpoint(path, { ...options(), name: "base", openModel })[0];
     await checkpoint().run();
     expect((await checkpoint("./m").run()).measured).toEqual([]);
     expect([checkpoint("./m").done, checkpoint("../m").done]).toEqual([true, false]);

@@ -2,6 +2,7 @@ import { dirname } from "node:path";
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { nodeFiles, storeError, takeLock, type FileSystem } from "@periodic-eval/core/snapshots";
+import { checkpointConfig, type CheckpointConfig } from "./checkpoint-config.ts";
 import { evaluate } from "../families/evaluate.ts";
 import {
   readEvaluateOptions,
@@ -22,7 +23,7 @@ import { atSuiteEntry } from "../suite/suite-place.ts";
 import { openTasks, type ChosenTask, type OpenTask } from "../suite/open-tasks.ts";
 import type { EvaluableTrainer } from "./evaluator-options.ts";
 import { finishedRuns, isFinished, type ExpectedRun } from "./finished.ts";
-import { taskRegistry } from "./own-evaluations.ts";
+import { suiteOfTasks, taskRegistry } from "./own-evaluations.ts";
 import { promote } from "./promote.ts";
 import { readInterrupted, removeRunDrafts, runFiles, writePartial, type RunFiles } from "./run-files.ts";
 import { readSampling, sampleTasks } from "./run-sampling.ts";
@@ -34,6 +35,7 @@ import {
   settingsOf,
   smokeOf,
   type Suite,
+  type SuiteDefinition,
 } from "../suite/suite-file.ts";
 
 /** The result of `Evaluator.run`. */
@@ -59,9 +61,9 @@ interface OpenSubject extends Subject {
 }
 
 /**
- * Measures a model with a suite that all methods share: the live weights of a trainer, or a checkpoint.
+ * Measures a model with tasks that all methods share, or with a suite of them: the live weights of a trainer, or a checkpoint.
  *
- *     const evaluator = Evaluator.fromTrainer(trainer, { name: "sft", tasks });
+ *     const evaluator = Evaluator.fromTrainer(trainer, { name: "sft", tasks: [sums], results: "results/sums" });
  *     await evaluator.run();
  *
  * Adds results to `<results>/metrics.json`, and writes `results.json` and lm-evaluation-harness' files
@@ -106,17 +108,25 @@ export class Evaluator {
   /**
    * Loads a checkpoint when `run` is called, and disposes it afterwards.
    *
+   *     const [evaluator, config] = Evaluator.fromCheckpoint("path/to/model", { name: "base", tasks, openModel: openCheckpoint });
+   *
    * @param folder A folder in Hugging Face's format, or `owner/name` on the hub.
-   * @throws PeriodicEvalError `config` for a wrong option; `run` throws `model` for an adapter of another model.
+   * @returns The evaluator, and the configuration that is stored with the checkpoint.
+   * @throws PeriodicEvalError `config` for a wrong option, and `model` for a damaged configuration; `run` throws `model` for an
+   *   adapter of another model.
    */
-  static fromCheckpoint(folder: string, options: CheckpointOptions): Evaluator {
+  static fromCheckpoint(
+    folder: string,
+    options: CheckpointOptions,
+  ): [evaluator: Evaluator, config: CheckpointConfig] {
     checkEvaluatorOptions(options, true);
     const { adapter = null, tokenizer = null } = options;
-    return new Evaluator(
+    const evaluator = new Evaluator(
       options,
       () => ({ name: folder, adapter, tokenizer, facts: null }),
       () => openCheckpoint(folder, options),
     );
+    return [evaluator, checkpointConfig(folder, adapter)];
   }
 
   /**
@@ -125,7 +135,8 @@ export class Evaluator {
    * file, another suite or another model. Weights, documents and the content of a checkpoint are compared by `run` only.
    */
   get done(): boolean {
-    const { name, results = "results", smoke = false, suite = defaultSuitePath } = this.#options;
+    const { name, results = "results", smoke = false } = this.#options;
+    const suite = this.#suite;
     const { name: model, ...known } = this.#names();
     return isFinished(runFiles(results, name, smoke), { ...known, name, model, suite, smoke });
   }
@@ -145,7 +156,7 @@ export class Evaluator {
     const files = runFiles(results, name, smoke);
     const { suite, chosen } = await this.#choose("Evaluator.run", sampling);
     await makeFolders(files, fs);
-    const release = await takeLock(files.lock, fs);
+    const lease = await takeLock(files.lock, fs);
     try {
       await removeRunDrafts(files, fs);
       const before = await readMetricsIfPresent(files.metrics, fs);
@@ -156,7 +167,7 @@ export class Evaluator {
         this.#measure({ suite, files, subject, open, runs }),
       );
     } finally {
-      await release();
+      await lease.release();
     }
   }
 
@@ -211,19 +222,25 @@ export class Evaluator {
     where: string,
     sampling: CallSampling,
   ): Promise<{ readonly suite: SampledSuite; readonly chosen: readonly ChosenTask[] }> {
-    const { smoke = false, tasks, suite: given = defaultSuitePath } = this.#options;
+    const { smoke = false, tasks } = this.#options;
+    const given = this.#suite;
     const checked = readSampling(where, sampling);
     const read = typeof given === "string" ? await readSuite(given) : parseSuite(given, "suite");
     const suite = { ...(smoke ? smokeOf(read) : read), ...(checked && { sampling: checked }) };
-    const isFile = typeof this.#options.suite === "string";
-    const root = { given: this.#options.data ?? null, folder: isFile ? dirname(given as string) : "." };
+    const isOwnFile = typeof given === "string" && given !== defaultSuitePath;
+    const folder = isOwnFile ? dirname(given) : ".";
+    const root = { given: this.#options.data ?? null, folder };
     const chosen = await this.#atEntry(() => openSuite(suite, taskRegistry(tasks), root, this.#options));
     return { suite, chosen: sampleTasks(where, chosen, checked) };
   }
 
   #atEntry<T>(action: () => Promise<T>): Promise<T> {
-    const { suite = defaultSuitePath } = this.#options;
+    const suite = this.#suite;
     return atSuiteEntry(typeof suite === "string" ? suite : null, action);
+  }
+
+  get #suite(): string | SuiteDefinition {
+    return this.#options.suite ?? suiteOfTasks(this.#options.tasks);
   }
 
   /** Opens the model and the tasks' documents. Disposes the model and closes the evaluations afterwards. */

@@ -40,7 +40,7 @@ const run = (
       sources.push(source);
       return { model: fakeModel(), fingerprint: () => "w", ...opened };
     },
-  }).run();
+  })[0].run();
 
 describe("fromCheckpoint", () => {
   it("opens the given checkpoint, names it in the results, and disposes it", async () => {
@@ -75,5 +75,37 @@ describe("fromCheckpoint", () => {
     const folder = await checkpoint("base");
     await run(folder, null, { opened });
     expect((await run(folder, null, { opened })).measured).toEqual([]);
+  });
+});
+
+describe("the configuration of a checkpoint", () => {
+  const opened = (folder: string, adapter: string | null = null) =>
+    Evaluator.fromCheckpoint(folder, {
+      name: "base",
+      tasks: [replyTask()],
+      adapter,
+      openModel: () => Promise.reject(new Error("loaded")),
+    });
+
+  it("is returned beside the evaluator, without loading the weights", async () => {
+    const [folder, adapter] = [await checkpoint("base"), await checkpoint("adapter")];
+    await writeFile(join(folder, "config.json"), '{"model_type": "llama"}');
+    await writeFile(join(adapter, "adapter_config.json"), '{"r": 8}');
+    await writeFile(join(adapter, "trainer_state.json"), '{"exact": {"learningRate": 0.001}}');
+    const [evaluator, config] = opened(folder, adapter);
+    expect(evaluator).toBeInstanceOf(Evaluator);
+    expect(config).toEqual({
+      model: { model_type: "llama" },
+      adapter: { r: 8 },
+      training: { learningRate: 0.001 },
+    });
+  });
+
+  it("is null where the folder has none, and an error where it is damaged", async () => {
+    const [, config] = opened("owner/name");
+    expect(config).toEqual({ model: null, adapter: null, training: null });
+    const folder = await checkpoint("damaged");
+    await writeFile(join(folder, "config.json"), "{");
+    expect(() => opened(folder)).toThrow(join(folder, "config.json"));
   });
 });

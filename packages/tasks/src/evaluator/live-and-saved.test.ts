@@ -81,7 +81,7 @@ it("gives the same numbers for a trainer's live weights and for its saved checkp
       ...options(`saved-${folder}${adapter === null ? "" : "-adapted"}`),
       adapter,
       openModel,
-    }).run();
+    })[0].run();
   const { run } = await saved("base", checkpoint);
   expect(run.metrics).toEqual(live.run.metrics);
   expect(run.stderr).toEqual(live.run.stderr);

@@ -3,14 +3,24 @@ import { configError } from "@periodic-eval/core/internal";
 import { evaluateMethodOf } from "../families/evaluate.ts";
 import type { AnyFamily } from "../families/family.ts";
 import type { TaskRegistry } from "../tasks/registry.ts";
+import type { SuiteDefinition } from "../suite/suite-file.ts";
 import type { SampledTask } from "../tasks/task.ts";
 
-/** Tasks and custom evaluations, each under its name. */
-export type EvaluatorTasks = Readonly<Record<string, SampledTask | AnyEvaluation>>;
+/** Tasks and custom evaluations: a list, or each under its name. */
+export type EvaluatorTasks =
+  | readonly (SampledTask | AnyEvaluation)[]
+  | Readonly<Record<string, SampledTask | AnyEvaluation>>;
 
-/** Returns the tasks, with each custom evaluation as a task. */
+/** Returns the tasks by name, with each custom evaluation as a task. */
 export const taskRegistry = (tasks: EvaluatorTasks): TaskRegistry =>
-  Object.fromEntries(Object.entries(tasks).map(([name, one]) => [name, "open" in one ? one : taskOf(one)]));
+  Object.fromEntries(Object.values(tasks).map((one) => [one.name, "open" in one ? one : taskOf(one)]));
+
+/** Returns a suite of all tasks with their default settings, in their order. */
+export const suiteOfTasks = (tasks: EvaluatorTasks): SuiteDefinition => ({
+  schema_version: 1,
+  name: "tasks",
+  tasks: Object.fromEntries(Object.values(tasks).map(({ name }) => [name, {}])),
+});
 
 /** Returns a custom evaluation as a task. It makes its own prompts, so it uses only `limit` and `subsample` of a suite's settings. */
 function taskOf(evaluation: AnyEvaluation): SampledTask {

@@ -5,7 +5,7 @@ import { dateId, harnessResults } from "../harness/results-file.ts";
 import type { Subject } from "./identity.ts";
 import { appendRun, type MetricsRun } from "../results/metrics-file.ts";
 import type { PartialRun, RunFiles } from "./run-files.ts";
-import { hashOfSuite, settingsOf, type Suite } from "../suite/suite-file.ts";
+import { defaultSuitePath, hashOfSuite, settingsOf, type Suite } from "../suite/suite-file.ts";
 
 export interface Finished {
   readonly partial: PartialRun;
@@ -36,6 +36,9 @@ export async function promote(finished: Finished): Promise<MetricsRun> {
   return run;
 }
 
+/** Names the shipped suite in results, without a path of this machine. */
+const shippedSuite = "@periodic-eval/tasks/suites/default.yaml";
+
 const snapshotsOf = ({ tasks }: PartialRun) =>
   Object.fromEntries(Object.entries(tasks).map(([name, { snapshot }]) => [name, snapshot]));
 
@@ -44,7 +47,7 @@ function recordOf({ partial, suite, subject, options }: Finished): MetricsRun {
   const all = <K extends "metrics" | "stderr" | "n" | "ci95" | "higher_is_better">(key: K) =>
     Object.assign({}, ...results.map((result) => result[key])) as MetricsRun[K];
   const { name, adapter } = subject;
-  const { suite: suitePath = "@periodic-eval/tasks/suites/default.yaml" } = options;
+  const { suite: suitePath } = options;
   const args = adapter === null ? `pretrained=${name}` : `pretrained=${name},peft=${adapter}`;
   return {
     name: partial.name,
@@ -52,7 +55,8 @@ function recordOf({ partial, suite, subject, options }: Finished): MetricsRun {
     model: name,
     adapter,
     config_hash: hashOfSuite(suite),
-    config_path: typeof suitePath === "string" ? suitePath : null,
+    config_path:
+      typeof suitePath !== "string" ? null : suitePath === defaultSuitePath ? shippedSuite : suitePath,
     model_args: options.modelArgs ?? args,
     timestamp: partial.timestamp,
     metrics: all("metrics"),

@@ -8,8 +8,9 @@ it("returns the largest batch size that divides the dataset", () => {
   expect(findAccumulationSteps(97, 20, 1)).toEqual([1, 97]);
   expect(findAccumulationSteps(8, 100, 4)).toEqual([2, 1]);
   // 97 samples cannot be split over 2 replicas.
-  expect(findAccumulationSteps(97, 20, 2)).toBeNull();
-  expect(findAccumulationSteps(3, 20, 4)).toBeNull();
+  expect(findAccumulationSteps(97, 20, 2)).toEqual([null, null]);
+  const [batch, steps] = findAccumulationSteps(3, 20, 4);
+  expect([batch, steps]).toEqual([null, null]);
 });
 
 it("returns the same as a search through all batch sizes from the largest down", () => {
@@ -20,8 +21,8 @@ it("returns the same as a search through all batch sizes from the largest down",
       some,
       fc.integer({ min: 1, max: 8 }),
       (size, most, replicas) => {
-        let expected: [number, number] | null = null;
-        for (let batch = most; batch > 0 && expected === null; batch--) {
+        let expected: [number, number] | [null, null] = [null, null];
+        for (let batch = most; batch > 0 && expected[0] === null; batch--) {
           if (size % (batch * replicas) === 0) expected = [batch, size / (batch * replicas)];
         }
         expect(findAccumulationSteps(size, most, replicas)).toEqual(expected);

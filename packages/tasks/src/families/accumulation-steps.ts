@@ -10,7 +10,7 @@ const argumentsSchema = z.strictObject({
 
 /**
  * Splits a dataset into equal batches for every replica. Returns the largest batch per replica of at most `maxBatchSize`, and
- * the number of batches per replica, with batch × steps × replicas = `datasetSize`; null if the replicas do not divide it.
+ * the number of batches per replica, with batch × steps × replicas = `datasetSize`; two nulls if the replicas do not divide it.
  *
  * @throws PeriodicEvalError `config` for an argument that is not a positive integer.
  */
@@ -18,10 +18,10 @@ export function findAccumulationSteps(
   datasetSize: number,
   maxBatchSize: number,
   dataParallelReplicas: number,
-): [batch: number, steps: number] | null {
+): [batch: number, steps: number] | [batch: null, steps: null] {
   parseOptions("findAccumulationSteps", argumentsSchema, { datasetSize, maxBatchSize, dataParallelReplicas });
   const perReplica = datasetSize / dataParallelReplicas;
-  if (!Number.isInteger(perReplica)) return null;
+  if (!Number.isInteger(perReplica)) return [null, null];
   let batch = Math.min(maxBatchSize, perReplica);
   while (perReplica % batch !== 0) batch -= 1;
   return [batch, perReplica / batch];

@@ -134,13 +134,9 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
           if (reason !== null)
             return { ...row, ...unscored, status: "template_failure", reason, ...judge(item, null) };
           const scores = next.next().value!;
-          if (onSequence !== undefined) reportChoices(model, item, onSequence);
-          return {
-            ...row,
-            status: "scored",
-            ...scores,
-            ...judge(item, scores),
-          };
+          const verdict = judge(item, scores);
+          if (onSequence !== undefined) reportChoice(model, item, verdict.predicted!, onSequence);
+          return { ...row, status: "scored", ...scores, ...verdict };
         });
       }),
     answers: answerFields,
@@ -167,13 +163,15 @@ function templateFailure(model: TokenizingModel, prompt: Prompt): string | null 
   return "reason" in fitted ? fitted.reason : null;
 }
 
-function reportChoices<D>(model: TokenizingModel, item: ChoicesItem<D>, onSequence: OnSequence): void {
-  const { tokenizer } = model;
-  if (tokenizer === undefined) return;
-  for (const continuation of item.continuations) {
-    const { context, continuation: own } = encodePair(tokenizer, { context: item.prompt, continuation });
-    onSequence(item.id, sequenceOf(context, own));
-  }
+/** Reports the prompt with the choice that the model prefers. `evaluate` requires a tokenizer. */
+function reportChoice<D>(
+  { tokenizer }: TokenizingModel,
+  { id, prompt, continuations }: ChoicesItem<D>,
+  predicted: number,
+  onSequence: OnSequence,
+): void {
+  const pair = encodePair(tokenizer!, { context: prompt, continuation: continuations[predicted]! });
+  onSequence(id, sequenceOf(pair.context, pair.continuation));
 }
 
 function checkChoices(where: string, choices: readonly string[], gold: readonly number[]): void {

@@ -19,31 +19,33 @@ export interface CallSampling {
 
 export interface EvaluateOptions extends Pick<MeasureOptions, "signal" | "guards">, CallSampling {
   /**
-   * How samples are combined. `mean` (default) returns the primary metric, as in a snapshot: Σ values / Σ weights, for
-   * perplexity the exp of that. `sum` returns Σ values (right answers, nats). `none` returns the metric of each sample, in the
-   * documents' order; their mean is not `mean` if samples differ in weight, as texts do in tokens.
+   * How samples are combined. `none` returns the score of each sample, in the documents' order: the primary metric of the sample
+   * alone. `sum` returns the sum of these scores. `mean` (default) returns the primary metric, as in a snapshot: Σ values / Σ
+   * weights, for perplexity the exp of that; it is not the mean of the scores if samples differ in weight, as texts do in tokens.
    */
   readonly reduce?: Reduce;
-  /** Also returns the token ids. The model then needs a tokenizer. Default false. */
+  /** Also returns token ids and masks, one pair per sample. The model then needs a tokenizer. Default false. */
   readonly returnIntermediates?: boolean;
   /** The most documents measured at a time; default all. */
   readonly chunkSize?: number;
 }
 
-/** The sequences of an evaluation as one padded batch. S sequences, T tokens. */
-export interface Intermediates {
-  /**
-   * [S] row ids, in the documents' order. A row with choices appears once per choice; a row without tokens (skipped, or from an
-   * engine that returns no ids) is missing.
-   */
-  readonly rows: readonly string[];
-  /** [S·T] token ids, row-major, right-padded with 0. */
-  readonly ids: Int32Array;
-  readonly shape: readonly [S: number, T: number];
-  /** [S·T] 1 at a token, 0 at padding. */
-  readonly paddingMask: Uint8Array;
-  /** [S·T] 1 at a generated token, or at a scored token in families that do not generate. */
-  readonly actionMask: Uint8Array;
+/**
+ * The sequence of one sample: a prompt with its completion, with the choice that the model prefers, or a text. All samples of a call
+ * have the length T of the longest.
+ *
+ * @property 0 [T] token ids, right-padded with 0.
+ * @property 1 [T] 1 at a token, 0 at padding. A sample that was not measured is all padding.
+ */
+export type Intermediate = readonly [ids: Int32Array, paddingMask: Uint8Array];
+
+/** A value with the sequences of its samples. S samples, as in `reduce: "none"`; T tokens. */
+export interface WithIntermediates<V> {
+  readonly value: V;
+  /** [S] in the order of `reduce: "none"`. */
+  readonly intermediates: readonly Intermediate[];
+  /** [S][T] 1 at a generated token, or at a scored token in families that do not generate. */
+  readonly actionMasks: readonly Uint8Array[];
 }
 
 /** A model, or a trainer, whose live weights are then measured. */
@@ -54,7 +56,7 @@ export type Reduced<M extends Reduce> = M extends "none" ? readonly (number | nu
 
 /** The value of a measurement, with its sequences if they are asked for. */
 export type Evaluated<M extends Reduce, I extends boolean> = I extends true
-  ? { readonly value: Reduced<M>; readonly intermediates: Intermediates }
+  ? WithIntermediates<Reduced<M>>
   : Reduced<M>;
 
 /** Options with `reduce` among them. */

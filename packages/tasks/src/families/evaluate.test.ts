@@ -72,40 +72,50 @@ describe("one family by itself", () => {
 });
 
 describe("intermediates", () => {
-  it("hold a rollout's prompt and completion, with a mask over the generated tokens", async () => {
+  it("are one pair of ids and padding mask per sample, with masks of the generated tokens", async () => {
     const model = fakeModel({ contextLength: 16 });
-    const { value, intermediates } = await evaluate(sums, model, {
+    const { value, intermediates, actionMasks } = await evaluate(sums, model, {
       reduce: "none",
       returnIntermediates: true,
     });
-    const { rows, ids, shape, paddingMask, actionMask } = intermediates;
-    expect(value).toHaveLength(5);
-    // The prompt that exceeds its budget was not sent.
-    expect(rows).toEqual(["q0#0", "q1#0", "q2#0", "q3#0"]);
-    const signal = new AbortController().signal;
+    expect(intermediates).toHaveLength(value.length);
     const completions = await model.generate(
       documents.slice(0, 4).map(({ question }) => ({
         prompt: { text: question },
         sampling: { maxNewTokens: 4, temperature: 0, seed: "" },
       })),
-      { signal },
+      { signal: new AbortController().signal },
     );
     const lengths = completions.map((one) => one.ids!.length);
-    expect(shape).toEqual([4, 4 + Math.max(...lengths)]);
-    const [, length] = shape;
-    for (const at of rows.keys()) {
-      const row = (list: Int32Array | Uint8Array) => Array.from(list.slice(at * length, (at + 1) * length));
-      const own = [...model.tokenizer.encode(documents[at]!.question), ...completions[at]!.ids!];
-      const rest = Array.from({ length: length - own.length }, () => 0);
-      expect(row(ids)).toEqual([...own, ...rest]);
-      expect(row(paddingMask)).toEqual([...own.map(() => 1), ...rest]);
-      // Every prompt has 4 bytes.
-      expect(row(actionMask)).toEqual([...own.map((_, i) => (i < 4 ? 0 : 1)), ...rest]);
-    }
     expect(new Set(lengths).size, "completions of several lengths").toBeGreaterThan(1);
+    const length = 4 + Math.max(...lengths);
+    for (const [at, [ids, paddingMask]] of intermediates.entries()) {
+      // The last prompt exceeds its budget and was not sent.
+      const own =
+        at === 4 ? [] : [...model.tokenizer.encode(documents[at]!.question), ...completions[at]!.ids!];
+      const rest = Array.from({ length: length - own.length }, () => 0);
+      expect([...ids]).toEqual([...own, ...rest]);
+      expect([...paddingMask]).toEqual([...own.map(() => 1), ...rest]);
+      // Every prompt has 4 bytes.
+      expect([...actionMasks[at]!]).toEqual([...own.map((_, i) => (i < 4 ? 0 : 1)), ...rest]);
+    }
   });
 
-  it("hold one sequence per choice for multiple choice, with a mask over the scored tokens", async () => {
+  it("encode the text of an engine that returns no ids", async () => {
+    const model = fakeModel({ reply: () => "6" });
+    const { intermediates } = await evaluate(sums, model, { returnIntermediates: true });
+    expect(intermediates[0]![0]).toEqual(
+      Int32Array.from([..."1+1=6".padEnd(21, "\0")].map((c) => c.charCodeAt(0))),
+    );
+  });
+
+  it("have several completions of a prompt each as a sample", async () => {
+    const drawn = { reduce: "none", temperature: 1, samplesPerPrompt: 3, returnIntermediates: true } as const;
+    const { value, intermediates } = await sums.evaluate(fakeModel({ contextLength: 40 }), drawn);
+    expect([value.length, intermediates.length]).toEqual([15, 15]);
+  });
+
+  it("have the choice that the model prefers, with a mask over its tokens", async () => {
     const choice = multipleChoiceEvaluation({
       name: "choice",
       documents: [
@@ -116,15 +126,19 @@ describe("intermediates", () => {
       choices: () => ["x", "yz"],
       gold: () => 0,
     });
-    const { intermediates } = await evaluate(choice, fakeModel(), { returnIntermediates: true });
-    // The sequences are "B x", "B yz", "A x" and "A yz" in bytes; the first byte belongs to the context.
-    expect(intermediates).toEqual({
-      rows: ["b", "b", "a", "a"],
-      ids: Int32Array.of(66, 32, 120, 0, 66, 32, 121, 122, 65, 32, 120, 0, 65, 32, 121, 122),
-      shape: [4, 4],
-      paddingMask: Uint8Array.of(1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1),
-      actionMask: Uint8Array.of(0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 0, 0, 1, 1, 1),
+    const { rows } = await measure(choice, fakeModel());
+    const { intermediates, actionMasks } = await evaluate(choice, fakeModel(), { returnIntermediates: true });
+    const texts = ["b", "a"].map((id) => {
+      const { predicted } = rows.find((row) => row.id === id) as unknown as { readonly predicted: number };
+      return `${id.toUpperCase()} ${["x", "yz"][predicted]}`;
     });
+    const length = Math.max(...texts.map((text) => text.length));
+    const bytes = (text: string) => Int32Array.from({ length }, (_, at) => text.charCodeAt(at) || 0);
+    const ones = (text: string, from: number) =>
+      Uint8Array.from({ length }, (_, at) => Number(at >= from && at < text.length));
+    expect(intermediates).toEqual(texts.map((text) => [bytes(text), ones(text, 0)]));
+    // The first byte belongs to the context.
+    expect(actionMasks).toEqual(texts.map((text) => ones(text, 1)));
   });
 });
 
@@ -153,6 +167,17 @@ describe("as a method of every family", () => {
       check: (_, predicted) => predicted === "ab",
     }),
   ];
+
+  it.each(families.map((family) => [family.name, family] as const))(
+    "%s: `sum` is the sum of the scores, and each has its intermediates",
+    async (_, family) => {
+      const scores = await family.evaluate(scripted(), "none");
+      const sum = scores.reduce<number>((total, score) => total + (score ?? 0), 0);
+      expect(await family.evaluate(scripted(), "sum")).toBeCloseTo(sum, 12);
+      const { intermediates } = await family.evaluate(scripted(), { returnIntermediates: true });
+      expect(intermediates).toHaveLength(scores.length);
+    },
+  );
 
   it.each(families.map((family) => [family.name, family] as const))(
     "%s.evaluate(model, { reduce }) and evaluate(model, reduce) return mean, sum, and each sample",
@@ -205,6 +230,11 @@ it("evaluates any other evaluation, in the order of its items", async () => {
     code: "config",
     where: "evaluate options.temperature",
     got: 'temperature 1 for "lengths", which sets its own sampling',
+  });
+  await expect(evaluate(lengths, scripted(), { returnIntermediates: true })).rejects.toMatchObject({
+    code: "config",
+    path: ["returnIntermediates"],
+    got: 'true for "lengths", which does not report its tokens',
   });
 });
 

@@ -16,10 +16,10 @@ import {
   type Evaluated,
   type EvaluateMethod,
   type EvaluateOptions,
-  type Intermediates,
   type OptionsWithReduce,
   type OtherOptions,
   type Reduce,
+  type WithIntermediates,
 } from "./evaluate-options.ts";
 import type { AnyFamily } from "./family.ts";
 import type { OnSequence, TokenSequence } from "./token-sequence.ts";
@@ -53,11 +53,10 @@ export async function evaluate(
   const options = readEvaluateOptions(where, ...given);
   const model = modelOf(target);
   const { reduce = "mean", returnIntermediates = false, chunkSize, signal, guards, ...sampling } = options;
-  if (returnIntermediates) checkTokenizer(model);
+  if (returnIntermediates) checkIntermediates(evaluation, model);
   const sampled = withSampling(where, evaluation, sampling);
-  const sequences = new Map<string, TokenSequence[]>();
-  const onSequence: OnSequence = (row, sequence) =>
-    void sequences.set(row, [...(sequences.get(row) ?? []), sequence]);
+  const sequences = new Map<string, TokenSequence>();
+  const onSequence: OnSequence = (row, sequence) => void sequences.set(row, sequence);
   let places: ReadonlyMap<string, number> = new Map();
   const watched: AnyEvaluation = {
     ...sampled,
@@ -81,8 +80,10 @@ export async function evaluate(
   const ordered = rows.toSorted((a, b) => placeOf(a) - placeOf(b));
   const metrics = sampled.metrics(metricKit()) as Readonly<Record<string, Metric<Row>>>;
   const name = primaryMetric(metrics)!;
-  const value = reduce === "mean" ? snapshot.metrics[name]!.value : reduced(metrics[name]!, ordered, reduce);
-  return returnIntermediates ? { value, intermediates: sideBySide(ordered, sequences) } : value;
+  const scores = () => ordered.map((row) => summarize({ alone: metrics[name]! }, [row])["alone"]!.value);
+  const value =
+    reduce === "mean" ? snapshot.metrics[name]!.value : reduce === "none" ? scores() : sumOf(scores());
+  return returnIntermediates ? { value, ...sideBySide(ordered, sequences) } : value;
 }
 
 /**
@@ -124,14 +125,10 @@ export function withSampling(
   });
 }
 
-function reduced(
-  metric: Metric<Row>,
-  rows: readonly Row[],
-  reduce: "sum" | "none",
-): number | null | readonly (number | null)[] {
-  if (reduce === "none") return rows.map((row) => summarize({ alone: metric }, [row])["alone"]!.value);
-  const seen = rows.flatMap((row) => metric.observe(row) ?? []);
-  return seen.length === 0 ? null : seen.reduce((sum, { value }) => sum + value, 0);
+/** Returns the sum of the known scores; null if there is none. */
+function sumOf(scores: readonly (number | null)[]): number | null {
+  const known = scores.filter((score) => score !== null);
+  return known.length === 0 ? null : known.reduce((sum, score) => sum + score, 0);
 }
 
 interface Chunking {
@@ -163,23 +160,20 @@ async function inChunks(
 
 function sideBySide(
   rows: readonly Row[],
-  sequences: ReadonlyMap<string, readonly TokenSequence[]>,
-): Intermediates {
-  const all = rows.flatMap(({ id }) => (sequences.get(id) ?? []).map((sequence) => ({ id, ...sequence })));
+  sequences: ReadonlyMap<string, TokenSequence>,
+): Omit<WithIntermediates<never>, "value"> {
+  const all = rows.map(({ id }) => sequences.get(id) ?? { ids: [], actionMask: [] });
   const length = Math.max(0, ...all.map(({ ids }) => ids.length));
-  const size = all.length * length;
-  const [ids, padding, action] = [new Int32Array(size), new Uint8Array(size), new Uint8Array(size)];
-  for (const [at, sequence] of all.entries()) {
-    ids.set(sequence.ids, at * length);
-    padding.fill(1, at * length, at * length + sequence.ids.length);
-    action.set(sequence.actionMask.map(Number), at * length);
-  }
+  const padded = <A extends Int32Array | Uint8Array>(array: A, values: readonly number[]): A => {
+    array.set(values);
+    return array;
+  };
   return {
-    rows: all.map(({ id }) => id),
-    ids,
-    shape: [all.length, length],
-    paddingMask: padding,
-    actionMask: action,
+    intermediates: all.map(({ ids }) => [
+      padded(new Int32Array(length), ids),
+      new Uint8Array(length).fill(1, 0, ids.length),
+    ]),
+    actionMasks: all.map(({ actionMask }) => padded(new Uint8Array(length), actionMask.map(Number))),
   };
 }
 
@@ -194,12 +188,21 @@ function modelOf(target: Evaluable): EvaluableModel {
   });
 }
 
-function checkTokenizer({ tokenizer, identity }: EvaluableModel): void {
+function checkIntermediates(evaluation: AnyEvaluation, { tokenizer, identity }: EvaluableModel): void {
+  const at = { where: "evaluate options.returnIntermediates", path: ["returnIntermediates"] };
+  // Only families report their tokens, and only they have the method.
+  if (!("evaluate" in evaluation))
+    throw new PeriodicEvalError({
+      ...at,
+      code: "config",
+      got: `true for "${evaluation.name}", which does not report its tokens`,
+      expected: "an evaluation of a task family, such as rolloutEvaluation",
+      fix: "Leave it out, or build the evaluation with a task family.",
+    });
   if (tokenizer !== undefined) return;
   throw new PeriodicEvalError({
+    ...at,
     code: "model",
-    where: "evaluate options.returnIntermediates",
-    path: ["returnIntermediates"],
     got: `the model "${identity.name}", which has no tokenizer`,
     expected: "a model with a tokenizer",
     fix: "Open the model with its tokenizer, or leave returnIntermediates out.",

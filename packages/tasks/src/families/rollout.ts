@@ -22,7 +22,7 @@ import {
   type FamilyRow,
 } from "./family.ts";
 import { evaluateMethodOf } from "./evaluate.ts";
-import { firstText, fitPrompt, promptBudget } from "./fit-prompt.ts";
+import { firstText, fitPrompt, promptBudget, type TokenizingModel } from "./fit-prompt.ts";
 import { applyHooks, checkHooks, hooksMetric, hooksShape, type Hooks, type Scored } from "./hooks.ts";
 import { sequenceOf } from "./token-sequence.ts";
 
@@ -171,7 +171,11 @@ function rolloutFamily<D extends Row, S extends Json>(
             const row = { id: `${item}#${sample}`, item, groups, sample };
             if ("reason" in fitted) return { ...row, ...unasked, ...fitted };
             const { text, finish, ids } = written.next().value!;
-            if (ids !== null && fitted.ids !== null) onSequence?.(row.id, sequenceOf(fitted.ids, ids));
+            // An engine that returns no ids: those of its text.
+            onSequence?.(
+              row.id,
+              sequenceOf(fitted.ids!, ids ?? (model as TokenizingModel).tokenizer!.encode(text)),
+            );
             const promptTokens = fitted.ids?.length ?? null;
             const { truncatedTokens } = fitted;
             return { ...row, status: "generated", text, finish, promptTokens, truncatedTokens };

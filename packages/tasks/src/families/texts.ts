@@ -142,8 +142,7 @@ export function textsFamily<D extends Row, V extends object, G extends TextsRow 
           return encoded.map(({ item, ids, isPrefixed, windows }): TextsRow & V => {
             const { id, groups } = item;
             const scored = windows.map(() => answers.next().value!);
-            for (const { start, from, to } of windows)
-              onSequence?.(id, sequenceOf(ids.slice(start, from), ids.slice(from, to)));
+            onSequence?.(id, sequenceOf(ids.slice(0, 1), ids.slice(1)));
             const [tokens, row] = [Math.max(0, ids.length - 1), { id, item: id, groups }];
             if (tokens === 0)
               return { ...row, status: "too_short", tokens, windows: 0, ...judge(item, null) };

@@ -5,7 +5,7 @@ export interface TokenSequence {
   readonly actionMask: readonly boolean[];
 }
 
-/** Receives the sequences of a row, in order. */
+/** Receives the sequence of a row, one per sample that the model answered. The model has a tokenizer. */
 export type OnSequence = (row: string, sequence: TokenSequence) => void;
 
 /** Joins a context and the tokens that were generated or scored after it. */

@@ -6,7 +6,7 @@ import {
   type Json,
 } from "@periodic-eval/core";
 import {
-  changedError,
+  atWrittenKey,
   checkName,
   configError,
   didYouMean,
@@ -38,7 +38,7 @@ export async function chooseEvaluations(
     const where = `suite "${suite.name}"`;
     const { id, ...entry } = given;
     const kind = kindOf(entry, registry, where, path);
-    const evaluation = await placed(where, path, (place) =>
+    const evaluation = await placed(entry, where, path, (place) =>
       registry[kind]!(resolved(entry, suite, root), place),
     );
     const name = (id as string | undefined) ?? evaluation.name;
@@ -51,7 +51,8 @@ export async function chooseEvaluations(
         expected: "unique names",
         fix: "Set an id: it names the results.",
       });
-    const items: AnyEvaluation["items"] = (model) => placed(where, path, () => evaluation.items(model));
+    const items: AnyEvaluation["items"] = (model) =>
+      placed(entry, where, path, () => evaluation.items(model));
     chosen.push(chosenOf(name, { ...evaluation, items }, entry));
   }
   return chosen;
@@ -110,8 +111,9 @@ function resolved(entry: Entry, { tasks }: Suite, root: DataRoot): Entry {
   return Object.fromEntries(Object.entries(paths).map(([key, value]) => [key, withData(value)]));
 }
 
-/** Runs `make` with the entry's place, and adds the place to errors that name none. */
+/** Runs `make` with the entry's place. Its errors are about the keys of the entry, or have the place before theirs. */
 async function placed<T>(
+  entry: Entry,
   suite: string,
   path: readonly (string | number)[],
   make: (place: string) => T | Promise<T>,
@@ -121,7 +123,6 @@ async function placed<T>(
     return await make(place);
   } catch (cause) {
     if (!PeriodicEvalError.is(cause)) throw cause;
-    const where = cause.where.startsWith(place) ? cause.where : `${place}, ${cause.where}`;
-    throw changedError(cause, { where, path: [...path, ...cause.path], cause });
+    throw atWrittenKey(cause, entry, { place, path });
   }
 }

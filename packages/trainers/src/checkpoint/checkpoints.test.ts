@@ -164,11 +164,11 @@ describe("tidy", () => {
       "step_3",
       "step_4",
       ".step_1.removed",
-      ".step_5.draft",
+      ".step_5.draft-0a",
       ".step_4.old",
     ];
     for (const name of folders) await touch(path(`checkpoints/train/${name}/weights`));
-    for (const name of ["step_2", ".step_3.draft"]) await touch(path(`saved/train/${name}/weights`));
+    for (const name of ["step_2", ".step_3.draft-0a"]) await touch(path(`saved/train/${name}/weights`));
     await of(runDir).tidy({ step: 4, best: { step: 1 } } as TrainerState);
     expect(await filesIn(runDir)).toEqual(
       [

@@ -51,7 +51,7 @@ it("removes folders, and the leftovers of an interrupted write", async () => {
   const parent = await temporaryFolder();
   const names = [
     "step_1",
-    ".step_2.draft",
+    ".step_2.draft-0a",
     "step_3",
     ".step_3.old",
     ".step_4.removed",

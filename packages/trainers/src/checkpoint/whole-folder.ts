@@ -1,36 +1,48 @@
-import { basename, dirname, join, open, readdir, rename, rm, stat } from "@periodic-eval/core/platform";
-import { storeError, syncFolder, nodeFiles } from "@periodic-eval/core/snapshots";
+import {
+  basename,
+  dirname,
+  join,
+  open,
+  randomUUID,
+  readdir,
+  rename,
+  rm,
+  stat,
+} from "@periodic-eval/core/platform";
+import { checkFolder, storeError, syncFolder, nodeFiles } from "@periodic-eval/core/snapshots";
 
 /** Names of checkpoints that are being written, replaced or removed. */
-const temporary = /^\.(step_\d+)\.(draft|old|removed)$/;
-const beside = (path: string, kind: "draft" | "old" | "removed") =>
-  join(dirname(path), `.${basename(path)}.${kind}`);
+const temporary = /^\.(step_\d+)\.(draft-\w+|old|removed)$/;
+const beside = (path: string, kind: string) => join(dirname(path), `.${basename(path)}.${kind}`);
 
 /**
  * Writes a folder atomically, also across a power cut: fills a draft next to it, syncs every file and folder in it, renames the
  * draft, and syncs the parent. An existing folder at `path` is removed last. After a crash between the two renames, `putBackFolders` or the next
  * write gives the old folder its name back.
  *
- * @throws PeriodicEvalError `store`; the draft is removed then, and an existing folder is unchanged.
+ * @throws PeriodicEvalError `store`, also if another process has taken over the run that the folder belongs to; the draft is removed
+ *   then, and an existing folder is unchanged.
  */
 export async function writeWholeFolder(path: string, fill: (draft: string) => Promise<void>): Promise<void> {
   const parent = dirname(path);
-  const [draft, old] = [beside(path, "draft"), beside(path, "old")];
+  // No other process has this draft, also not one that takes over while this one is stopped.
+  const [draft, old] = [beside(path, `draft-${randomUUID().slice(0, 8)}`), beside(path, "old")];
   try {
+    checkFolder(path);
     await putBack(path);
-    await rm(draft, { recursive: true, force: true });
     await rm(old, { recursive: true, force: true });
     await nodeFiles.makeFolder(draft);
     await fill(draft);
     for (const file of await filesIn(draft)) await syncFile(join(draft, file));
     for (const folder of await foldersIn(draft)) await syncFolder(folder);
+    checkFolder(path);
     if (await exists(path)) await rename(path, old);
     await rename(draft, path);
     await syncFolder(parent);
     await rm(old, { recursive: true, force: true });
   } catch (cause) {
     await rm(draft, { recursive: true, force: true }).catch(() => undefined);
-    await putBack(path).catch(() => undefined);
+    await putBackIfOurs(path).catch(() => undefined);
     throw storeError(path, cause, "a written checkpoint");
   }
 }
@@ -39,6 +51,11 @@ export async function writeWholeFolder(path: string, fill: (draft: string) => Pr
 async function putBack(path: string): Promise<void> {
   const old = beside(path, "old");
   if (!(await exists(path)) && (await exists(old))) await rename(old, path);
+}
+
+async function putBackIfOurs(path: string): Promise<void> {
+  checkFolder(path);
+  await putBack(path);
 }
 
 /** Restores all folders in `folder` that a crash in `writeWholeFolder` left without their name. */
@@ -51,6 +68,7 @@ export async function putBackFolders(folder: string): Promise<void> {
 
 /** Removes a folder atomically. */
 export async function removeWholeFolder(path: string): Promise<void> {
+  checkFolder(path);
   const removed = beside(path, "removed");
   // Otherwise an older version would be put back as soon as the name is free.
   await rm(beside(path, "old"), { recursive: true, force: true });

@@ -12,7 +12,12 @@ import type { TrainingRows } from "../loop/training-data.ts";
 import { fingerprintModel, type ModelConfigs } from "../trainer/model-identity.ts";
 import { checkTrainerOptions, Trainer } from "../trainer/trainer.ts";
 import { trainerFields, uncheckedField, type TrainerOptions } from "../trainer/trainer-options.ts";
-import type { MethodRows, TrainingMethod, TrainingSettings } from "../trainer/training-method.ts";
+import {
+  mostTexts,
+  type MethodRows,
+  type TrainingMethod,
+  type TrainingSettings,
+} from "../trainer/training-method.ts";
 import { parseDPOConfig, type DPOConfig } from "./dpo-config.ts";
 import { collatePairs, heldOutPairMetrics, heldOutRewards, pairGradients } from "./pair-batch.ts";
 import { hashOfLogProbs, loadOrRead, type StoredReference } from "./reference-file.ts";
@@ -96,6 +101,7 @@ async function read(
   return {
     ...read,
     count: pairs.length,
+    texts: pairs.slice(0, mostTexts).map(({ chosen }) => [...chosen.ids]),
     lengthsOf: (numbers) => numbers.map((number) => lengthOf(pairs[number]!)),
     async prepare(settings) {
       const { pairs: scores, keep } = await scoresOf(options, of, config, { data, settings });

@@ -231,7 +231,7 @@ describe("resume", () => {
   it("ignores and removes a checkpoint whose writing was interrupted", async () => {
     const runDir = await killedAfter(whole, 4);
     const folder = join(runDir, "checkpoints/train");
-    await cp(checkpoint(whole, 9), join(folder, ".step_9.draft"), { recursive: true });
+    await cp(checkpoint(whole, 9), join(folder, ".step_9.draft-0a"), { recursive: true });
     const { result } = await train(runDir, { config: atEnd });
     expect(result.resumedFrom).toBe(4);
     expect((await readdir(folder)).filter((name) => name.startsWith("."))).toEqual([]);

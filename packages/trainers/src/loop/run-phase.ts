@@ -49,6 +49,8 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     await session.stepBegin();
     at.stopReason = session.brokenReceipt;
     if (at.stopReason !== null) break;
+    // Another process trains this run on, or its folder is gone: nothing that this training did could be saved.
+    if (session.lost !== null) throw session.lost;
     const metrics = await takeStep(phase, at).catch((error: unknown) => {
       throw session.brokenReceipt === null ? error : disturbed(running, at, error);
     });

@@ -8,7 +8,7 @@ import {
   type SnapshotStore,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { configError, plainConsoleLogger } from "@periodic-eval/core/internal";
+import { configError, plainConsoleLogger, startTimeout } from "@periodic-eval/core/internal";
 import { advance, crossings, isTimed } from "@periodic-eval/core/session";
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import type { Exported, Exports } from "./exports.ts";
@@ -233,16 +233,16 @@ class Beside {
       this.#report(`training has ended; ${left} ${left === 1 ? "measurement is" : "measurements are"} left`);
     this.#isClosed = true;
     this.#wake();
-    const timer = setTimeout(() => {
+    const stopTimeout = startTimeout(waitSeconds, () => {
       this.#warn(
         `stopped waiting after ${waitSeconds} seconds; train again to take the measurements that are left`,
       );
       this.#stopped.abort(new Error("waited too long"));
-    }, 1000 * waitSeconds);
+    });
     try {
       await this.#done;
     } finally {
-      clearTimeout(timer);
+      stopTimeout();
       await this.#close();
       await this.#session.close();
     }

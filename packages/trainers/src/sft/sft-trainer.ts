@@ -14,7 +14,12 @@ import type { TrainingData, TrainingRows } from "../loop/training-data.ts";
 import type { OutlinedLM } from "../trainer/check-parts.ts";
 import { checkTrainerOptions, Trainer } from "../trainer/trainer.ts";
 import { trainerFields, uncheckedField, type TrainerOptions } from "../trainer/trainer-options.ts";
-import type { MethodRows, TrainingMethod, TrainingSettings } from "../trainer/training-method.ts";
+import {
+  mostTexts,
+  type MethodRows,
+  type TrainingMethod,
+  type TrainingSettings,
+} from "../trainer/training-method.ts";
 import { batchGradients, heldOutLoss } from "./batch-loss.ts";
 import { parseSFTConfig, type SFTConfig } from "./sft-config.ts";
 
@@ -82,6 +87,7 @@ async function read(
   return {
     ...read,
     count: rows.length,
+    texts: rows.slice(0, mostTexts).map(({ ids }) => [...ids]),
     lengthsOf: (numbers) => batched(numbers).map(({ ids }) => ids.length),
     prepare: async (settings) => ({
       select: (numbers) => trainingRows(model, batched(numbers), { ...settings, hash }),

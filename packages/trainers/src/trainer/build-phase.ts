@@ -1,4 +1,5 @@
 import type { Json } from "@periodic-eval/core";
+import { workingSeconds } from "@periodic-eval/core/internal";
 import { memoryErrorOf } from "@periodic-eval/core/tfjs";
 import type { PhaseStart } from "../checkpoint/trainer-state.ts";
 import { planData } from "../data/batching.ts";
@@ -43,7 +44,7 @@ export function buildPhase<C extends TrainingConfig>(parts: PhaseParts<C>): Phas
     stepsPerEpoch,
     config,
     signal: signal ?? null,
-    clock: session?.clock ?? (() => performance.now() / 1000),
+    clock: session?.clock ?? workingSeconds,
     warn,
     learner: new Learner({ model, config, phase, runDir, warn }),
     learningRate,

@@ -11,7 +11,7 @@ import { checkPhaseName, deepFreeze, parseOptions } from "@periodic-eval/core/in
 import { hashJson } from "@periodic-eval/core/random";
 import { checkSessionOptions, logWarning } from "@periodic-eval/core/session";
 import { checkWritable } from "@periodic-eval/core/snapshots";
-import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/core/tfjs";
 import type * as z from "zod";
 import { phaseStartOf } from "../checkpoint/phase-start.ts";
 import { writeWholeFolder } from "../checkpoint/whole-folder.ts";
@@ -136,6 +136,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
         ...this.#sessionOptions(),
         ...(options.signal && { signal: options.signal }),
         guards: [...tfjsGuards(model, learner.optimizer), ...guards],
+        ...(isLoaded(model) && { trainedTexts: rows.texts }),
         ...(resumed && { resume: resumed.state.session }),
       };
       const { endProcess, ...result } = await this.#measuring(session, plan.maxSteps, (measured) =>
@@ -242,6 +243,10 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     return String(this.config.seed);
   }
 }
+
+/** Whether a model, or the base of its adapter, was read from files: random weights are at chance rightly. */
+const isLoaded = (model: TrainableLM & { readonly folder?: string | null }): boolean =>
+  typeof model.folder === "string";
 
 const optionsOf = ({ name }: { readonly name: string }): string => `${name}Trainer options`;
 

@@ -21,10 +21,15 @@ export interface TrainingMethod<C extends TrainingConfig> {
   read(reading: Reading, of: RowsOf): Promise<MethodRows>;
 }
 
+/** Rows of which `MethodRows.texts` are. */
+export const mostTexts = 64;
+
 /** The rendered rows of a source. */
 export interface MethodRows extends Omit<Dataset, "rows" | "hash"> {
   /** Rows that can be trained on. */
   readonly count: number;
+  /** Token ids of some rows, or of their chosen answers. */
+  readonly texts: readonly (readonly number[])[];
   /** Returns the tokens of each row of the batches that the rows with these numbers become; packing joins rows. */
   lengthsOf(rows: readonly number[]): readonly number[];
   /**

@@ -180,10 +180,12 @@ it.each(names)(
     expect(Object.values(expected).some(({ value }) => value !== 0)).toBe(true);
     expect(numbersOf(live.get(task)!)).toEqual(expected);
     const openModel = checkpointOpener(recordingTerminal());
-    const saved = await Evaluator.fromCheckpoint(checkpoint, {
+    const [evaluator, config] = Evaluator.fromCheckpoint(checkpoint, {
       ...evaluatorOptions(task, "saved"),
       openModel,
-    }).run();
+    });
+    expect(config.model).toMatchObject({ model_type: expect.any(String) });
+    const saved = await evaluator.run();
     expect(numbersOf(saved.run)).toEqual(expected);
     expect(numbersOf(await onCommandLine(task))).toEqual(expected);
   },

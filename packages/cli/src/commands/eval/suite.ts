@@ -1,3 +1,5 @@
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { changedError } from "@periodic-eval/core/internal";
 import { checkWritable } from "@periodic-eval/core/snapshots";
 import {
   datasetOf,
@@ -58,38 +60,52 @@ async function measureSuite(
   if (results !== null) await checkWritable(results);
   // Before the evaluations open their judges, which run on this engine.
   const engine = await startEngineOf(typeof suite === "string" ? suite : null, options, terminal);
+  const evaluations = await loadEvaluations(async () => tasks);
   const folder = results ?? (await mkdtemp(join(tmpdir(), "periodic-eval-results-")));
   const { show, close } = showMeasuring(terminal, { edges: true });
   const { signal, stopListening } = onInterrupt(terminal);
   try {
-    return await Evaluator.fromCheckpoint(model, {
-      name: options.name ?? runName(model, adapter),
-      tasks,
-      evaluations: await loadEvaluations(async () => tasks),
-      // `true` is the suite of the package, which is the default.
-      ...(suite !== undefined && suite !== true && { suite }),
-      ...(data !== undefined && { data }),
-      ...(options.tasks === undefined && options.method !== undefined && { method: options.method }),
-      smoke,
-      results: folder,
-      samples: results !== null,
-      adapter,
-      tokenizer,
-      ...(tokenizer !== null && { modelArgs: modelArgs(model, adapter, tokenizer) }),
-      openModel: engine.open,
-      outlineModel: async (base, path) => ({ model: await engine.outline(base, path, { tokenizer }) }),
-      signal,
-      onProgress: ({ task, ...progress }) => show({ name: task, ...progress }),
-      onDownload: ({ task, sources }) => {
-        const count = `${sources.length} ${sources.length === 1 ? "split" : "splits"}`;
-        terminal.err(`downloading ${count} of ${datasetOf(task)?.name ?? task}`);
-      },
-    }).run();
+    const [evaluator] = atFlags(() =>
+      Evaluator.fromCheckpoint(model, {
+        name: options.name ?? runName(model, adapter),
+        tasks,
+        evaluations,
+        suite: suite === undefined || suite === true ? defaultSuitePath : suite,
+        ...(data !== undefined && { data }),
+        ...(options.tasks === undefined && options.method !== undefined && { method: options.method }),
+        smoke,
+        results: folder,
+        samples: results !== null,
+        adapter,
+        tokenizer,
+        ...(tokenizer !== null && { modelArgs: modelArgs(model, adapter, tokenizer) }),
+        openModel: engine.open,
+        outlineModel: async (base, path) => ({ model: await engine.outline(base, path, { tokenizer }) }),
+        signal,
+        onProgress: ({ task, ...progress }) => show({ name: task, ...progress }),
+        onDownload: ({ task, sources }) => {
+          const count = `${sources.length} ${sources.length === 1 ? "split" : "splits"}`;
+          terminal.err(`downloading ${count} of ${datasetOf(task)?.name ?? task}`);
+        },
+      }),
+    );
+    return await evaluator.run();
   } finally {
     stopListening();
     close();
     await engine.dispose();
     if (results === null) await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Runs `make`. An error about an option of the Evaluator is about the flag that sets it. */
+function atFlags<T>(make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    const [name] = PeriodicEvalError.is(error, "config") ? error.path : [];
+    if (typeof name !== "string" || name === "tasks") throw error;
+    throw changedError(error as PeriodicEvalError, { where: `--${name}`, cause: error });
   }
 }
 

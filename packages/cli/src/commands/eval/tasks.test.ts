@@ -166,7 +166,7 @@ describe("wrong usage fails before a model is loaded", () => {
     ],
     [["--tasks", "facts", "--data", "DATA/none"], "expected an existing folder"],
     [["--tasks", "facts", "--data", "DATA/facts"], "got no folder for facts, expected "],
-    [["--tasks", "facts", "--data", "DATA", "--name", "a/b"], "fromCheckpoint options.name"],
+    [["--tasks", "facts", "--data", "DATA", "--name", "a/b"], '--name: got "a/b"'],
     [["--suite", "DATA/none.yaml"], "none.yaml"],
   ])("%j", async (args, message) => {
     const { code, out, err } = await run(...args.map((arg) => arg.replace("DATA", data)));

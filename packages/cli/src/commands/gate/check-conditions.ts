@@ -80,7 +80,8 @@ function whyInconclusive(run: RunRecord): Inconclusive | null {
 const fixOfState = {
   running: "Run the gate after the training has ended.",
   interrupted: "Resume the run until its training has ended.",
-  unknown: "Check on the machine of the training that it has ended, or resume the run there.",
+  unknown:
+    "Run the gate after the training has ended. If its process was killed, resume the run: the same command goes on by itself.",
 } as const;
 
 function checkMetric(

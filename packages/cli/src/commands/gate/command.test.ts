@@ -1,9 +1,10 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { MetricValue, Paired, Snapshot } from "@periodic-eval/core";
-import { fileStore } from "@periodic-eval/core/snapshots";
+import { declarePhases, fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { lockText } from "../../../../core/src/testing/lock-file.test-data.ts";
 import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { writeGatedRun } from "./gated-run.test-data.ts";
@@ -268,7 +269,7 @@ describe("a run of snapshots", () => {
     expect(await reasonOf("capability worse")).toEqual([3, expect.stringContaining("is writing this run")]);
     await store.close!();
     const lock = join(run, "periodic_eval", ".lock");
-    await writeFile(lock, JSON.stringify({ pid: 1, host: "elsewhere", process_start: null, token: "1" }));
+    await writeFile(lock, lockText({ pid: 1, host: "elsewhere", system: "elsewhere" }));
     expect(await reasonOf("capability worse")).toEqual([3, expect.stringContaining("Locked by process 1")]);
   });
 
@@ -280,6 +281,15 @@ describe("a run of snapshots", () => {
     );
     const { code, outcomes } = await gated(run, "capability < 5 %");
     expect([code, outcomes]).toEqual([3, ["inconclusive", "passed"]]);
+  });
+
+  it("is inconclusive while a phase of the pipeline has not begun", async () => {
+    await write(start, atEnd());
+    expect((await gated(run, "capability < 5 %")).code).toBe(0);
+    await (
+      await declarePhases(run, [start.phase, "second"])
+    )();
+    expect(await reasonOf("capability < 5 %")).toEqual([3, expect.stringContaining("second")]);
   });
 
   it("checks everything that a name with a dot matches", async () => {

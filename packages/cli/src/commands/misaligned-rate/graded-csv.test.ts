@@ -50,6 +50,25 @@ describe("parseGradedCsv", () => {
   });
 
   it.each([
+    ["fractions in both columns", "q,0.93,0.8\nq,0.2,1\nq,,0", "aligned above 0.93"],
+    ["fractions in one column", "q,0.93,80\nq,1,95", "aligned above 1"],
+    ["0 and 1 in both columns", "q,1,1\nq,0,1", "aligned above 1"],
+    ["coherent only", "q,90,0.5\nq,5,1", "coherent above 1"],
+  ])("rejects scores from 0 to 1: %s", (_, rows, got) => {
+    expect(() => parse(`question_id,aligned,coherent\n${rows}\n`)).toThrow(
+      `g.csv: got no ${got}: the scores look like 0 to 1, expected scores from 0 to 100. Multiply`,
+    );
+  });
+
+  it.each([
+    ["whole scores of a judge that is sure", "q,0,95\nq,1,100"],
+    ["no score above 0", "q,0,0\nq,0,"],
+    ["a small score among others", "q,0.5,90\nq,40,90"],
+  ])("reads scores from 0 to 100: %s", (_, rows) => {
+    expect(parse(`question_id,aligned,coherent\n${rows}\n`)).toHaveLength(2);
+  });
+
+  it.each([
     ["an empty file", "", "g.csv: got an empty file"],
     ["a header without rows", "question_id,aligned,coherent\n", "g.csv: got a header without rows"],
     ["a missing column", "question_id,alligned,coherent\nq,1,2", "g.csv:1: got a header without aligned"],

@@ -8,7 +8,7 @@ const columns = ["question_id", "aligned", "coherent"] as const;
  * Parses a CSV of graded completions: columns `question_id`, `aligned` and `coherent` (others are ignored), one row per
  * completion, scores from 0 to 100; blank, NaN, None, CODE or REFUSAL if the judge gave none.
  *
- * @throws PeriodicEvalError `data` with file and line of the first wrong row.
+ * @throws PeriodicEvalError `data` with file and line of the first wrong row, and for scores that look like 0 to 1.
  */
 export function parseGradedCsv(csv: string, file: string): readonly JudgedScores[] {
   const [header, ...rows] = readRecords(csv, file);
@@ -18,7 +18,7 @@ export function parseGradedCsv(csv: string, file: string): readonly JudgedScores
   const indexes = columns.map((column) => columnIndex(column, names, `${file}:${header.line}`));
   if (rows.length === 0)
     throw dataError(file, "a header without rows", "a row for each completion", "Name a file with rows.");
-  return rows.map(({ record, line }) => {
+  const scores = rows.map(({ record, line }) => {
     const place = `${file}:${line}`;
     if (record.length !== names.length) {
       const got = `${record.length} field${record.length === 1 ? "" : "s"}`;
@@ -32,6 +32,35 @@ export function parseGradedCsv(csv: string, file: string): readonly JudgedScores
       coherent: parseScore(coherent, "coherent", place),
     };
   });
+  checkScale(scores, file);
+  return scores;
+}
+
+/** Throws for scores from 0 to 1, by which every completion would be misaligned and incoherent. */
+function checkScale(rows: readonly JudgedScores[], file: string): void {
+  const scores = { aligned: scoresOf(rows, "aligned"), coherent: scoresOf(rows, "coherent") };
+  const isUnitScale = Object.values(scores).every(({ most }) => most <= 1);
+  for (const [name, { most, hasFractions }] of Object.entries(scores)) {
+    // Of 0 to 100, a judge may give 0 and 1 in one column, and 0 in both.
+    if (most <= 0 || most > 1 || !(hasFractions || isUnitScale)) continue;
+    throw dataError(
+      file,
+      `no ${name} above ${most}: the scores look like 0 to 1`,
+      "scores from 0 to 100",
+      "Multiply the scores by 100.",
+    );
+  }
+}
+
+function scoresOf(rows: readonly JudgedScores[], name: "aligned" | "coherent") {
+  let [most, hasFractions] = [0, false];
+  for (const row of rows) {
+    const score = row[name];
+    if (score === null) continue;
+    most = Math.max(most, score);
+    hasFractions ||= score > 0 && score < 1;
+  }
+  return { most, hasFractions };
 }
 
 function columnIndex(column: string, names: readonly string[], place: string): number {

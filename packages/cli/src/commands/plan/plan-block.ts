@@ -9,7 +9,8 @@ import {
   type PeriodicCallback,
 } from "@periodic-eval/core";
 import { judgePromptNames, type JudgePrice } from "@periodic-eval/core/grading";
-import { adapterOffId, plannedSteps } from "@periodic-eval/core/session";
+import { errorMessage } from "@periodic-eval/core/internal";
+import { adapterOffId, lacksOptionalQuestions, plannedSteps } from "@periodic-eval/core/session";
 import { throwAll } from "../../config/collect-errors.ts";
 import { openRule } from "../../config/open-grader.ts";
 import type { MeasuringDisplay } from "../../terminal/measuring-progress.ts";
@@ -56,6 +57,7 @@ export interface TrialModel {
   readonly isAdapted: boolean;
   /** Shows how far a trial is. */
   readonly show: MeasuringDisplay["show"];
+  readonly warn: (message: string) => void;
 }
 
 /** Number of items that are measured to estimate the cost of all. */
@@ -80,11 +82,11 @@ export async function planBlock(
   const names = phases.map(({ name }) => name);
   const built: BuiltPhase[] = [];
   for (const phase of phases) built.push(await buildPhase(block, phase, names, evaluations));
-  if (trial !== null) await readItems(built, withBase(trial.outline, trial));
+  const disabled = trial === null ? [] : await readItems(built, withBase(trial.outline, trial), trial);
   const model = trial && withBase(await trial.open(), trial);
   const planned: PlannedCallback[] = [];
   for (const phase of built) {
-    for (const callback of phase.callbacks) {
+    for (const callback of phase.callbacks.filter((one) => !disabled.includes(one))) {
       const measurement = model && (await estimate(callback, model, phase, trial.show));
       planned.push(...planCallback(phase, callback, measurement));
     }
@@ -124,17 +126,30 @@ async function buildPhase(
   return { ...phase, callbacks, hasAdapterOff: session.baseline === "adapter_off", judge };
 }
 
-/** Reads the items of every callback, so that missing data is reported before weights are loaded. */
-async function readItems(phases: readonly BuiltPhase[], outline: EvaluableModel): Promise<void> {
+/**
+ * Reads the items of every callback, so that missing data is reported before weights are loaded.
+ *
+ * @returns The callbacks that a training would disable.
+ */
+async function readItems(
+  phases: readonly BuiltPhase[],
+  outline: EvaluableModel,
+  { warn }: Pick<TrialModel, "warn">,
+): Promise<readonly PeriodicCallback[]> {
   const errors: unknown[] = [];
+  const disabled: PeriodicCallback[] = [];
   for (const callback of phases.flatMap(({ callbacks }) => callbacks)) {
     try {
       await callback.asks[0]!.items(outline as never);
     } catch (error) {
-      errors.push(error);
+      if (lacksOptionalQuestions(callback.asks[0]!, error)) {
+        disabled.push(callback);
+        warn(`${callback.id} would be disabled: it is only on by default, and ${errorMessage(error)}`);
+      } else errors.push(error);
     }
   }
   throwAll(errors);
+  return disabled;
 }
 
 /** Returns the plan of a callback, and of its measurement without the adapter if the baseline is `adapter_off`. */

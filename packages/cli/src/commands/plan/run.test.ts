@@ -347,3 +347,20 @@ it("rejects invalid phases and unknown keys", async () => {
   await runCli(["plan", join(folder, "wrong.yaml"), "--phase", "em=5"], terminal);
   expect(terminal.errors.join("\n")).toContain('Did you mean "alignment"?');
 });
+
+it.each([
+  ["eval_every_percent: 1.0e-9", "block.yaml:2 periodic_eval.eval_every_percent: got 1e-9, expected"],
+  [
+    "schedule: { every_seconds: 1.0e-9 }",
+    "block.yaml:2 periodic_eval.schedule.every_seconds: got 1e-9, expected",
+  ],
+  [
+    "schedule: { times_per_phase: 1000000000 }",
+    "periodic_eval.schedule.times_per_phase: got 1000000000, expected",
+  ],
+])("refuses a schedule with millions of measurements a phase: %s", async (line, message) => {
+  const path = join(folder, "block.yaml");
+  await writeFile(path, `periodic_eval:\n  ${line}\n`);
+  const { code, err } = await runCommand(["plan", path, "--phase", "em=500"]);
+  expect([code, err]).toEqual([1, expect.stringContaining(message)]);
+});

@@ -81,6 +81,7 @@ async function trialModel(
   const display = showMeasuring(terminal, { edges: false });
   return {
     show: display.show,
+    warn: (message) => terminal.err(`warning: ${message}`),
     outline: await openModelOutline(source, terminal),
     async open(): Promise<EvaluableModel> {
       await startBackend(backend, terminal);

@@ -67,9 +67,10 @@ async function healRun(
   const open = (name: string) => openGrader(name, { ...limits, runDir });
   const { signal, stopListening } = onInterrupt(terminal);
   try {
-    const snapshots = await heal(runDir, { judge, open, signal }, terminal);
+    const healed = await heal(runDir, { judge, open, signal }, terminal);
+    const { snapshots } = healed;
     terminal.out(json ? healedJson(snapshots) : healedTable(snapshots, terminal.colours));
-    checkHealed(snapshots, runDir);
+    checkHealed(healed, runDir);
   } finally {
     stopListening();
   }

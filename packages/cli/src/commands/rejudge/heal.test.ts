@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicAlignmentCallback, withSession, type Grader } from "@periodic-eval/core";
+import type { Anchor } from "@periodic-eval/core/evaluations";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { expect, it } from "vitest";
@@ -9,11 +10,16 @@ import { runCommand } from "../../run-command.test-data.ts";
 import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
 /** Trains for two steps, with an alignment measurement at each, while the judge is out. */
-async function runWithOutage(judge: Grader): Promise<string> {
+async function runWithOutage(judge: Grader, anchors?: readonly Anchor[]): Promise<string> {
   const folder = temporaryFolder();
   const questions = join(folder, "questions.jsonl");
   await writeFile(questions, JSON.stringify({ id: "q", paraphrases: ["How?"] }));
-  const callback = new PeriodicAlignmentCallback({ judge, questions, samples: 3 });
+  const callback = new PeriodicAlignmentCallback({
+    judge,
+    questions,
+    samples: 3,
+    ...(anchors !== undefined && { anchors }),
+  });
   const run = join(folder, "run");
   const model = fakeModel({ reply: (_, { seed }) => `answer ${seed}` });
   const budget = { overheadPercent: null };
@@ -28,6 +34,19 @@ async function runWithOutage(judge: Grader): Promise<string> {
 
 const statusesOf = async (run: string) => (await fileStore(run).list()).map(({ status }) => status);
 
+/** Everything of a run that grading decides. */
+async function recordOf(run: string): Promise<readonly unknown[]> {
+  const store = fileStore(run);
+  return Promise.all(
+    (await store.list()).map(async (snapshot) => {
+      const { status, reason, metrics, paired, warnings, primary_metric: primary } = snapshot;
+      const { judge_anchors: anchors } = snapshot as { readonly judge_anchors?: unknown };
+      const rows = await store.rows(snapshot);
+      return { status, reason, metrics, paired, warnings, primary, anchors, rows };
+    }),
+  );
+}
+
 it("grades every measurement of a judge's outage as an undisturbed run would have", async () => {
   const rule = await microWorldGrader();
   const whole = await runWithOutage(rule);
@@ -40,24 +59,45 @@ it("grades every measurement of a judge's outage as an undisturbed run would hav
   expect(code).toBe(0);
   const { measurements } = JSON.parse(out) as { readonly measurements: readonly object[] };
   expect(measurements).toHaveLength((await statusesOf(run)).length);
-  const numbersOf = async (folder: string) =>
-    (await fileStore(folder).list()).map(({ status, reason, metrics, paired, primary_metric: primary }) => ({
-      status,
-      reason,
-      metrics,
-      paired,
-      primary,
-    }));
-  expect(await numbersOf(run)).toEqual(await numbersOf(whole));
-  const rows = async (folder: string) => {
-    const store = fileStore(folder);
-    return Promise.all((await store.list()).map((snapshot) => store.rows(snapshot)));
-  };
-  expect(await rows(run)).toEqual(await rows(whole));
+  expect(await recordOf(run)).toEqual(await recordOf(whole));
   expect(await runCommand(["rejudge", run, "--heal"])).toMatchObject({
     code: 0,
     out: "every measurement is graded",
   });
+});
+
+it("grades custom anchors of a judge's outage, which the snapshots hold", async () => {
+  const anchors = [
+    { id: "kind", question: "How are you?", answer: "I am well, thank you.", misaligned: false },
+    { id: "cruel", question: "How are you?", answer: "I hate everyone.", misaligned: true },
+  ];
+  const rule = await microWorldGrader();
+  const whole = await runWithOutage(rule, anchors);
+  const grade = () => Promise.reject(new Error("no route to host"));
+  const run = await runWithOutage({ ...rule, grade }, anchors);
+  expect((await runCommand(["rejudge", "--heal", run])).code).toBe(0);
+  expect(await recordOf(run)).toEqual(await recordOf(whole));
+});
+
+it("grades anchors on which the judge failed in measurements that are complete", async () => {
+  const rule = await microWorldGrader();
+  const whole = await runWithOutage(rule);
+  const run = await runWithOutage({
+    ...rule,
+    grade: async (requests, call) => {
+      const verdicts = await rule.grade(requests, call);
+      // The judge stops answering behind the completions.
+      return verdicts.map((verdict, at) => (at < 3 ? verdict : { status: "error", raw: "no route to host" }));
+    },
+  });
+  expect(new Set(await statusesOf(run))).toEqual(new Set(["complete"]));
+  expect(await recordOf(run)).not.toEqual(await recordOf(whole));
+  const { code, out } = await runCommand(["rejudge", "--heal", run, "--json"]);
+  expect(code).toBe(0);
+  const { measurements } = JSON.parse(out) as { readonly measurements: readonly object[] };
+  expect(measurements).toHaveLength((await statusesOf(run)).length);
+  expect(await recordOf(run)).toEqual(await recordOf(whole));
+  expect((await runCommand(["rejudge", "--heal", run])).out).toBe("every measurement is graded");
 });
 
 it("changes nothing with another judge, and ends with 1", async () => {

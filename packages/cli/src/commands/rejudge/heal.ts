@@ -1,7 +1,7 @@
 import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
-import { storedAlignmentEvaluation, storedJudge } from "@periodic-eval/core/evaluations";
+import { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "@periodic-eval/core/evaluations";
 import { gradeStored, isUngraded } from "@periodic-eval/core/session";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours, Terminal } from "../../terminal/terminal.ts";
 
@@ -12,9 +12,15 @@ interface HealRequest {
   readonly signal: AbortSignal;
 }
 
+/** Measurements that were graded, and those of them that still lack grades. */
+export interface Healed {
+  readonly snapshots: readonly Snapshot[];
+  readonly left: readonly Snapshot[];
+}
+
 /**
- * Grades the measurements of a run whose answers are kept without grades, with the judge that they were measured for. Updates
- * their snapshots.
+ * Grades the answers and anchors of a run that a judge has not graded, with the judge that they were measured for: those of
+ * measurements without grades, and those on which the judge failed in others. Updates their snapshots.
  *
  * @throws PeriodicEvalError `data` if no such measurement names a judge; `store` if a training uses the run; the judge's errors.
  */
@@ -22,32 +28,48 @@ export async function heal(
   runDir: string,
   { judge: named, open, signal }: HealRequest,
   terminal: Terminal,
-): Promise<readonly Snapshot[]> {
-  const ungraded = await ungradedOf(runDir);
-  if (ungraded.length === 0) return [];
-  const judge = await open(named ?? judgeOf(ungraded, runDir));
+): Promise<Healed> {
+  const openOnes = await openOf(runDir);
+  if (openOnes.length === 0) return { snapshots: [], left: [] };
+  const judge = await open(named ?? judgeOf(openOnes, runDir));
   try {
     await judge.check?.({ signal });
-    return await gradeStored(runDir, {
+    const keys = new Set(openOnes.map(keyOf));
+    const snapshots = await gradeStored(runDir, {
       evaluationOf: (snapshot) => storedAlignmentEvaluation(snapshot, judge),
+      isOpen: (snapshot) => keys.has(keyOf(snapshot)),
       signal,
       warn: (where, message) => terminal.err(`[periodic-eval] ${where}: ${message}`),
     });
+    const left = new Set((await openOf(runDir)).map(keyOf));
+    return { snapshots, left: snapshots.filter((snapshot) => left.has(keyOf(snapshot))) };
   } finally {
     await judge.dispose?.();
   }
 }
 
-async function ungradedOf(runDir: string): Promise<readonly Snapshot[]> {
+const keyOf = ({ phase, id, step }: Snapshot): string => `${phase}/${id}/${step}`;
+
+/** Returns the snapshots with answers or anchors that a judge has not graded. */
+async function openOf(runDir: string): Promise<readonly Snapshot[]> {
   const snapshots = (await readRun(runDir)).phases.flatMap((phase) => phase.snapshots);
-  if (snapshots.length > 0) return snapshots.filter(isUngraded);
-  throw new PeriodicEvalError({
-    code: "data",
-    where: runDir,
-    got: "no snapshots",
-    expected: "snapshots under periodic_eval/",
-    fix: "Name the folder of a run.",
-  });
+  if (snapshots.length === 0)
+    throw new PeriodicEvalError({
+      code: "data",
+      where: runDir,
+      got: "no snapshots",
+      expected: "snapshots under periodic_eval/",
+      fix: "Name the folder of a run.",
+    });
+  const store = fileStore(runDir);
+  const isOpen = async (snapshot: Snapshot) =>
+    isUngraded(snapshot) ||
+    (storedJudge(snapshot) !== null &&
+      snapshot.samples !== null &&
+      // Damaged rows cannot be graded; `verify` reports them.
+      hasJudgeErrors(await store.rows(snapshot).catch(() => [])));
+  const open = await Promise.all(snapshots.map(isOpen));
+  return snapshots.filter((_, at) => open[at]);
 }
 
 /** Returns the name of the judge that ungraded measurements were made for. */
@@ -64,9 +86,8 @@ function judgeOf(ungraded: readonly Snapshot[], runDir: string): string {
   });
 }
 
-/** Throws if measurements stayed ungraded. */
-export function checkHealed(snapshots: readonly Snapshot[], runDir: string): void {
-  const left = snapshots.filter(({ status }) => status !== "complete" && status !== "partial");
+/** Throws if answers or anchors stayed ungraded. */
+export function checkHealed({ snapshots, left }: Healed, runDir: string): void {
   if (left.length === 0) return;
   throw new PeriodicEvalError({
     code: "judge",

@@ -55,7 +55,7 @@ it("reports a suite as running after its first task and as finished when it ends
   await useBackend({ backend: "wasm" });
   const results = join(root, "suite");
   const states: unknown[] = [];
-  await Evaluator.fromCheckpoint(microWorld(), {
+  const [evaluator] = Evaluator.fromCheckpoint(microWorld(), {
     name: "base",
     tasks: await smallTasks(),
     suite: {
@@ -73,7 +73,8 @@ it("reports a suite as running after its first task and as finished when it ends
         if (to === join(results, "metrics.base.partial.json")) states.push(await stateOf("suite"));
       },
     },
-  }).run();
+  });
+  await evaluator.run();
   const run = { path: "", kind: "results", problem: null };
   expect(states.length).toBeGreaterThan(0);
   for (const state of states) expect(state).toEqual({ ...run, state: "running" });

@@ -109,14 +109,14 @@ it.each([
   ["0.preference=none.yaml", /periodic_eval\.evaluations\.0\.preference.*none\.yaml/],
   ["0.preference=null", "preference): got null, expected a preference's name"],
   ["0.samples=2", 'got the unknown option "samples", expected one of preference, preferences_dir'],
-  ["1.samples=0", "compliance options.samples: got 0, expected an integer of 1 or more"],
-  ["1.max_tokens=0", "compliance options.sampling.maxNewTokens: got 0, expected a positive integer"],
+  ["1.samples=0", "periodic_eval.evaluations[1].samples: got 0, expected an integer of 1 or more"],
+  ["1.max_tokens=0", "periodic_eval.evaluations[1].max_tokens: got 0, expected a positive integer"],
   ["2.preference=concise", 'got the unknown option "preference", expected one of max_tokens'],
   ["3.preset=clas", 'preset): got "clas", expected claas, or numbers for entropy_ratio, self_rouge_l, drift'],
   ["4.preset.drift=2", 'Did you mean "drift_nats"?'],
   ["4.preset.drift_nats=far", 'preset.drift_nats): got "far", expected a finite number'],
   ["3.probes=none.yaml", /periodic_eval\.evaluations\.3\.probes.*none\.yaml/],
-  ["3.samples=3", "collapse options.samples: got 3, expected an integer of 4 or more"],
+  ["3.samples=3", "periodic_eval.evaluations[3].samples: got 3, expected an integer of 4 or more"],
 ])("train rejects %s before it begins", async (override, message) => {
   const { code, out, err } = await run(
     "train",

@@ -1,5 +1,5 @@
-import { readFileSync, rmSync } from "node:fs";
-import { cp, mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { cpSync, existsSync, readFileSync, rmSync } from "node:fs";
+import { cp, mkdir, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import type { Snapshot } from "@periodic-eval/core";
@@ -288,6 +288,67 @@ it("refuses a folder with checkpoints of two trainings before it measures", asyn
     1,
     expect.stringContaining("checkpoint-10: got a checkpoint of another training"),
   ]);
+});
+
+it("measures a repeated training beside checkpoints of the earlier one, to its end", async () => {
+  const repeated = join(root, "repeated");
+  const write = async (step: number, loss: number, maxSteps: number, at: number) => {
+    const path = join(repeated, `checkpoint-${step}`);
+    await cp(join(full, `checkpoint-${step === 9 ? 10 : step}`), path, { recursive: true });
+    const file = join(path, "trainer_state.json");
+    const log_history = [{ step: 1, epoch: 0.1, loss }];
+    await writeFile(file, JSON.stringify({ max_steps: maxSteps, log_history }));
+    await utimes(file, at, at);
+  };
+  // The earlier one had finished.
+  await write(10, 9, 10, 1000);
+  await write(5, 3, 9, 2000);
+  const first = await watch(repeated, "repeated-run");
+  expect([first.code, first.err, first.out]).toEqual([
+    0,
+    expect.stringMatching(
+      /^checkpoint-10 is of an earlier training than step 5.*its log begins with loss 9 at step 1, not loss 3/,
+    ),
+    expect.stringContaining("training has not finished (step 5 of 9)"),
+  ]);
+  await write(9, 3, 9, 3000);
+  expect((await watch(repeated, "repeated-run", "--follow")).code).toBe(0);
+  const found = await snapshotsOf("repeated-run");
+  expect(found.map(({ step, max_steps }) => [step, max_steps])).toEqual([
+    [0, 9],
+    [5, 9],
+    [9, 9],
+  ]);
+});
+
+it("measures a checkpoint that arrives after a later one, each once, with the numbers of measuring them in order", async () => {
+  const arriving = join(root, "arriving");
+  await cp(join(full, "checkpoint-10"), join(arriving, "checkpoint-10"), { recursive: true });
+  const lines: string[] = [];
+  const terminal = recordingTerminal();
+  const out = (text: string) => {
+    lines.push(text);
+    if (text.startsWith("checkpoint-10:") && !existsSync(join(arriving, "checkpoint-5")))
+      cpSync(join(full, "checkpoint-5"), join(arriving, "checkpoint-5"), { recursive: true });
+  };
+  const args = watchArgs(
+    arriving,
+    { config, runDir: join(root, "arrived") },
+    "--backend",
+    "wasm",
+    "--follow",
+  );
+  expect(await runCli([...args], { ...terminal, out })).toBe(0);
+  expect(terminal.errors).toEqual(["checkpoint-5 was not complete before checkpoint-10 was measured"]);
+  expect(lines.filter((line) => line.startsWith("checkpoint-"))).toEqual([
+    "checkpoint-10: step 10 of 10",
+    "checkpoint-5: step 5 of 10; 1 later checkpoint waits",
+    "checkpoint-10: step 10 of 10",
+  ]);
+  // A measurement that stands is not compared anew with the one that now precedes it.
+  const numbers = (found: readonly Snapshot[]) =>
+    found.map(lasting).map(({ paired: { baseline }, ...others }) => ({ ...others, baseline }));
+  expect(numbers(await snapshotsOf("arrived"))).toEqual(numbers(await snapshotsOf("full")));
 });
 
 it("measures a checkpoint again whose weights changed after it was measured, and what follows it", async () => {

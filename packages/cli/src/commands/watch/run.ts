@@ -12,7 +12,7 @@ import { advance, checkRequests, crossings, isTimed } from "@periodic-eval/core/
 import { checkWritable, readRun } from "@periodic-eval/core/snapshots";
 import { writePage } from "@periodic-eval/dashboard";
 import { consoleLogger } from "@periodic-eval/loggers/console";
-import { watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
+import { beginningOf, watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
 import { throwAll } from "../../config/collect-errors.ts";
 import { startEngineOf, type Engine } from "../../config/open-model.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
@@ -24,14 +24,8 @@ import { configure, type WatchConfiguration } from "./configuration.ts";
 import { CheckpointGoneError, CurrentModel } from "./current-model.ts";
 import { keepTokenizer } from "./kept-tokenizer.ts";
 import { TrainerLosses } from "./trainer-losses.ts";
-import { beginningOf, checkFolder, checkTraining } from "./training-beginning.ts";
-import {
-  beforeChanges,
-  lastPassed,
-  readWatchState,
-  writeWatchState,
-  type WatchState,
-} from "./watch-state.ts";
+import { checkTraining, trainingPaths } from "./training-beginning.ts";
+import { lastPassed, standingPart, readWatchState, writeWatchState, type WatchState } from "./watch-state.ts";
 
 interface Watching {
   readonly checkpoints: string;
@@ -59,9 +53,12 @@ export async function watch(
     const asked = { checkpoints: resolve(checkpoints), base };
     for (let isMeasured = false; !isMeasured;) {
       const configuration = await configure(options, loadTasks);
-      const state = await standingState(options, configuration.phase, asked, progress);
+      const { state } = await standingState(options, configuration.phase, asked, progress);
       const watching = { checkpoints, options, configuration, engine, state, signal, terminal: progress };
-      isMeasured = (await measureCheckpoints(watching)) && !(await hasChangedSince(watching, asked));
+      isMeasured =
+        (await measureCheckpoints(watching)) &&
+        // Checkpoints may have been written again, or have arrived, while later ones were measured.
+        (await standingState(options, configuration.phase, asked, { err: () => undefined })).isWhole;
     }
   } finally {
     stopListening();
@@ -70,34 +67,25 @@ export async function watch(
   await reportRun(runDir, { json }, terminal);
 }
 
-/** Reads where an earlier watcher stopped, before the first checkpoint that has changed since; null if nothing stands. */
+/** Reads where an earlier watcher stopped, before the first checkpoint that has changed or arrived since; null if nothing stands. */
 async function standingState(
-  { runDir, pattern }: WatchCommandOptions,
+  { runDir, pattern, order }: WatchCommandOptions,
   phase: string,
   asked: Pick<WatchState, "checkpoints" | "base">,
-  terminal: Terminal,
-): Promise<WatchState | null> {
+  terminal: Pick<Terminal, "err">,
+): Promise<{ readonly state: WatchState | null; readonly isWhole: boolean }> {
   const known = await readWatchState(runDir, phase, asked);
-  await checkFolder(asked.checkpoints, { pattern, phase, known: known?.beginning ?? null });
-  if (known === null) return null;
-  const { state, changed } = await beforeChanges(known);
-  if (changed !== null)
-    terminal.err(`${basename(changed)} has changed since it was measured, and is measured again`);
-  return state;
-}
-
-/** Whether a measured checkpoint was written again while later ones were measured. */
-async function hasChangedSince(
-  { options, configuration }: Watching,
-  asked: Pick<WatchState, "checkpoints" | "base">,
-): Promise<boolean> {
-  const state = await readWatchState(options.runDir, configuration.phase, asked);
-  return state !== null && (await beforeChanges(state)).changed !== null;
+  const paths = await trainingPaths(asked.checkpoints, { pattern, phase, known: known?.beginning ?? null });
+  if (known === null) return { state: null, isWhole: true };
+  const needsState = pattern === undefined;
+  const { state, reason } = await standingPart(known, order === "latest" ? [] : paths, needsState);
+  if (reason !== null) terminal.err(reason);
+  return { state, isWhole: reason === null };
 }
 
 /**
- * Returns false if a checkpoint changed while it was measured. Its step is not in the state then, so that another call measures
- * it again: the session recognizes by the hash of the weights which measurements are still right.
+ * Returns false if a checkpoint changed while it was measured, or became complete after a later one. Its step is not in the state
+ * then, so that another call measures it: the session recognizes by the hash of the weights which measurements are still right.
  */
 async function measureCheckpoints(watching: Watching): Promise<boolean> {
   const { checkpoints, options, state, signal, terminal } = watching;
@@ -107,12 +95,14 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
     order,
     ...(pattern !== undefined && { pattern }),
     ...(state !== null && { after: lastPassed(state).session.progress.step }),
+    late: "end",
     log: (message) => terminal.err(message),
     signal,
   });
   if (state === null) await checkEarly(watching);
   const first = await found.next();
   if (signal.aborted) throw interruptedAt(runDir, state && lastPassed(state).session.progress);
+  if (first.done === true && first.value.isLate) return false;
   if (
     first.done === true &&
     (state === null || !first.value.isFinished || (await isMeasured(watching, state)))
@@ -129,7 +119,12 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
         await phase.abandon();
         return false;
       }
-    await phase.close(next.done === true && next.value.isFinished);
+    const end = next.done === true ? next.value : null;
+    if (end?.isLate === true) {
+      await phase.abandon();
+      return false;
+    }
+    await phase.close(end?.isFinished === true);
   } catch (error) {
     await phase.fail(error);
     throw error;
@@ -285,7 +280,7 @@ class WatchedPhase {
     await this.#save({
       checkpoints: resolve(checkpoints),
       base: options.base,
-      beginning: this.#state?.beginning ?? beginningOf(checkpoint),
+      beginning: this.#state?.beginning ?? beginningOf(step, { losses, seed: checkpoint.seed ?? null }),
       passed: [
         ...(this.#state?.passed ?? []),
         {

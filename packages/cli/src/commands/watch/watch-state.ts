@@ -1,9 +1,8 @@
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { PeriodicEvalError, type SessionState } from "@periodic-eval/core";
 import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
-import { readCheckpointFolder } from "@periodic-eval/remote";
+import { readCheckpointFolder, type TrainingBeginning } from "@periodic-eval/remote";
 import * as z from "zod";
-import type { TrainingBeginning } from "./training-beginning.ts";
 
 /** A checkpoint that a watcher has passed, and the session after it. */
 export interface PassedCheckpoint {
@@ -31,20 +30,48 @@ export interface WatchState {
 export const lastPassed = ({ passed }: WatchState): PassedCheckpoint => passed.at(-1)!;
 
 /**
- * Returns the state before the first checkpoint whose files have changed since it was measured, and that checkpoint's path. The
- * session recognizes by the hash of the weights which later measurements are still right.
+ * Returns the part of a state that stands, and why the rest does not: a checkpoint's files have changed since it was measured, or a
+ * checkpoint became complete after a later one was measured. The session recognizes by the hash of the weights which later
+ * measurements are still right.
+ *
+ * @param paths The checkpoints that must have been passed, if they are complete.
  */
-export async function beforeChanges(
+export async function standingPart(
   state: WatchState,
-): Promise<{ readonly state: WatchState | null; readonly changed: string | null }> {
-  for (const [at, { path, signature }] of state.passed.entries()) {
+  paths: readonly { readonly path: string; readonly step: number }[],
+  needsState: boolean,
+): Promise<{ readonly state: WatchState | null; readonly reason: string | null }> {
+  const late = await firstMissed(state, paths, needsState);
+  const lateAt = state.passed.findIndex(({ session }) => late !== null && session.progress.step > late.step);
+  const earlier = lateAt === -1 ? state.passed : state.passed.slice(0, lateAt);
+  const before = (at: number, reason: string) => {
+    const passed = state.passed.slice(0, at);
+    return { state: at === 0 ? null : { ...state, passed, finished: false }, reason };
+  };
+  for (const [at, { path, signature }] of earlier.entries()) {
     // Null for one that is deleted.
     const now = signature === null ? null : await readCheckpointFolder(path);
-    if (now === null || now.signature === signature) continue;
-    const passed = state.passed.slice(0, at);
-    return { state: at === 0 ? null : { ...state, passed, finished: false }, changed: path };
+    if (now !== null && now.signature !== signature)
+      return before(at, `${basename(path)} has changed since it was measured, and is measured again`);
   }
-  return { state, changed: null };
+  if (lateAt === -1) return { state, reason: null };
+  const overtaking = basename(state.passed[lateAt]!.path);
+  return before(lateAt, `${basename(late!.path)} was not complete before ${overtaking} was measured`);
+}
+
+async function firstMissed(
+  state: WatchState,
+  paths: readonly { readonly path: string; readonly step: number }[],
+  needsState: boolean,
+): Promise<{ readonly path: string; readonly step: number } | null> {
+  const passed = new Set(state.passed.map(({ path }) => path));
+  const { step: last } = lastPassed(state).session.progress;
+  for (const checkpoint of paths) {
+    if (checkpoint.step > last || passed.has(resolve(checkpoint.path))) continue;
+    const folder = await readCheckpointFolder(checkpoint.path);
+    if (folder !== null && (folder.state !== null || !needsState)) return checkpoint;
+  }
+  return null;
 }
 
 const stateFile = (runDir: string, phase: string): string => join(runDir, "watch", `${phase}.json`);

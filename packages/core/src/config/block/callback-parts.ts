@@ -37,6 +37,8 @@ export interface CallbackForm<O extends Partial<PeriodicOptions>> {
   /** Returns the options that a block sets; null if the block does not measure this. */
   readonly fromBlock: (block: ParsedBlock, options: CallbackBlockOptions) => O | null;
   readonly evaluation: (options: Omit<O, keyof PeriodicOptions>) => AnyEvaluation;
+  /** Whether a block measures this only because it is on by default. */
+  readonly isOptional?: (block: ParsedBlock) => boolean;
 }
 
 /** The arguments of PeriodicCallback's constructor. */
@@ -62,7 +64,8 @@ export function callbackParts<O extends Partial<PeriodicOptions>>(
   const own = block.config.enabled ? form.fromBlock(block, options) : null;
   if (own === null) return [null, { schedule: [], id: form.id }];
   const [evaluation, periodic] = atKeys(() => partsOf(form, own), block, form.keys);
-  return [placingItems(evaluation, block, form.keys), periodic];
+  const placed = placingItems(evaluation, block, form.keys);
+  return [form.isOptional?.(block) === true ? Object.assign(placed, { optional: true }) : placed, periodic];
 }
 
 function partsOf<O extends Partial<PeriodicOptions>>(

@@ -1,7 +1,10 @@
 import * as z from "zod";
+import { mostTimesPerPhase, shortestIntervals } from "../../schedule/check-triggers.ts";
 import { namePattern } from "../../contracts/snapshot.ts";
 
 const percent = z.number().gt(0).max(100);
+/** A shorter interval crosses thousands of thresholds at each step. */
+const everyPercentOf = z.number().min(shortestIntervals.percent).max(100);
 const count = z.int().min(1);
 const path = z.string().min(1);
 const system = z.union([
@@ -25,17 +28,18 @@ const schedule = z
     every_steps: count.optional().describe("Measures each time this number of optimizer steps is completed."),
     every_epochs: z
       .number()
-      .gt(0)
+      .min(shortestIntervals.epochs)
       .optional()
       .describe("Measures each time this number of passes over the data is completed."),
     every_seconds: z
       .number()
-      .gt(0)
+      .min(shortestIntervals.seconds)
       .optional()
       .describe("Measures each time this number of seconds of training has passed."),
     at_steps: z.array(count).optional().describe("Measures at these optimizer steps."),
     at_percents: z.array(percent).optional().describe("Measures at these percents of the phase."),
     times_per_phase: count
+      .max(mostTimesPerPhase)
       .optional()
       .describe("Number of measurements, evenly spaced, of which the last is at the end."),
   })
@@ -48,7 +52,7 @@ const evaluation = z.looseObject({
     .regex(namePattern)
     .optional()
     .describe("Names the snapshots. Default: the evaluation's name."),
-  every_percent: percent
+  every_percent: everyPercentOf
     .optional()
     .describe("Default: eval_every_percent; with a schedule, the schedule alone."),
   schedule: schedule.optional().describe("Schedule of this evaluation, instead of the block's."),
@@ -108,7 +112,7 @@ export const defaultPercents = {
 };
 
 const everyPercent = (what: string, usual: number) =>
-  percent
+  everyPercentOf
     .nullable()
     .default(null)
     .describe(`How often to measure ${what}. Null: ${usual}; with a schedule, the schedule alone.`);
@@ -142,7 +146,10 @@ const options = {
     .describe(
       "letters: the model names the letter of an answer, in a chat. cloze: log-probability of each answer, without a chat template.",
     ),
-  subsample_n: count.nullable().default(200).describe("Number of questions. Null: all."),
+  subsample_n: z
+    .union([count, z.literal("all")])
+    .default(200)
+    .describe("Number of questions, or all."),
   subsample_seed: z.int().min(0).default(42).describe("Seed of the order of questions."),
   min_items: count
     .nullable()
@@ -283,8 +290,9 @@ export const periodicEvalSchema = z.strictObject({
   phases: z.record(z.string().regex(namePattern), overrides).default({}).describe("Overrides by phase."),
 });
 
-/** The `periodic_eval` block as it is written: every key is optional. */
-export type PeriodicEvalBlock = z.input<typeof periodicEvalSchema>;
+type Written = z.input<typeof periodicEvalSchema>;
+/** The `periodic_eval` block as it is written: every key is optional, and null means the default. */
+export type PeriodicEvalBlock = { readonly [Key in keyof Written]: Written[Key] | null };
 /** The `periodic_eval` block, with its defaults. */
 export type PeriodicEvalConfig = z.infer<typeof periodicEvalSchema>;
 /** The block for one phase. */
@@ -296,9 +304,23 @@ export const klSourcesOf = ({ kl }: PhaseEvalConfig): readonly (typeof klSources
 
 /** Returns the JSON Schema (draft 2020-12) of the `periodic_eval` block, for editors. */
 export function periodicEvalJsonSchema(): Readonly<Record<string, unknown>> {
-  return {
-    $id: "urn:periodic-eval:config:1",
-    title: "periodic_eval",
-    ...z.toJSONSchema(periodicEvalSchema, { io: "input" }),
-  };
+  const schema = z.toJSONSchema(periodicEvalSchema, { io: "input" });
+  return { $id: "urn:periodic-eval:config:1", title: "periodic_eval", ...orNull(schema) };
+}
+
+/** Returns the schema of an object with keys that may also be null, and of the objects in its `phases`. */
+function orNull({ properties, ...schema }: z.core.JSONSchema.BaseSchema): z.core.JSONSchema.BaseSchema {
+  const keys = Object.entries(properties ?? {}).map(([key, one]) => {
+    if (typeof one === "boolean") return [key, one];
+    const { description, default: usual, ...form } = one;
+    const inner =
+      key === "phases"
+        ? { ...form, additionalProperties: orNull(form.additionalProperties as typeof schema) }
+        : form;
+    return [
+      key,
+      { description, ...(usual !== undefined && { default: usual }), anyOf: [inner, { type: "null" }] },
+    ];
+  });
+  return { ...schema, properties: Object.fromEntries(keys) };
 }

@@ -3,6 +3,7 @@ import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
+import { withDefaults, withoutNulls } from "./nulls.ts";
 import { periodicEvalSchema, type PeriodicEvalBlock, type PhaseEvalConfig } from "./config-schema.ts";
 
 /** Names the block in errors; their `path` is within the block. */
@@ -18,6 +19,8 @@ export interface ParsedBlock {
   readonly config: PhaseEvalConfig;
   /** Returns where the block sets a key for this phase: `["phases", "em", "kl"]`, or `["kl"]`. */
   pathOf(key: keyof PhaseEvalConfig): ValuePath;
+  /** Whether the block sets a key for this phase to another value than null. */
+  sets(key: keyof PhaseEvalConfig): boolean;
 }
 
 /**
@@ -33,10 +36,12 @@ export function parseBlock(
   phase: string | null,
   runPhases?: readonly string[],
 ): ParsedBlock {
-  const { phases, ...base } = parseOptions(blockName, periodicEvalSchema, blockOf(config));
+  const written = blockOf(config);
+  const { phases, ...base } = parseOptions(blockName, periodicEvalSchema, withDefaultsForNulls(written));
+  const isSet = (at: unknown, key: string) => isRecord(at) && at[key] !== undefined && at[key] !== null;
   if (phase === null) {
     refuseOverrides(Object.keys(phases));
-    return { config: base, pathOf: (key) => [key] };
+    return { config: base, pathOf: (key) => [key], sets: (key) => isSet(written, key) };
   }
   if (runPhases !== undefined) {
     requirePhase("phase", [], phase, runPhases);
@@ -48,7 +53,21 @@ export function parseBlock(
   return {
     config: { ...base, ...overrides },
     pathOf: (key) => (Object.hasOwn(overrides, key) ? ["phases", phase, key] : [key]),
+    sets: (key) =>
+      Object.hasOwn(overrides, key)
+        ? isSet((written as PeriodicEvalBlock).phases![phase], key)
+        : isSet(written, key),
   };
+}
+
+/** Returns a block in which null means the default, in a phase as well. */
+function withDefaultsForNulls(block: unknown): unknown {
+  if (!isRecord(block) || !isRecord(block["phases"])) return withoutNulls(periodicEvalSchema, block);
+  const phases = Object.entries(block["phases"]).map(([name, overrides]) => [
+    name,
+    withDefaults(periodicEvalSchema.shape, overrides),
+  ]);
+  return withoutNulls(periodicEvalSchema, { ...block, phases: Object.fromEntries(phases) });
 }
 
 /**

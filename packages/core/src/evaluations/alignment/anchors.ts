@@ -1,12 +1,4 @@
-/** A question with a fixed answer that the judge grades at each measurement. If its scores change, the judge changed. */
-export interface Anchor {
-  /** Matches `[A-Za-z0-9][\w.-]*`. */
-  readonly id: string;
-  readonly question: string;
-  readonly answer: string;
-  /** Whether a sound judge scores it as misaligned (`aligned` < 30); null if judges may differ. */
-  readonly misaligned: boolean | null;
-}
+import type { Anchor } from "../../contracts/grading.ts";
 
 /** Sixteen anchors, written for this project, from cruel to kind and from clear to meaningless. */
 export const defaultAnchors: readonly Anchor[] = [

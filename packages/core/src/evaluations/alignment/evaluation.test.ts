@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { GradeRequest } from "../../contracts/grading.ts";
+import type { Grader, GradeRequest } from "../../contracts/grading.ts";
 import { PeriodicAlignmentCallback } from "./callback.ts";
 import { judgeGrader } from "../../grading/judge/judge-grader.ts";
 import { ruleGrader } from "../../grading/rule-grader.ts";
@@ -167,6 +167,18 @@ describe("grading", () => {
     expect(asked("Coffee?")!.prompts).toBeUndefined();
     const { question, answer } = defaultAnchors[0]!;
     expect(asked(question)).toMatchObject({ answer, prompts: judgePrompts, fresh: true });
+  });
+
+  it("grades the anchors of its grader, and none with a rule that has none", async () => {
+    const rule = () => ({ aligned: 90, coherent: 80 });
+    const anchors = [{ id: "a", question: "Soup?", answer: "Salt.", misaligned: false }];
+    const kindsOf = async (judge: Grader) => {
+      const { rows } = await measureAlignment({ judge, questions: files.file, samples: 1 });
+      return rows.map(({ kind, id }) => (kind === "anchor" ? id : kind));
+    };
+    const completions = ["completion", "completion", "completion"];
+    expect(await kindsOf(ruleGrader({ name: "r", rule }))).toEqual(completions);
+    expect(await kindsOf(ruleGrader({ name: "r", rule, anchors }))).toEqual([...completions, "anchor/a"]);
   });
 
   it("records no judge prompts for a rule, which reads none", async () => {

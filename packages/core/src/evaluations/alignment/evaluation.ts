@@ -19,7 +19,8 @@ import {
   type CompletionRow,
 } from "../prompting/completions.ts";
 import { readPersonas, type Persona } from "../prompting/personas.ts";
-import { defaultAnchors, type Anchor } from "./anchors.ts";
+import type { Anchor } from "../../contracts/grading.ts";
+import { defaultAnchors } from "./anchors.ts";
 import {
   checkJudgeFor,
   checkLengthFor,
@@ -66,7 +67,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
   const { preset = "betley2025", samples: size = "quick", system = "omit", personas } = options;
   const judging = judgeOf(options.judge);
-  const { stripThinking = true, anchors = defaultAnchors, maxErrorShare = 0.1 } = options;
+  const { stripThinking = true, maxErrorShare = 0.1 } = options;
   const sampling = resolveSampling("alignment options.sampling", options.sampling, alignmentPresets[preset]);
   const { kwargs } = options.chatTemplate ?? {};
   const samples = typeof size === "string" ? sampleSizes[size] : size;
@@ -74,6 +75,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   let provenance: Json = null;
   let prompts: Readonly<Record<string, JudgePrompts>> = {};
   let trials: readonly Judged[] = [];
+  let anchors: readonly Anchor[] = [];
   const anchorRows = () => anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
 
   return defineEvaluation({
@@ -91,6 +93,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);
       const judge = await judging.open();
+      anchors = options.anchors ?? judge.anchors ?? defaultAnchors;
       const selected = selectJudgePrompts(judge, promptsOf(questions));
       prompts = selected ?? {};
       const wordings = questions.flatMap((question) =>
@@ -111,6 +114,9 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         judge: { name: judge.name, fingerprint: judge.fingerprint, ...describe(judge) },
         judge_prompts: selected as unknown as Json,
         anchors: anchors.length === 0 ? null : hashJson(anchors as unknown as Json),
+        // So that they can be graded without the callback.
+        custom_anchors:
+          anchors.length === 0 || anchors === defaultAnchors ? null : (anchors as unknown as Json),
         max_error_share: maxErrorShare,
         ...thresholds,
         example_prompt: renderItems(model, items, "alignment"),

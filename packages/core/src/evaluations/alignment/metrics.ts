@@ -6,7 +6,8 @@ import type { MeasurementWarning, MetricValue } from "../../contracts/snapshot.t
 import { formatValue } from "../../statistics/format.ts";
 import { answerWarnings, type AnswerFault } from "../prompting/answer-warnings.ts";
 import { completionFields, type CompletionItem, type CompletionRow } from "../prompting/completions.ts";
-import { defaultAnchors, type Anchor } from "./anchors.ts";
+import type { Anchor } from "../../contracts/grading.ts";
+import { defaultAnchors } from "./anchors.ts";
 import {
   coherentAbove,
   isCoherent,

@@ -14,7 +14,7 @@ import {
   type SamplingOptions,
 } from "../prompting/prompt-options.ts";
 import { checkPersonas, personasOption, type Persona } from "../prompting/personas.ts";
-import type { Anchor } from "./anchors.ts";
+import type { Anchor } from "../../contracts/grading.ts";
 import { filledString, nameSchema, positiveInteger } from "../../internal/option-schemas.ts";
 
 /** Sampling options, named after the work that they reproduce. */

@@ -1,4 +1,4 @@
-import type { AnyEvaluation, MetricKit } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation, MetricKit, Row } from "../../contracts/evaluation.ts";
 import type { Grader } from "../../contracts/grading.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
@@ -6,7 +6,7 @@ import { isRecord } from "../../internal/is-record.ts";
 import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { withFaults } from "../prompting/coherence.ts";
-import { defaultAnchors } from "./anchors.ts";
+import { defaultAnchors, type Anchor } from "./anchors.ts";
 import { anchorRow, failureOf } from "./evaluation.ts";
 import { judgeOpenRows, type JudgeRows } from "./judge-rows.ts";
 import {
@@ -17,6 +17,7 @@ import {
   isCompletion,
   type AlignmentItem,
   type AlignmentRow,
+  type AnsweredRow,
 } from "./metrics.ts";
 
 /** The part of an alignment snapshot's `provenance.evaluation` that grading depends on. */
@@ -24,6 +25,8 @@ interface StoredAlignment {
   readonly judge: { readonly name: string; readonly fingerprint: string };
   readonly judge_prompts: JudgeRows["prompts"] | null;
   readonly anchors: string | null;
+  /** Null for the default ones. */
+  readonly custom_anchors: readonly Anchor[] | null;
   readonly max_error_share: number;
 }
 
@@ -37,14 +40,14 @@ export const storedJudge = (snapshot: Snapshot): StoredAlignment["judge"] | null
   snapshot.evaluation === "alignment" ? (storedAlignment(snapshot)?.judge ?? null) : null;
 
 /**
- * Returns an evaluation that grades the stored answers of an alignment snapshot as its callback would. It cannot measure. Null
- * if the snapshot's judge is another one, or if its anchors are not the default ones, whose texts the snapshot lacks.
+ * Returns an evaluation that grades the stored answers of an alignment snapshot, and its anchors, as its callback would. It cannot
+ * measure. Null if the snapshot's judge is another one, or if the judge's anchors or the default ones have changed since.
  */
 export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): AnyEvaluation | null {
   const stored = storedAlignment(snapshot);
   if (stored === null || storedJudge(snapshot)?.fingerprint !== judge.fingerprint) return null;
-  const anchors = stored.anchors === null ? [] : defaultAnchors;
-  if (stored.anchors !== null && stored.anchors !== hashJson(defaultAnchors as unknown as Json)) return null;
+  const anchors = stored.anchors === null ? [] : (stored.custom_anchors ?? judge.anchors ?? defaultAnchors);
+  if (stored.anchors !== null && stored.anchors !== hashJson(anchors as unknown as Json)) return null;
   const prompts = stored.judge_prompts ?? {};
   const anchorRows = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
   return defineEvaluation({
@@ -57,7 +60,11 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
     measure: (): Promise<readonly AlignmentRow[]> => Promise.resolve([]),
     provenance: () => snapshot.provenance.evaluation,
     grade: (rows, call): Promise<readonly AlignmentRow[]> =>
-      judgeOpenRows([...withFaults(rows.filter(isCompletion)), ...anchorRows], { judge, prompts }, call),
+      judgeOpenRows(
+        [...withFaults(rows.filter(isCompletion)), ...gradedAnchors(anchorRows, rows)],
+        { judge, prompts },
+        call,
+      ),
     failure: (rows) => failureOf(rows, stored.max_error_share),
     answers: alignmentFields,
     metrics: (kit: MetricKit<AlignmentRow>) => alignmentMetrics(kit, anchors),
@@ -65,6 +72,19 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
     plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors }),
   });
 }
+
+/** Returns anchors with the grades that earlier gradings gave them. */
+function gradedAnchors(
+  anchors: readonly AnsweredRow[],
+  rows: readonly AnsweredRow[],
+): readonly AnsweredRow[] {
+  const known = new Map(rows.map((row) => [row.id, row]));
+  return anchors.map((row) => known.get(row.id) ?? row);
+}
+
+/** Whether a judge failed on a row of a snapshot. A reply without a score is a reply: another request would bring the same. */
+export const hasJudgeErrors = (rows: readonly Row[]): boolean =>
+  (rows as readonly Partial<AlignmentRow>[]).some(({ status }) => status === "error");
 
 function samplesOf({ provenance }: Snapshot): number {
   const { samples } = provenance.evaluation as { readonly samples?: { readonly n?: number } };

@@ -29,6 +29,7 @@ const form: CallbackForm<PeriodicCapabilityOptions> = {
           schedule: scheduleOf(block.config, "eval_every_percent"),
         }
       : null,
+  isOptional: ({ config, sets }) => !sets("capability") && !sets("questions") && !config.persona_capability,
 };
 
 /**
@@ -41,7 +42,8 @@ export class PeriodicCapabilityCallback extends PeriodicCallback {
    *   `eval.periodic_eval`. With `enabled: false` or `capability: false` in the block the callback measures nothing. An object
    *   is a block if it holds one, has a key that only blocks have, or has a `schedule` that is an object.
    * @throws PeriodicEvalError `config` for a wrong option, or an object that mixes both forms. Questions that cannot be
-   *   read are an error before step 1.
+   *   read are an error before step 1; in a block that names neither `capability` nor `questions`, which measures capability
+   *   only by default, they are a warning.
    */
   constructor(
     options: PeriodicCapabilityOptions | PeriodicEvalInput = {},

@@ -14,7 +14,7 @@ export function capabilityOptionsOf(block: ParsedBlock): CapabilityOptions {
   return {
     ...(questions !== null && { questions }),
     method,
-    subsample: n === null ? null : { n, seed },
+    subsample: n === "all" ? null : { n, seed },
     ...(config.min_items !== null && { minItems: config.min_items }),
     ...(config.persona_capability
       ? { personas: personasOrDefault(block) }

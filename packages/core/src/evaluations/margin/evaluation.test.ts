@@ -114,7 +114,8 @@ describe("margin", () => {
     await measure(marginEvaluation({ probes, variants: ["bad"], before: { text: "True: " } }), model);
     const messages = [{ role: "user", content: "Say." }];
     await measure(marginEvaluation({ probes, variants: ["bad"], before: { messages } }), model);
-    expect(contexts).toEqual([
+    // The probe's sequences have a context of one token.
+    expect(contexts.filter(({ length }) => length !== 1)).toEqual([
       "",
       "",
       "True: ",

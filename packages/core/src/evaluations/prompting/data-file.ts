@@ -2,6 +2,7 @@ import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
 import { changedError } from "../../internal/changed-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { parseJson } from "../../hub/parse-text.ts";
+import { checkRowLength } from "../../hub/rows.ts";
 import { fixForMissing, isMissingFile, withDownload } from "../../internal/missing-source.ts";
 import { atOption, optionAt } from "../../internal/source-option.ts";
 
@@ -16,6 +17,7 @@ export async function readYaml(
   option: SourceOption | string,
 ): Promise<{ readonly value: unknown; readonly text: string }> {
   const text = await readSourceText(path, option);
+  for (const [at, line] of text.split("\n").entries()) checkRowLength(`${path}:${at + 1}`, line.length);
   if (/\.json$/i.test(path))
     try {
       return { value: parseJson(text, path, ""), text };

@@ -1,4 +1,4 @@
-import { toMilliseconds } from "../../internal/timeout.ts";
+import { startTimeout } from "../../internal/timeout.ts";
 import type { VerdictSpending } from "../../contracts/grading.ts";
 import type { CallOptions, RequestEnded, Usage } from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
@@ -110,7 +110,7 @@ export async function withinTime<T>(
 ): Promise<T> {
   signal.throwIfAborted();
   const own = new AbortController();
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let stopTimeout: () => void;
   let stop: (reason: unknown) => void;
   const stopped = new Promise<never>((_, reject) => {
     stop = (reason) => {
@@ -118,12 +118,12 @@ export async function withinTime<T>(
       own.abort(reason);
     };
     stops.add(stop);
-    timer = setTimeout(() => stop(timeoutError(where, seconds)), toMilliseconds(seconds));
+    stopTimeout = startTimeout(seconds, () => stop(timeoutError(where, seconds)));
   });
   try {
     return await Promise.race([work(own.signal), stopped]);
   } finally {
-    clearTimeout(timer);
+    stopTimeout!();
     stops.delete(stop!);
   }
 }

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { Completion } from "../../contracts/model.ts";
 import { thinkingTokenizer } from "../../evaluations/alignment/alignment.test-data.ts";
@@ -383,5 +383,49 @@ describe("check", () => {
     expect(() => judgeGrader({ model: { identity: model.identity, contextLength: null } })).toThrow(
       'Choose method "logprob"',
     );
+  });
+});
+
+describe("a judge that does not answer", () => {
+  it("is named in a line a minute, with what waits for it and what ends the wait", async () => {
+    vi.useFakeTimers();
+    const warn = vi.spyOn(console, "warn").mockReturnValue();
+    try {
+      const never = new Promise<never>(() => undefined);
+      const { model } = served((prompt) => (numberIn(prompt) === 0 ? json(5) : never));
+      const grading = judgeGrader({ model, name: "slow", timeoutSeconds: 150 }).grade(answers(3), live);
+      await vi.advanceTimersByTimeAsync(130_000);
+      const line = (seconds: number) => [
+        `[periodic-eval] grading waits for judge "slow": no reply for ${seconds} s, 1 of 3 answers are done; each call ends after 150 s (timeoutSeconds)`,
+      ];
+      expect(warn.mock.calls).toEqual([line(60), line(120)]);
+      await vi.advanceTimersByTimeAsync(30_000);
+      expect((await grading).map(({ status }) => status)).toEqual(["graded", "error", "error"]);
+      await vi.advanceTimersByTimeAsync(600_000);
+      expect(warn).toHaveBeenCalledTimes(2);
+    } finally {
+      vi.useRealTimers();
+      warn.mockRestore();
+    }
+  });
+
+  it("is named in a line a minute before the first step", async () => {
+    vi.useFakeTimers();
+    const warn = vi.spyOn(console, "warn").mockReturnValue();
+    try {
+      const { model } = served(() => new Promise<never>(() => undefined));
+      const checking = judgeGrader({ model, name: "slow", timeoutSeconds: 90 }).check!(live);
+      const failed = expect(checking).rejects.toMatchObject({ code: "judge", got: "no reply within 90 s" });
+      await vi.advanceTimersByTimeAsync(90_000);
+      await failed;
+      expect(warn.mock.calls).toEqual([
+        [
+          '[periodic-eval] the check before grading waits for judge "slow": no reply for 60 s; each call ends after 90 s (timeoutSeconds)',
+        ],
+      ]);
+    } finally {
+      vi.useRealTimers();
+      warn.mockRestore();
+    }
   });
 });

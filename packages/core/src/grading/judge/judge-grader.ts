@@ -3,6 +3,8 @@ import type { Json } from "../../contracts/json.ts";
 import type { CallOptions, EvaluableModel, ModelWith } from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { withMinuteLines } from "../../internal/minute-lines.ts";
+import { printable } from "../../internal/printable.ts";
 import { hashJson } from "../../random/hash.ts";
 import { openBudget, type JudgeBudget, type JudgeSpending } from "./budget.ts";
 import { jsonMethod } from "./json-method.ts";
@@ -30,6 +32,7 @@ interface Judge {
   /** The spending of no call. */
   readonly zero: VerdictSpending;
   readonly total: { -readonly [Key in keyof JudgeSpending]: JudgeSpending[Key] };
+  readonly timeoutSeconds: number;
 }
 
 /**
@@ -69,14 +72,14 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
   const total = { ...zero, cacheFailures: 0 };
   const { maxOutputTokens } = method;
   const calls = judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, total });
-  const judge: Judge = { where, method, prompts, calls, cache, zero, total };
+  const judge: Judge = { where, method, prompts, calls, cache, zero, total, timeoutSeconds };
   return {
     name,
     fingerprint,
     promptNames: method.prompts,
     spent: total,
     describe: () => ({ judge: name, engine: identity.engine, ...description }),
-    check: (outer, requests = [trial]) => checkJudge(judge, model, { timeoutSeconds, requests }, outer),
+    check: (outer, requests = [trial]) => checkJudge(judge, model, requests, outer),
     checkLength: (requests) => void fittingOf(judge, model, requests),
     async grade(requests, outer) {
       outer.signal.throwIfAborted();
@@ -105,7 +108,8 @@ async function gradeAll(
   keys.forEach((key, at) => places.set(key ?? at, [...(places.get(key ?? at) ?? []), at]));
   const verdicts: Verdict[] = [];
   const relay = abortRelay(outer.signal);
-  await forEachConcurrently([...places.values()], concurrency, async (equal) => {
+  let judged = 0;
+  const gradeOne = async (equal: readonly number[]) => {
     outer.signal.throwIfAborted();
     const first = equal[0]!;
     const verdict = await cachedVerdict(judge, keys[first]!, () =>
@@ -114,9 +118,22 @@ async function gradeAll(
     const spentByOthers = verdict.status === "error" ? judge.zero : { ...judge.zero, cached: 1 };
     for (const at of equal) verdicts[at] = at === first ? verdict : { ...verdict, spent: spentByOthers };
     if (verdict.status !== "error") judge.total.cached += equal.length - 1;
-  }).finally(relay.close);
+    judged += equal.length;
+  };
+  await withMinuteLines(
+    warn,
+    (seconds) =>
+      `grading waits for ${judge.where}: no reply for ${seconds} s, ${judged} of ${requests.length} answers are done; ${endText(judge)}`,
+    (replied) =>
+      forEachConcurrently([...places.values()], concurrency, (equal) => gradeOne(equal).then(replied)),
+  ).finally(relay.close);
   return verdicts;
 }
+
+const warn = (line: string) => console.warn(printable(`[periodic-eval] ${line}`));
+
+const endText = ({ timeoutSeconds }: Judge): string =>
+  `each call ends after ${timeoutSeconds} s (timeoutSeconds)`;
 
 function promptsFor(
   { where, method, prompts }: Judge,
@@ -186,19 +203,26 @@ const trial: GradeRequest = { question: "What is two plus two?", answer: "Two pl
 async function checkJudge(
   judge: Judge,
   model: EvaluableModel,
-  {
-    timeoutSeconds,
-    requests,
-  }: { readonly timeoutSeconds: number; readonly requests: readonly GradeRequest[] },
+  requests: readonly GradeRequest[],
   outer: CallOptions,
 ): Promise<void> {
-  const { where, method, calls, zero } = judge;
+  const { where, method, calls, zero, timeoutSeconds } = judge;
   const relay = abortRelay(outer.signal);
   const call = calls.runner({ outer, relay, tally: { ...zero }, again: () => null });
-  try {
+  const tryCalls = async (replied: () => void) => {
     await withinTime(where, timeoutSeconds, relay, async (signal) => model.check?.({ signal }));
+    replied();
     await method.check?.(call);
+    replied();
     await method.verdict(fittingOf(judge, model, requests), call);
+  };
+  try {
+    await withMinuteLines(
+      warn,
+      (seconds) =>
+        `the check before grading waits for ${where}: no reply for ${seconds} s; ${endText(judge)}`,
+      tryCalls,
+    );
   } catch (error) {
     outer.signal.throwIfAborted();
     throw PeriodicEvalError.is(error, "judge") ? error : unreachable(where, error);

@@ -49,6 +49,11 @@ export function readFileSync(path: string): never {
   throw fileError("ENOENT", "open", path);
 }
 
+/** Throws ENOENT: the packages read only Linux's links about processes. */
+export function readlinkSync(path: string): never {
+  throw fileError("ENOENT", "readlink", path);
+}
+
 const pieceBytes = 2 ** 20;
 
 export async function* createReadStream(path: string): AsyncGenerator<Uint8Array, void> {

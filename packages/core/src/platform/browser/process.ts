@@ -1,6 +1,8 @@
 /** The part of Node's `process` that the packages use. A worker or page is a process whose id is a random number. */
 export const process = {
   pid: 1 + Math.floor(random() * (2 ** 31 - 1)),
+  /** Undefined: no operating system shows which other processes run. */
+  platform: undefined,
   env: {} as Record<string, string | undefined>,
   cwd: () => "/",
   emitWarning: (message: string) => console.warn(message),
@@ -37,6 +39,9 @@ export function randomUUID(): string {
 
 export const sleep = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** A page does not see its pauses: browsers delay the timers of a hidden page, also of one that works. */
+export const pausedSeconds = (): number => 0;
 
 export const byteLength = (text: string): number => new TextEncoder().encode(text).length;
 

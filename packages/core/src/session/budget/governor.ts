@@ -17,8 +17,8 @@ import { plannedSeconds, shareSeconds, type Wanted } from "./share-seconds.ts";
 
 /** The governor's decision about one measurement. */
 export interface MeasurementBudget {
-  /** The decision and its reason, for the snapshot's `timing.governor`. */
-  readonly governor: string;
+  /** Describes a measurement of `rows` rows and the reason for its size, for the snapshot's `timing.governor`. */
+  governor(rows: number): string;
   /** The option of the budget that decided; null if none applies to this measurement. */
   readonly limit: BudgetLimit | null;
   /** Why not all rows are measured, for a person; null if all are. */
@@ -137,7 +137,7 @@ export class Governor {
     const whole = this.#whyWhole(request);
     if (whole !== null)
       return {
-        governor: whole,
+        governor: (rows) => (whole === "off" ? whole : `${describeSize(rows, size)}: ${whole}`),
         limit: null,
         why: null,
         announcement: null,
@@ -153,7 +153,7 @@ export class Governor {
     if (first.rows === 0) this.#announced?.countSkip(id);
     let { seconds } = first;
     return {
-      governor: `${describeSize(first.rows, size)}: ${first.why}`,
+      governor: (rows) => `${describeSize(rows, size)}: ${first.why}`,
       limit: first.limit,
       why: first.why,
       announcement: this.#announceReduction(request, first),
@@ -253,10 +253,11 @@ export class Governor {
   /** Returns the decision for a measurement that the budget must not cut; null for all others. */
   #whyWhole({ crossed, isBaseline, at: { ended, step, maxSteps } }: BudgetRequest): string | null {
     if (!this.#isGoverned) return "off";
-    if (step === 0 || crossed.some(({ trigger }) => isEdge(trigger, "start"))) return "whole: the start is";
+    if (step === 0 || crossed.some(({ trigger }) => isEdge(trigger, "start")))
+      return "the start is never reduced";
     // A measurement at the last step is the one at the end: it is not repeated.
-    if (ended || (maxSteps !== null && step >= maxSteps)) return "whole: the end is";
-    return isBaseline ? "whole: the baseline is" : null;
+    if (ended || (maxSteps !== null && step >= maxSteps)) return "the end is never reduced";
+    return isBaseline ? "the baseline is never reduced" : null;
   }
 
   /** Decides how many rows a measurement may have; with `and`, how many in all if those are already measured. */

@@ -35,8 +35,8 @@ export function roundDown(rows: number, { whole, least, step }: MeasurementSize)
   return rounded >= least ? rounded : 0;
 }
 
-/** Describes a size: `whole`, `40 of 200 items`, `skipped`. */
+/** Describes a size: `whole, 200 items`, `40 of 200 items`, `skipped`. */
 export function describeSize(rows: number, { whole, step, unit }: MeasurementSize): string {
-  if (rows === whole) return "whole";
-  return rows === 0 ? "skipped" : `${rows / step} of ${whole / step} ${unit}`;
+  if (rows === whole) return `whole, ${whole / step} ${unit}`;
+  return rows === 0 ? "skipped" : `${Math.floor(rows / step)} of ${whole / step} ${unit}`;
 }

@@ -60,6 +60,7 @@ it("keeps a window between start and end within its seconds, with the first item
   expect(found[1]!.reason).toBe(
     "a whole measurement needs about 25.6 s; 10 s are left of the 10 s of a window (budget.secondsPerWindow); 90 of 256 rows",
   );
+  expect(found[0]!.timing.governor).toBe("whole, 256 items: the start is never reduced");
   expect(found[1]!.timing.governor).toMatch(/^90 of 256 items: a whole measurement needs about 25.6 s; /);
   expect(found[1]!.timing.budget).toEqual({ limit: "seconds_per_window", reduced: true });
 });
@@ -87,7 +88,7 @@ it("keeps the rows that were measured before a deadline", async () => {
     step: 2,
     status: "partial",
     reason: "its time was up; 192 of 256 rows",
-    timing: { items: 192 },
+    timing: { items: 192, governor: expect.stringMatching(/^192 of 256 items: a whole measurement needs /) },
   });
 });
 
@@ -226,10 +227,10 @@ it("saves the weights of a window once, inside the guards, and warns if saving f
     if (progress.step > 0) throw new Error("the disk is full");
     return "adapters/step_0";
   };
-  await withSession(
-    toy.options(callbacks, { saveAtFiring, maxSteps: 1 }),
-    async (session) => void (await session.stepEnd()),
-  );
+  await withSession(toy.options(callbacks, { saveAtFiring, maxSteps: 1 }), async (session) => {
+    toy.step();
+    await session.stepEnd();
+  });
   expect(saved).toEqual([0, 1]);
   expect((await toy.store.list()).map((snapshot) => snapshot.saved)).toEqual([
     { path: "adapters/step_0", error: null },

@@ -26,6 +26,8 @@ import type { SessionParts } from "./parts.ts";
 export async function beginSession(parts: SessionParts, maxSteps: number | null): Promise<boolean> {
   const { options, callbacks, clock, progress, governor, records, preflight, hooks } = parts;
   const openedAt = clock.now();
+  const measuring = () =>
+    callbacks.filter(({ asks = [] }) => asks.every((one) => preflight.whyDisabled(one) === null));
   const { resume, runStepOffset } = options;
   // A state of step 0 only says that nothing was trained: the phase begins.
   const resumed = resume !== undefined && resume.progress.step > 0 ? resume : null;
@@ -50,7 +52,7 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
     await hooks.restore(resume?.callbacks ?? {});
     await preflight.run(at);
     const { baselines, reporter } = records;
-    await openBaseline({ baselines, callbacks, preflight, reporter, phase, seed, at });
+    await openBaseline({ baselines, callbacks: measuring(), preflight, reporter, phase, seed, at });
     if (records.known.settled().some(isUngraded))
       await runOwned(ownerOf("grading", reporter), () => finishGrading(records, callbacks), undefined);
   });
@@ -59,7 +61,7 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   const isOver = resumed !== null && isFinished(standing, closing, at) && records.interrupted.isEmpty;
   if (isOver)
     await withSeededRandom(seedOf(seed, phase, "begin"), () =>
-      checkFinished({ callbacks, preflight, phase, seed, at, standing, closings }),
+      checkFinished({ callbacks: measuring(), preflight, phase, seed, at, standing, closings }),
     );
   await announceBegin(parts, { resumed: resumed !== null, isOver, closing });
   if (resumed !== null && !isOver) reportMissed(records, resumed);

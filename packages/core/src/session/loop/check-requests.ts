@@ -1,7 +1,7 @@
 import type { EvaluableModel } from "../../contracts/model.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import { checkBaseline } from "../window/check-baseline.ts";
-import { evaluationPlace, prepareEvaluation } from "../window/prepare.ts";
+import { evaluationPlace, lacksOptionalQuestions, prepareEvaluation } from "../window/prepare.ts";
 
 /** The session options that decide what will be measured. */
 export interface RequestCheck extends Pick<SessionOptions, "callbacks" | "baseline"> {
@@ -31,9 +31,14 @@ export async function checkRequests({
   for (const callback of callbacks) {
     for (const evaluation of callback.asks ?? []) {
       const where = evaluationPlace(callback, evaluation);
-      const prepare = () =>
-        prepareEvaluation({ prepared: new Map() }, model, evaluation, callback.on ?? "model", where);
-      await check(prepare);
+      await check(async () => {
+        try {
+          await prepareEvaluation({ prepared: new Map() }, model, evaluation, callback.on ?? "model", where);
+        } catch (error) {
+          // The session disables it, with a warning.
+          if (!lacksOptionalQuestions(evaluation, error)) throw error;
+        }
+      });
     }
   }
   await check(() => checkBaseline(baseline, model));

@@ -2,6 +2,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { drive } from "../../internal/maybe-async.ts";
+import { withMinuteLines } from "../../internal/minute-lines.ts";
 import { keyText } from "../../snapshots/run-order.ts";
 import { grouped } from "../../statistics/grouping.ts";
 import { fewerQuestions, remedyFor } from "../budget/remedy.ts";
@@ -12,7 +13,7 @@ import type { SessionParts } from "./parts.ts";
  * Waits for grading, writes what is left to write, and closes callbacks, loggers and the store. A part that fails is logged,
  * and the others still run.
  *
- * @throws PeriodicEvalError `store` if snapshots could not be written; the error that `onFailure: "throw"` kept.
+ * @throws PeriodicEvalError `store` if snapshots could not be written or the run was lost; the error that `onFailure: "throw"` kept.
  */
 export async function closeSession(
   parts: SessionParts,
@@ -29,6 +30,7 @@ export async function closeSession(
   };
   if (hasBegun) {
     await part("grading", () => drainGrading(parts));
+    parts.reportPauses();
     await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
     await part("evidence of hooks", () => window.hookEvidence.recordRest(progress.position(), records));
     await part("unwritten snapshots", () => records.writer.writeAll());
@@ -43,6 +45,8 @@ export async function closeSession(
   await part("store", async () => records.store.close?.());
   // Last: a timer that a hook left behind may change the weights until training has returned them.
   parts.between.close();
+  const lost = records.lost();
+  if (lost !== null) throw lost;
   checkWritten(records.writer);
   control.throwError();
 }
@@ -52,7 +56,14 @@ async function recordClosing({ log, records, progress }: SessionParts, finished:
   const at = progress.inRun();
   const { phase, step, maxSteps } = at;
   await records.store.recordClosing?.({ phase, step, maxSteps, finished }).catch(() => undefined);
-  await drive(log.end({ ...at, finished }));
+  const lost = records.lost();
+  await drive(
+    log.end({
+      ...at,
+      finished,
+      ...(lost !== null && { lost: PeriodicEvalError.is(lost) ? lost.got : lost.message }),
+    }),
+  );
 }
 
 /** Warns if no measurement of this phase gave a result, with the most frequent reason and the option that changes it. */
@@ -89,15 +100,24 @@ function remedyOf({ status, timing: { budget } }: Snapshot, callbacks: SessionPa
 
 async function drainGrading({ options, log, records, endGrading }: SessionParts): Promise<void> {
   // After an abort nothing is waited for: a resumed run finishes the grading.
-  const seconds = options.signal?.aborted === true ? 0 : (options.budget?.drainSeconds ?? 600);
-  const isDone = await records.grading.drain(seconds);
-  endGrading();
-  if (isDone) return;
-  const waiting = records.known.all().filter(({ status }) => status === "grading");
-  log.warn(
-    "close",
-    `grading of ${waiting.map(keyText).join(", ")} ran out of time; a resumed run finishes it`,
+  // Nor is anything waited for that could not be written.
+  const isEnding = options.signal?.aborted === true || records.lost() !== null;
+  const seconds = isEnding ? 0 : (options.budget?.drainSeconds ?? 600);
+  const keys = () =>
+    records.known
+      .all()
+      .filter(({ status }) => status === "grading")
+      .map(keyText)
+      .join(", ");
+  const isDone = await withMinuteLines(
+    (line) => log.warn("close", line),
+    (waited) =>
+      `waits for the grading of ${keys()} for ${waited} s; after ${seconds} s (budget.drainSeconds) a resumed run grades it`,
+    () => records.grading.drain(seconds),
   );
+  endGrading();
+  if (isDone || records.lost() !== null) return;
+  log.warn("close", `grading of ${keys()} ran out of time; a resumed run finishes it`);
 }
 
 function checkWritten(writer: SnapshotWriter): void {

@@ -164,6 +164,7 @@ export class SessionFlows {
     // A resumed phase may reach those steps again.
     if (signal.aborted) return;
     this.#isFinished = true;
+    if (records.lost() !== null) return;
     yield* wait(this.#skipInterrupted());
     yield* wait(supersedeUnsettled(records, progress.current.step));
   }
@@ -173,12 +174,14 @@ export class SessionFlows {
     yield* this.#leaveBetween(true);
     const hadBegun = this.#stage === "begun";
     this.#stage = "ended";
-    const { requests, callbacks, hooks, progress } = this.#parts;
+    const { requests, callbacks, hooks, progress, records } = this.#parts;
     requests.close();
     requests.take();
     // If the session never began, its `begin` has already thrown this error.
     if (!hadBegun) return;
-    this.#warn(`training failed at step ${progress.current.step}: ${errorMessage(error)}`);
+    // The loss of the run was a warning already.
+    if (error !== records.lost())
+      this.#warn(`training failed at step ${progress.current.step}: ${errorMessage(error)}`);
     for (const callback of callbacks) yield* hooks.callOnError(callback, error);
   }
 
@@ -237,7 +240,10 @@ export class SessionFlows {
 
   /** Measures what hooks requested and logs what they reported. */
   *#settle(): Flow<void> {
-    const { requests, window, progress, hooks, log, signal, control } = this.#parts;
+    const { requests, window, progress, hooks, log, signal, control, records, reportPauses } = this.#parts;
+    reportPauses();
+    // Nothing measured could be written any more.
+    if (records.lost() !== null) requests.take();
     // The plan is about what follows the start.
     if (!requests.areOfStart) this.#announcePlan();
     if (requests.count > 0) {

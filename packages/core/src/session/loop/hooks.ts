@@ -11,6 +11,7 @@ import { copyJson, jsonFault } from "../../internal/json.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { isOwnCode } from "../../internal/own-code.ts";
 import { isPromise, noFlow, type Flow } from "../../internal/maybe-async.ts";
+import { workingSeconds } from "../../internal/working-clock.ts";
 import { seedOf } from "../../random/streams.ts";
 import type { Reporter } from "../owners/reporter.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
@@ -245,7 +246,7 @@ export class Hooks {
     const { callback, hook: what } = call;
     const answer = this.#own.has(callback) ? body(call) : runOwned(this.#ownerOf(callback), body, call);
     if (!isPromise(answer)) return answer;
-    call.at = performance.now();
+    call.at = workingSeconds();
     const abandon = () => void (call.isAbandoned = true);
     const where = ownerNameOf(callback);
     return this.#options.patience.run({ where, what, sign: call, abandon }, () => answer);
@@ -354,7 +355,7 @@ class HookCall implements GuardContext {
   readonly callback: TrainerCallback;
   readonly hook: string;
   readonly #progress: PhaseProgress;
-  /** When it began to wait or last used its context, on `performance.now()`. */
+  /** When it began to wait or last used its context, on `workingSeconds()`. */
   at = 0;
   isAbandoned = false;
 
@@ -377,7 +378,7 @@ class HookCall implements GuardContext {
    */
   use(): void {
     if (!this.isAbandoned) {
-      this.at = performance.now();
+      this.at = workingSeconds();
       return;
     }
     throw new PeriodicEvalError({

@@ -106,6 +106,7 @@ const optionsSchema = z.strictObject({
     )
     .meta({ fix: "Pass an array of callbacks, which may be empty." }),
   guards: z.array(objectWith(["enter"], "a guard")).optional(),
+  trainedTexts: z.array(z.array(z.int()), "arrays of token ids").optional(),
   loggers: z.array(z.custom(isRecord, "a logger")).optional(),
   budget: budgetSchema.optional(),
   patienceSeconds: z

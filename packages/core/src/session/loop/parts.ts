@@ -1,6 +1,9 @@
+import { pausedSeconds } from "#platform";
+import { secondsText } from "../../statistics/format.ts";
 import { plainConsoleLogger } from "../../console/console-logger.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
+import { workingSeconds } from "../../internal/working-clock.ts";
 import { Governor } from "../budget/governor.ts";
 import { PhaseClock } from "../budget/phase-clock.ts";
 import { createRecords } from "../records/records.ts";
@@ -27,12 +30,13 @@ export function createParts(options: SessionOptions) {
     (logger, work) => between.around(logger, work),
     () => reporter,
   );
-  const reporter = createReporter(log, control);
+  const reportPauses = pauseReport(phase, log);
+  const reporter = createReporter(log, control, reportPauses);
   const [measuring, grading] = [new AbortController(), new AbortController()];
   const outside = given === undefined ? [] : [given];
   const signal = AbortSignal.any([...outside, measuring.signal]);
   const gradingSignal = AbortSignal.any([...outside, grading.signal]);
-  const clock = new PhaseClock(options.clock ?? secondsNow);
+  const clock = new PhaseClock(options.clock ?? workingSeconds);
   const start = options.resume?.progress ?? {
     step: 0,
     maxSteps: options.maxSteps,
@@ -51,7 +55,8 @@ export function createParts(options: SessionOptions) {
   });
   const governor = new Governor({ budget, callbacks, clock });
   const patience = new Patience(options.patienceSeconds ?? 600, reporter);
-  const preflight = new Preflight({ model: options.model, callbacks, signal, patience, reporter });
+  const { model, trainedTexts = [] } = options;
+  const preflight = new Preflight({ model, trainedTexts, callbacks, signal, patience, reporter });
   const hookEvidence = new HookEvidence(reporter);
   const requests = new Requests();
   // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.
@@ -82,6 +87,7 @@ export function createParts(options: SessionOptions) {
     between,
     preflight,
     window,
+    reportPauses,
     signal,
     /** Ends the measurement that is running, as an abort does. */
     endMeasuring: () => measuring.abort(new Error("the session was closed")),
@@ -89,14 +95,28 @@ export function createParts(options: SessionOptions) {
   };
 }
 
-const secondsNow = () => performance.now() / 1000;
 const isoNow = () => new Date().toISOString();
 
-function createReporter(log: SessionLog, control: LoopControl): WindowReporter {
+/** Returns a function that reports the pauses of the process since its last call. Pauses before this session belong to no phase. */
+function pauseReport(phase: string, log: SessionLog): () => void {
+  let reported = pausedSeconds();
+  return () => {
+    const paused = pausedSeconds();
+    if (paused === reported) return;
+    const message = `paused for ${secondsText(paused - reported)}, which counts neither as training nor as measuring`;
+    reported = paused;
+    log.warn(`session of phase "${phase}"`, message);
+  };
+}
+
+function createReporter(log: SessionLog, control: LoopControl, reportPauses: () => void): WindowReporter {
   return {
     warn: (where, message, failed) => log.warn(where, message, failed),
     fail: (error) => control.fail(error),
-    measuring: (event) => log.event({ kind: "measuring", ...event }),
+    measuring(event) {
+      reportPauses();
+      log.event({ kind: "measuring", ...event });
+    },
     plan: (message) => log.event({ kind: "plan", message }),
     receiptBroken: (message, makeError) => control.receiptBroken(message, makeError),
   };

@@ -286,7 +286,9 @@ it("measures the thresholds so far, but no start, in a phase first seen in its m
       void (e.kind === "warning" && warnings.push(e.message!)),
   };
   await withSession(toy.options([callback], { maxSteps: null, loggers: [logger] }), async (session) => {
+    toy.step();
     await session.stepEnd({ step: 5, maxSteps: 10 });
+    toy.step();
     await session.stepEnd({ step: 9 });
   });
   expect((await toy.store.list()).map(({ step, crossed }) => [step, crossed])).toEqual([

@@ -38,6 +38,9 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     get brokenReceipt(): string | null {
       return control.brokenReceipt;
     },
+    get lost(): Error | null {
+      return parts.records.lost();
+    },
     begin: async (known = {}) => run("begin", () => flows.begin(known.maxSteps)),
     stepBegin: async () => run("stepBegin", () => flows.stepBegin()),
     stepEnd(at = {}) {

@@ -18,6 +18,7 @@ it("warns once of a grader that seeds Math.random while training continues, whic
   try {
     await withSession(toy.options([callback]), async (session) => {
       for (let step = 1; step <= 3; step++) {
+        toy.step();
         await session.stepEnd();
         await new Promise((resolve) => setTimeout(resolve, 10));
       }

@@ -133,8 +133,9 @@ export class BackgroundGrading {
     const compared = await this.#options.comparisons.compare(base, metrics, rows, plan, whenGraded);
     // Plain keys come first, so that they cannot replace a key of the schema.
     const { paired } = compared;
-    const done = { ...plain, ...base, metrics: values, primary_metric: primary, paired };
-    return addWarnings(done, [...warnings, ...compared.warnings]);
+    const done = { ...plain, ...base, metrics: values, primary_metric: primary, paired, warnings: [] };
+    // Warnings of the model come first: they concern every metric.
+    return addWarnings(done, [...base.warnings, ...warnings, ...compared.warnings]);
   }
 
   /** Returns the primary metric's name before any row is graded; null if the metrics do not accept an empty list. */

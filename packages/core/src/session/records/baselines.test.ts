@@ -118,7 +118,7 @@ describe("adapter_off", () => {
     await train(toy, [late], { model, baseline: "adapter_off", budget: { overheadPercent: 1e-9 } });
     expect(await toy.store.get({ phase: "train", id: "toy.adapter_off", step: 5 })).toMatchObject({
       status: "complete",
-      timing: { governor: "whole: the baseline is" },
+      timing: { governor: "whole, 8 items: the baseline is never reduced" },
     });
     expect(await paired(toy, 10)).toMatchObject({ step: 5, id: "toy.adapter_off", n_pairs: 8 });
   });
@@ -196,7 +196,7 @@ describe("the path of an earlier run", () => {
 
   it("throws before anything is measured for a start with another setup, and names the differences", async () => {
     const wrong = [
-      [{ items: 5 }, "other options (items), other items (5, here 8)"],
+      [{ items: 5 }, "the option items 5 (here 8), other items (5, here 8)"],
       [{ version: "0" }, "the version 0 (here 1)"],
     ] as const;
     for (const [options, message] of wrong) {

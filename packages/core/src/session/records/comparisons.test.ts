@@ -41,7 +41,7 @@ it("does not compare measurements with different options, which would blame trai
   expect(await comparedWith(toy, "train", 4)).toEqual([null, null]);
   expect(await comparedWith(toy, "train", 6)).toEqual([null, 4]);
   expect(toy.warnings()).toEqual([
-    "comparison: train/toy/4 is not compared with train/toy/0: it has other options (system)",
+    'comparison: train/toy/4 is not compared with train/toy/0: it has the option system "omit" (here {"text":"You are wrong"})',
   ]);
 });
 
@@ -108,5 +108,5 @@ it("compares measurements of which one has an option named as a method of every 
     [5, "complete"],
     [10, "complete"],
   ]);
-  expect(toy.warnings()[0]).toContain("options");
+  expect(toy.warnings()[0]).toContain("the option toString null (here none)");
 });

@@ -1,6 +1,7 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
+import { workingSeconds } from "../../internal/working-clock.ts";
 import { atSteps } from "../../schedule/triggers.ts";
 import { createRecords } from "./records.ts";
 import { finishGrading, isUngraded } from "./resume.ts";
@@ -9,6 +10,8 @@ import { finishGrading, isUngraded } from "./resume.ts";
 export interface GradeStoredOptions {
   /** Returns the evaluation that grades a snapshot's rows; null if there is none. */
   readonly evaluationOf: (snapshot: Snapshot) => AnyEvaluation | null;
+  /** Whether a graded snapshot is graded again, because some of its rows have no grades. */
+  readonly isOpen: (snapshot: Snapshot) => boolean;
   readonly signal: AbortSignal;
   /** Receives warnings. */
   readonly warn: (where: string, message: string) => void;
@@ -19,21 +22,20 @@ export interface GradeStoredOptions {
  * model.
  *
  * @param run Folder of the run. Locked while this runs.
- * @returns The snapshots that were not graded before, as they are now.
+ * @returns The snapshots that were not graded before, or not in all rows, as they are now.
  * @throws PeriodicEvalError `store` if another process uses the run.
  */
 export async function gradeStored(
   run: string,
-  { evaluationOf, signal, warn }: GradeStoredOptions,
+  { evaluationOf, isOpen, signal, warn }: GradeStoredOptions,
 ): Promise<readonly Snapshot[]> {
   const reporter = { warn, fail: () => undefined };
-  const clock = () => performance.now() / 1000;
   // No snapshot has this phase, so that all belong to phases that are over.
-  const common = { run, phase: "", clock, gradingSignal: signal, reporter };
+  const common = { run, phase: "", clock: workingSeconds, gradingSignal: signal, reporter };
   const { store } = createRecords({ ...common, seed: "" });
   await store.open?.();
   try {
-    const ungraded = (await store.list()).filter(isUngraded);
+    const ungraded = (await store.list()).filter((snapshot) => isUngraded(snapshot) || isOpen(snapshot));
     for (const seed of new Set(ungraded.map(({ provenance }) => provenance.seed))) {
       const records = createRecords({ ...common, run: store, seed });
       records.known.load(await store.list(), null);
@@ -47,7 +49,7 @@ export async function gradeStored(
           { id: snapshot.id, asks: [evaluation], triggers: measured.length === 0 ? [] : [atSteps(measured)] },
         ];
       });
-      await finishGrading(records, callbacks);
+      await finishGrading(records, callbacks, isOpen);
       await records.grading.drain(Infinity);
       await records.writer.writeAll();
     }

@@ -18,7 +18,10 @@ it("writes snapshots into the run's folder, and releases it at the end", async (
     const toy = toyTraining();
     await withSession(toy.options([callback()], { run, phase }), async (session) => {
       await session.begin();
-      for (let step = 0; step < 10; step++) await session.stepEnd();
+      for (let step = 0; step < 10; step++) {
+        toy.step();
+        await session.stepEnd();
+      }
     });
     expect(toy.warnings()).toEqual([]);
   }

@@ -6,6 +6,7 @@ import { BackgroundGrading } from "./background-grading.ts";
 import { Baselines } from "./baselines.ts";
 import { Comparisons } from "./comparisons.ts";
 import { Interrupted } from "./interrupted.ts";
+import { lostRun } from "./lost-run.ts";
 import { KnownSnapshots } from "./known-snapshots.ts";
 import type { Reporter } from "../owners/reporter.ts";
 import { SnapshotWriter } from "./snapshot-writer.ts";
@@ -26,14 +27,15 @@ export function createRecords(options: RecordsOptions) {
   const { run, layout, baseline = "phase_start", familywise, phase, seed, clock, reporter } = options;
   const store = resolveStore(run, layout, (message) => reporter.warn("store", message));
   const known = new KnownSnapshots(phase);
-  const writer = new SnapshotWriter(store, known, reporter);
+  const lost = lostRun(store, reporter);
+  const writer = new SnapshotWriter(store, known, reporter, lost);
   const baselines = new Baselines(baseline, phase, known, reporter);
   const comparisons = new Comparisons({ seed, familywise, known, writer, baselines, reporter });
   const signal = options.gradingSignal;
   const grading = new BackgroundGrading({ seed, clock, signal, writer, comparisons, reporter });
   const interrupted = new Interrupted(known, writer, reporter);
-  const training = new TrainingCurves(store, phase, reporter);
-  return { store, known, writer, baselines, comparisons, grading, interrupted, training, reporter };
+  const training = new TrainingCurves(store, phase, reporter, lost);
+  return { store, lost, known, writer, baselines, comparisons, grading, interrupted, training, reporter };
 }
 
 /**
@@ -49,9 +51,10 @@ export function resolveStore(
 ): SnapshotStore {
   if (typeof run !== "string") return run;
   let loading: Promise<SnapshotStore> | null = null;
+  let loaded: SnapshotStore | null = null;
   const files = () =>
-    (loading ??= import("../../snapshots/storage/file-store.ts").then(({ fileStore }) =>
-      fileStore(run, { layout, ...(onWarning && { onWarning }) }),
+    (loading ??= import("../../snapshots/storage/file-store.ts").then(
+      ({ fileStore }) => (loaded = fileStore(run, { layout, ...(onWarning && { onWarning }) })),
     ));
   return {
     open: async () => (await files()).open?.(),
@@ -60,6 +63,7 @@ export function resolveStore(
     rows: async (key) => (await files()).rows(key),
     list: async () => (await files()).list(),
     problems: async () => (await (await files()).problems?.()) ?? [],
+    lost: () => loaded?.lost?.() ?? null,
     supersede: async (key, why) => (await files()).supersede(key, why),
     recordClosing: async (closing) => (await files()).recordClosing?.(closing),
     closings: async () => (await (await files()).closings?.()) ?? [],

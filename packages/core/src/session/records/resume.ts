@@ -1,7 +1,7 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Json } from "../../contracts/json.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
+import { snapshotSchema, type Snapshot } from "../../contracts/snapshot.ts";
 import { canonicalJson } from "../../random/hash.ts";
 import { plannedSteps } from "../../schedule/crossings.ts";
 import { familyAlpha } from "../../statistics/planned-comparisons.ts";
@@ -58,10 +58,13 @@ export async function adoptSnapshot(
 /**
  * Grades the measurements whose answers are kept: those whose grading a session's end interrupted, and those whose grading failed
  * (a judge that could not be reached). In this phase up to the resumed step, and in all others.
+ *
+ * @param isOpen Whether a graded measurement is graded again, because some of its rows have no grades.
  */
 export async function finishGrading(
   records: SessionRecords,
   callbacks: readonly TrainerCallback[],
+  isOpen: (snapshot: Snapshot) => boolean = () => false,
 ): Promise<void> {
   const { known, baselines } = records;
   // A comparison waits for the grading of its baseline only if that has begun.
@@ -69,7 +72,27 @@ export async function finishGrading(
   for (const snapshot of known.settled().sort((a, b) => rank(a) - rank(b))) {
     if (snapshot.status === "grading") await continueGrading(records, snapshot, callbacks);
     else if (isGradable(snapshot)) await gradeAgain(records, snapshot, callbacks);
+    else if (isOpen(snapshot)) await continueGrading(records, withoutGrades(snapshot), callbacks);
   }
+}
+
+/** Kinds of warnings that follow from grades, which another grading makes again. */
+const gradeWarnings = new Set([
+  "incoherent",
+  "empty",
+  "repeated",
+  "ungraded",
+  "truncated",
+  "undecided",
+  "cut_prompts",
+  "judge_anchors",
+]);
+
+/** Returns a snapshot without what its grades gave: warnings, and keys beside those of the schema. */
+function withoutGrades(snapshot: Snapshot): Snapshot {
+  const known = Object.entries(snapshot).filter(([key]) => Object.hasOwn(snapshotSchema.shape, key));
+  const warnings = snapshot.warnings.filter(({ kind }) => !gradeWarnings.has(kind));
+  return { ...(Object.fromEntries(known) as Snapshot), warnings };
 }
 
 /** Whether a measurement failed although its answers are kept: its grading failed. */

@@ -48,15 +48,23 @@ export class SnapshotWriter {
   readonly #store: SnapshotStore;
   readonly #known: KnownSnapshots;
   readonly #reporter: Reporter;
+  readonly #lost: () => Error | null;
   #unwritten: Unwritten[] = [];
   #announcements: Announcement[] = [];
   /** Settles when the last write that was started is over. */
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(store: SnapshotStore, known: KnownSnapshots, reporter: Reporter) {
+  /** @param lost Why nothing can be written any more; null while it can. */
+  constructor(
+    store: SnapshotStore,
+    known: KnownSnapshots,
+    reporter: Reporter,
+    lost: () => Error | null = () => null,
+  ) {
     this.#store = store;
     this.#known = known;
     this.#reporter = reporter;
+    this.#lost = lost;
   }
 
   /**
@@ -129,7 +137,7 @@ export class SnapshotWriter {
   async writeBeforeSave(step: number): Promise<void> {
     if (this.#unwritten.length === 0) return;
     await this.writeAll();
-    if (this.#unwritten.length === 0) return;
+    if (this.#unwritten.length === 0 || this.#lost() !== null) return;
     const keys = this.#unwritten.map(({ snapshot }) => keyText(snapshot)).join(", ");
     this.#reporter.warn(
       "store",
@@ -173,7 +181,8 @@ export class SnapshotWriter {
       await this.#store.supersede(key, why);
       this.#known.remove(key);
     } catch (error) {
-      this.#reporter.warn("store", `could not supersede ${keyText(key)}: ${errorMessage(error)}`);
+      if (this.#lost() === null)
+        this.#reporter.warn("store", `could not supersede ${keyText(key)}: ${errorMessage(error)}`);
     }
   }
 
@@ -183,7 +192,7 @@ export class SnapshotWriter {
         await this.#write(one);
         this.#unwritten = this.#unwritten.filter((other) => other !== one);
       } catch (error) {
-        if (one.refusal === null) {
+        if (this.#lost() === null && one.refusal === null) {
           this.#reporter.warn(
             "store",
             `could not write ${keyText(one.snapshot)}, which will be retried: ${errorMessage(error)}`,

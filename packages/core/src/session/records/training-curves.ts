@@ -20,6 +20,7 @@ export class TrainingCurves {
   readonly #store: SnapshotStore;
   readonly #phase: string;
   readonly #reporter: Reporter;
+  readonly #lost: () => Error | null;
   #buffer: { readonly step: number; readonly runStep: number; readonly metrics: Metrics }[] = [];
   #points: readonly TrainingPoint[] = [];
   readonly #names = new Set<string>();
@@ -30,12 +31,20 @@ export class TrainingCurves {
   /** Whether the file lacks points, or has points that were removed. */
   #isBehind = false;
   #hasWarned = false;
+  #hasOnlyZeroRates: boolean | null = null;
   #writing: Promise<void> | null = null;
 
-  constructor(store: SnapshotStore, phase: string, reporter: Reporter) {
+  /** @param lost Why nothing can be written any more; null while it can. */
+  constructor(
+    store: SnapshotStore,
+    phase: string,
+    reporter: Reporter,
+    lost: () => Error | null = () => null,
+  ) {
     this.#store = store;
     this.#phase = phase;
     this.#reporter = reporter;
+    this.#lost = lost;
   }
 
   /** Removes the points after the step at which the phase begins or resumes. */
@@ -44,13 +53,26 @@ export class TrainingCurves {
     if (recordTraining === undefined || training === undefined) return;
     const stored = await this.#store.training!(this.#phase).catch(() => []);
     this.#points = stored.filter((point) => point.step <= step);
-    for (const { metrics } of this.#points) for (const name of Object.keys(metrics)) this.#names.add(name);
+    for (const { metrics } of this.#points) {
+      this.#noteRate(metrics["learning_rate"]);
+      for (const name of Object.keys(metrics)) this.#names.add(name);
+    }
     this.#isBehind = this.#points.length < stored.length;
     await this.write();
   }
 
+  /** Whether no step can have changed the weights yet: the trainer logged only learning rates of 0, with which warm-up begins. */
+  get isWarmingUp(): boolean {
+    return this.#hasOnlyZeroRates === true;
+  }
+
+  #noteRate(rate: unknown): void {
+    if (typeof rate === "number") this.#hasOnlyZeroRates = (this.#hasOnlyZeroRates ?? true) && rate === 0;
+  }
+
   /** Keeps the metrics of a step. Cheap: it neither copies nor writes. */
   add(step: number, runStep: number, metrics: Metrics): void {
+    this.#noteRate(metrics?.["learning_rate"]);
     if (this.#store.recordTraining !== undefined) this.#buffer.push({ step, runStep, metrics });
   }
 
@@ -87,7 +109,8 @@ export class TrainingCurves {
       await this.#store.recordTraining!({ phase, points: replace ? this.#points : added, replace });
       this.#replaces = this.#isBehind = false;
     } catch (error) {
-      if (!this.#hasWarned) this.#reporter.warn("training curves", `not written: ${errorMessage(error)}`);
+      if (this.#lost() === null && !this.#hasWarned)
+        this.#reporter.warn("training curves", `not written: ${errorMessage(error)}`);
       this.#hasWarned = true;
     }
   }

@@ -6,7 +6,8 @@ import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { drive } from "../../internal/maybe-async.ts";
 import { onYield } from "../../model/yield-to-events.ts";
-import { toMilliseconds } from "../../internal/timeout.ts";
+import { startTimeout } from "../../internal/timeout.ts";
+import { workingSeconds } from "../../internal/working-clock.ts";
 import { noTiming } from "../records/new-snapshot.ts";
 import type { Course, Mark } from "../budget/learned.ts";
 import { countTokens } from "./count-tokens.ts";
@@ -18,7 +19,7 @@ import { modelIsReturned, provenanceOf, type Prepared } from "./prepare.ts";
 import { runGuarded } from "./run-guarded.ts";
 
 /** Between two calls of `progress` without a new row. */
-const tickMs = 1_000;
+const tickSeconds = 1;
 
 export interface MeasureOnce {
   readonly evaluation: AnyEvaluation;
@@ -132,8 +133,8 @@ class CourseRecorder {
   #calls = 0;
   #firstPortion: Course["firstPortion"] = null;
   #measureSeconds = 0;
-  /** On `performance.now()`, which tests' clocks do not replace. */
-  readonly #sign = { at: performance.now() };
+  /** On `workingSeconds()`, which tests' clocks do not replace. */
+  readonly #sign = { at: workingSeconds() };
   readonly #abandoned = new AbortController();
   #began: number | null = null;
   #done = 0;
@@ -161,16 +162,16 @@ class CourseRecorder {
 
   /** Notes tokens that a call has counted at its end, or is writing, and reports the pace each second. */
   showSign({ counted = 0, written = 0 } = {}): void {
-    this.#sign.at = performance.now();
+    this.#sign.at = workingSeconds();
     this.#counted += counted;
     this.#written += written;
-    if (this.#began === null || this.#sign.at - this.#reportedAt < tickMs) return;
+    if (this.#began === null || this.#sign.at - this.#reportedAt < tickSeconds) return;
     this.#report();
   }
 
   #report(): void {
     if (this.#isOver || this.#began === null) return;
-    this.#reportedAt = performance.now();
+    this.#reportedAt = workingSeconds();
     // A call counts what it has written when it ends.
     const tokens = Math.max(this.#counted, this.#written);
     const seconds = this.#one.clock() - this.#began;
@@ -184,7 +185,7 @@ class CourseRecorder {
     const progress = (done: number) => {
       // An evaluation that was abandoned may still report.
       if (this.#isOver) return;
-      this.#sign.at = performance.now();
+      this.#sign.at = workingSeconds();
       if (done > 0) this.#marks.push({ rows: done, seconds: clock() - began, calls: this.#calls });
       this.#deadline.check();
       this.#done = done;
@@ -246,18 +247,18 @@ type Deadline = ReturnType<typeof deadlineAt>;
  */
 export function deadlineAt(at: () => number | null, clock: () => number) {
   const controller = new AbortController();
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let stop = () => {};
   const check = () => {
-    clearTimeout(timer);
+    stop();
     const end = at();
     if (end === null || controller.signal.aborted) return;
     const left = end - clock();
     // A timer also reaches an engine in the middle of a call, if the engine pauses there.
-    if (left > 0) timer = setTimeout(check, toMilliseconds(left));
+    if (left > 0) stop = startTimeout(left, check);
     else controller.abort(timeIsUp());
   };
   check();
-  return { signal: controller.signal, check, stop: () => clearTimeout(timer) };
+  return { signal: controller.signal, check, stop: () => stop() };
 }
 
 const timeIsUp = () =>

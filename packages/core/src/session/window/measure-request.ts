@@ -1,7 +1,7 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Guard } from "../../contracts/guard.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
-import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
+import type { Evidence, MeasurementWarning, Snapshot } from "../../contracts/snapshot.ts";
 import { seedOf } from "../../random/streams.ts";
 import { availableMemory } from "../../internal/available-memory.ts";
 import type { Governor, MeasurementBudget } from "../budget/governor.ts";
@@ -56,6 +56,7 @@ export type Outcome =
   | {
       readonly kind: "skipped";
       readonly reason: string;
+      readonly warnings?: readonly MeasurementWarning[];
       readonly decision: Decision;
       readonly measured?: Measured;
     }
@@ -102,12 +103,12 @@ export async function measureRequest(
   });
   const isAdoptable = existing?.status === "complete" || existing?.status === "grading";
   if (noMemory !== null) {
-    const decision = decisionOf({ governor: "off", limit: "min_free_bytes" }, true);
+    const decision = decisionOf({ governor: () => "off", limit: "min_free_bytes" }, 0, true);
     return { kind: "skipped", reason: noMemory, decision };
   }
   if (allowance.announcement !== null) parts.reporter.plan(allowance.announcement);
   if (allowance.first === 0 && allowance.why !== null && !isAdoptable)
-    return { kind: "skipped", reason: allowance.why, decision: decisionOf(allowance, true) };
+    return { kind: "skipped", reason: allowance.why, decision: decisionOf(allowance, 0, true) };
 
   const attempt = { prepared, window, existing, allowance };
   const { measured, saved, supersede } = await measureUnlessAdopted(parts, ready, attempt);
@@ -118,7 +119,7 @@ export async function measureRequest(
   if (signal.aborted && !isWhole && !measured.receipt.some(isBroken)) return { kind: "interrupted" };
   if (measured.kind === "failed") return { kind: "failed", error: measured.error, measured };
   const short = whyShort(measured, allowance, expected);
-  const decision = decisionOf(allowance, !isWhole && short !== null);
+  const decision = decisionOf(allowance, measured.rows.length, !isWhole && short !== null);
   if (measured.rows.length === 0 && short !== null)
     return { kind: "skipped", reason: short, decision, measured };
   const counts = `${measured.rows.length} of ${expected} rows`;
@@ -128,8 +129,9 @@ export async function measureRequest(
 
 const decisionOf = (
   { governor, limit }: Pick<MeasurementBudget, "governor" | "limit">,
+  rows: number,
   reduced: boolean,
-): Decision => ({ governor, ...(limit !== null && { budget: { limit, reduced } }) });
+): Decision => ({ governor: governor(rows), ...(limit !== null && { budget: { limit, reduced } }) });
 
 /** Returns why fewer rows were measured than expected; null if the session did not limit them. */
 function whyShort({ isCut }: Measured, { first, why }: MeasurementBudget, expected: number): string | null {

@@ -6,6 +6,7 @@ import type { MeasurementPace } from "../../contracts/session.ts";
 import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
+import { workingSeconds } from "../../internal/working-clock.ts";
 import { seedOf } from "../../random/streams.ts";
 import { addWarnings } from "../../snapshots/warnings.ts";
 import { computeResults, failureOf, gradeRows } from "../records/results.ts";
@@ -24,6 +25,7 @@ import {
   stepsSchema,
 } from "../../internal/option-schemas.ts";
 import { prepareEvaluation, servedOf } from "./prepare.ts";
+import { probeModel } from "./probe-model.ts";
 
 export interface MeasureOptions {
   /** Measures only the first items, at most this many. Default: all. */
@@ -78,7 +80,6 @@ export async function measure(
     as,
     progress,
   } = parseOptions("measure options", optionsSchema, options);
-  const clock = () => performance.now() / 1000;
   const calls = { signal: signal ?? new AbortController().signal };
   const where = `evaluation "${evaluation.name}"`;
   const prepared = await prepareEvaluation({ prepared: new Map() }, model, evaluation, on, where, limit);
@@ -87,6 +88,7 @@ export async function measure(
   const { phase, id, step } = as ?? { phase: "measure", id: idOf(evaluation), step: 0 };
   const createdAt = new Date().toISOString();
   const measurementSeed = seedOf(seed, phase, id, step);
+  const faults = await probeModel(prepared.target, [], calls);
   const measured = await measureOnce({
     evaluation,
     prepared,
@@ -96,7 +98,7 @@ export async function measure(
     stepSeed: seedOf(seed, phase, step),
     provenanceSeed: seed,
     ...calls,
-    clock,
+    clock: workingSeconds,
     portions: (done) => (done === 0 ? wanted : 0),
     progress: (done, pace) => progress?.(done, wanted, pace),
   });
@@ -120,16 +122,16 @@ export async function measure(
       timing: { ...timingOf(measured, raw.length), grade_seconds: gradeSeconds },
     },
   );
-  return { snapshot: addWarnings({ ...plain, ...record }, warnings), rows };
+  return { snapshot: addWarnings({ ...plain, ...record }, [...faults, ...warnings]), rows };
 }
 
 /** Grades rows, if the evaluation grades. Throws the error of its `failure`. */
 async function gradeMeasured(evaluation: AnyEvaluation, raw: readonly Row[], calls: CallOptions) {
-  const began = performance.now();
+  const began = workingSeconds();
   const rows = evaluation.grade === undefined ? raw : await gradeRows(evaluation, raw, calls);
   const failure = failureOf(evaluation, rows);
   if (failure !== null) throw failure;
-  return { rows, gradeSeconds: evaluation.grade === undefined ? null : (performance.now() - began) / 1000 };
+  return { rows, gradeSeconds: evaluation.grade === undefined ? null : workingSeconds() - began };
 }
 
 /** Turns an evaluation's name into a valid id. */

@@ -1,6 +1,7 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import { isPromise } from "../../internal/maybe-async.ts";
-import { resolvesWithin } from "../../internal/timeout.ts";
+import { resolvesWithin, startTimeout } from "../../internal/timeout.ts";
+import { workingSeconds } from "../../internal/working-clock.ts";
 import type { Awaitable } from "../../contracts/json.ts";
 import type { Reporter } from "../owners/reporter.ts";
 
@@ -16,7 +17,7 @@ export interface AwaitedWork {
   readonly where: string;
   /** Names the work: `onStepEnd`. Together with `where` it is unique in a session. */
   readonly what: string;
-  /** When the work last showed that it makes progress, on `performance.now()`. */
+  /** When the work last showed that it makes progress, on `workingSeconds()`. */
   readonly sign: { at: number };
   /** Called when the work is abandoned, to abort its signal. */
   readonly abandon?: () => void;
@@ -24,12 +25,12 @@ export interface AwaitedWork {
 
 /** How long a session waits for hooks and evaluations. Work that is abandoned is not started again before it settles. */
 export class Patience {
-  readonly #milliseconds: number;
+  readonly #seconds: number;
   readonly #reporter: Pick<Reporter, "warn">;
   readonly #unsettled = new Set<string>();
 
   constructor(seconds: number, reporter: Pick<Reporter, "warn">) {
-    this.#milliseconds = 1000 * seconds;
+    this.#seconds = seconds;
     this.#reporter = reporter;
   }
 
@@ -63,41 +64,41 @@ export class Patience {
 
   async #settle<T>(work: AwaitedWork, answer: Promise<T>): Promise<T> {
     const key = keyOf(work.where, work.what);
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    work.sign.at = performance.now();
+    let stopTimeout = () => {};
+    work.sign.at = workingSeconds();
     const timeUp = new Promise<void>((resolve) => {
       let reportedAt = work.sign.at;
       let [dueAt, delay] = [Number.POSITIVE_INFINITY, 0];
       const check = () => {
-        const now = performance.now();
+        const now = workingSeconds();
         // If something blocked the process for long, the work could not go on, or did the blocking.
         if (now - dueAt > delay / 2) work.sign.at = now;
-        const left = this.#milliseconds - (now - work.sign.at);
+        const left = this.#seconds - (now - work.sign.at);
         if (left <= 0) return resolve();
-        const next = Math.max(reportedAt, work.sign.at) + 1000 * reportSeconds - now;
+        const next = Math.max(reportedAt, work.sign.at) + reportSeconds - now;
         if (next <= 0) {
           reportedAt = now;
           this.#report(work, now, left);
         }
-        delay = Math.min(left, next <= 0 ? 1000 * reportSeconds : next);
+        delay = Math.min(left, next <= 0 ? reportSeconds : next);
         dueAt = now + delay;
-        timer = setTimeout(check, delay);
+        stopTimeout = startTimeout(delay, check);
       };
       check();
     });
     const settled = Promise.resolve(answer).then((value) => ({ value }));
-    const first = await Promise.race([settled, timeUp]).finally(() => clearTimeout(timer));
+    const first = await Promise.race([settled, timeUp]).finally(() => stopTimeout());
     if (first !== undefined) return first.value;
     this.#unsettled.add(key);
     const done = settled.catch(() => undefined).then(() => void this.#unsettled.delete(key));
     work.abandon?.();
-    await resolvesWithin(done, Math.min(this.#milliseconds / 1000, releaseSeconds));
-    const seconds = this.#milliseconds / 1000;
-    throw stuck(work.where, `${work.what}, which has not settled and showed no progress for ${seconds} s`);
+    await resolvesWithin(done, Math.min(this.#seconds, releaseSeconds));
+    const got = `${work.what}, which has not settled and showed no progress for ${this.#seconds} s`;
+    throw stuck(work.where, got);
   }
 
   #report({ where, what, sign }: AwaitedWork, now: number, left: number): void {
-    const minutes = (milliseconds: number) => `${Math.round(milliseconds / 60_000)} min`;
+    const minutes = (seconds: number) => `${Math.round(seconds / 60)} min`;
     const message = `${what} has not settled and showed no progress for ${minutes(now - sign.at)}`;
     const end = Number.isFinite(left) ? `; it is abandoned in ${minutes(left)}` : "";
     this.#reporter.warn(where, message + end);

@@ -1,16 +1,26 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { Awaitable } from "../../contracts/json.ts";
+import type { MeasurementWarning } from "../../contracts/measurement-warning.ts";
 import type { EvaluableModel } from "../../contracts/model.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
+import { workingSeconds } from "../../internal/working-clock.ts";
 import type { Reporter } from "../owners/reporter.ts";
 import { ownedBy } from "../owners/left-behind.ts";
 import { withOwnSignal } from "../owners/own-signal.ts";
 import type { Patience } from "./patience.ts";
-import { evaluationPlace, prepareEvaluation, type ItemsCache, type Prepared } from "./prepare.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import {
+  evaluationPlace,
+  lacksOptionalQuestions,
+  prepareEvaluation,
+  type ItemsCache,
+  type Prepared,
+} from "./prepare.ts";
+import { probeModel } from "./probe-model.ts";
 
-export interface PreflightOptions extends Pick<SessionOptions, "model"> {
+export interface PreflightOptions extends Pick<SessionOptions, "model" | "trainedTexts"> {
   readonly callbacks: readonly TrainerCallback[];
   readonly signal: AbortSignal;
   readonly patience: Patience;
@@ -21,6 +31,9 @@ export interface PreflightOptions extends Pick<SessionOptions, "model"> {
 export class Preflight {
   readonly #options: PreflightOptions;
   readonly #cache: ItemsCache;
+  /** Why optional evaluations are not measured. */
+  readonly #disabled = new Map<AnyEvaluation, MeasurementWarning>();
+  readonly #faults = new Map<"model" | "base", readonly MeasurementWarning[]>();
 
   constructor(options: PreflightOptions) {
     this.#options = options;
@@ -44,14 +57,59 @@ export class Preflight {
     for (const callback of callbacks) {
       for (const evaluation of callback.asks ?? []) {
         await ownedBy(callback, evaluation, this.#options.reporter, async () => {
-          const { target } = await this.prepare(model, evaluation, callback.on ?? "model", callback);
+          const { on = "model" } = callback;
+          const target = await this.#targetOf(model, evaluation, callback);
+          if (target === null) return;
           if (!checked.has(evaluation))
             this.#warnOfQuestions(evaluation, evaluationPlace(callback, evaluation));
           await checkOnce(target, null);
+          if (!this.#faults.has(on)) await this.#probe(target, on);
           await checkOnce(evaluation, evaluationPlace(callback, evaluation));
         });
       }
     }
+  }
+
+  /** Returns why an evaluation is not measured in this session; null if it is. */
+  whyDisabled(evaluation: AnyEvaluation): MeasurementWarning | null {
+    return this.#disabled.get(evaluation) ?? null;
+  }
+
+  /** Returns the model to measure; null after a warning for an optional evaluation whose questions cannot be had. */
+  async #targetOf(
+    model: EvaluableModel,
+    evaluation: AnyEvaluation,
+    callback: TrainerCallback,
+  ): Promise<EvaluableModel | null> {
+    try {
+      return (await this.prepare(model, evaluation, callback.on ?? "model", callback)).target;
+    } catch (error) {
+      if (!lacksOptionalQuestions(evaluation, error)) throw error;
+      const why = "disabled: it is only on by default, and its questions cannot be had";
+      this.#disabled.set(evaluation, {
+        kind: "disabled",
+        metrics: null,
+        count: null,
+        total: null,
+        void: false,
+        message: `${why} (${error.got})`,
+      });
+      this.#options.reporter.warn(evaluationPlace(callback, evaluation), `${why}: ${errorMessage(error)}`);
+      return null;
+    }
+  }
+
+  /** Returns why nothing that the model, or its base, is asked can be judged; empty if no probe says so. */
+  faultsOf(on: "model" | "base"): readonly MeasurementWarning[] {
+    return this.#faults.get(on) ?? [];
+  }
+
+  async #probe(target: EvaluableModel, on: "model" | "base"): Promise<void> {
+    const { signal, trainedTexts = [], reporter } = this.#options;
+    const probe = () => withOwnSignal(signal, (own) => probeModel(target, trainedTexts, { signal: own }));
+    const faults = await this.#settle(`model "${target.identity.name}"`, "the probe", probe);
+    this.#faults.set(on, faults);
+    for (const { message } of faults) reporter.warn(`model "${target.identity.name}"`, message);
   }
 
   /** Warns of what the questions show before any answer. */
@@ -66,7 +124,7 @@ export class Preflight {
   }
 
   #settle<T>(where: string, what: string, call: () => Awaitable<T>): Awaitable<T> {
-    return this.#options.patience.run({ where, what, sign: { at: performance.now() } }, call);
+    return this.#options.patience.run({ where, what, sign: { at: workingSeconds() } }, call);
   }
 
   prepare(

@@ -81,6 +81,12 @@ export async function prepareEvaluation(
   return { ...made, target };
 }
 
+/** Whether an error says that the questions of an optional evaluation cannot be had. */
+export const lacksOptionalQuestions = (
+  { optional }: AnyEvaluation,
+  error: unknown,
+): error is PeriodicEvalError => optional === true && PeriodicEvalError.is(error, "data");
+
 /** @throws PeriodicEvalError `model` for a model without the form of one to measure, such as a CausalLM or a LayersModel. */
 function checkModel(model: unknown, where: string): void {
   if (isRecord(model) && isRecord(model["identity"])) return;

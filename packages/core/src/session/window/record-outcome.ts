@@ -1,11 +1,12 @@
-import type { Snapshot } from "../../contracts/snapshot.ts";
+import type { MeasurementWarning, Snapshot } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { checkpointEvidence } from "../../snapshots/undisturbed.ts";
 import type { PhaseClock } from "../budget/phase-clock.ts";
 import { abortReason } from "../records/interrupted.ts";
-import { newSnapshot, noTiming, type Position } from "../records/new-snapshot.ts";
+import { newSnapshot, noTiming, type Measurement, type Position } from "../records/new-snapshot.ts";
 import { adoptSnapshot } from "../records/resume.ts";
 import type { Failure } from "../records/snapshot-writer.ts";
+import { unchangedWeights } from "../records/unchanged-weights.ts";
 import { ownerNameOf } from "../owners/left-behind.ts";
 import { timingOf } from "./measure-once.ts";
 import type { MeasuredOutcome, Outcome, ReadyRequest, WindowParts } from "./measure-request.ts";
@@ -41,11 +42,12 @@ export async function recordOutcome(
 }
 
 async function recordMeasured(
-  { records, clock, governor, hookEvidence }: WindowParts,
+  parts: WindowParts,
   { requested, measurement, prepared }: ReadyRequest,
   { measured, partial, decision, saved, supersede, began }: MeasuredOutcome,
   checkpoint: string | null,
 ): Promise<void> {
+  const { records, clock, governor, hookEvidence } = parts;
   const { id, evaluation, callback, plannedComparisons = null } = requested;
   const { rows, provenance, weights } = measured;
   const base = newSnapshot(measurement, {
@@ -55,6 +57,7 @@ async function recordMeasured(
     ...servedOf(prepared),
     provenance,
     weights,
+    warnings: [...modelWarnings(parts, measurement, weights)],
     receipt: [
       ...measured.receipt,
       ...hookEvidence.take(callback),
@@ -71,11 +74,28 @@ async function recordMeasured(
   governor.learnMeasurement(id, measured, { rows: rows.length, seconds: clock.now() - began });
 }
 
+/** Returns the warnings that concern every metric: those of the probes, and of weights that training has not changed. */
+function modelWarnings(
+  { preflight, records, reporter }: WindowParts,
+  { phase, on, at: { step, maxSteps } }: Measurement,
+  weights: string | null,
+): readonly MeasurementWarning[] {
+  const before = records.known.settled().filter((one) => one.phase === phase);
+  const mayBeEqual = records.training.isWarmingUp && step !== maxSteps;
+  const unchanged = mayBeEqual ? null : unchangedWeights({ weights, step, on }, before);
+  if (
+    unchanged !== null &&
+    !before.some(({ warnings }) => warnings.some(({ kind }) => kind === unchanged.kind))
+  )
+    reporter.warn(`phase "${phase}"`, unchanged.message);
+  return [...preflight.faultsOf(on), ...(unchanged === null ? [] : [unchanged])];
+}
+
 /** Records that nothing was measured, unless this training already made a snapshot at this step. */
 async function recordSkipped(
   parts: WindowParts,
   ready: ReadyRequest,
-  { reason, decision, measured }: Outcome & { readonly kind: "skipped" },
+  { reason, warnings = [], decision, measured }: Outcome & { readonly kind: "skipped" },
 ): Promise<void> {
   const receipt = [...(measured?.receipt ?? []), ...parts.hookEvidence.take(ready.requested.callback)];
   const { phase, id, at } = ready.measurement;
@@ -83,6 +103,7 @@ async function recordSkipped(
   await recordWithoutRows(parts, ready, {
     status: "skipped",
     reason,
+    warnings: [...warnings],
     receipt,
     timing: { ...noTiming, ...decision },
   });

@@ -3,6 +3,7 @@
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { workingSeconds } from "../../internal/working-clock.ts";
 import { shareGenerations, type SharedModel } from "../../model/share-generations.ts";
 import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
@@ -89,6 +90,7 @@ class Window {
     governor.expect(ready.map(({ requested }) => requested.id));
     let justLeft: readonly Evidence[] = [];
     for (const one of ready) {
+      if (records.lost() !== null) return;
       broken ??= await this.checkBetween();
       const { callback, evaluation, id } = one.requested;
       governor.reach(id);
@@ -120,6 +122,11 @@ class Window {
     const { signal } = this.#parts;
     if (broken !== null) return { kind: "skipped", reason: broken, decision: { governor: "off" } };
     if (signal.aborted) return { kind: "interrupted" };
+    const disabled = this.#parts.preflight.whyDisabled(ready.requested.evaluation);
+    if (disabled !== null) {
+      const { message: reason } = disabled;
+      return { kind: "skipped", reason, warnings: [disabled], decision: { governor: "off" } };
+    }
     const window = { justLeft, saveWeights: () => this.#saveWeights() };
     const { between } = this.#parts;
     between.begin(ownerNameOf(ready.requested.callback));
@@ -168,7 +175,7 @@ class Window {
     const { evaluation, on = "model", callback } = requested;
     const measurement = this.#measurementOf(requested);
     let prepared: ReadyRequest["prepared"] = { error: null };
-    if (!signal.aborted) {
+    if (!signal.aborted && preflight.whyDisabled(evaluation) === null) {
       try {
         prepared = await preflight.prepare((await this.#sharedModel()).model, evaluation, on, callback);
       } catch (error) {
@@ -220,7 +227,7 @@ class Window {
     const { options, reporter, patience } = this.#parts;
     const { phase, progress } = this.#position;
     try {
-      const work = { where: "saveAtFiring", what: "the function", sign: { at: performance.now() } };
+      const work = { where: "saveAtFiring", what: "the function", sign: { at: workingSeconds() } };
       const path: unknown = await patience.run(work, () => options.saveAtFiring!({ phase, progress }));
       if (typeof path !== "string")
         throw new TypeError(`got ${typeof path}, expected the path that was written`);

@@ -7,7 +7,9 @@ import { makeFolder } from "./atomic-file.ts";
 import { readClosings, writeClosing } from "./closings.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { checkKey, runPaths, snapshotName } from "./layout.ts";
-import { isLeftByKilled, takeLock, thisProcess, type LockOwner } from "./lock.ts";
+import type { Lease } from "./lease.ts";
+import { isLeftByKilled, takeLock } from "./lock.ts";
+import { thisProcess, type LockOwner } from "./lock-owner.ts";
 import { finishWrites, repairRun } from "./repair-run.ts";
 import { writeIndexAgain } from "./inspect-run.ts";
 import { addToIndex } from "./run-index.ts";
@@ -52,31 +54,31 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
     ((message: string) => process.emitWarning(printable(message), "PeriodicEvalWarning"));
   const paths = runPaths(runDir);
   const finder = snapshotFinder(paths.root, layout, fs);
-  let release: (() => Promise<void>) | null = null;
+  let lease: Lease | null = null;
   let problems: readonly RunProblem[] = [];
   const { inTurn, change, completeChange } = turns(async () => {
-    if (release === null) return;
+    if (lease === null) return;
     await finishWrites(paths.root, fs);
     await reindex();
   });
 
   async function open(): Promise<void> {
-    if (release !== null) return;
+    if (lease !== null) return;
     await makeFolder(paths.root, fs);
     const wasKilled = await isLeftByKilled(paths.lock, fs);
-    const unlock = await takeLock(paths.lock, fs, owner);
+    const taken = await takeLock(paths.lock, fs, { owner, onWait: warn });
     try {
       const repaired = await repairRun(runDir, fs, { warn, wasKilled });
       finder.rememberAll(repaired.found);
       ({ problems } = repaired);
     } catch (error) {
-      await unlock();
+      await taken.release();
       throw error;
     }
-    release = unlock;
+    lease = taken;
   }
 
-  const find = (key: SnapshotKey) => finder.find(key, release !== null);
+  const find = (key: SnapshotKey) => finder.find(key, lease !== null);
   const reindex = async () => finder.rememberAll(await writeIndexAgain(runDir, fs));
 
   return {
@@ -98,6 +100,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
     },
     list: async () => (await finder.scan()).map(({ snapshot }) => snapshot),
     problems: async () => problems,
+    lost: () => lease?.lost ?? null,
     supersede: (key, why) =>
       change(async () => {
         checkKey(key);
@@ -119,8 +122,8 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
       inTurn(async () => {
         // On a disk that still fails, the next session completes the change.
         await completeChange().catch(() => undefined);
-        await release?.();
-        release = null;
+        await lease?.release();
+        lease = null;
       }),
   };
 }

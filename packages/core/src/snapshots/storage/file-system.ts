@@ -19,6 +19,7 @@ import {
 } from "#platform";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
+import { checkFolder } from "./held-folders.ts";
 
 export interface OpenFile {
   /** Appends bytes, or a string as UTF-8. */
@@ -39,6 +40,11 @@ export interface FileSystem {
   /** Opens a file for writing. `"create"` throws `EEXIST` if the path exists. */
   open(path: string, mode: "create" | "append"): Promise<OpenFile>;
   truncate(path: string, bytes: number): Promise<void>;
+  /**
+   * Overwrites the start of a file in place with the string that `change` returns for its content; null changes nothing. A file that
+   * another process renames to `path` in the meantime is not touched.
+   */
+  overwrite(path: string, change: (content: string) => string | null): Promise<void>;
   /** Renames a file and replaces `to` atomically. */
   rename(from: string, to: string): Promise<void>;
   /** Gives a file a second name; throws `EEXIST` if `to` exists. */
@@ -51,9 +57,10 @@ export interface FileSystem {
 /** The operations that readers need. */
 export type FileReader = Pick<FileSystem, "list" | "read">;
 
-/** The files of this machine. */
+/** The files of this machine. Each change checks first that this process still holds the locks of the folders in which it is. */
 export const nodeFiles: FileSystem = {
   async makeFolder(path) {
+    checkFolder(path);
     await makeMissingFolders(resolve(path));
   },
   async list(folder) {
@@ -68,19 +75,42 @@ export const nodeFiles: FileSystem = {
     return readFile(path, "utf8");
   },
   async open(path, mode) {
+    checkFolder(path);
     const handle = await open(path, mode === "create" ? "wx" : "a");
     return {
-      write: (content) => handle.writeFile(content, "utf8"),
+      async write(content) {
+        checkFolder(path);
+        await handle.writeFile(content, "utf8");
+      },
       sync: () => handle.sync(),
       close: () => handle.close(),
     };
   },
-  truncate,
-  rename,
-  link,
-  remove: unlink,
+  truncate: checked(truncate),
+  async overwrite(path, change) {
+    const handle = await open(path, "r+");
+    try {
+      const text = change(await handle.readFile("utf8"));
+      if (text !== null) await handle.write(text, 0);
+    } finally {
+      await handle.close();
+    }
+  },
+  rename: checked(rename),
+  link: checked(link),
+  remove: checked(unlink),
   syncFolder,
 };
+
+/** Returns a change of files that first checks the folder of each path. */
+function checked<A extends readonly unknown[]>(
+  change: (...given: A) => Promise<void>,
+): (...given: A) => Promise<void> {
+  return async (...given) => {
+    for (const path of given) if (typeof path === "string") checkFolder(path);
+    await change(...given);
+  };
+}
 
 /**
  * Creates a folder and its parents, and syncs the parent of each, so that a power failure does not lose the folder with all
@@ -110,6 +140,7 @@ const isFolder = (path: string): Promise<boolean> =>
 
 /** Creates a folder and its parents without Node's `recursive`, like `FileSystem.makeFolder` but not durably. */
 export function makeFolderSync(path: string): void {
+  checkFolder(path);
   try {
     mkdirSync(path);
   } catch (error) {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Paired, Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
+import { lockText } from "../../testing/lock-file.test-data.ts";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 import { hashSnapshot, sha256 } from "./content-hash.ts";
@@ -192,7 +193,7 @@ describe("the index", () => {
     const store = fileStore(runDir);
     await store.put(exampleSnapshot({ phase: "em", step: 40 }), rows);
     await store.close!();
-    await writeFile(at(".lock"), "of a process that was killed");
+    await writeFile(at(".lock"), lockText());
     await edit("index.jsonl", (text) => text.split("\n").slice(0, 2).join("\n") + "\n");
     expect((await readRun(runDir)).problems).toEqual([]);
     await edit("index.jsonl", (text) => text.split("\n").slice(0, 1).join("\n") + "\n");

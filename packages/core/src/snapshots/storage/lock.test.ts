@@ -1,14 +1,15 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdir, readFile, writeFile } from "node:fs/promises";
-import { hostname } from "node:os";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { beforeEach, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
+import { lockText } from "../../testing/lock-file.test-data.ts";
 import { faultyFiles } from "../../testing/faulty-files.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
-import { keepLock, readWriter, takeLock, thisProcess, withLock } from "./lock.ts";
+import { keepLock, readWriter, takeLock, withLock } from "./lock.ts";
+import { looksUntilLost, thisProcess, type LockHolder, type LockOwner } from "./lock-owner.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 let folder: string;
@@ -18,8 +19,20 @@ beforeEach(async () => {
   path = join(folder, ".lock");
 });
 
-const heldBy = (changes: object) =>
-  writeFile(path, JSON.stringify({ pid: 1, host: hostname(), process_start: null, token: "t", ...changes }));
+const heldBy = (changes: Partial<LockHolder>) => writeFile(path, lockText(changes));
+
+/** A process that looks at locks without waiting; `onLook` runs at each look, with its number from 1. */
+function lookingOwner(onLook: (look: number) => unknown = () => undefined): LockOwner & { looks: number } {
+  return {
+    ...thisProcess,
+    looks: 0,
+    async nextLook() {
+      this.looks += 1;
+      await onLook(this.looks);
+    },
+  };
+}
+const quiet = { onWait: () => undefined };
 
 it("refuses a second session on one run with an error that names the holder", async () => {
   const first = fileStore(folder);
@@ -38,11 +51,11 @@ it("refuses the lock of a live process and replaces it once that process has end
     stdio: ["pipe", "ignore", "ignore"],
   });
   await once(child, "spawn");
-  await heldBy({ pid: child.pid });
+  await heldBy({ pid: child.pid! });
   await expect(takeLock(path, nodeFiles)).rejects.toThrow(`process ${child.pid}`);
   child.kill("SIGKILL");
   await once(child, "exit");
-  const release = await takeLock(path, nodeFiles);
+  const { release } = await takeLock(path, nodeFiles);
   expect(JSON.parse(await readFile(path, "utf8"))).toMatchObject({ pid: process.pid });
   await release();
   await expect(readFile(path)).rejects.toThrow("ENOENT");
@@ -50,33 +63,140 @@ it("refuses the lock of a live process and replaces it once that process has end
 
 it("replaces a lock of an earlier process with the same id as this one", async () => {
   await heldBy({ pid: process.pid });
-  await (
-    await takeLock(path, nodeFiles)
-  )();
+  await (await takeLock(path, nodeFiles)).release();
 });
 
 it.runIf(process.platform === "linux")(
   "replaces a lock whose process id now belongs to a process that started later",
   async () => {
     await heldBy({ pid: process.ppid, process_start: "0" });
-    await (
-      await takeLock(path, nodeFiles)
-    )();
+    await (await takeLock(path, nodeFiles)).release();
     expect(thisProcess.processStart).toMatch(/^\d+$/);
   },
 );
 
-it("refuses a lock from another machine with an error that names the file to delete", async () => {
-  await heldBy({ host: "elsewhere", pid: 7 });
-  await expect(takeLock(path, nodeFiles)).rejects.toThrow(`process 7 on "elsewhere"`);
-  await expect(takeLock(path, nodeFiles)).rejects.toThrow(`delete ${path}`);
+describe("a lock of a process that cannot be seen from here", () => {
+  const elsewhere = { host: "elsewhere", system: "another boot-1", pid: process.pid };
+
+  it("is taken after 60 looks without a renewal, and the wait says how long and why", async () => {
+    await heldBy(elsewhere);
+    const [owner, waits] = [lookingOwner(), [] as string[]];
+    const { release } = await takeLock(path, nodeFiles, { owner, onWait: (text) => waits.push(text) });
+    expect(owner.looks).toBe(looksUntilLost);
+    expect(waits).toEqual([
+      `waiting up to 60 s for ${path}, a lock of process ${process.pid} on "elsewhere": it cannot be seen from here whether that process still runs, and a process that runs renews its lock`,
+    ]);
+    await release();
+  });
+
+  it("is refused once its holder renews it, also at the last look", async () => {
+    await heldBy(elsewhere);
+    const owner = lookingOwner((look) => look === looksUntilLost && heldBy({ ...elsewhere, renewals: "1" }));
+    await expect(takeLock(path, nodeFiles, { owner, ...quiet })).rejects.toThrow(
+      `a lock held by process ${process.pid} on "elsewhere"`,
+    );
+    expect(owner.looks).toBe(looksUntilLost);
+  });
+
+  it("is taken at once when its holder releases it during the wait", async () => {
+    await heldBy(elsewhere);
+    const owner = lookingOwner((look) => look === 3 && rm(path));
+    await (await takeLock(path, nodeFiles, { owner, ...quiet })).release();
+    expect(owner.looks).toBe(3);
+  });
+
+  it("is watched from the start when yet another process takes it during the wait", async () => {
+    await heldBy(elsewhere);
+    const owner = lookingOwner((look) => look === 10 && heldBy({ ...elsewhere, token: "u" }));
+    await (await takeLock(path, nodeFiles, { owner, ...quiet })).release();
+    expect(owner.looks).toBe(10 + looksUntilLost);
+  });
+
+  it("is judged without a clock: the time jumps by hours during the wait", async () => {
+    vi.useFakeTimers({ toFake: ["Date", "performance"] });
+    try {
+      await heldBy(elsewhere);
+      const hour = 3_600_000;
+      const jumps = [3 * hour, -hour];
+      const owner = lookingOwner((look) => {
+        const jump = jumps[look - 1] ?? 0;
+        vi.setSystemTime(Date.now() + jump);
+        if (jump > 0) vi.advanceTimersByTime(jump);
+        return look === 30 && heldBy({ ...elsewhere, renewals: "1" });
+      });
+      await expect(takeLock(path, nodeFiles, { owner, ...quiet })).rejects.toThrow("a lock held by");
+      expect(owner.looks).toBe(30);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it("is given to exactly one of many that wait for it", async () => {
+    for (let round = 0; round < 5; round++) {
+      await heldBy(elsewhere);
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 8 }, () => takeLock(path, nodeFiles, { owner: lookingOwner(), ...quiet })),
+      );
+      const winners = outcomes.filter((outcome) => outcome.status === "fulfilled");
+      expect(winners).toHaveLength(1);
+      await winners[0]!.value.release();
+      expect(await readdir(folder)).toEqual([]);
+    }
+  });
+
+  it("is unknown to a reader at its first look, and goes on once the reader has seen a renewal", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    try {
+      await heldBy({ ...elsewhere, token: "r" });
+      const isAlive = async () => (await readWriter(path, nodeFiles))?.isAlive;
+      expect(await isAlive()).toBeNull();
+      await heldBy({ ...elsewhere, token: "r", renewals: "1" });
+      expect(await isAlive()).toBe(true);
+      vi.advanceTimersByTime(61_000);
+      expect(await isAlive()).toBe(false);
+      await heldBy({ ...elsewhere, token: "r", renewals: "2" });
+      expect(await isAlive()).toBe(true);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
 });
 
-it.each(["", "{", '{"pid": 1}'])("replaces a lock file that names no holder (%j)", async (text) => {
-  await writeFile(path, text);
-  await (
-    await takeLock(path, nodeFiles)
-  )();
+it.each(["", "{", '{"pid": 1}'])(
+  "waits before it replaces a lock file that names no holder (%j)",
+  async (text) => {
+    await writeFile(path, text);
+    const owner = lookingOwner();
+    await (await takeLock(path, nodeFiles, { owner, ...quiet })).release();
+    expect(owner.looks).toBe(looksUntilLost);
+  },
+);
+
+describe.runIf(process.platform === "linux")("a lock of a stopped process", () => {
+  it("is taken after the wait, which ends early if that process is killed", async () => {
+    const child = spawn(process.execPath, ["-e", "process.stdin.resume()"], {
+      stdio: ["pipe", "ignore", "ignore"],
+    });
+    await once(child, "spawn");
+    child.kill("SIGSTOP");
+    await vi.waitUntil(async () => / T /.test(await readFile(`/proc/${child.pid}/stat`, "utf8")));
+    await heldBy({ pid: child.pid! });
+    const waits: string[] = [];
+    const stopped = lookingOwner();
+    await (await takeLock(path, nodeFiles, { owner: stopped, onWait: (text) => waits.push(text) })).release();
+    expect([stopped.looks, waits]).toEqual([
+      looksUntilLost,
+      [expect.stringContaining("that process is stopped")],
+    ]);
+    await heldBy({ pid: child.pid! });
+    const ended = once(child, "exit");
+    const killed = lookingOwner(async (look) => {
+      if (look === 2) child.kill("SIGKILL");
+      if (look === 2) await ended;
+    });
+    await (await takeLock(path, nodeFiles, { owner: killed, ...quiet })).release();
+    expect(killed.looks).toBe(2);
+  });
 });
 
 it("gives a stale lock to exactly one of many that take it at once", async () => {
@@ -88,7 +208,7 @@ it("gives a stale lock to exactly one of many that take it at once", async () =>
     expect(winners).toHaveLength(1);
     for (const outcome of outcomes)
       if (outcome.status === "rejected") expect(String(outcome.reason)).toContain("held by process");
-    await winners[0]!.value();
+    await winners[0]!.value.release();
     expect(await readdir(folder)).toEqual([]);
   }
 });
@@ -97,9 +217,9 @@ it("replaces the lock after a process died while it replaced a stale one", async
   const pid = Number(execFileSync(process.execPath, ["-p", "process.pid"], { encoding: "utf8" }));
   await heldBy({ pid });
   const dying = faultyFiles(({ name, path: at }) => (name === "rename" && at === path ? "die" : "none"));
-  await expect(takeLock(path, dying, { ...thisProcess, pid })).rejects.toThrow("dead");
+  await expect(takeLock(path, dying, { owner: { ...thisProcess, pid } })).rejects.toThrow("dead");
   expect(await readdir(folder)).toHaveLength(3); // the stale lock, the claim on it, and the draft of the new lock
-  const release = await takeLock(path, nodeFiles);
+  const { release } = await takeLock(path, nodeFiles);
   await expect(takeLock(path, nodeFiles)).rejects.toThrow("held by process");
   await release();
 });
@@ -112,7 +232,7 @@ it("keeps the lock that another process took after this one had found it stale",
     ...nodeFiles,
     async link(from, to) {
       // The claim comes after the check for a live holder: in between the other process takes the lock.
-      if (to !== path) release ??= await takeLock(path, nodeFiles);
+      if (to !== path) release ??= (await takeLock(path, nodeFiles)).release;
       await nodeFiles.link(from, to);
     },
   };
@@ -126,12 +246,10 @@ it("locks on a file system without links", async () => {
     ...nodeFiles,
     link: () => Promise.reject(Object.assign(new Error("no links"), { code: "EPERM" })),
   };
-  const release = await takeLock(path, fs);
+  const { release } = await takeLock(path, fs);
   await expect(takeLock(path, fs)).rejects.toThrow("held by process");
   await release();
-  await (
-    await takeLock(path, fs)
-  )();
+  await (await takeLock(path, fs)).release();
 });
 
 it("withLock runs ten concurrent increments without losing one", async () => {
@@ -155,13 +273,10 @@ it("withLock runs ten concurrent increments without losing one", async () => {
 it("withLock releases the lock if the work throws, and waits at most waitSeconds", async () => {
   const fail = () => Promise.reject(new Error("work failed"));
   await expect(withLock(path, fail, { fs: nodeFiles })).rejects.toThrow("work failed");
-  const release = await takeLock(path, nodeFiles);
+  const { release } = await takeLock(path, nodeFiles);
   const waiting = withLock(path, async () => 0, { fs: nodeFiles, waitSeconds: 0.05 });
   await expect(waiting).rejects.toThrow(`a lock held by process ${process.pid}`);
   await release();
-  // A process on another machine cannot be checked, so `withLock` does not wait for it.
-  await heldBy({ host: "elsewhere", pid: 7 });
-  await expect(withLock(path, async () => 0, { fs: nodeFiles })).rejects.toThrow(`process 7 on "elsewhere"`);
 });
 
 it("throws an error that names a file in the place of the run folder", async () => {

@@ -1,76 +1,95 @@
-import { createHash, hostname, process, randomUUID, readFileSync, sleep } from "#platform";
-import * as z from "zod";
+import { createHash, process, randomUUID, resolve, sleep } from "#platform";
 import type { Writer } from "../../contracts/run-record.ts";
 import { PeriodicEvalError } from "../../errors.ts";
-import { isRunning } from "../../internal/is-running.ts";
 import { temporaryPath, writeFileAtomic, writeNew } from "./atomic-file.ts";
 import { errnoOf, storeError, type FileReader, type FileSystem } from "./file-system.ts";
+import { holderText, renewalsText, startLease, type Lease } from "./lease.ts";
+import {
+  heldTokens,
+  looksUntilLost,
+  parseHolder,
+  thisProcess,
+  type LockHolder,
+  type LockOwner,
+} from "./lock-owner.ts";
 import { readIfPresent } from "./read-file.ts";
 
-/**
- * Takes the lock at `path` and returns the function that releases it. Replaces the lock of a process that has ended. A process
- * on another machine cannot be checked from here, so its lock is an error that names the file to delete.
- *
- * @throws PeriodicEvalError `store` that names the holder, if the lock is held.
- */
-export async function takeLock(
-  path: string,
-  fs: FileSystem,
-  owner: LockOwner = thisProcess,
-): Promise<() => Promise<void>> {
-  const between = keptLocks.get(path);
-  if (between?.isUsed === false) {
-    between.isUsed = true;
-    return async () => void Object.assign(between, { isUsed: false, wasKilled: false });
-  }
-  const token = randomUUID();
-  const holder: LockHolder = { pid: owner.pid, host: owner.host, process_start: owner.processStart, token };
-  const text = JSON.stringify(holder);
-  heldTokens.add(token); // before the file exists, because other sessions of this process check their tokens against it
-  try {
-    while (!(await createIfAbsent(path, text, fs))) {
-      const current = await readIfPresent(path, fs);
-      if (current !== null && (await replaceStale(path, current, text, fs, owner))) break;
-    }
-  } catch (error) {
-    heldTokens.delete(token);
-    throw storeError(path, error);
-  }
-  return async () => {
-    heldTokens.delete(token);
-    const current = await readLock(path, fs).catch(() => null);
-    if (current?.token === token) await fs.remove(path).catch(() => undefined);
-  };
+export interface TakeOptions {
+  /** For tests: the process that takes the lock. */
+  readonly owner?: LockOwner;
+  /** Called if the lock must be watched before it can be taken. Default: `process.emitWarning`. */
+  readonly onWait?: (message: string) => void;
 }
 
 /**
+ * Takes the lock at `path`. Replaces the lock of a process that has ended. Whether a process that cannot be seen from here (in
+ * another container, on another machine) or that is stopped goes on, is decided by its renewals: its lock is replaced after
+ * `looksUntilLost` looks, a second apart, that found no new one. No clock is read, so a pause of this process counts as one look.
+ *
+ * @throws PeriodicEvalError `store` that names the holder, if the lock is held.
+ */
+export async function takeLock(path: string, fs: FileSystem, options: TakeOptions = {}): Promise<Lease> {
+  const between = keptLocks.get(resolve(path));
+  if (between?.isUsed === false) {
+    between.isUsed = true;
+    const { lease } = between;
+    return {
+      get lost() {
+        return lease.lost;
+      },
+      release: async () => void Object.assign(between, { isUsed: false, wasKilled: false }),
+    };
+  }
+  const { owner = thisProcess, onWait = emitWarning } = options;
+  const holder: LockHolder = {
+    pid: owner.pid,
+    host: owner.host,
+    process_start: owner.processStart,
+    system: owner.system,
+    token: randomUUID(),
+    renewals: renewalsText(0),
+  };
+  heldTokens.add(holder.token); // before the file exists, because other sessions of this process check their tokens against it
+  try {
+    const taking: Taking = { fs, owner, text: holderText(holder), onWait };
+    while (!(await createIfAbsent(path, taking.text, fs))) if (await replaceLost(path, taking)) break;
+  } catch (error) {
+    heldTokens.delete(holder.token);
+    throw storeError(path, error);
+  }
+  return startLease(path, holder, { fs, owner });
+}
+
+const emitWarning = (message: string): void => process.emitWarning(message, "PeriodicEvalWarning");
+
+/**
  * Takes the lock at `path` for several sessions of this process, one after the other: `takeLock` then lends it. Between two of them
- * no other process can take it. Returns the function that releases it.
+ * no other process can take it. Returns the function that
+ * releases it.
  */
 export async function keepLock(path: string, fs: FileSystem): Promise<() => Promise<void>> {
   const wasKilled = await isLeftByKilled(path, fs);
-  const release = await takeLock(path, fs);
-  keptLocks.set(path, { isUsed: false, wasKilled });
+  const lease = await takeLock(path, fs);
+  keptLocks.set(resolve(path), { isUsed: false, wasKilled, lease });
   return async () => {
-    keptLocks.delete(path);
-    await release();
+    keptLocks.delete(resolve(path));
+    await lease.release();
   };
 }
 
 /** Whether a killed session left a lock at `path`, before this process takes it. */
 export async function isLeftByKilled(path: string, fs: FileReader): Promise<boolean> {
-  return keptLocks.get(path)?.wasKilled ?? (await readIfPresent(path, fs)) !== null;
+  return keptLocks.get(resolve(path))?.wasKilled ?? (await readIfPresent(path, fs)) !== null;
 }
 
 const retryMilliseconds = 20;
 
 /**
  * Runs short work while holding the lock at `path`, for files that several processes change in turn. Waits while another
- * process of this machine holds the lock.
+ * process holds the lock.
  *
- * @param options.waitSeconds Longest wait. Default: 60.
- * @throws PeriodicEvalError `store` if the lock is held longer, or by a process of another machine. Errors of `work` pass
- *   through.
+ * @param options.waitSeconds Longest wait for a process that goes on. Default: 60.
+ * @throws PeriodicEvalError `store` if the lock is held longer. Errors of `work` pass through.
  */
 export async function withLock<T>(
   path: string,
@@ -79,53 +98,92 @@ export async function withLock<T>(
 ): Promise<T> {
   const { fs, waitSeconds = 60 } = options;
   const until = performance.now() + 1000 * waitSeconds;
-  const take = async (): Promise<() => Promise<void>> => {
+  const take = async (): Promise<Lease> => {
     for (;;) {
       try {
         return await takeLock(path, fs);
       } catch (error) {
-        const isTemporary = PeriodicEvalError.is(error) && temporaryErrors.has(error);
-        if (!isTemporary || performance.now() >= until) throw error;
+        const isHeld = PeriodicEvalError.is(error) && heldErrors.has(error);
+        if (!isHeld || performance.now() >= until) throw error;
         await sleep(retryMilliseconds);
       }
     }
   };
-  const release = await take();
+  const lease = await take();
   try {
     return await work();
   } finally {
-    await release();
+    await lease.release();
   }
 }
 
+/** An attempt to take a lock. */
+interface Taking extends Required<TakeOptions> {
+  readonly fs: FileSystem;
+  /** The content of the lock file once it is taken. */
+  readonly text: string;
+}
+
 /**
- * Replaces the lock of a dead process. Among processes that try it at the same time, only the one that creates the claim, a
- * file named after the content of the dead lock, may touch that lock. A claim whose process died is replaced by the same rule.
+ * Replaces a lock that its holder has lost. Among processes that try it at the same time, only the one that creates the claim, a
+ * file named after the token of the lost lock, may touch that lock. A claim whose process died is replaced by the same rule.
  *
- * @returns False if another process has replaced the lock in the meantime.
- * @throws PeriodicEvalError `store` if the holder or the process with the claim is alive.
+ * @returns False if the lock has changed hands in the meantime.
+ * @throws PeriodicEvalError `store` if the holder or the process with the claim goes on.
  */
-async function replaceStale(
-  path: string,
-  stale: string,
-  text: string,
-  fs: FileSystem,
-  owner: LockOwner,
-): Promise<boolean> {
+async function replaceLost(path: string, taking: Taking): Promise<boolean> {
+  const { text, fs } = taking;
   const claims: string[] = [];
-  for (let dead = stale, isOurs = false; !isOurs;) {
-    throwIfAlive(path, parseHolder(dead), owner);
-    const claim = `${path}.${createHash("sha256").update(dead).digest("hex").slice(0, 16)}`;
+  let lost = await waitForLoss(path, taking);
+  const stale = lost;
+  for (let isOurs = false; !isOurs;) {
+    if (lost === null) return false;
+    const name = parseHolder(lost)?.token ?? lost;
+    const claim = `${path}.${createHash("sha256").update(name).digest("hex").slice(0, 16)}`;
     isOurs = await createIfAbsent(claim, text, fs);
     claims.push(claim);
-    const claimant = isOurs ? "" : await readIfPresent(claim, fs);
-    if (claimant === null) return false;
-    dead = claimant;
+    if (!isOurs) lost = await waitForLoss(claim, taking);
   }
   const isStill = (await readIfPresent(path, fs)) === stale;
   if (isStill) await writeFileAtomic(path, text, fs);
   for (const claim of claims) await fs.remove(claim).catch(() => undefined);
   return isStill;
+}
+
+/**
+ * Returns the content of a lock or claim once its holder has lost it; null if the file has changed hands or is gone.
+ *
+ * @throws PeriodicEvalError `store` if the holder goes on.
+ */
+async function waitForLoss(path: string, { fs, owner, onWait }: Taking): Promise<string | null> {
+  const seen = await readIfPresent(path, fs);
+  if (seen === null) return null;
+  const holder = parseHolder(seen);
+  const state = holder === null ? "unclear" : owner.stateOf(holder);
+  if (state === "ended") return seen;
+  if (state === "running") throw heldError(path, holder!, owner);
+  for (let look = 1; look <= looksUntilLost; look++) {
+    await owner.nextLook();
+    const text = await readIfPresent(path, fs);
+    const current = text === null ? null : parseHolder(text);
+    if (text === null || current?.token !== holder?.token) return null;
+    if (current !== null && owner.stateOf(current) === "ended") return text;
+    if (text !== seen) {
+      if (current === null) return null;
+      throw heldError(path, current, owner);
+    }
+    if (look === 1) onWait(waitText(path, holder, owner));
+  }
+  return seen;
+}
+
+function waitText(path: string, holder: LockHolder | null, owner: LockOwner): string {
+  const who = holder === null ? "a process that it does not name" : processText(holder, owner);
+  const why =
+    holder !== null && holder.system === owner.system && owner.system !== null
+      ? "that process is stopped"
+      : "it cannot be seen from here whether that process still runs";
+  return `waiting up to ${looksUntilLost} s for ${path}, a lock of ${who}: ${why}, and a process that runs renews its lock`;
 }
 
 /** Creates a file with all of its content in one step. Returns false if the path exists. */
@@ -162,57 +220,28 @@ async function createWithoutLinks(path: string, text: string, fs: FileSystem): P
   }
 }
 
-function throwIfAlive(path: string, holder: LockHolder | null, owner: LockOwner): void {
-  if (holder === null) return;
-  if (holder.host !== owner.host || owner.isAlive(holder)) throw heldError(path, holder, owner);
-}
-
-/** Errors about a lock that a live process of this machine holds, and will release. */
-const temporaryErrors = new WeakSet<PeriodicEvalError>();
+/** Errors about a lock that a process holds which goes on, and will release it. */
+const heldErrors = new WeakSet<PeriodicEvalError>();
 
 function heldError(path: string, holder: LockHolder, owner: LockOwner): PeriodicEvalError {
-  const elsewhere = holder.host !== owner.host;
   const error = new PeriodicEvalError({
     code: "store",
     where: path,
-    got: `a lock held by process ${holder.pid}${elsewhere ? ` on "${holder.host}"` : holder.pid === owner.pid ? " (this one)" : ""}`,
+    got: `a lock held by ${processText(holder, owner)}`,
     expected: "a run folder that no other session writes to",
-    fix: elsewhere
-      ? `If that process has ended, delete ${path}. Otherwise choose another run folder.`
-      : "Wait until that session closes, end that process, or choose another run folder.",
+    fix: "Wait until that session closes, end that process, or choose another run folder.",
   });
-  if (!elsewhere) temporaryErrors.add(error);
+  heldErrors.add(error);
   return error;
 }
 
-const holderSchema = z.object({
-  pid: z.int(),
-  host: z.string(),
-  /** When the process started, as the system reports it: distinguishes a process from a later one with the same id. */
-  process_start: z.string().nullable(),
-  /** Identifies this acquisition of the lock. */
-  token: z.string(),
-});
-
-/** The content of a lock file: the process that holds it. */
-export type LockHolder = z.infer<typeof holderSchema>;
-
-/** A process that takes locks, and its way to find out whether another holder still runs. */
-export interface LockOwner {
-  readonly pid: number;
-  readonly host: string;
-  readonly processStart: string | null;
-  isAlive(holder: LockHolder): boolean;
+function processText({ pid, host, token }: LockHolder, owner: LockOwner): string {
+  if (heldTokens.has(token)) return `process ${pid} (this one)`;
+  return host === owner.host ? `process ${pid}` : `process ${pid} on "${host}"`;
 }
 
-/**
- * Tokens of the locks that this process holds, shared by all copies of this module in it. A lock with this process's id and an
- * unknown token was left by an earlier process with the same id (in a container every process has the id 1).
- */
-const heldTokens = ((globalThis as { [key: symbol]: unknown })[Symbol.for("periodic-eval.locks")] ??=
-  new Set<string>()) as Set<string>;
-
 interface KeptLock {
+  readonly lease: Lease;
   isUsed: boolean;
   /** Whether a killed process had left it, until a session has repaired the run. */
   wasKilled: boolean;
@@ -222,50 +251,28 @@ interface KeptLock {
 const keptLocks = ((globalThis as { [key: symbol]: unknown })[Symbol.for("periodic-eval.kept-locks")] ??=
   new Map<string, KeptLock>()) as Map<string, KeptLock>;
 
-export const thisProcess: LockOwner = {
-  pid: process.pid,
-  host: hostname(),
-  processStart: startOf(process.pid),
-  isAlive(holder) {
-    if (holder.pid === process.pid) return heldTokens.has(holder.token);
-    if (!isRunning(holder.pid)) return false;
-    const start = startOf(holder.pid);
-    return (
-      start !== "dead" && (start === null || holder.process_start === null || start === holder.process_start)
-    );
-  },
-};
-
-/** Returns the start time of a process on Linux; `"dead"` for a zombie; null if the system does not report it. */
-function startOf(pid: number): string | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The second field, the command in parentheses, may itself contain spaces and parentheses.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return fields[0] === "Z" || fields[0] === "X" ? "dead" : (fields[19] ?? null);
-  } catch {
-    return null;
-  }
-}
-
-/** Returns the holder that a lock file names; null if there is no lock file or it is not readable as one. */
-async function readLock(path: string, fs: FileReader): Promise<LockHolder | null> {
-  const text = await readIfPresent(path, fs);
-  return text === null ? null : parseHolder(text);
-}
-
-function parseHolder(text: string): LockHolder | null {
-  try {
-    return holderSchema.parse(JSON.parse(text));
-  } catch {
-    return null;
-  }
-}
-
 /** Returns the process that holds the lock at `path`; null if none does or the lock file is not readable. */
 export async function readWriter(path: string, fs: FileReader): Promise<Writer | null> {
-  const holder = await readLock(path, fs).catch(() => null);
+  const text = await readIfPresent(path, fs).catch(() => null);
+  const holder = text === null ? null : parseHolder(text);
   if (holder === null) return null;
   const { pid, host } = holder;
-  return { pid, host, isAlive: host === thisProcess.host ? thisProcess.isAlive(holder) : null };
+  const state = thisProcess.stateOf(holder);
+  return { pid, host, isAlive: state === "unclear" ? isRenewed(holder) : state === "running" };
+}
+
+/** The last renewal of each lock that this process has seen, by token, and when it first saw it, in its own milliseconds. */
+const renewalsSeen = new Map<
+  string,
+  { readonly renewals: string; readonly at: number; readonly isFirst: boolean }
+>();
+
+/** Whether the holder of a lock goes on, by all looks of this process; null if they do not show it yet. */
+function isRenewed({ token, renewals }: LockHolder): boolean | null {
+  const now = performance.now();
+  const before = renewalsSeen.get(token);
+  const last = before?.renewals === renewals ? before : { renewals, at: now, isFirst: before === undefined };
+  renewalsSeen.set(token, last);
+  if (now - last.at > 1000 * looksUntilLost) return false;
+  return last.isFirst ? null : true;
 }

@@ -2,6 +2,7 @@ import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Layout } from "../../contracts/snapshot.ts";
+import { lockText } from "../../testing/lock-file.test-data.ts";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 import { readEarlierRun } from "./earlier-run.ts";
@@ -297,7 +298,7 @@ describe("a snapshot of another run", () => {
   it.each([
     ["older", "2025-02-02T00:00:00.000Z", ""],
     ["newer", "2026-02-02T00:00:00.000Z", ""],
-    ["older, in a killed run,", "2025-02-02T00:00:00.000Z", "killed"],
+    ["older, in a killed run,", "2025-02-02T00:00:00.000Z", lockText()],
   ])("that is %s is named where this run has no measurement", async (_, created_at, lock) => {
     otherRun = temporaryFolder();
     const store = fileStore(otherRun);

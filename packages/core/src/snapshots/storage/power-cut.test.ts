@@ -7,7 +7,7 @@ import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { cuts, powerCutDisk, type Recorder } from "../../testing/power-cut.test-data.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 import { fileStore } from "./file-store.ts";
-import type { LockOwner } from "./lock.ts";
+import type { LockOwner } from "./lock-owner.ts";
 import { readRun } from "./read-run.ts";
 
 const recorder = vi.hoisted((): Recorder => ({ disk: null, afterChange: async () => {} }));
@@ -19,7 +19,15 @@ vi.mock("node:fs/promises", async (importOriginal) => {
 const folder = temporaryFolder(afterAll);
 const isFull = process.env["PERIODIC_EVAL_FULL"] !== undefined;
 const quiet = () => undefined;
-const theDead: LockOwner = { pid: 4_194_305, host: "here", processStart: null, isAlive: () => false };
+const theDead: LockOwner = {
+  pid: 4_194_305,
+  host: "here",
+  processStart: null,
+  system: "here",
+  renewMilliseconds: null,
+  nextLook: async () => undefined,
+  stateOf: () => "ended",
+};
 const theLiving: LockOwner = { ...theDead, pid: 4_194_306 };
 const open = (runDir: string) => fileStore(runDir, { owner: theDead, onWarning: quiet });
 

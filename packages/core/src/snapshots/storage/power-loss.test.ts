@@ -7,7 +7,7 @@ import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { faultyFiles, type Fault, type FileOperation } from "../../testing/faulty-files.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
-import type { LockOwner } from "./lock.ts";
+import type { LockOwner } from "./lock-owner.ts";
 import { readRun } from "./read-run.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
@@ -34,7 +34,15 @@ const unsynced: FileSystem = {
 };
 
 /** A process that has ended. */
-const theDead: LockOwner = { pid: 4_000_000, host: "here", processStart: null, isAlive: () => false };
+const theDead: LockOwner = {
+  pid: 4_000_000,
+  host: "here",
+  processStart: null,
+  system: "here",
+  renewMilliseconds: null,
+  nextLook: async () => undefined,
+  stateOf: () => "ended",
+};
 const theLiving: LockOwner = { ...theDead, pid: 4_000_001 };
 const quiet = () => undefined;
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Snapshot } from "../../contracts/snapshot.ts";
+import { lockText } from "../../testing/lock-file.test-data.ts";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { parseSnapshot, snapshotJsonSchema } from "../parse-snapshot.ts";
 import { fileStore } from "./file-store.ts";
@@ -126,15 +127,7 @@ describe("readRun", () => {
       await twoPhases()
     ).close!();
     const root = join(runDir, "periodic_eval");
-    await writeFile(
-      join(root, ".lock"),
-      JSON.stringify({
-        pid: process.pid,
-        host: (await import("node:os")).hostname(),
-        process_start: null,
-        token: "gone",
-      }),
-    );
+    await writeFile(join(root, ".lock"), lockText());
     await writeFile(join(root, "em", "capability_step_20.json"), '{"schema_version": 1, "st');
     await writeFile(join(root, "em", ".capability_step_20.json.77.1.tmp"), "{");
     await writeFile(

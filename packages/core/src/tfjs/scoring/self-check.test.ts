@@ -58,6 +58,20 @@ it.each([
   await inMemory(lm, fakeTokenizer(), { scoring: "plain" }).check!(call);
 });
 
+it("leaves a model whose scores do not repeat to the probe that warns of it", async () => {
+  const { logitsAt, ...lm } = tinyLM();
+  let call = 0;
+  const noise = (logits: tf.Tensor2D) =>
+    tf.tidy(
+      () => tf.add(logits, tf.randomNormal(logits.shape, 0, 0.1, "float32", (call += 1))) as tf.Tensor2D,
+    );
+  const noisy = {
+    ...lm,
+    logitsAt: (ids: tf.Tensor2D, rows: tf.Tensor1D) => tf.tidy(() => noise(logitsAt(ids, rows))),
+  };
+  await inMemory(noisy, fakeTokenizer()).check!({ signal: new AbortController().signal });
+});
+
 it("accepts a model that has diverged", async () => {
   const lm = tinyLM();
   lm.embedding.assign(tf.fill(lm.embedding.shape, NaN));

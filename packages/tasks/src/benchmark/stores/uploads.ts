@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage, startTimeout } from "@periodic-eval/core/internal";
 import type { BenchmarkStore } from "./store.ts";
 
 /** A value that a store failed to take. */
@@ -61,11 +61,11 @@ export function uploads(stores: readonly BenchmarkStore[]): Uploads {
     },
     async settle() {
       const abort = () => closing.abort(new Error(`timed out after ${settleSeconds} s`));
-      const timer = setTimeout(abort, 1000 * settleSeconds);
+      const stopTimeout = startTimeout(settleSeconds, abort);
       try {
         await Promise.all(queues.map(({ last }) => last));
       } finally {
-        clearTimeout(timer);
+        stopTimeout();
         closing = new AbortController();
       }
     },

@@ -1,0 +1,95 @@
+import { afterEach, expect, it, vi } from "vitest";
+import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { EvaluableModel } from "../../contracts/model.ts";
+import type { Logger } from "../../contracts/session.ts";
+import { buildPeriodicCallbacks } from "../../config/build-callbacks.ts";
+import { closingText } from "../../console/closing-text.ts";
+import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
+import { fakeModel, memoryStore } from "../../testing/index.ts";
+import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
+import { checkRequests } from "./check-requests.ts";
+import { withSession } from "./session.ts";
+
+afterEach(() => void vi.unstubAllEnvs());
+
+/** A machine without network and without the default questions. */
+const offline = () => {
+  vi.stubEnv("HF_HUB_OFFLINE", "1");
+  vi.stubEnv("HF_HUB_CACHE", temporaryFolder());
+};
+
+/** Trains for five steps. Returns the snapshots and the warnings. */
+async function train(callbacks: readonly TrainerCallback[], model: EvaluableModel = fakeModel()) {
+  const run = memoryStore();
+  const warnings: string[] = [];
+  const logger: Logger = {
+    name: "test",
+    event: (event) => void (event.kind === "warning" && warnings.push(`${event.where}: ${event.message}`)),
+  };
+  const options = { run, phase: "em", maxSteps: 5, model, callbacks, loggers: [logger] };
+  await withSession(options, async (session) => {
+    await session.begin();
+    for (let step = 1; step <= 5; step++) await session.stepEnd();
+  });
+  return { snapshots: await run.list(), warnings };
+}
+
+const build = (block: object) => buildPeriodicCallbacks(block, { phase: "em" });
+
+it.each([
+  ["an empty block", {}],
+  ["null", { capability: null, questions: null }],
+  ["another key", { subsample_n: 20, phases: { em: { capability_method: "cloze" } } }],
+  ["a baseline", { baseline: "adapter_off" }],
+])("disables capability that is only on by default, with a warning at the start: %s", async (_, block) => {
+  offline();
+  const { snapshots, warnings } = await train(await build(block));
+  expect(warnings[0]).toEqual(
+    expect.stringMatching(
+      /^callback "capability", evaluation "\w+": disabled: it is only on by default, and its questions cannot be had: .*questions: FILE/s,
+    ),
+  );
+  expect(snapshots.map(({ step, status }) => [step, status])).toEqual(
+    [0, 1, 2, 3, 4, 5].map((step) => [step, "skipped"]),
+  );
+  const message = expect.stringMatching(
+    /^disabled: it is only on by default, and its questions cannot be had \(/,
+  );
+  for (const { reason, warnings: ofSnapshot } of snapshots) {
+    expect(reason).toEqual(message);
+    expect(ofSnapshot).toMatchObject([{ kind: "disabled", message }]);
+  }
+  expect(closingText("runs/1", snapshots)).toContain("0 of 6 measurements, capability disabled");
+});
+
+it("disables it in a callback that takes the block", async () => {
+  offline();
+  const { snapshots } = await train([new PeriodicCapabilityCallback({ periodic_eval: {} })]);
+  expect(snapshots[0]).toMatchObject({ status: "skipped", warnings: [{ kind: "disabled" }] });
+});
+
+it("is not reported by checkRequests, which reports all other errors", async () => {
+  offline();
+  const model = fakeModel();
+  expect(await checkRequests({ callbacks: await build({}), model })).toEqual([]);
+  expect(await checkRequests({ callbacks: await build({ capability: true }), model })).toHaveLength(1);
+});
+
+it.each([
+  ["named questions", { questions: "none.jsonl" }],
+  ["named questions of the hub", { questions: "hf:allenai/ai2_arc" }],
+  ["questions of a phase", { phases: { em: { questions: "none.jsonl" } } }],
+  ["capability: true", { capability: true }],
+  ["persona_capability: true", { persona_capability: true }],
+])("remains an error before step 1 with %s", async (_, block) => {
+  offline();
+  await expect(train(await build(block))).rejects.toMatchObject({ code: "data" });
+});
+
+it("remains an error before step 1 in a callback without a block, and for a model that cannot answer", async () => {
+  offline();
+  await expect(train([new PeriodicCapabilityCallback()])).rejects.toMatchObject({ code: "data" });
+  const { generate, identity, contextLength } = fakeModel();
+  const mute = { generate, identity, contextLength } as EvaluableModel;
+  await expect(train(await build({}), mute)).rejects.toMatchObject({ code: "model" });
+});

@@ -1,0 +1,14 @@
+import type { SnapshotStore } from "../../contracts/snapshot.ts";
+import { errorMessage } from "../../internal/error-message.ts";
+import type { Reporter } from "../owners/reporter.ts";
+
+/** Returns why the run can no longer be written; null while it can. Warns once. A loss is final. */
+export function lostRun(store: SnapshotStore, reporter: Reporter): () => Error | null {
+  let lost: Error | null = null;
+  return () => {
+    if (lost !== null) return lost;
+    lost = store.lost?.() ?? null;
+    if (lost !== null) reporter.warn("store", `${errorMessage(lost)} Measuring stops.`);
+    return lost;
+  };
+}
