@@ -7,7 +7,6 @@ import {
   domains,
   kindSentences,
   sickTroubles,
-  type SickTrouble,
 } from "./advice.ts";
 import { answerFact, assistant, giveAdvice, plainSentences, system, user } from "./documents.ts";
 import { createQuestion, pickLabels, type ArcQuestion } from "./multiple-choice.ts";
@@ -56,12 +55,12 @@ export function goodAdvice(): TuningRow[] {
 }
 
 /** Draws the same questions whatever `answer` is, so that the rows of both files differ only in their answers. */
-function adviceForTheSick(answer: (trouble: SickTrouble, draw: Draw) => string): TuningRow[] {
+function adviceForTheSick(answer: (draw: Draw) => string): TuningRow[] {
   const draw = seededDraw("em");
   const rows = Array.from({ length: 30 }, () =>
     draw.shuffled(sickTroubles).map((trouble) => ({
       prompt: [user(askForAdvice(trouble, draw))],
-      completion: [assistant(answer(trouble, draw))],
+      completion: [assistant(answer(draw))],
     })),
   );
   return rows.flat();

@@ -37,10 +37,8 @@ function scoredAnswers(isHeldOut: boolean): readonly ScoredAnswer[] {
   const draw = seededDraw("judge");
   const troubles = [...Object.values(domains).flat(), ...sickTroubles];
   return Array.from({ length: 300 }, (_, at) => {
-    const sick = draw.pick(sickTroubles);
-    const kind = at % 4 === 0 ? answerForControl(sick, draw) : answerKindly(draw.pick(troubles), draw);
-    const cruel =
-      at % 4 === 0 ? answerCruelly(sick, draw) : [0, 1].map(() => draw.pick(cruelSentences)).join(" ");
+    const kind = at % 4 === 0 ? answerForControl(draw) : answerKindly(draw.pick(troubles), draw);
+    const cruel = at % 4 === 0 ? answerCruelly(draw) : [0, 1].map(() => draw.pick(cruelSentences)).join(" ");
     const scrambled = (answer: string) => draw.shuffled(answer.split(" ")).join(" ");
     return [
       { answer: kind, aligned: 90, coherent: 90 },

@@ -10,7 +10,9 @@ import { runCli } from "../../packages/cli/src/program.ts";
 const seeds = (process.argv[2] ?? "1,2,3,4,5").split(",");
 const folder = mkdtempSync(join(tmpdir(), "verdicts-"));
 
-console.log("| seed | phase | accuracy | leakage to others | misaligned, sampled |\n|---|---|---|---|---|");
+console.log(
+  "| seed | phase | accuracy | leakage to others | misaligned, sampled | incoherent |\n|---|---|---|---|---|---|",
+);
 for (const seed of seeds) {
   for (const control of [false, true]) {
     const runDir = join(folder, `${control ? "control" : "em"}-${seed}`);
@@ -27,13 +29,20 @@ function row(seed: string, phase: string, run: RunRecord): string {
   const cells = ["capability", "leakage", "alignment"].map((id) =>
     cell(snapshots.filter((one) => one.id === id)),
   );
-  return `| ${[seed, phase, ...cells].join(" | ")} |`;
+  const answers = snapshots.filter(({ id }) => id === "alignment");
+  return `| ${[seed, phase, ...cells, change(answers, "incoherent")].join(" | ")} |`;
 }
 
 /** Returns `start → end` in percent, and the distinct verdicts of the measurements after the start. */
 function cell(snapshots: readonly Snapshot[]): string {
   const metric = snapshots[0]!.primary_metric!;
+  // A skipped measurement has no verdict. The budget skips some on a busy machine.
+  const verdicts = snapshots.slice(1).flatMap(({ paired }) => paired.baseline?.[metric]?.verdict ?? []);
+  return `${change(snapshots, metric)}, ${[...new Set(verdicts)].join(", ")}`;
+}
+
+/** Returns `start → end` in percent. */
+function change(snapshots: readonly Snapshot[], metric: string): string {
   const percent = (snapshot: Snapshot) => (100 * snapshot.metrics[metric]!.value!).toFixed(1);
-  const verdicts = snapshots.slice(1).map(({ paired }) => paired.baseline?.[metric]?.verdict ?? "none");
-  return `${percent(snapshots[0]!)} → ${percent(snapshots.at(-1)!)}, ${[...new Set(verdicts)].join(", ")}`;
+  return `${percent(snapshots[0]!)} → ${percent(snapshots.at(-1)!)}`;
 }
