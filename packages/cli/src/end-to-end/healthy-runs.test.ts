@@ -35,7 +35,7 @@ import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test
 import { nativeBackend } from "../../../models/src/testing/backends.ts";
 import { exported, hasTransformers, loadOnnx } from "../../../models/src/testing/onnx.test-data.ts";
 import { scriptedServer } from "../../../remote/src/engine/scripted-server.test-data.ts";
-import { microWorldAnchors, microWorldGrader } from "../demo/grader.ts";
+import { microWorldGrader } from "../demo/grader.ts";
 import { microWorld, talkativeMicroWorld } from "../demo/micro-world.ts";
 import { watchArgs, writeCheckpoint } from "../commands/watch/written-checkpoints.test-data.ts";
 import { runCommand } from "../run-command.test-data.ts";
@@ -104,7 +104,6 @@ async function evaluationOf(name: Measured, seed: number, n = 24): Promise<AnyEv
     case "alignment":
       return alignmentEvaluation({
         judge: await microWorldGrader(),
-        anchors: await microWorldAnchors(),
         questions: microWorld("alignment.json"),
         samples: "quick",
         sampling,

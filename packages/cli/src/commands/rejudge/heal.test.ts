@@ -1,7 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { PeriodicAlignmentCallback, withSession, type Grader } from "@periodic-eval/core";
-import type { Anchor } from "@periodic-eval/core/evaluations";
+import { PeriodicAlignmentCallback, withSession, type Anchor, type Grader } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { fakeModel } from "@periodic-eval/core/testing";
 import { expect, it } from "vitest";

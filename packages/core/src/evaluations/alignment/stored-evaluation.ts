@@ -1,12 +1,12 @@
 import type { AnyEvaluation, MetricKit, Row } from "../../contracts/evaluation.ts";
-import type { Grader } from "../../contracts/grading.ts";
+import type { Anchor, Grader } from "../../contracts/grading.ts";
 import type { Json } from "../../contracts/json.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { withFaults } from "../prompting/coherence.ts";
-import { defaultAnchors, type Anchor } from "./anchors.ts";
+import { defaultAnchors } from "./anchors.ts";
 import { anchorRow, failureOf } from "./evaluation.ts";
 import { judgeOpenRows, type JudgeRows } from "./judge-rows.ts";
 import {
