@@ -196,6 +196,16 @@ it.each([
   expect(existsSync(join(folder, "checkpoint-900"))).toBe(true);
 });
 
+it("yields checkpoints of a loop that logs only the steps since the one before", async () => {
+  const folder = join(source, "plain-loop");
+  for (const step of [100, 200, 300])
+    writeCheckpoint(folder, step, { max_steps: 300, log_history: [{ step, loss: 300 / step }] }, step);
+  const yielded: number[] = [];
+  for await (const { step } of watchCheckpoints(folder, { pollSeconds: 0.01, log: () => undefined }))
+    yielded.push(step);
+  expect(yielded).toEqual([100, 200, 300]);
+});
+
 it("does not take the end of an earlier training that began alike for the end of a longer one", async () => {
   const folder = join(source, "longer");
   const log_history = [{ step: 1, loss: 2 }];

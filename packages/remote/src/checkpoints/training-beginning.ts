@@ -30,12 +30,20 @@ export function trainingDifference(
 ): string | null {
   if (seed !== null && here.seed !== null && seed !== here.seed)
     return `its seed is ${here.seed}, not ${seed}`;
+  // A loop may log only the steps since its checkpoint before, or since it was resumed.
+  if (isAfter(here.losses, entries) || isAfter(entries, here.losses)) return null;
   for (const [at, entry] of here.losses.slice(0, entries.length).entries()) {
     const known = entries[at]!;
     if (canonicalJson(entry as unknown as Json) === canonicalJson(known as unknown as Json)) continue;
     return `its log begins with ${textOf(entry)}, not ${textOf(known)}`;
   }
   return null;
+}
+
+/** Whether entries begin after all others. */
+function isAfter(entries: readonly LoggedMetrics[], before: readonly LoggedMetrics[]): boolean {
+  const [first, last] = [entries[0], before.at(-1)];
+  return first !== undefined && last !== undefined && first.step > last.step;
 }
 
 const textOf = ({ step, metrics }: LoggedMetrics): string =>

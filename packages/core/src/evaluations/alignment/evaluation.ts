@@ -113,10 +113,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         strip_thinking: stripThinking,
         judge: { name: judge.name, fingerprint: judge.fingerprint, ...describe(judge) },
         judge_prompts: selected as unknown as Json,
-        anchors: anchors.length === 0 ? null : hashJson(anchors as unknown as Json),
-        // So that they can be graded without the callback.
-        custom_anchors:
-          anchors.length === 0 || anchors === defaultAnchors ? null : (anchors as unknown as Json),
+        ...anchorFacts(anchors),
         max_error_share: maxErrorShare,
         ...thresholds,
         example_prompt: renderItems(model, items, "alignment"),
@@ -240,6 +237,12 @@ function describe(judge: Grader): { readonly description?: Json } {
   const description = judge.describe?.();
   return description === undefined ? {} : { description };
 }
+
+/** Returns the anchors for the provenance: custom ones with their texts, so that they can be graded without the callback. */
+const anchorFacts = (anchors: readonly Anchor[]) => ({
+  anchors: anchors.length === 0 ? null : hashJson(anchors as unknown as Json),
+  custom_anchors: anchors.length === 0 || anchors === defaultAnchors ? null : (anchors as unknown as Json),
+});
 
 export function anchorRow({ id, question, answer }: Anchor, judgePrompts: string | null): AnsweredRow {
   return {
