@@ -299,7 +299,7 @@ it("states seconds and the grace instead of a share where the grace left everyth
     overhead_percent: 489.2,
     total_seconds: 2.6,
     governor:
-      "whole: a whole measurement needs about 1 s; 50 s are left of a grace of 60 s (budget.graceSeconds)",
+      "whole, 5 items: a whole measurement needs about 1 s; 50 s are left of a grace of 60 s (budget.graceSeconds)",
     budget: { limit: "grace_seconds", reduced: false },
   } as const;
   const within = [0, 40].map((step) => exampleSnapshot({ phase: "em", step, timing }));
@@ -316,7 +316,7 @@ it("states seconds without a limit for a phase that was measured only at its sta
     ...exampleSnapshot().timing,
     overhead_percent: 1350.2,
     total_seconds: 1.4,
-    governor: `whole: the ${edge} is`,
+    governor: `whole, 5 items: the ${edge} is never reduced`,
   });
   const edges = ["start", "end"].map((edge, step) =>
     exampleSnapshot({ phase: "em", step, crossed: [edge], timing: timing(edge) }),

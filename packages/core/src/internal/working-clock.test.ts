@@ -118,7 +118,7 @@ it.each<[string, (work: Promise<string>) => Promise<unknown>]>([
       ),
   ],
 ])("does not end %s because the process was paused", async (_, wait) => {
-  let resolve = (_: string): void => undefined;
+  let resolve: (reply: string) => void = () => undefined;
   const result = wait(new Promise((done) => (resolve = done)));
   await vi.advanceTimersByTimeAsync(10_000);
   await pause(75);
