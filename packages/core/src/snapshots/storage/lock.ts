@@ -67,9 +67,13 @@ const emitWarning = (message: string): void => process.emitWarning(message, "Per
  * no other process can take it. Returns the function that
  * releases it.
  */
-export async function keepLock(path: string, fs: FileSystem): Promise<() => Promise<void>> {
+export async function keepLock(
+  path: string,
+  fs: FileSystem,
+  options: TakeOptions = {},
+): Promise<() => Promise<void>> {
   const wasKilled = await isLeftByKilled(path, fs);
-  const lease = await takeLock(path, fs);
+  const lease = await takeLock(path, fs, options);
   keptLocks.set(resolve(path), { isUsed: false, wasKilled, lease });
   return async () => {
     keptLocks.delete(resolve(path));
