@@ -107,7 +107,7 @@ export async function runHarness(given: HarnessConfigInput, ports: HarnessPorts)
     for (const [result, reason] of Object.entries(unknownResults(preference, config.metrics)))
       onWarning(`preference ${preference.name}: ${humanizeName(result)} will not be known: ${reason}`);
   await nodeFiles.makeFolder(config.output_dir);
-  const lease = await takeLock(lockPath(config.output_dir), nodeFiles);
+  const lease = await takeLock(lockPath(config.output_dir), nodeFiles, { onWait: onWarning });
   try {
     await removeTemporaryFiles(config.output_dir, (file) => file === basename(summaryPath("")));
     const summaries: Record<string, PreferenceSummary> = {};

@@ -1,6 +1,6 @@
 import type { Logger } from "@periodic-eval/core";
 import { parseOptions, plainConsoleLogger } from "@periodic-eval/core/internal";
-import { closeLoggers } from "@periodic-eval/core/session";
+import { closeLoggers, logWarning } from "@periodic-eval/core/session";
 import { declarePhases } from "@periodic-eval/core/snapshots";
 import type { TrainResult } from "../trainer/trainer.ts";
 import type { TrainerOptions } from "../trainer/trainer-options.ts";
@@ -56,7 +56,9 @@ export async function runPipeline(
       const [problem] = await checkDatasets(phase, options);
       if (problem !== undefined) throw problem;
     }
-    unlock = await declarePhases(options.runDir, names);
+    unlock = await declarePhases(options.runDir, names, {
+      onWait: (message) => logWarning(loggers, "store", message),
+    });
     let isDamaged = false;
     for (const [at, phase] of phases.entries()) {
       const runStepOffset = results.reduce((sum, { steps }) => sum + steps, 0);

@@ -3,7 +3,7 @@ import type { PhaseClosing } from "../../contracts/snapshot.ts";
 import { makeFolder, writeFileAtomic } from "./atomic-file.ts";
 import { nodeFiles, type FileReader, type FileSystem } from "./file-system.ts";
 import { runPaths } from "./layout.ts";
-import { keepLock } from "./lock.ts";
+import { keepLock, type TakeOptions } from "./lock.ts";
 import { readIfPresent } from "./read-file.ts";
 
 const schema = z.array(
@@ -41,11 +41,11 @@ export async function writeClosing(path: string, closing: PhaseClosing, fs: File
 export async function declarePhases(
   runDir: string,
   phases: readonly string[],
-  fs: FileSystem = nodeFiles,
+  { fs = nodeFiles, onWait }: Pick<TakeOptions, "onWait"> & { readonly fs?: FileSystem } = {},
 ): Promise<() => Promise<void>> {
   const { root, lock, closings: path } = runPaths(runDir);
   await makeFolder(root, fs);
-  const release = await keepLock(lock, fs);
+  const release = await keepLock(lock, fs, onWait && { onWait });
   try {
     const closings = (await readClosings(path, fs)).filter((one) => one.step > 0 || one.finished);
     const isNew = (name: string) => !closings.some(({ phase }) => phase === name);

@@ -8,8 +8,8 @@ import { readClosings, writeClosing } from "./closings.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { checkKey, runPaths, snapshotName } from "./layout.ts";
 import type { Lease } from "./lease.ts";
-import { isLeftByKilled, takeLock } from "./lock.ts";
-import { thisProcess, type LockOwner } from "./lock-owner.ts";
+import { isLeftByKilled, takeLock, type TakeOptions } from "./lock.ts";
+import type { LockOwner } from "./lock-owner.ts";
 import { finishWrites, repairRun } from "./repair-run.ts";
 import { writeIndexAgain } from "./inspect-run.ts";
 import { addToIndex } from "./run-index.ts";
@@ -48,7 +48,7 @@ const optionsSchema = z.strictObject({
  */
 export function fileStore(runDir: string, options: FileStoreOptions = {}): SnapshotStore {
   parseOptions("fileStore options", optionsSchema, options);
-  const { layout = "nested", fs = nodeFiles, owner = thisProcess } = options;
+  const { layout = "nested", fs = nodeFiles, owner } = options;
   const warn =
     options.onWarning ??
     ((message: string) => process.emitWarning(printable(message), "PeriodicEvalWarning"));
@@ -64,18 +64,9 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
 
   async function open(): Promise<void> {
     if (lease !== null) return;
-    await makeFolder(paths.root, fs);
-    const wasKilled = await isLeftByKilled(paths.lock, fs);
-    const taken = await takeLock(paths.lock, fs, { owner, onWait: warn });
-    try {
-      const repaired = await repairRun(runDir, fs, { warn, wasKilled });
-      finder.rememberAll(repaired.found);
-      ({ problems } = repaired);
-    } catch (error) {
-      await taken.release();
-      throw error;
-    }
-    lease = taken;
+    const opened = await openRun(runDir, { fs, ...(owner && { owner }), warn });
+    finder.rememberAll(opened.found);
+    ({ lease, problems } = opened);
   }
 
   const find = (key: SnapshotKey) => finder.find(key, lease !== null);
@@ -126,6 +117,23 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         lease = null;
       }),
   };
+}
+
+/** Takes the lock of a run and repairs the run. */
+async function openRun(
+  runDir: string,
+  { fs, owner, warn }: Pick<TakeOptions, "owner"> & { fs: FileSystem; warn: (message: string) => void },
+) {
+  const { root, lock } = runPaths(runDir);
+  await makeFolder(root, fs);
+  const wasKilled = await isLeftByKilled(lock, fs);
+  const lease = await takeLock(lock, fs, { ...(owner && { owner }), onWait: warn });
+  try {
+    return { lease, ...(await repairRun(runDir, fs, { warn, wasKilled })) };
+  } catch (error) {
+    await lease.release();
+    throw error;
+  }
 }
 
 /** The store's methods for where phases closed, and for what their trainers logged. */

@@ -67,9 +67,13 @@ const emitWarning = (message: string): void => process.emitWarning(message, "Per
  * no other process can take it. Returns the function that
  * releases it.
  */
-export async function keepLock(path: string, fs: FileSystem): Promise<() => Promise<void>> {
+export async function keepLock(
+  path: string,
+  fs: FileSystem,
+  options: TakeOptions = {},
+): Promise<() => Promise<void>> {
   const wasKilled = await isLeftByKilled(path, fs);
-  const lease = await takeLock(path, fs);
+  const lease = await takeLock(path, fs, options);
   keptLocks.set(resolve(path), { isUsed: false, wasKilled, lease });
   return async () => {
     keptLocks.delete(resolve(path));
@@ -180,7 +184,7 @@ async function waitForLoss(path: string, { fs, owner, onWait }: Taking): Promise
 function waitText(path: string, holder: LockHolder | null, owner: LockOwner): string {
   const who = holder === null ? "a process that it does not name" : processText(holder, owner);
   const why =
-    holder !== null && holder.system === owner.system && owner.system !== null
+    holder !== null && isOfSystem(holder, owner)
       ? "that process is stopped"
       : "it cannot be seen from here whether that process still runs";
   return `waiting up to ${looksUntilLost} s for ${path}, a lock of ${who}: ${why}, and a process that runs renews its lock`;
@@ -220,6 +224,9 @@ async function createWithoutLinks(path: string, text: string, fs: FileSystem): P
   }
 }
 
+const isOfSystem = (holder: LockHolder, { system }: LockOwner): boolean =>
+  system !== null && holder.system === system;
+
 /** Errors about a lock that a process holds which goes on, and will release it. */
 const heldErrors = new WeakSet<PeriodicEvalError>();
 
@@ -258,7 +265,9 @@ export async function readWriter(path: string, fs: FileReader): Promise<Writer |
   if (holder === null) return null;
   const { pid, host } = holder;
   const state = thisProcess.stateOf(holder);
-  return { pid, host, isAlive: state === "unclear" ? isRenewed(holder) : state === "running" };
+  if (state !== "unclear") return { pid, host, isAlive: state === "running" };
+  // A stopped process exists, and may go on.
+  return { pid, host, isAlive: isRenewed(holder) ?? (isOfSystem(holder, thisProcess) ? true : null) };
 }
 
 /** The last renewal of each lock that this process has seen, by token, and when it first saw it, in its own milliseconds. */
