@@ -11,7 +11,7 @@ export type Fault = Pick<MeasurementWarning, "kind" | "message">;
 const charactersPerToken = 2.5;
 /** Ids are shifted by these numbers for comparison: neighbours in a vocabulary are about as frequent. */
 const shifts = [1, -1, 3, -3];
-/** Nats per token between the text and shifted ids: at least 3.1 with the right order, at most 1.9 with another. */
+/** Nats per token between the text and shifted ids: at least 3.1 with the right order, at most 1.9 with another (measured). */
 const leastAdvantage = 2.5;
 /** By how much a trained model expects shifted ids less than chance, at least; random weights give about chance. */
 const leastSurprise = 1.5;
