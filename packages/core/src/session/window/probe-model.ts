@@ -42,8 +42,8 @@ export async function probeModel(
 }
 
 /**
- * Scores two sequences of random tokens, then the second again in each other's place, with other tokens in the last third of one. No
- * two sequences of a batch begin alike, because engines read a common beginning once.
+ * Scores two sequences of random tokens, then the first again in the other place, beside the second with other tokens in its last
+ * third. The sequences of a batch do not begin alike, because engines read a common beginning once.
  */
 async function scoringFault(
   score: Score,
