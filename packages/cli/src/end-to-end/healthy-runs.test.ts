@@ -217,7 +217,7 @@ const loop: Run = async ({ model: name, evaluation, seed }, runDir) => {
         crossEntropySum(
           lm.trainingLogits(input, rows, () => () => 0.5),
           targets,
-        ) as tf.Scalar;
+        );
       adam.apply(tf.variableGrads(loss, [...lm.trainables()]).grads, 1e-4);
     });
   const measured = { model: inMemory(lm, tokenizer), guards: tfjsGuards(lm, adam) };

@@ -55,8 +55,8 @@ function attending(isCausal: boolean): CausalLM {
         const hidden = tf.linalg.bandPart(tf.ones([length, length]), -1, 0);
         const mask = isCausal ? tf.mul(tf.sub(1, hidden), -1e9) : tf.zeros([length, length]);
         const mixed = tf.matMul(tf.softmax(tf.add(scores, mask)), states);
-        const logits = tf.matMul(tf.reshape(tf.add(mixed, states), [-1, 8]), head as tf.Tensor2D);
-        return tf.reshape(logits, [batch, length, vocabSize]) as tf.Tensor3D;
+        const logits = tf.matMul(tf.reshape(tf.add(mixed, states), [-1, 8]), head);
+        return tf.reshape(logits, [batch, length, vocabSize]);
       }),
   };
 }

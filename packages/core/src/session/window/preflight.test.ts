@@ -204,3 +204,17 @@ it("checks the grader once before step 1, and ignores an abort in the middle", a
     await session.begin();
   });
 });
+
+it("begins without the probe of a model that does not answer, and leaves it to the measurements", async () => {
+  const toy = toyTraining();
+  const model = { ...toy.model, logLikelihoods: () => new Promise<never>(() => undefined) };
+  const callback = new PeriodicCallback(toyEvaluation(), { schedule: [] });
+  await withSession(toy.options([callback], { model, patienceSeconds: 0.05 }), async (session) => {
+    toy.step();
+    await session.stepEnd();
+  });
+  expect((await toy.store.list()).map(({ status, warnings }) => [status, warnings])).toEqual([
+    ["complete", []],
+    ["complete", []],
+  ]);
+});

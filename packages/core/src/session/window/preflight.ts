@@ -107,9 +107,14 @@ export class Preflight {
   async #probe(target: EvaluableModel, on: "model" | "base"): Promise<void> {
     const { signal, trainedTexts = [], reporter } = this.#options;
     const probe = () => withOwnSignal(signal, (own) => probeModel(target, trainedTexts, { signal: own }));
-    const faults = await this.#settle(`model "${target.identity.name}"`, "the probe", probe);
-    this.#faults.set(on, faults);
-    for (const { message } of faults) reporter.warn(`model "${target.identity.name}"`, message);
+    const where = `model "${target.identity.name}"`;
+    this.#faults.set(on, []);
+    try {
+      this.#faults.set(on, await this.#settle(where, "the probe", probe));
+    } catch {
+      // Patience has reported a model that does not answer, and its measurements will.
+    }
+    for (const { message } of this.faultsOf(on)) reporter.warn(where, message);
   }
 
   /** Warns of what the questions show before any answer. */

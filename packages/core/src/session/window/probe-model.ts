@@ -3,13 +3,7 @@ import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
 import type { MeasurementWarning } from "../../contracts/snapshot.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { namedStream } from "../../random/streams.ts";
-import { vocabularyFault } from "./probe-vocabulary.ts";
-
-/** Token ids of one text. */
-export type Ids = readonly number[];
-/** Returns the log-prob of each token but the first, in nats, for each sequence. */
-export type Score = (sequences: readonly Ids[]) => Promise<readonly (readonly number[])[]>;
-export type Fault = Pick<MeasurementWarning, "kind" | "message">;
+import { vocabularyFault, type Fault, type Ids, type Score } from "./probe-vocabulary.ts";
 
 /** Rounding changes the log-prob of a token by about 1e-5 nats in float32; dropout or a missing mask by more than 1e-2. */
 const defaultTolerance = 1e-3;
@@ -48,8 +42,8 @@ export async function probeModel(
 }
 
 /**
- * Scores two sequences of random tokens, then the second again in each other's place, with other tokens in the last third of one. No
- * two sequences of a batch begin alike, because engines read a common beginning once.
+ * Scores two sequences of random tokens, then the first again in the other place, beside the second with other tokens in its last
+ * third. The sequences of a batch do not begin alike, because engines read a common beginning once.
  */
 async function scoringFault(
   score: Score,

@@ -1,15 +1,21 @@
 import type { Tokenizer } from "../../contracts/model.ts";
-import type { Fault, Ids, Score } from "./probe-model.ts";
+import type { MeasurementWarning } from "../../contracts/snapshot.ts";
+
+/** Token ids of one text. */
+export type Ids = readonly number[];
+/** Returns the log-prob of each token but the first, in nats, for each sequence. */
+export type Score = (sequences: readonly Ids[]) => Promise<readonly (readonly number[])[]>;
+export type Fault = Pick<MeasurementWarning, "kind" | "message">;
 
 /** Texts in words that the tokenizer knows have more characters per token. Of other texts its model may know nothing. */
 const charactersPerToken = 2.5;
 /** Ids are shifted by these numbers for comparison: neighbours in a vocabulary are about as frequent. */
-const shifts = [1, -1, 2, -2, 5, -5];
-/** Nats per token between the text and shifted ids: at least 3.1 with the right order, at most 1.9 with another. */
+const shifts = [1, -1, 3, -3];
+/** Nats per token between the text and shifted ids: at least 3.1 with the right order, at most 1.9 with another (measured). */
 const leastAdvantage = 2.5;
 /** By how much a trained model expects shifted ids less than chance, at least; random weights give about chance. */
 const leastSurprise = 1.5;
-const [mostTexts, mostTokens, leastTokens] = [8, 32, 8];
+const [mostTexts, mostTokens, leastTokens] = [8, 17, 6];
 
 /**
  * Compares texts with the same texts in shifted ids. A text at chance level that is expected no better than those is read with the
