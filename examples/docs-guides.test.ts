@@ -191,7 +191,7 @@ inFull(
     const files = {
       "train.mjs": { "maxSteps: 60": "maxSteps: 2" },
       "polite.mjs": { "maxSteps: 40": "maxSteps: 2", "everyPercent(20)": "everyPercent(50)" },
-      "fit.mjs": { "epochs: 5": "epochs: 1", "32 * 64": "4 * 16", "[32, 64": "[4, 16", "n: 10": "n: 2" },
+      "fit.mjs": { "epochs: 60": "epochs: 1" },
     };
     for (const page of ["fine-tuning", "evaluation", "tensorflow-js"]) {
       const done = await followPage({ document: `docs/guides/${page}.md`, project, files });
