@@ -49,6 +49,7 @@ export const sections = [
       "explanations/coverage.md",
       "explanations/scale.md",
       "explanations/harness-parity.md",
+      "explanations/described-systems.md",
     ],
   },
 ];

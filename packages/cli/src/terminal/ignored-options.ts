@@ -11,7 +11,7 @@ export function refuseIgnoredOptions(command: Command): void {
   for (let parent = command.parent; parent !== null; parent = parent.parent) {
     const ignored = parent.options.find(
       (option) =>
-        parent!.getOptionValueSource(option.attributeName()) === "cli" &&
+        parent.getOptionValueSource(option.attributeName()) === "cli" &&
         !known.includes(option.attributeName()),
     );
     if (ignored === undefined) continue;

@@ -149,7 +149,7 @@ export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: b
     });
   }
   parseOptions(where, z.strictObject(isCheckpoint ? checkpointShape : trainerShape), options);
-  checkName(`${where}.name`, options.name);
+  checkName(where, options.name, ["name"]);
   const seen = new Set<string>();
   for (const [key, task] of Object.entries(options.tasks)) {
     const path = ["tasks", Array.isArray(options.tasks) ? Number(key) : key];

@@ -122,6 +122,10 @@ export function rolloutEvaluation<D extends Row, S extends Json = boolean>(
   return rolloutFamily(functionName, options);
 }
 
+/** Returns the ids of a completion by an engine that returns none. */
+const encoded = (model: TokenizingModel, text: string) =>
+  model.tokenizer!.encode(text, { specialTokens: false });
+
 /** @param where The function that received the options, for errors. */
 function rolloutFamily<D extends Row, S extends Json>(
   where: string,
@@ -171,11 +175,7 @@ function rolloutFamily<D extends Row, S extends Json>(
             const row = { id: `${item}#${sample}`, item, groups, sample };
             if ("reason" in fitted) return { ...row, ...unasked, ...fitted };
             const { text, finish, ids } = written.next().value!;
-            // An engine that returns no ids: those of its text.
-            onSequence?.(
-              row.id,
-              sequenceOf(fitted.ids!, ids ?? (model as TokenizingModel).tokenizer!.encode(text)),
-            );
+            onSequence?.(row.id, sequenceOf(fitted.ids!, ids ?? encoded(model, text)));
             const promptTokens = fitted.ids?.length ?? null;
             const { truncatedTokens } = fitted;
             return { ...row, status: "generated", text, finish, promptTokens, truncatedTokens };

@@ -92,16 +92,27 @@ it("estimates the cost of a measurement from a few items", async () => {
   expect(callbacks[1].judge_cost_a_look).toBeGreaterThan((32 * (450 * 3 + 60 * 15)) / 1e6);
 });
 
-it("reports, before weights are loaded, that the default questions cannot be downloaded", async () => {
-  vi.stubEnv("HF_HUB_OFFLINE", "1");
-  vi.stubEnv("HF_HUB_CACHE", join(folder, "cache"));
-  const path = join(folder, "defaults.yaml");
-  await writeFile(path, "periodic_eval: { kl: false, alignment: true, alignment_num_samples: 1 }");
-  const terminal = recordingTerminal();
-  const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm"];
-  expect([await runCli(args, terminal), terminal.outputs]).toEqual([1, []]);
-  expect(terminal.errors.join("\n")).toContain("periodic-eval data get arc_challenge");
-});
+it.each([
+  ["", 0],
+  ["capability: true, ", 1],
+])(
+  "reports, before weights are loaded, that the default questions cannot be downloaded: %s",
+  async (capability, code) => {
+    vi.stubEnv("HF_HUB_OFFLINE", "1");
+    vi.stubEnv("HF_HUB_CACHE", join(folder, "cache"));
+    const path = join(folder, "defaults.yaml");
+    await writeFile(
+      path,
+      `periodic_eval: { ${capability}kl: false, alignment: true, alignment_num_samples: 1 }`,
+    );
+    const terminal = recordingTerminal();
+    const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm"];
+    // Capability that is only on by default would be disabled.
+    expect(await runCli(args, terminal)).toBe(code);
+    expect(terminal.outputs.join("\n").includes("alignment")).toBe(code === 0);
+    expect(terminal.errors.join("\n")).toContain("periodic-eval data get arc_challenge");
+  },
+);
 
 const training = `model: ${microWorld()}
 run_dir: none

@@ -1,0 +1,27 @@
+import { buildPeriodicCallbacks, withSession } from "@periodic-eval/core";
+import { fileStore, readRun } from "@periodic-eval/core/snapshots";
+import { fakeModel } from "@periodic-eval/core/testing";
+import { afterEach, expect, it, vi } from "vitest";
+import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { renderPage } from "./run-page.ts";
+
+afterEach(() => void vi.unstubAllEnvs());
+
+it("says why capability is disabled that is only on by default", async () => {
+  vi.stubEnv("HF_HUB_OFFLINE", "1");
+  vi.stubEnv("HF_HUB_CACHE", temporaryFolder());
+  const folder = temporaryFolder();
+  const callbacks = await buildPeriodicCallbacks({}, { phase: "em" });
+  const session = {
+    run: fileStore(folder),
+    phase: "em",
+    maxSteps: 1,
+    model: fakeModel(),
+    callbacks,
+    loggers: [],
+  };
+  await withSession(session, (open) => open.stepEnd());
+  expect(renderPage(await readRun(folder))).toContain(
+    "disabled: it is only on by default, and its questions cannot be had",
+  );
+});
