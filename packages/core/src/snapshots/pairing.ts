@@ -82,7 +82,7 @@ function differentOptions(there: Options, here: Options, path = ""): string[] {
       Object.hasOwn(options, key) ? options[key] : undefined,
     );
     if (isRecord(was) && isRecord(is))
-      return differentOptions(was as Options, is as Options, `${path}${key}.`);
+      return differentOptions(was, is, `${path}${key}.`);
     const [wasText, isText] = [was, is].map((value) => {
       const text = JSON.stringify(value) ?? "none";
       return text.length > 60 ? `${text.slice(0, 60)}…` : text;

@@ -86,10 +86,8 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     samplesPerItem: samples,
     canReduceSamples: true,
     async items(model): Promise<readonly AlignmentItem[]> {
-      const { questions, provenance: source } = await readAlignmentQuestions(
-        options.questions,
-        codeOption("alignment", "questions"),
-      );
+      const read = await readAlignmentQuestions(options.questions, codeOption("alignment", "questions"));
+      const { questions } = read;
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);
       const judge = await judging.open();
@@ -103,7 +101,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       trials = trialsOf(items, questions, anchorRows());
       checkLengthFor(trials, { judge, prompts });
       provenance = {
-        ...source,
+        ...read.provenance,
         preset,
         sampling: { ...sampling },
         samples: typeof size === "string" ? { name: size, n: samples } : { name: null, n: samples },
