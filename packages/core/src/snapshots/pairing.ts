@@ -81,8 +81,7 @@ function differentOptions(there: Options, here: Options, path = ""): string[] {
     const [was, is] = [there, here].map((options) =>
       Object.hasOwn(options, key) ? options[key] : undefined,
     );
-    if (isRecord(was) && isRecord(is))
-      return differentOptions(was, is, `${path}${key}.`);
+    if (isRecord(was) && isRecord(is)) return differentOptions(was, is, `${path}${key}.`);
     const [wasText, isText] = [was, is].map((value) => {
       const text = JSON.stringify(value) ?? "none";
       return text.length > 60 ? `${text.slice(0, 60)}…` : text;
