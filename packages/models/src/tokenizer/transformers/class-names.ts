@@ -40,7 +40,6 @@ const typesOfClass: Readonly<Record<string, string>> = {
   Qwen3_5Tokenizer: "qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen4_exp",
   RobertaTokenizer:
     "bart bridgetower clap data2vec-text ibert lilt longformer mega mra roberta roberta-prelayernorm",
-  XGLMTokenizer: "xglm",
 };
 
 /** Values of `model_type` whose class is one of `otherClasses`. */
@@ -54,7 +53,7 @@ const typesOfOtherClasses =
   "perceiver phobert plbart pp_formulanet prophetnet rag reformer rembert roc_bert roformer sam3 " +
   "sam3_video seamless_m4t seamless_m4t_v2 siglip siglip2 speech_to_text speecht5 splinter " +
   "switch_transformers t5 tapas tipsv2 trocr udop unispeech unispeech-sat videoprism vits wav2vec2 " +
-  "wav2vec2-bert wav2vec2-conformer wav2vec2_phoneme whisper xclip xlm xlm-roberta xlnet xmod yoso";
+  "wav2vec2-bert wav2vec2-conformer wav2vec2_phoneme whisper xclip xglm xlm xlm-roberta xlnet xmod yoso";
 
 /** Names of classes, without the suffix `Fast`, by `model_type`; another class is named by its type. */
 export const classOfType: ReadonlyMap<string, string> = new Map([
@@ -86,7 +85,7 @@ export const otherClasses: ReadonlySet<string> = new Set([
     "LayoutXLM Luke Lxmert M2M100 MBart50 MBart MLuke MPNet Marian MarkupLM Mgpstr Mvp MyT5 Nllb Nougat " +
     "OpenAIGPT PLBart Pegasus Perceiver Phobert Pop2Piano ProphetNet Rag Reformer RemBert RoCBert " +
     "RoFormer SeamlessM4T Siglip2 Siglip Speech2Text SpeechT5 Splinter T5 Tapas Tipsv2 Udop VideoPrism " +
-    "Vits Wav2Vec2CTC Wav2Vec2PhonemeCTC Whisper XLMRoberta XLM XLNet"
+    "Vits Wav2Vec2CTC Wav2Vec2PhonemeCTC Whisper XGLM XLMRoberta XLM XLNet"
   )
     .split(" ")
     .map((name) => `${name}Tokenizer`),

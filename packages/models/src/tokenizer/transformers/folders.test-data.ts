@@ -148,13 +148,6 @@ export const classCases: readonly FolderCase[] = [
     },
     { model_type: "bert" },
   ),
-  folder("XGLMTokenizer", unigram, { tokenizer_class: "XGLMTokenizer" }, { model_type: "xglm" }),
-  folder(
-    "XGLMTokenizer, no prefix",
-    unigram,
-    { add_prefix_space: false, bos_token: "<s>" },
-    { model_type: "xglm" },
-  ),
 ];
 
 export const tokenCases: readonly FolderCase[] = [

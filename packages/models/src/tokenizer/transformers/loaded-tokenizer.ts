@@ -90,17 +90,5 @@ function rebuild(name: string, { config, map }: FolderFiles, root: Part): Rebuil
     const value = key in settings ? settings[key] : otherwise;
     return (isRecord(value) && "content" in value ? value["content"] : value) as T;
   };
-  return rebuiltPipelines[name]!(option, root.part("model").fields, charsmapOf(root.fields["normalizer"]));
-}
-
-/** Returns the first character map of a normalizer, or null. */
-function charsmapOf(normalizer: unknown): unknown {
-  if (!isRecord(normalizer)) return null;
-  const parts: readonly unknown[] =
-    normalizer["type"] === "Sequence" && Array.isArray(normalizer["normalizers"])
-      ? (normalizer["normalizers"] as unknown[])
-      : [normalizer];
-  for (const part of parts)
-    if (isRecord(part) && part["type"] === "Precompiled") return part["precompiled_charsmap"] ?? null;
-  return null;
+  return rebuiltPipelines[name]!(option, root.part("model").fields);
 }

@@ -17,13 +17,8 @@ export interface RebuiltPipeline {
 /**
  * @param option Returns a setting of the folder, or the default.
  * @param model The model of `tokenizer.json`.
- * @param charsmap The character map of its normalizer, or null.
  */
-type Rebuild = (
-  option: <T>(key: string, otherwise: T) => T,
-  model: Fields,
-  charsmap: unknown,
-) => RebuiltPipeline;
+type Rebuild = (option: <T>(key: string, otherwise: T) => T, model: Fields) => RebuiltPipeline;
 
 const sequence = (key: "normalizers" | "pretokenizers" | "decoders", ...parts: readonly unknown[]) => ({
   type: "Sequence",
@@ -171,19 +166,6 @@ export const rebuiltPipelines: Readonly<Record<string, Rebuild>> = {
       mask_token: "<mask>",
     },
   }),
-  XGLMTokenizer: (option, model, charsmap) => {
-    const scheme = option("add_prefix_space", true) ? "always" : "never";
-    const spaces = { type: "Replace", pattern: { Regex: " {2,}" }, content: " " };
-    const precompiled = { type: "Precompiled", precompiled_charsmap: charsmap };
-    return {
-      model: { type: "Unigram", vocab: model["vocab"], unk_id: 3 },
-      normalizer: sequence("normalizers", ...(charsmap === null ? [] : [precompiled]), spaces),
-      pre_tokenizer: metaspace(scheme, true),
-      decoder: metaspace(scheme, true),
-      defaults: { ...sentencePiece, sep_token: "</s>", cls_token: "<s>", pad_token: "<pad>" },
-      around: ["eos_token", null],
-    };
-  },
   RobertaTokenizer: (...settings) => ({
     ...gpt2(...settings),
     defaults: {
