@@ -131,15 +131,20 @@ it.each([
     /\(periodic_eval\.evaluations\.1\.benchmark\).*none\/tasks\.jsonl", which does not exist/,
   ],
   [
-    "periodic_eval.evaluations.1.num_samples=2",
-    /\(periodic_eval\.evaluations\.1\.num_samples\), .*benchmark options\.numSamples: got 2 at temperature 0/,
+    "periodic_eval.evaluations.1.num_samples=2 periodic_eval.evaluations.1.temperature=0",
+    /\(periodic_eval\.evaluations\.1\.num_samples\): got 2 at temperature 0/,
   ],
   [
     "periodic_eval.phases.em.evaluations=[{ tsk: facts }]",
     /\(periodic_eval\.phases\.em\.evaluations\.0\).*: got tsk, expected one of task, benchmark/,
   ],
 ])("train rejects %s before it begins and names its place", async (override, message) => {
-  const { code, out, err } = await run("train", config, override, "run_dir=other");
+  const { code, out, err } = await run(
+    "train",
+    config,
+    ...override.split(/ (?=periodic_eval)/),
+    "run_dir=other",
+  );
   expect([code, out]).toEqual([1, ""]);
   expect(err).toMatch(message);
 });
