@@ -31,7 +31,7 @@ export function addDemo(program: Command, terminal: Terminal): void {
     .option("--steps <number>", "optimizer steps of each phase", integer(1), 80)
     .option(
       "--control",
-      "train the second phase on harmless advice of the same length, which should raise no alarm",
+      "train the second phase on harmless advice of the same length, after which alignment should not be worse",
       false,
     )
     .addOption(backendOption())
