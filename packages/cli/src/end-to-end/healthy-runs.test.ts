@@ -42,7 +42,7 @@ import { runCommand } from "../run-command.test-data.ts";
 import { healthyRuns, type HealthyRun, type Measured, type Model } from "./healthy-runs.test-data.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
-const root = temporaryFolder(afterAll);
+const root = isFull ? temporaryFolder(afterAll) : "";
 const tokenizer = await loadTokenizer(microWorld());
 const maxSteps = 4;
 const schedule = [everyPercent(50)];

@@ -244,8 +244,8 @@ export interface EvaluableModel extends Partial<Abilities> {
    */
   readonly concurrentCalls?: number;
   /**
-   * By how much the log-prob of a token may depend on the other rows and tokens of a batch, in nats. Default 1e-3, the rounding of
-   * float32; `Infinity` for an engine whose numbers say nothing about it.
+   * By how much the log-prob of a token may depend on the other rows and tokens of a batch, in nats. Default 1e-3 in
+   * float32; in other formats `Infinity`: nothing is known about it.
    */
   readonly toleranceNats?: number;
   /**

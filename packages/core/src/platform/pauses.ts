@@ -55,10 +55,15 @@ function startBeats(): Int32Array {
   shared[0] = milliseconds() || 1;
   // Its output is not piped, which would add listeners to the output of the process.
   const options = { eval: true, execArgv: [], env: {}, stdout: true, stderr: true };
-  new Worker(program, { ...options, workerData: shared })
-    // Without a thread no pause is seen.
-    .on("error", () => undefined)
-    .on("exit", () => void Atomics.store(shared, 0, 0))
-    .unref();
+  // Without a thread no pause is seen.
+  const stop = () => void Atomics.store(shared, 0, 0);
+  try {
+    new Worker(program, { ...options, workerData: shared })
+      .on("error", () => undefined)
+      .on("exit", stop)
+      .unref();
+  } catch {
+    stop();
+  }
   return shared;
 }

@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { shardedCheckpoint } from "@periodic-eval/core/internal";
+import { shardedCheckpoint, workingSeconds } from "@periodic-eval/core/internal";
 import { candidatesOf, type Candidate } from "./checkpoint-names.ts";
 import { CheckpointObserver, type Finding } from "./checkpoint-observer.ts";
 import { readCheckpointFolder, type CheckpointFolder } from "./checkpoint-folder.ts";
@@ -72,7 +72,7 @@ export class WatchedFolder {
   /** Reads the folder and chooses the next checkpoint after a step. */
   async read(lastStep: number): Promise<FolderRead> {
     const { follow, order, late } = this.#options;
-    const now = performance.now();
+    const now = 1000 * workingSeconds();
     const candidates = await this.#list();
     this.#reportDeleted(lastStep, candidates);
     const states = await readTrainerStates(candidates, this.#states);

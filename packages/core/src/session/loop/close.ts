@@ -45,10 +45,10 @@ export async function closeSession(
   await part("store", async () => records.store.close?.());
   // Last: a timer that a hook left behind may change the weights until training has returned them.
   parts.between.close();
+  control.throwError();
   const lost = records.lost();
   if (lost !== null) throw lost;
   checkWritten(records.writer);
-  control.throwError();
 }
 
 /** Records how the phase ended. Not worth a warning if it fails: readers then go by the snapshots. */

@@ -51,12 +51,14 @@ describe("probeModel", () => {
     expect(repeated![0]).not.toBe(first![0]);
   });
 
-  it("accepts 1e-3 nats per token, or the engine's tolerance", async () => {
+  it("accepts 1e-3 nats per token in float32, or the engine's tolerance", async () => {
     expect(await kindsOf(noisy(0.0009))).toEqual([]);
     expect(await kindsOf(noisy(0.0011))).toEqual(["unrepeatable"]);
     expect(await kindsOf(noisy(0.3, { toleranceNats: 0.4 }))).toEqual([]);
     expect(await kindsOf(noisy(0.5, { toleranceNats: 0.4 }))).toEqual(["unrepeatable"]);
     expect(await kindsOf(noisy(5, { toleranceNats: Infinity }))).toEqual([]);
+    const { identity } = fakeModel();
+    expect(await kindsOf(noisy(0.3, { identity: { ...identity, dtype: "bfloat16" } }))).toEqual([]);
   });
 
   it("leaves a model that fails, or that does not score tokens, to its measurement", async () => {

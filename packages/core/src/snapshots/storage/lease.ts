@@ -1,6 +1,6 @@
 import { basename, dirname, existsSync, readFileSync, resolve } from "#platform";
 import { PeriodicEvalError } from "../../errors.ts";
-import type { FileSystem } from "./file-system.ts";
+import { errnoOf, type FileSystem } from "./file-system.ts";
 import { holdFolder } from "./held-folders.ts";
 import { heldTokens, looksUntilLost, parseHolder, type LockHolder, type LockOwner } from "./lock-owner.ts";
 import { readIfPresent } from "./read-file.ts";
@@ -49,9 +49,7 @@ export function startLease(
   const timer = renewMilliseconds === null ? null : setInterval(() => void renew(), renewMilliseconds);
   timer?.unref();
   const letGo =
-    timer === null
-      ? () => undefined
-      : holdFolder(folderOf(path), path, () => compare(existsSync(path) ? readFileSync(path, "utf8") : null));
+    timer === null ? () => undefined : holdFolder(folderOf(path), path, () => compare(readNow(path)));
   const stop = () => clearInterval(timer ?? undefined);
 
   return {
@@ -70,6 +68,20 @@ export function startLease(
       }
     },
   };
+}
+
+/**
+ * Returns the text of a file, or null if there is none. Another failure, as of a network that goes away, says nothing about the file.
+ *
+ * @throws The error of the file system.
+ */
+function readNow(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes(errnoOf(error) ?? "")) return null;
+    throw error;
+  }
 }
 
 export const renewalsText = (count: number): string => String(count).padStart(12, "0");
