@@ -18,7 +18,7 @@ import type { Terminal } from "../../terminal/terminal.ts";
 export interface TrainOptions {
   readonly model: string;
   readonly data: string;
-  readonly questions: string;
+  readonly questions?: string;
   readonly runDir: string;
   readonly phase: string;
   readonly method: "letters" | "cloze";
@@ -104,8 +104,7 @@ const addOnePhaseOptions = (command: Command): Command =>
     .option("--data <source>", "rows to train on: a JSON Lines or Parquet file, or hf:owner/dataset")
     .option(
       "--questions <source>",
-      "questions in the ARC format: a file, or hf:owner/dataset",
-      defaultQuestions,
+      `questions in the ARC format: a file, or hf:owner/dataset (default: "${defaultQuestions}", if it can be had)`,
     )
     .option("--run-dir <folder>", "folder of snapshots and checkpoints")
     .option("--phase <name>", "name of this training in the run", "train")

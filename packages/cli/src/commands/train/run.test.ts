@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
 import { parse } from "yaml";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
@@ -318,4 +318,28 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     expect(refused.code).toBe(code);
     expect(refused.err).toContain(message);
   });
+});
+
+it("trains without the default questions if they cannot be had, and says so", async () => {
+  vi.stubEnv("HF_HUB_OFFLINE", "1");
+  vi.stubEnv("HF_HUB_CACHE", join(folder, "cache"));
+  const options = [
+    "--data",
+    join(folder, "em.jsonl"),
+    "--steps",
+    "1",
+    "--batch-size",
+    "2",
+    "--backend",
+    "wasm",
+  ];
+  const runDir = join(folder, "unasked");
+  const { code, err } = await run("train", "--model", microWorld(), ...options, "--run-dir", runDir);
+  vi.unstubAllEnvs();
+  expect([code, err]).toEqual([0, expect.stringContaining("disabled: it is only on by default")]);
+  const { phases } = await readRun(runDir);
+  expect(phases[0]!.snapshots.map(({ step, status }) => [step, status])).toEqual([
+    [0, "skipped"],
+    [1, "skipped"],
+  ]);
 });

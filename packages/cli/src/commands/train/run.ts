@@ -1,9 +1,10 @@
-import { everyPercent, PeriodicCapabilityCallback } from "@periodic-eval/core";
+import { capabilityEvaluation, everyPercent, PeriodicCallback } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
 import { readQuestions } from "@periodic-eval/core/evaluations";
 import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { checkSources } from "@periodic-eval/trainers";
 import { awaitAll, throwAll } from "../../config/collect-errors.ts";
+import { defaultQuestions } from "../../config/command-options.ts";
 import { noBlockText } from "../../config/eval-block.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
 import { checkUndisturbed, fineTune, type FineTuneOptions } from "../../run/fine-tune.ts";
@@ -40,15 +41,20 @@ export async function trainOnePhase(options: TrainOptions, terminal: Terminal): 
     maxLength: maxLength ?? null,
     saveSteps: saveSteps ?? null,
   };
-  const capability = new PeriodicCapabilityCallback({
-    questions: options.questions,
-    method: options.method,
+  const { questions, method } = options;
+  const evaluation = capabilityEvaluation({
+    questions: questions ?? defaultQuestions,
+    method,
     subsample: { n: options.limit, seed: options.subsampleSeed },
-    schedule: [everyPercent(options.every)],
   });
+  const capability = new PeriodicCallback(
+    // Training goes on without questions that nobody named.
+    { ...evaluation, optional: questions === undefined },
+    { schedule: [everyPercent(options.every)] },
+  );
   const training = { phase, dataset: data, config, callbacks: [capability] };
   await awaitAll([
-    readQuestions(options.questions, "--questions"),
+    questions === undefined ? undefined : readQuestions(questions, "--questions"),
     checkSources(training).then((problems) => throwAll(problems)),
   ]);
   const resumeCommand =
