@@ -334,9 +334,9 @@ it("trains without the default questions if they cannot be had, and says so", as
     "wasm",
   ];
   const runDir = join(folder, "unasked");
-  const { code, err } = await run("train", "--model", microWorld(), ...options, "--run-dir", runDir);
+  const { code, out } = await run("train", "--model", microWorld(), ...options, "--run-dir", runDir);
   vi.unstubAllEnvs();
-  expect([code, err]).toEqual([0, expect.stringContaining("disabled: it is only on by default")]);
+  expect([code, out]).toEqual([0, expect.stringContaining("disabled: it is only on by default")]);
   const { phases } = await readRun(runDir);
   expect(phases[0]!.snapshots.map(({ step, status }) => [step, status])).toEqual([
     [0, "skipped"],
