@@ -130,7 +130,7 @@ export interface Writer {
   readonly pid: number;
   readonly host: string;
   /**
-   * False once it has ended, or has not renewed its lock for a minute of this process's looks. Null if it cannot be seen from here (in
+   * False once it has ended, or has not renewed its lock for a minute, by this process's checks. Null if it cannot be seen from here (in
    * another container, on another machine) and its renewals show nothing yet.
    */
   readonly isAlive: boolean | null;

@@ -112,7 +112,7 @@ async function drainGrading({ options, log, records, endGrading }: SessionParts)
   const isDone = await withMinuteLines(
     (line) => log.warn("close", line),
     (waited) =>
-      `waits for the grading of ${keys()} for ${waited} s; after ${seconds} s (budget.drainSeconds) a resumed run grades it`,
+      `the session has waited ${waited} s for the grading of ${keys()}; it ends after ${seconds} s (budget.drainSeconds), and a resumed run then grades the rest`,
     () => records.grading.drain(seconds),
   );
   endGrading();

@@ -12,7 +12,7 @@ const owner = {
   ...thisProcess,
   ...(JSON.parse(identity) as object),
   renewMilliseconds: 20,
-  nextLook: () => setTimeout(25),
+  nextCheck: () => setTimeout(25),
 };
 const store = fileStore(runDir, { owner, onWarning: (message) => say(`warning: ${message}`) });
 const run = async (what: string, work: () => Promise<void>): Promise<void> => {

@@ -113,7 +113,7 @@ describe.runIf(process.platform === "linux")("a process that was stopped", () =>
     [
       "while the other process runs",
       false,
-      'process 1 on "box", which took over because this process had stood still',
+      'process 1 on "box", which took over because this process had not renewed its lock',
     ],
     [
       "after the other process has ended",

@@ -2,7 +2,7 @@ import { basename, dirname, existsSync, readFileSync, resolve } from "#platform"
 import { PeriodicEvalError } from "../../errors.ts";
 import { errnoOf, type FileSystem } from "./file-system.ts";
 import { holdFolder } from "./held-folders.ts";
-import { heldTokens, looksUntilLost, parseHolder, type LockHolder, type LockOwner } from "./lock-owner.ts";
+import { heldTokens, checksUntilLost, parseHolder, type LockHolder, type LockOwner } from "./lock-owner.ts";
 import { readIfPresent } from "./read-file.ts";
 
 /** A lock that this process holds as long as it renews it. Another process may take a lock that is not renewed. */
@@ -102,7 +102,7 @@ function lostError(path: string, current: LockHolder | null): PeriodicEvalError 
   const expected = "a folder that only this process writes to";
   if (current !== null)
     return lossOf(
-      `process ${current.pid} on "${current.host}", which took over because this process had stood still for more than ${looksUntilLost} s`,
+      `process ${current.pid} on "${current.host}", which took over because this process had not renewed its lock for ${checksUntilLost} s`,
       expected,
       "The other process goes on with the run; once it has ended, the same command resumes.",
     );

@@ -35,8 +35,8 @@ export interface LockOwner {
   readonly system: string | null;
   /** Milliseconds between two renewals of a lock; null for none, where every process sees whether another one runs. */
   readonly renewMilliseconds: number | null;
-  /** Waits until the next look at a lock that another process may hold. */
-  nextLook(): Promise<void>;
+  /** Waits until the next check at a lock that another process may hold. */
+  nextCheck(): Promise<void>;
   /** `unclear`: the holder cannot be seen from here, or it is stopped. Only its renewals then show whether it goes on. */
   stateOf(holder: LockHolder): "running" | "ended" | "unclear";
 }
@@ -44,8 +44,8 @@ export interface LockOwner {
 /** Seconds between two renewals. */
 const renewSeconds = 5;
 
-/** How many looks in a row, a second apart, a lock must stay the same until its holder has lost it. */
-export const looksUntilLost = 60;
+/** How many checks in a row, a second apart, a lock must stay the same until its holder has lost it. */
+export const checksUntilLost = 60;
 
 /**
  * Tokens of the locks that this process holds, shared by all copies of this module in it. A lock with this process's id and an
@@ -74,7 +74,7 @@ export const thisProcess: LockOwner = {
   processStart: statusOf(process.pid).start,
   system: thisSystem(),
   renewMilliseconds: process.platform === undefined ? null : 1000 * renewSeconds, // undefined: a browser
-  nextLook: () => sleep(1000),
+  nextCheck: () => sleep(1000),
   stateOf(holder) {
     if (this.system === null || holder.system !== this.system) return "unclear";
     if (holder.pid === this.pid) return heldTokens.has(holder.token) ? "running" : "ended";

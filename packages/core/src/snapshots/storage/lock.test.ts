@@ -9,7 +9,7 @@ import { faultyFiles } from "../../testing/faulty-files.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { keepLock, readWriter, takeLock, withLock } from "./lock.ts";
-import { looksUntilLost, thisProcess, type LockHolder, type LockOwner } from "./lock-owner.ts";
+import { checksUntilLost, thisProcess, type LockHolder, type LockOwner } from "./lock-owner.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 let folder: string;
@@ -21,14 +21,16 @@ beforeEach(async () => {
 
 const heldBy = (changes: Partial<LockHolder>) => writeFile(path, lockText(changes));
 
-/** A process that looks at locks without waiting; `onLook` runs at each look, with its number from 1. */
-function lookingOwner(onLook: (look: number) => unknown = () => undefined): LockOwner & { looks: number } {
+/** A process that checks at locks without waiting; `onCheck` runs at each check, with its number from 1. */
+function checkingOwner(
+  onCheck: (check: number) => unknown = () => undefined,
+): LockOwner & { checks: number } {
   return {
     ...thisProcess,
-    looks: 0,
-    async nextLook() {
-      this.looks += 1;
-      await onLook(this.looks);
+    checks: 0,
+    async nextCheck() {
+      this.checks += 1;
+      await onCheck(this.checks);
     },
   };
 }
@@ -78,38 +80,40 @@ it.runIf(process.platform === "linux")(
 describe("a lock of a process that cannot be seen from here", () => {
   const elsewhere = { host: "elsewhere", system: "another boot-1", pid: process.pid };
 
-  it("is taken after 60 looks without a renewal, and the wait says how long and why", async () => {
+  it("is taken after 60 checks without a renewal, and the wait says how long and why", async () => {
     await heldBy(elsewhere);
-    const [owner, waits] = [lookingOwner(), [] as string[]];
+    const [owner, waits] = [checkingOwner(), [] as string[]];
     const { release } = await takeLock(path, nodeFiles, { owner, onWait: (text) => waits.push(text) });
-    expect(owner.looks).toBe(looksUntilLost);
+    expect(owner.checks).toBe(checksUntilLost);
     expect(waits).toEqual([
       `waiting up to 60 s for ${path}, a lock of process ${process.pid} on "elsewhere": it cannot be seen from here whether that process still runs, and a process that runs renews its lock`,
     ]);
     await release();
   });
 
-  it("is refused once its holder renews it, also at the last look", async () => {
+  it("is refused once its holder renews it, also at the last check", async () => {
     await heldBy(elsewhere);
-    const owner = lookingOwner((look) => look === looksUntilLost && heldBy({ ...elsewhere, renewals: "1" }));
+    const owner = checkingOwner(
+      (check) => check === checksUntilLost && heldBy({ ...elsewhere, renewals: "1" }),
+    );
     await expect(takeLock(path, nodeFiles, { owner, ...quiet })).rejects.toThrow(
       `a lock held by process ${process.pid} on "elsewhere"`,
     );
-    expect(owner.looks).toBe(looksUntilLost);
+    expect(owner.checks).toBe(checksUntilLost);
   });
 
   it("is taken at once when its holder releases it during the wait", async () => {
     await heldBy(elsewhere);
-    const owner = lookingOwner((look) => look === 3 && rm(path));
+    const owner = checkingOwner((check) => check === 3 && rm(path));
     await (await takeLock(path, nodeFiles, { owner, ...quiet })).release();
-    expect(owner.looks).toBe(3);
+    expect(owner.checks).toBe(3);
   });
 
   it("is watched from the start when yet another process takes it during the wait", async () => {
     await heldBy(elsewhere);
-    const owner = lookingOwner((look) => look === 10 && heldBy({ ...elsewhere, token: "u" }));
+    const owner = checkingOwner((check) => check === 10 && heldBy({ ...elsewhere, token: "u" }));
     await (await takeLock(path, nodeFiles, { owner, ...quiet })).release();
-    expect(owner.looks).toBe(10 + looksUntilLost);
+    expect(owner.checks).toBe(10 + checksUntilLost);
   });
 
   it("is judged without a clock: the time jumps by hours during the wait", async () => {
@@ -118,14 +122,14 @@ describe("a lock of a process that cannot be seen from here", () => {
       await heldBy(elsewhere);
       const hour = 3_600_000;
       const jumps = [3 * hour, -hour];
-      const owner = lookingOwner((look) => {
-        const jump = jumps[look - 1] ?? 0;
+      const owner = checkingOwner((check) => {
+        const jump = jumps[check - 1] ?? 0;
         vi.setSystemTime(Date.now() + jump);
         if (jump > 0) vi.advanceTimersByTime(jump);
-        return look === 30 && heldBy({ ...elsewhere, renewals: "1" });
+        return check === 30 && heldBy({ ...elsewhere, renewals: "1" });
       });
       await expect(takeLock(path, nodeFiles, { owner, ...quiet })).rejects.toThrow("a lock held by");
-      expect(owner.looks).toBe(30);
+      expect(owner.checks).toBe(30);
     } finally {
       vi.useRealTimers();
     }
@@ -135,7 +139,7 @@ describe("a lock of a process that cannot be seen from here", () => {
     for (let round = 0; round < 5; round++) {
       await heldBy(elsewhere);
       const outcomes = await Promise.allSettled(
-        Array.from({ length: 8 }, () => takeLock(path, nodeFiles, { owner: lookingOwner(), ...quiet })),
+        Array.from({ length: 8 }, () => takeLock(path, nodeFiles, { owner: checkingOwner(), ...quiet })),
       );
       const winners = outcomes.filter((outcome) => outcome.status === "fulfilled");
       expect(winners).toHaveLength(1);
@@ -144,7 +148,7 @@ describe("a lock of a process that cannot be seen from here", () => {
     }
   });
 
-  it("is unknown to a reader at its first look, and goes on once the reader has seen a renewal", async () => {
+  it("is unknown to a reader at its first check, and goes on once the reader has seen a renewal", async () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     try {
       await heldBy({ ...elsewhere, token: "r" });
@@ -166,9 +170,9 @@ it.each(["", "{", '{"pid": 1}'])(
   "waits before it replaces a lock file that names no holder (%j)",
   async (text) => {
     await writeFile(path, text);
-    const owner = lookingOwner();
+    const owner = checkingOwner();
     await (await takeLock(path, nodeFiles, { owner, ...quiet })).release();
-    expect(owner.looks).toBe(looksUntilLost);
+    expect(owner.checks).toBe(checksUntilLost);
   },
 );
 
@@ -182,20 +186,20 @@ describe.runIf(process.platform === "linux")("a lock of a stopped process", () =
     await vi.waitUntil(async () => / T /.test(await readFile(`/proc/${child.pid}/stat`, "utf8")));
     await heldBy({ pid: child.pid! });
     const waits: string[] = [];
-    const stopped = lookingOwner();
+    const stopped = checkingOwner();
     await (await takeLock(path, nodeFiles, { owner: stopped, onWait: (text) => waits.push(text) })).release();
-    expect([stopped.looks, waits]).toEqual([
-      looksUntilLost,
+    expect([stopped.checks, waits]).toEqual([
+      checksUntilLost,
       [expect.stringContaining("that process is stopped")],
     ]);
     await heldBy({ pid: child.pid! });
     const ended = once(child, "exit");
-    const killed = lookingOwner(async (look) => {
-      if (look === 2) child.kill("SIGKILL");
-      if (look === 2) await ended;
+    const killed = checkingOwner(async (check) => {
+      if (check === 2) child.kill("SIGKILL");
+      if (check === 2) await ended;
     });
     await (await takeLock(path, nodeFiles, { owner: killed, ...quiet })).release();
-    expect(killed.looks).toBe(2);
+    expect(killed.checks).toBe(2);
   });
 });
 

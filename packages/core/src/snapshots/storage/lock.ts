@@ -6,7 +6,7 @@ import { errnoOf, storeError, type FileReader, type FileSystem } from "./file-sy
 import { holderText, renewalsText, startLease, type Lease } from "./lease.ts";
 import {
   heldTokens,
-  looksUntilLost,
+  checksUntilLost,
   parseHolder,
   thisProcess,
   type LockHolder,
@@ -24,7 +24,7 @@ export interface TakeOptions {
 /**
  * Takes the lock at `path`. Replaces the lock of a process that has ended. Whether a process that cannot be seen from here (in
  * another container, on another machine) or that is stopped goes on, is decided by its renewals: its lock is replaced after
- * `looksUntilLost` looks, a second apart, that found no new one. No clock is read, so a pause of this process counts as one look.
+ * `checksUntilLost` checks, a second apart, that found no new one. No clock is read, so a pause of this process counts as one check.
  *
  * @throws PeriodicEvalError `store` that names the holder, if the lock is held.
  */
@@ -166,8 +166,8 @@ async function waitForLoss(path: string, { fs, owner, onWait }: Taking): Promise
   const state = holder === null ? "unclear" : owner.stateOf(holder);
   if (state === "ended") return seen;
   if (state === "running") throw heldError(path, holder!, owner);
-  for (let look = 1; look <= looksUntilLost; look++) {
-    await owner.nextLook();
+  for (let check = 1; check <= checksUntilLost; check++) {
+    await owner.nextCheck();
     const text = await readIfPresent(path, fs);
     const current = text === null ? null : parseHolder(text);
     if (text === null || current?.token !== holder?.token) return null;
@@ -176,18 +176,18 @@ async function waitForLoss(path: string, { fs, owner, onWait }: Taking): Promise
       if (current === null) return null;
       throw heldError(path, current, owner);
     }
-    if (look === 1) onWait(waitText(path, holder, owner));
+    if (check === 1) onWait(waitText(path, holder, owner));
   }
   return seen;
 }
 
 function waitText(path: string, holder: LockHolder | null, owner: LockOwner): string {
-  const who = holder === null ? "a process that it does not name" : processText(holder, owner);
+  const who = holder === null ? "an unknown process" : processText(holder, owner);
   const why =
     holder !== null && isOfSystem(holder, owner)
       ? "that process is stopped"
       : "it cannot be seen from here whether that process still runs";
-  return `waiting up to ${looksUntilLost} s for ${path}, a lock of ${who}: ${why}, and a process that runs renews its lock`;
+  return `waiting up to ${checksUntilLost} s for ${path}, a lock of ${who}: ${why}, and a process that runs renews its lock`;
 }
 
 /** Creates a file with all of its content in one step. Returns false if the path exists. */
@@ -276,12 +276,12 @@ const renewalsSeen = new Map<
   { readonly renewals: string; readonly at: number; readonly isFirst: boolean }
 >();
 
-/** Whether the holder of a lock goes on, by all looks of this process; null if they do not show it yet. */
+/** Whether the holder of a lock goes on, by all checks of this process; null if they do not show it yet. */
 function isRenewed({ token, renewals }: LockHolder): boolean | null {
   const now = performance.now();
   const before = renewalsSeen.get(token);
   const last = before?.renewals === renewals ? before : { renewals, at: now, isFirst: before === undefined };
   renewalsSeen.set(token, last);
-  if (now - last.at > 1000 * looksUntilLost) return false;
+  if (now - last.at > 1000 * checksUntilLost) return false;
   return last.isFirst ? null : true;
 }

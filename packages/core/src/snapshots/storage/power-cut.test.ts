@@ -25,7 +25,7 @@ const theDead: LockOwner = {
   processStart: null,
   system: "here",
   renewMilliseconds: null,
-  nextLook: async () => undefined,
+  nextCheck: async () => undefined,
   stateOf: () => "ended",
 };
 const theLiving: LockOwner = { ...theDead, pid: 4_194_306 };
