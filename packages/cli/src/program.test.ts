@@ -29,7 +29,17 @@ it("asks the same questions by default as the library", () => {
 it.each([
   ["eval", "--model", "none", "--questions"],
   ["eval", "--model", "none", "--questions", "missing.jsonl"],
-  ["train", "--model", "none", "--data", "rows.jsonl", "--run-dir", "runs/none"],
+  [
+    "train",
+    "--model",
+    "none",
+    "--data",
+    "rows.jsonl",
+    "--run-dir",
+    "runs/none",
+    "--questions",
+    "missing.jsonl",
+  ],
 ])("reads the questions before it looks for the model: %s %s %s %s", async (...args) => {
   // Vitest sets HF_HUB_OFFLINE.
   const { code, err } = await run(...args);

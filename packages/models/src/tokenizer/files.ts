@@ -51,7 +51,7 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
   const config = checkConfig(parsed("config"), join(folder, names.config));
   const model = parsed("model");
   const eosIds = readEosIds(parsed("generation"), model, folder);
-  const { model_type, model_name, tokenizer_class, transformers_version } = model;
+  const { model_type, model_name, tokenizer_class } = model;
   return {
     folder,
     tokenizer: parsed("tokenizer"),
@@ -72,7 +72,7 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
       texts.added,
       templateText,
       eosIds,
-      [model_type, model_name, tokenizer_class, transformers_version].map((value) => value ?? null),
+      [model_type, model_name, tokenizer_class].map((value) => value ?? null),
     ]),
   };
 }

@@ -28,5 +28,6 @@ export async function keepTokenizer(
   return kept;
 }
 
+/** All files that `loadTokenizer` reads: `config.json` decides the class of the tokenizer. */
 const files =
-  /^(tokenizer|tokenizer_config|special_tokens_map|generation_config)\.json$|^chat_template\.jinja$/;
+  /^(tokenizer|tokenizer_config|special_tokens_map|added_tokens|generation_config|config)\.json$|^chat_template\.jinja$/;

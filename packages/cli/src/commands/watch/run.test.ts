@@ -62,6 +62,21 @@ it("measures adapters and the base as step 0: each percent at the first checkpoi
   expect(new Set(found.map(({ metrics }) => metrics["gold_log_prob"]!.value)).size).toBe(5);
 });
 
+it("compares full checkpoints that have their tokenizer with the base, which is measured with the same one", async () => {
+  const folder = join(root, "with-tokenizer");
+  await cp(full, folder, { recursive: true });
+  for (const step of [5, 10])
+    for (const name of ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"])
+      await cp(microWorld(name), join(folder, `checkpoint-${step}`, name));
+  expect((await watch(folder, "with-tokenizer")).code).toBe(0);
+  const found = await snapshotsOf("with-tokenizer");
+  expect(found.map(({ step, paired }) => [step, paired.baseline?.["accuracy"]?.step])).toEqual([
+    [0, undefined],
+    [5, 0],
+    [10, 0],
+  ]);
+});
+
 it("gives the numbers of eval on the same base and adapters", async () => {
   const found = await snapshotsOf("lora");
   for (const step of [0, 4, 10]) {
