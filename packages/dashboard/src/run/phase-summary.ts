@@ -1,6 +1,6 @@
 import type { Paired, Range } from "@periodic-eval/core";
 import { adapterOffId } from "@periodic-eval/core/session";
-import { voidReason, type PhaseRecord, type RunRecord } from "@periodic-eval/core/snapshots";
+import { differencesOf, voidReason, type PhaseRecord, type RunRecord } from "@periodic-eval/core/snapshots";
 import { formatDelta, overPairs, placeOf } from "../html/format.ts";
 import {
   hasValue,
@@ -36,6 +36,8 @@ export interface MetricSummary {
   readonly source: LeakageSource | null;
   /** The end compared with its baseline; null if it has none or is the baseline itself. */
   readonly change: Paired | null;
+  /** What the start has that keeps it from being compared with the end: `the tokenizer a (here b)`. Null for other reasons. */
+  readonly notPaired: string | null;
   /** Whether `change` differs from end minus start, because it covers only the items that both measurements observed. */
   readonly isOverPairs: boolean;
   /** The baseline of `change` if that is not `start`: `em step 0 of capability.adapter_off`. */
@@ -103,7 +105,7 @@ export function summarizePhases(run: RunRecord): readonly PhaseSummary[] {
     phase,
     phaseIndex,
     metrics: callbacks.flatMap((callback) =>
-      curvesOf(callback).flatMap((curve) => metricSummary(callback, curve, phaseIndex) ?? []),
+      curvesOf(callback).flatMap((curve) => metricSummary(callback, curve, phaseIndex, phase) ?? []),
     ),
   }));
 }
@@ -129,6 +131,7 @@ function metricSummary(
   callback: CallbackCurves,
   curve: MetricCurve,
   phaseIndex: number,
+  { snapshots }: PhaseRecord,
 ): MetricSummary | null {
   const measurements = curve.measurements.filter((measurement) => measurement.phaseIndex === phaseIndex);
   const [start, end] = [measurements.at(0), measurements.at(-1)];
@@ -136,6 +139,8 @@ function metricSummary(
   const { metric, unit, range, higherIsBetter } = curve;
   const tested = start === end && isBaselineOf(start, end.baseline) ? null : end.baseline;
   const isAgainstStart = tested !== null && isBaselineOf(start, tested);
+  const of = ({ step }: Measurement) => snapshots.find((one) => one.id === callback.id && one.step === step)!;
+  const different = tested === null && start !== end ? differencesOf(of(start), of(end)) : [];
   const source = sourceOf(callback, metric, phaseIndex);
   const reason = voidReason(end, metric) ?? sourceReason(source, tested);
   const startVoidReason = isAgainstStart ? voidReason(start, metric) : null;
@@ -156,6 +161,7 @@ function metricSummary(
     warnings: end.warnings.filter((warning) => !warning.void).map(({ message }) => message),
     source,
     change,
+    notPaired: different.length === 0 ? null : different.join(", "),
     isOverPairs: isAgainstStart && isNotEndMinusStart(tested.delta, start.value, end.value),
     against: change === null || isAgainstStart ? null : placeOf(change),
     firstEvidence: isJudged ? firstEvidence(measurements, end.baseline) : null,

@@ -52,6 +52,7 @@ const summary = (more: Partial<MetricSummary> = {}): MetricSummary => {
     isSingle: false,
     voidReason: null,
     startVoidReason: null,
+    notPaired: null,
     warnings: [],
     source: null,
     change,

@@ -50,7 +50,7 @@ function partsOf(reason: string): { readonly cause: string; readonly consequence
 }
 
 function meaningOf(summary: MetricSummary): string {
-  const { end, isSingle, metric, against, change, firstEvidence } = summary;
+  const { end, isSingle, metric, against, change, notPaired, firstEvidence } = summary;
   if (end.value === null) return `no value, because the last measurement is ${end.status}`;
   const than = against === null ? "" : `, compared with ${against}`;
   const noun = Object.hasOwn(counted, metric) ? counted[metric]![0] : "rows";
@@ -64,6 +64,7 @@ function meaningOf(summary: MetricSummary): string {
       return `too few ${noun} to see a change${than}${earlier}`;
     case "untested":
     case "void":
+      if (notPaired !== null) return `not compared, because the start has ${notPaired}`;
       return isSingle && change === null ? "measured once" : `not compared${than}`;
     case "better":
     case "worse":

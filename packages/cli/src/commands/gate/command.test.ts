@@ -283,6 +283,20 @@ describe("a run of snapshots", () => {
     expect([code, outcomes]).toEqual([3, ["inconclusive", "passed"]]);
   });
 
+  it("says what keeps the start from being compared with the end", async () => {
+    const end = atEnd();
+    await write(start, {
+      ...end,
+      paired: { baseline: null, previous: null },
+      provenance: { ...end.provenance, tokenizer: "pe128:5a86" },
+    });
+    const [code, reason] = await reasonOf("capability worse");
+    expect([code, reason]).toEqual([
+      3,
+      expect.stringMatching(/the start has the tokenizer .* \(here pe128:5a86\)/),
+    ]);
+  });
+
   it("is inconclusive while a phase of the pipeline has not begun", async () => {
     await write(start, atEnd());
     expect((await gated(run, "capability < 5 %")).code).toBe(0);

@@ -77,7 +77,7 @@ function decideVerdict(
   summary: MetricSummary,
   detectable: readonly DetectableChange[],
 ): Decision {
-  const { metric, end, unit, change, voidReason, startVoidReason } = summary;
+  const { metric, end, unit, change, notPaired, voidReason, startVoidReason } = summary;
   const written = detectable.find((one) => one.unit === unitOfChange(unit));
   const limit = written === undefined ? partOfRange(summary, detectablePart) : written.value / scaleOf(unit);
   const judgement = judgementOf(summary, limit);
@@ -85,6 +85,11 @@ function decideVerdict(
     case "void":
       return undecided(voidReason!, lookAtAnswers);
     case "untested":
+      if (notPaired !== null)
+        return undecided(
+          `the last measurement, at step ${end.step}, is not compared: the start has ${notPaired}`,
+          "Measure start and end with the same setup, or use a condition on the value.",
+        );
       return startVoidReason === null
         ? undecided(
             `the last measurement, at step ${end.step}, has no verdict on ${metric}`,
