@@ -36,7 +36,7 @@ export interface MetricSummary {
   readonly source: LeakageSource | null;
   /** The end compared with its baseline; null if it has none or is the baseline itself. */
   readonly change: Paired | null;
-  /** What the start has that keeps it from being compared with the end: `the tokenizer a (here b)`. Null for other reasons. */
+  /** How the start differs from the end, so that they are not compared: `the tokenizer a (here b)`. Null for other reasons. */
   readonly notPaired: string | null;
   /** Whether `change` differs from end minus start, because it covers only the items that both measurements observed. */
   readonly isOverPairs: boolean;

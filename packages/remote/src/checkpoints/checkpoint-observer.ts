@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { inspectCheckpointFolder, type CheckpointFolder } from "./checkpoint-folder.ts";
 import { signOfCopying } from "./copied-files.ts";
 
-/** What is known of a checkpoint after some reads of its folder. */
+/** The state of a checkpoint after some reads of its folder. */
 export type Finding =
   | { readonly status: "complete"; readonly folder: CheckpointFolder }
   | {

@@ -2,7 +2,7 @@ import { canonicalJson } from "@periodic-eval/core/random";
 import type { Json } from "@periodic-eval/core";
 import type { LoggedMetrics, TrainerState } from "./trainer-state.ts";
 
-/** How a training began, by which its checkpoints are told from those of another one. */
+/** The beginning of a training: it tells its checkpoints from those of another one. */
 export interface TrainingBeginning {
   /** Null if the trainer does not write it. */
   readonly seed: number | string | null;

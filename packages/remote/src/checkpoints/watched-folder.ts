@@ -17,7 +17,7 @@ export interface FolderOptions {
   readonly log: (message: string) => void;
 }
 
-/** What a read of the folder found. */
+/** The result of a read of the folder. */
 export interface FolderRead {
   /** The next checkpoint to yield; null if none is complete. */
   readonly next: (Candidate & { readonly folder: CheckpointFolder }) | null;

@@ -11,7 +11,7 @@ export interface CheckpointConfig {
   readonly model: Json;
   /** `adapter_config.json` of the adapter. */
   readonly adapter: Json;
-  /** What the trainer stored of its training: `exact` of `trainer_state.json`, of the adapter if there is one. */
+  /** The training as the trainer stored it: `exact` of `trainer_state.json`, of the adapter if there is one. */
   readonly training: Json;
 }
 
