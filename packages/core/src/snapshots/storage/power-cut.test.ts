@@ -5,9 +5,9 @@ import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Snapshot, SnapshotStore } from "../../contracts/snapshot.ts";
 import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { cuts, powerCutDisk, type Recorder } from "../../testing/power-cut.test-data.ts";
+import { theDead, theLiving } from "../../testing/lock-owners.test-data.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 import { fileStore } from "./file-store.ts";
-import type { LockOwner } from "./lock-owner.ts";
 import { readRun } from "./read-run.ts";
 
 const recorder = vi.hoisted((): Recorder => ({ disk: null, afterChange: async () => {} }));
@@ -19,16 +19,6 @@ vi.mock("node:fs/promises", async (importOriginal) => {
 const folder = temporaryFolder(afterAll);
 const isFull = process.env["PERIODIC_EVAL_FULL"] !== undefined;
 const quiet = () => undefined;
-const theDead: LockOwner = {
-  pid: 4_194_305,
-  host: "here",
-  processStart: null,
-  system: "here",
-  renewMilliseconds: null,
-  nextCheck: async () => undefined,
-  stateOf: () => "ended",
-};
-const theLiving: LockOwner = { ...theDead, pid: 4_194_306 };
 const open = (runDir: string) => fileStore(runDir, { owner: theDead, onWarning: quiet });
 
 const key = { phase: "train", id: "capability", step: 20 };

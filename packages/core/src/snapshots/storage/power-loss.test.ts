@@ -7,8 +7,8 @@ import { exampleSnapshot } from "../../testing/example-snapshot.ts";
 import { faultyFiles, type Fault, type FileOperation } from "../../testing/faulty-files.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
-import type { LockOwner } from "./lock-owner.ts";
 import { readRun } from "./read-run.ts";
+import { theDead, theLiving } from "../../testing/lock-owners.test-data.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
@@ -33,17 +33,6 @@ const unsynced: FileSystem = {
   open: async (path, mode) => ({ ...(await nodeFiles.open(path, mode)), sync: async () => undefined }),
 };
 
-/** A process that has ended. */
-const theDead: LockOwner = {
-  pid: 4_000_000,
-  host: "here",
-  processStart: null,
-  system: "here",
-  renewMilliseconds: null,
-  nextCheck: async () => undefined,
-  stateOf: () => "ended",
-};
-const theLiving: LockOwner = { ...theDead, pid: 4_000_001 };
 const quiet = () => undefined;
 
 async function freshRun(prepare: (store: SnapshotStore) => Promise<void>): Promise<string> {
