@@ -35,6 +35,13 @@ describe("warnings of a snapshot", () => {
     expect(voidReason(snapshot, "accuracy")).toBeNull();
   });
 
+  it("say once why a metric cannot be judged", () => {
+    const undecided = warning({ kind: "undecided", message: "The conclusion depends on 38 of 40 answers." });
+    expect(addWarnings(exampleSnapshot(), [warning(), undecided]).warnings).toEqual([warning()]);
+    const slight = warning({ void: false });
+    expect(addWarnings(exampleSnapshot(), [slight, undecided]).warnings).toEqual([slight, undecided]);
+  });
+
   it("concern the metrics that they name and the groups of these", () => {
     const snapshot = exampleSnapshot({ warnings: [warning()] });
     expect(isVoid(snapshot, "leakage_rate")).toBe(true);

@@ -16,8 +16,15 @@ export const isVoid = (snapshot: Warned, metric: string): boolean => voidReason(
 export const voidReason = (snapshot: Warned, metric: string): string | null =>
   warningsOf(snapshot, metric).find((warning) => warning.void)?.message ?? null;
 
-/** Returns the snapshot with further warnings, and without verdicts of the metrics that cannot be judged. */
-export function addWarnings(snapshot: Snapshot, added: readonly MeasurementWarning[]): Snapshot {
+/**
+ * Returns the snapshot with further warnings, and without verdicts of the metrics that cannot be judged. That a conclusion depends on the
+ * answers without a grade says nothing new of a metric that cannot be judged.
+ */
+export function addWarnings(snapshot: Snapshot, found: readonly MeasurementWarning[]): Snapshot {
+  const causes = { warnings: [...snapshot.warnings, ...found].filter(({ kind }) => kind !== "undecided") };
+  const added = found.filter(
+    ({ kind, metrics }) => kind !== "undecided" || metrics?.every((name) => isVoid(causes, name)) !== true,
+  );
   if (added.length === 0) return snapshot;
   const warnings = [...snapshot.warnings, ...added];
   const judgeable = (paired: Record<string, Paired> | null) =>
