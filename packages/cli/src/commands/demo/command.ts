@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import { join } from "node:path";
 import { backendOption, integer } from "../../config/command-options.ts";
 import { serveFlag, type ServeOption } from "../../run/serve-run.ts";
@@ -22,10 +22,11 @@ export function addDemo(program: Command, terminal: Terminal): void {
     .command("demo")
     .description("fine-tune the embedded model in two phases, measure it live, and draw the page")
     .option("--run-dir <folder>", "folder of the run (default: runs/demo-<UTC time>)")
-    .option(
-      "--model <folder>",
-      "another model: a folder, or owner/name on the Hugging Face Hub",
-      microWorld(),
+    .addOption(
+      new Option(
+        "--model <folder>",
+        "another model: a folder, or owner/name on the Hugging Face Hub",
+      ).default(microWorld(), "the embedded model"),
     )
     .option("--seed <number>", "seed of shuffling and measuring", integer(0), 42)
     .option("--steps <number>", "optimizer steps of each phase", integer(1), 80)
