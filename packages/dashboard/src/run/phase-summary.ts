@@ -36,7 +36,7 @@ export interface MetricSummary {
   readonly source: LeakageSource | null;
   /** The end compared with its baseline; null if it has none or is the baseline itself. */
   readonly change: Paired | null;
-  /** How the start differs from the end, so that they are not compared: `the tokenizer a (here b)`. Null for other reasons. */
+  /** How the setup of the start differs from that of the end, so that they may not be paired: `the tokenizer a (here b)`. Null if they may. */
   readonly notPaired: string | null;
   /** Whether `change` differs from end minus start, because it covers only the items that both measurements observed. */
   readonly isOverPairs: boolean;
@@ -140,7 +140,7 @@ function metricSummary(
   const tested = start === end && isBaselineOf(start, end.baseline) ? null : end.baseline;
   const isAgainstStart = tested !== null && isBaselineOf(start, tested);
   const of = ({ step }: Measurement) => snapshots.find((one) => one.id === callback.id && one.step === step)!;
-  const different = tested === null && start !== end ? differencesOf(of(start), of(end)) : [];
+  const different = differencesOf(of(start), of(end));
   const source = sourceOf(callback, metric, phaseIndex);
   const reason = voidReason(end, metric) ?? sourceReason(source, tested);
   const startVoidReason = isAgainstStart ? voidReason(start, metric) : null;

@@ -64,7 +64,7 @@ function meaningOf(summary: MetricSummary): string {
       return `too few ${noun} to see a change${than}${earlier}`;
     case "untested":
     case "void":
-      if (notPaired !== null) return `not compared, because the start has ${notPaired}`;
+      if (change === null && notPaired !== null) return `not compared, because the start has ${notPaired}`;
       return isSingle && change === null ? "measured once" : `not compared${than}`;
     case "better":
     case "worse":

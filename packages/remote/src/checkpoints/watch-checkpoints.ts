@@ -40,9 +40,8 @@ export interface WatchOptions {
   /** Yields only checkpoints after this step. */
   readonly after?: number;
   /**
-   * What a checkpoint does that becomes complete only after a later one was yielded, as copies in any order can: `skip` (default)
-   * skips it with a line, because the steps of a session only increase; `end` ends the iteration of order `all`, for a reader that
-   * can begin again before it.
+   * A copy can complete a checkpoint after a later one was yielded. `skip` (default): the checkpoint is skipped with a line, because
+   * the steps of a session only increase. `end`: the iteration of order `all` ends, for a reader that can begin again before it.
    */
   readonly late?: "skip" | "end";
   /** Receives lines about waiting and about skipped checkpoints. Default: warnings on the console. */
@@ -100,7 +99,7 @@ const optionsSchema = z.strictObject({
  *
  * If the folder also holds checkpoints of earlier trainings, told by seed and first log entries, only those of the training
  * that wrote last are yielded. It has finished when its latest checkpoint has reached `max_steps` or contains `"finished": true`.
- * With `follow`, a line says after a minute without a new checkpoint what is waited for.
+ * With `follow`, a line after a minute without a new checkpoint says which step or file is missing.
  *
  * @throws PeriodicEvalError The call throws `config` for a wrong option. The iteration throws `data` if the folder cannot be
  *   listed, if it does not exist and `follow` is false, and for a checkpoint whose weights FSDP or DeepSpeed has sharded, with

@@ -1,18 +1,11 @@
 import { PeriodicEvalError, type Range } from "@periodic-eval/core";
-import { differencesOf, type PhaseRecord } from "@periodic-eval/core/snapshots";
 import {
   differenceOverRuns,
   rangeOfDifference,
   withinRange,
   type Estimate,
 } from "@periodic-eval/core/statistics";
-import {
-  overRuns,
-  reasonsToLeaveOut,
-  summarizePhases,
-  type Measurement,
-  type MetricSummary,
-} from "@periodic-eval/dashboard";
+import { overRuns, reasonsToLeaveOut, summarizePhases, type MetricSummary } from "@periodic-eval/dashboard";
 import type { LabelledRun } from "../../run/labelled-runs.ts";
 
 export type GroupBy = "condition" | "seed" | "run";
@@ -108,9 +101,7 @@ function collectMetrics(
         collected.set(key, one);
         const values = one.groups.get(group) ?? [];
         one.groups.set(group, values);
-        const reason =
-          reasonToLeaveOut(summary, phase.maxSteps) ??
-          reasonNotPaired(phase, summary.id, summary.start, summary.end);
+        const reason = reasonToLeaveOut(summary, phase.maxSteps);
         one.reasons.set(labelled, reason);
         if (reason === null) values.push({ of: labelled, start: start.value!, end: end.value! });
       }
@@ -141,7 +132,7 @@ function withoutRepeats({ groups, reasons, ...rest }: CollectedMetric): Collecte
 }
 
 function reasonToLeaveOut(summary: MetricSummary, maxSteps: number | null): string | null {
-  const { start, end, voidReason, startVoidReason } = summary;
+  const { start, end, notPaired, voidReason, startVoidReason } = summary;
   const length = maxSteps === null ? "" : ` of ${maxSteps}`;
   if (!start.isAtStart) return `its first measurement is at step ${start.step}${length}, not at the start`;
   if (!end.isAtEnd) return `its last measurement is at step ${end.step}${length}, not at the end`;
@@ -150,21 +141,8 @@ function reasonToLeaveOut(summary: MetricSummary, maxSteps: number | null): stri
   if (startVoidReason !== null) return `its start cannot be judged: ${startVoidReason}`;
   if (voidReason !== null) return `its end cannot be judged: ${voidReason}`;
   if (start.step === end.step) return "its start is also its end";
-  return start.value === null || end.value === null ? "it has no value at its start or end" : null;
-}
-
-/** Returns why a run's start and end may not be paired; null if they may. */
-function reasonNotPaired(
-  { snapshots }: PhaseRecord,
-  id: string,
-  start: Measurement,
-  end: Measurement,
-): string | null {
-  const at = ({ step }: Measurement) => snapshots.find((one) => one.id === id && one.step === step)!;
-  const different = differencesOf(at(start), at(end));
-  return different.length === 0
-    ? null
-    : `its start may not be paired with its end: it has ${different.join(", ")}`;
+  if (start.value === null || end.value === null) return "it has no value at its start or end";
+  return notPaired === null ? null : `its start may not be paired with its end: it has ${notPaired}`;
 }
 
 function summaries(groups: ReadonlyMap<string, readonly RunValues[]>, range: Range): readonly GroupSummary[] {

@@ -85,7 +85,7 @@ function decideVerdict(
     case "void":
       return undecided(voidReason!, lookAtAnswers);
     case "untested":
-      if (notPaired !== null)
+      if (change === null && notPaired !== null)
         return undecided(
           `the last measurement, at step ${end.step}, is not compared: the start has ${notPaired}`,
           "Measure start and end with the same setup, or use a condition on the value.",

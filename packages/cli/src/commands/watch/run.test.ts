@@ -360,7 +360,7 @@ it("measures a checkpoint that arrives after a later one, each once, with the nu
     "checkpoint-5: step 5 of 10; 1 later checkpoint waits",
     "checkpoint-10: step 10 of 10",
   ]);
-  // A measurement that stands is not compared anew with the one that now precedes it.
+  // A measurement that is not repeated keeps its comparison with the one that preceded it before.
   const numbers = (found: readonly Snapshot[]) =>
     found.map(lasting).map(({ paired: { baseline }, ...others }) => ({ ...others, baseline }));
   expect(numbers(await snapshotsOf("arrived"))).toEqual(numbers(await snapshotsOf("full")));
