@@ -1,6 +1,6 @@
 import { basename, resolve } from "node:path";
 import type { EvaluationRegistry } from "@periodic-eval/core";
-import { checkName, parseOptions } from "@periodic-eval/core/internal";
+import { checkName, parseOptions, snakeCase } from "@periodic-eval/core/internal";
 import * as z from "zod";
 import { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
 import { benchmarkShape, type BenchmarkOptions } from "./benchmark/benchmark-options.ts";
@@ -110,7 +110,6 @@ function taskOptions(options: Options, where: string): TaskOptions {
 
 /** `maxTokens` → `max_tokens`, with any value. */
 function snakeCaseKeys(shape: Readonly<Record<string, z.ZodType>>): Record<string, z.ZodType> {
-  const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return Object.fromEntries(Object.keys(shape).map((name) => [snakeCase(name), z.unknown().optional()]));
 }
 

@@ -1,6 +1,12 @@
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { changedError, fixForMissing, isMissingFile, pathText } from "@periodic-eval/core/internal";
+import {
+  changedError,
+  fixForMissing,
+  isMissingFile,
+  pathText,
+  snakeCase,
+} from "@periodic-eval/core/internal";
 import { throwAll } from "./collect-errors.ts";
 import { mayNameDataset, valueAt } from "./config-paths.ts";
 
@@ -76,11 +82,7 @@ export function blockPathOf(error: unknown, pathWithoutKey: (error: unknown) => 
 function withEntryKey(path: ValuePath): ValuePath {
   const listAt = path[0] === "phases" ? 2 : 0;
   if (path[listAt] !== "evaluations") return path;
-  return path.map((key, at) =>
-    at > listAt + 1 && typeof key === "string"
-      ? key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-      : key,
-  );
+  return path.map((key, at) => (at > listAt + 1 && typeof key === "string" ? snakeCase(key) : key));
 }
 
 /** Errors of some evaluations name the wrong key of their entry only in `where`: `periodic_eval.evaluations[0].preference`. */

@@ -45,7 +45,7 @@ export { limitedTime, type TimeLimits } from "./limited-time.ts";
 export { describeBytes, fullHeapCode, joinRemedies } from "./memory-errors.ts";
 export { codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
 export { changedError } from "./changed-error.ts";
-export { atWrittenKey } from "./written-key.ts";
+export { atWrittenKey, snakeCase } from "./written-key.ts";
 export { fixForMissing, isMissingFile } from "./missing-source.ts";
 export { checkName, checkPhaseName } from "./names.ts";
 export { didYouMean, nearest } from "./nearest.ts";

@@ -2,7 +2,8 @@ import type { PeriodicEvalError, ValuePath } from "../errors.ts";
 import { changedError } from "./changed-error.ts";
 
 /** `maxNewTokens` → `max_new_tokens`. */
-const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+export const snakeCase = (name: string): string =>
+  name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /**
  * Returns an error about an option of code as one about the key of an entry in YAML that sets it: `sampling.maxNewTokens` is

@@ -1,5 +1,6 @@
 import type { BudgetLimit, Snapshot } from "../contracts/snapshot.ts";
 import { isRecord } from "../internal/is-record.ts";
+import { snakeCase } from "../internal/written-key.ts";
 
 /** Names that clients give to engines behind HTTP: `openai`, `anthropic`, `openai-compatible at HOST`, `http at HOST`. */
 const servedEngine = /^(openai|anthropic)$|^\S+ at \S+$/;
@@ -26,7 +27,7 @@ export function factsInWords({
     served: typeof engine === "string" && servedEngine.test(engine),
     ...(option !== undefined && {
       budget: {
-        limit: option.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) as BudgetLimit,
+        limit: snakeCase(option) as BudgetLimit,
         reduced: !governor.startsWith("whole:"),
       },
     }),
