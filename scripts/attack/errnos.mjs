@@ -20,7 +20,16 @@ const codes = [
   "ESTALE",
   "ETIMEDOUT",
 ];
-const owner = { pid: 4_194_305, host: "here", processStart: null, isAlive: () => false };
+/** A process that has ended. */
+const owner = {
+  pid: 4_194_305,
+  host: "here",
+  processStart: null,
+  system: "here",
+  renewMilliseconds: null,
+  nextCheck: async () => undefined,
+  stateOf: () => "ended",
+};
 const heir = { ...owner, pid: 4_194_306 };
 
 export function errnos(folder) {
