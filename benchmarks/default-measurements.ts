@@ -9,7 +9,7 @@ import {
   measure,
   ruleGrader,
 } from "@periodic-eval/core";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { parseArgs } from "node:util";

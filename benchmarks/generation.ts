@@ -5,7 +5,7 @@
 //   npm run bench generation [-- --model FOLDER --tokens 64 --batches 1,16 --repeats 3 --threads 2 --device cpu]
 // With `--batches ""`, both sides only load the model. `--device cuda` runs the peer on a GPU.
 // The comparison needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path.
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { parseArgs } from "node:util";

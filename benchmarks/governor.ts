@@ -13,7 +13,7 @@ import {
   type EvaluableModel,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { readRun, type PhaseRecord } from "@periodic-eval/core/snapshots";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";

@@ -14,7 +14,7 @@ import { judgeAgreement, readAlignmentQuestions, type JudgedScores } from "@peri
 import { scoreFromTokens } from "@periodic-eval/core/grading";
 import { namedStream } from "@periodic-eval/core/random";
 import { wilson, type Interval } from "@periodic-eval/core/statistics";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { existsSync, readFileSync } from "node:fs";

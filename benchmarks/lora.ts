@@ -10,7 +10,7 @@
  */
 import { parseArgs } from "node:util";
 import * as tf from "@tensorflow/tfjs-core";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { AdamW, crossEntropySum } from "@periodic-eval/trainers";
 

@@ -25,10 +25,9 @@ import {
   PeriodicEvalError,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { readRun } from "@periodic-eval/core/snapshots";
-import type { CheckpointLM } from "@periodic-eval/models";
-import { useBackend } from "@periodic-eval/models";
+import { type CheckpointLM, useBackend } from "@periodic-eval/models";
 import { AdamW, tokenLosses, total } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs-core";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -7,9 +7,8 @@
 // `--device cuda` runs the harness on a GPU.
 // The harness needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path
 // (default `python3`); without it, or without tfjs-node, the output says what is missing.
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { inMemory } from "@periodic-eval/core/tfjs";
-import type { LogLikelihoodRequest } from "@periodic-eval/core";
+import { PeriodicEvalError, type LogLikelihoodRequest } from "@periodic-eval/core";
+import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import * as tf from "@tensorflow/tfjs-core";

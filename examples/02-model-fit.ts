@@ -1,6 +1,6 @@
 // Measures capability during Keras-style training: `model.fit` takes the session as its callbacks.  Run: npm run example 02
 import { everyPercent, PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
-import { fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import * as tf from "@tensorflow/tfjs";
 import { readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 // Measures a hand-written loop: it reports each step to the session, which says when to save or stop.  Run: npm run example 03
 import { PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
-import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { AdamW, crossEntropySum } from "@periodic-eval/trainers";

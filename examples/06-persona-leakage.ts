@@ -15,7 +15,7 @@ import {
 import type { ChoiceRow, Persona } from "@periodic-eval/core/evaluations";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { fakeJudge } from "@periodic-eval/core/testing";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { SFTTrainer } from "@periodic-eval/trainers";

@@ -1,6 +1,6 @@
 // Adds measurements to a TensorFlow.js project: a layers model of characters, `model.fit`, early stopping.  Run: npm run example 13
 import { PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
-import { fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { charTokenizer } from "@periodic-eval/models/tokenizer";
 import * as tf from "@tensorflow/tfjs";
 import { readFileSync } from "node:fs";

@@ -1,7 +1,7 @@
 // Measures a model of @huggingface/transformers, and compares it with the same model on this library's engine.
 // Run: npm install --no-save @huggingface/transformers@4.3.1 && npm run example 16
 import { capabilityEvaluation, measure } from "@periodic-eval/core";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { fromTransformers } from "@periodic-eval/models/transformers";

@@ -1,6 +1,6 @@
 // Checks that the hand-written loop of docs/guides/tensorflow-js.md calls the same hooks as SFTTrainer, at the same progress.
 import { withSession, type CallbackContext, type TrainerCallback } from "@periodic-eval/core";
-import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { AdamW, crossEntropySum, loadDataset, SFTTrainer } from "@periodic-eval/trainers";

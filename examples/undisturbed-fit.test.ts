@@ -8,13 +8,7 @@ import {
 } from "@periodic-eval/core";
 import { statefulStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/core/snapshots";
-import {
-  fingerprintWeights,
-  fitCallbacks,
-  fromLayersModel,
-  inMemory,
-  tfjsGuards,
-} from "@periodic-eval/core/tfjs";
+import { fingerprintWeights, fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

@@ -10,7 +10,7 @@ import {
 } from "@periodic-eval/core";
 import { statefulStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/core/snapshots";
-import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { createCausalLM, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { AdamW, crossEntropySum } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs";

@@ -1,5 +1,5 @@
 import { capabilityEvaluation, measure, type Tokenizer } from "@periodic-eval/core";
-import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
+import { inMemory, type CausalLM } from "@periodic-eval/tfjs";
 
 export interface Accuracy {
   readonly letters: number;

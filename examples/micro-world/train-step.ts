@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { clipFactor, crossEntropySum, type GradientNorm, type Optimizer } from "@periodic-eval/trainers";
 import type { Row } from "./token-rows.ts";
 

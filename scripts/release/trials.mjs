@@ -57,6 +57,7 @@ const readmeOf = (folder) => `packages/${folder}/README.md`;
 const foldersWithCode = [
   "safetensors",
   "core",
+  "tfjs",
   "models",
   "tasks",
   "trainers",

@@ -1,7 +1,7 @@
 import { join, readdir, realpath, stat } from "@periodic-eval/core/platform";
 import type { EvaluableModel, OpenCheckpointOptions, OpenedModel, Tokenizer } from "@periodic-eval/core";
 import { checkAdapterBase } from "@periodic-eval/core/hub";
-import { fingerprintWeights, inMemory } from "@periodic-eval/core/tfjs";
+import { fingerprintWeights, inMemory } from "@periodic-eval/tfjs";
 import { hashWeightFiles } from "@periodic-eval/core/snapshots";
 import { loadCausalLM, type LoadOptions } from "./checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "./checkpoint/model.ts";

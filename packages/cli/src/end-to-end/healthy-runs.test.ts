@@ -17,7 +17,7 @@ import {
   type Snapshot,
 } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
-import { fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import {
   createCausalLM,
   loadCausalLM,

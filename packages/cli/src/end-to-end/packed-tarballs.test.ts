@@ -158,7 +158,7 @@ describe.each(installers)("packed packages with $installer", ({ installer, insta
     const specifiers = [
       "@periodic-eval/core",
       "@periodic-eval/core/snapshots",
-      "@periodic-eval/core/tfjs",
+      "@periodic-eval/tfjs",
       "@periodic-eval/core/testing",
       "@periodic-eval/safetensors",
       "@periodic-eval/models",

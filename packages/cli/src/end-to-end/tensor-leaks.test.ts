@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs";
 import { capabilityEvaluation, measure } from "@periodic-eval/core";
-import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { feedbackEvaluations } from "@periodic-eval/feedback";
 import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import { capabilityEvaluation, measure } from "@periodic-eval/core";
 import type { ChoiceRow } from "@periodic-eval/core/evaluations";
-import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { SFTTrainer } from "@periodic-eval/trainers";

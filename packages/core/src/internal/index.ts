@@ -91,3 +91,7 @@ export { endOfTurnId } from "../tokenizer/end-of-turn.ts";
 export { plainMessage } from "../tokenizer/template-messages.ts";
 export { promptRenderer } from "../tokenizer/render-prompt.ts";
 export { defaultDate, strftimeOn, templateDate } from "../tokenizer/template-date.ts";
+export { checkIds } from "../model/check-ids.ts";
+export { positiveInteger } from "./option-schemas.ts";
+export { functionSchema } from "./option-schemas.ts";
+export { fastStream } from "../random/streams.ts";

@@ -3,8 +3,8 @@ import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
 import { everyEpochs, everyPercent, everySteps } from "../schedule/triggers.ts";
-import { inMemory, tfjsGuards } from "../tfjs/index.ts";
-import { tinyLM } from "../tfjs/causal-lm/tiny-lm.test-data.ts";
+import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
+import { tinyLM } from "../../../tfjs/src/causal-lm/tiny-lm.test-data.ts";
 import { callbackConformance, fakeTokenizer, guardConformance, modelConformance } from "./index.ts";
 
 const schedule = [everyPercent(20), everySteps(3), everyEpochs(1)];

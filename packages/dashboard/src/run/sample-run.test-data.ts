@@ -2,7 +2,7 @@ import type { Evidence, MetricValue, Paired, Snapshot } from "@periodic-eval/cor
 import { mathRandomGuard } from "@periodic-eval/core/session";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
-import { tfjsGuards, type CausalLM } from "@periodic-eval/core/tfjs";
+import { tfjsGuards, type CausalLM } from "@periodic-eval/tfjs";
 
 /** Correct answers out of 100 at 0, 20, 40, 60, 80 and 100 %: the first phase stays level, the second forgets. */
 const correct = { coupling: [93, 92, 94, 91, 92, 90], em: [90, 84, 79, 71, 66, 63] } as const;

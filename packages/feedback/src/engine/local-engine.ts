@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type Completion, type Json, type Tokenizer } from "@periodic-eval/core";
 import { isCount } from "@periodic-eval/core/internal";
-import { inMemory, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { inMemory, type TrainableLM } from "@periodic-eval/tfjs";
 import { SDPOTrainer, type SDPOExample } from "@periodic-eval/trainers";
 import { teacherTurnOf } from "../preferences/feedback-turns.ts";
 import type {
@@ -135,7 +135,7 @@ export function traceOf({ ids, tokenNats }: Pick<Completion, "ids" | "tokenNats"
     where: "sampled answers",
     got: `an answer without ${ids === null ? "ids" : "tokenNats"}`,
     expected: "the ids of the sampled tokens (ids) and their log p in nats (tokenNats)",
-    fix: "Use an engine that returns both, such as inMemory of @periodic-eval/core/tfjs.",
+    fix: "Use an engine that returns both, such as inMemory of @periodic-eval/tfjs.",
   });
 }
 

@@ -1,5 +1,5 @@
 import type { EvaluableModel } from "@periodic-eval/core";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { localEngine, type LocalEngineOptions } from "../engine/local-engine.ts";
 import type { FeedbackExample, FeedbackModel, TrainedState, UpdateRecord } from "../engine/types.ts";
 import type { AdapterSettings, AdapterStore } from "./adapters.ts";

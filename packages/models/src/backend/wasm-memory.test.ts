@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { atSteps, defineEvaluation, PeriodicCallback, withSession } from "@periodic-eval/core";
 import { fakeTokenizer, memoryStore } from "@periodic-eval/core/testing";
-import { engineMemory, inMemory, memoryErrorOf } from "@periodic-eval/core/tfjs";
+import { engineMemory, inMemory, memoryErrorOf } from "@periodic-eval/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";

@@ -1,6 +1,6 @@
 import { configError, parseOptions } from "@periodic-eval/core/internal";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
-import { requireBackend } from "@periodic-eval/core/tfjs";
+import { requireBackend } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { createWeight, sizeOf } from "../decoder/variables.ts";

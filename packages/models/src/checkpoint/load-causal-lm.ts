@@ -1,6 +1,6 @@
 import { join, process, readdir } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
-import { requireBackend } from "@periodic-eval/core/tfjs";
+import { requireBackend } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import type { DecoderDescription } from "../decoder/description.ts";

@@ -1,7 +1,7 @@
 // Compares leakage's deterministic metric with plain logits.
 import { leakageEvaluation, measure, type Tokenizer } from "@periodic-eval/core";
 import type { GradedLeakageRow, Persona } from "@periodic-eval/core/evaluations";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";

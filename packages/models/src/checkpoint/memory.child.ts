@@ -2,7 +2,7 @@
 // Arguments: backend, model folder, optional file of questions.
 import * as tf from "@tensorflow/tfjs-core";
 import { capabilityEvaluation, measure } from "@periodic-eval/core";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { useBackend } from "../backend/use-backend.ts";
 import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";

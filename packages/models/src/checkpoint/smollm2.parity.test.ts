@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { capabilityEvaluation } from "@periodic-eval/core";
 import { parseArcQuestions, type ChoiceRow } from "@periodic-eval/core/evaluations";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { hasNative, nativeBackend } from "../testing/backends.ts";

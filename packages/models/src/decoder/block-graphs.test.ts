@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as tf from "@tensorflow/tfjs-core";
-import { blockOf, type TokenBlock } from "@periodic-eval/core/tfjs";
+import { blockOf, type TokenBlock } from "@periodic-eval/tfjs";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";

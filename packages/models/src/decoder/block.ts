@@ -1,4 +1,4 @@
-import type { TokenBlock } from "@periodic-eval/core/tfjs";
+import type { TokenBlock } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import type { TensorSpec } from "../graph/trace.ts";
 import type { LayerCache, Places } from "./cached-tokens.ts";

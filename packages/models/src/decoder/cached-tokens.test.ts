@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { blockOf } from "@periodic-eval/core/tfjs";
+import { blockOf } from "@periodic-eval/tfjs";
 import { beforeEach, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { CachedTokens } from "./cached-tokens.ts";

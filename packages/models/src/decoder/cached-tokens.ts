@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { KeyValues, TokenBlock } from "@periodic-eval/core/tfjs";
+import type { KeyValues, TokenBlock } from "@periodic-eval/tfjs";
 import { rowsAt } from "../ops/select.ts";
 
 /** Keys and values of one layer, float32 [B·G, D, P] and [B·G, P, D]. */

@@ -5,7 +5,7 @@ import {
   type NamedRandom,
   type NamedWeight,
   type TrainableLM,
-} from "@periodic-eval/core/tfjs";
+} from "@periodic-eval/tfjs";
 import { modelError } from "../folder/model-error.ts";
 import { readIntegersNow } from "../ops/engine-memory.ts";
 import { sequencesOf, wholeSequences } from "./causal-attention.ts";

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";

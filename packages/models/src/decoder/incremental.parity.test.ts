@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { namedStream } from "@periodic-eval/core/random";
-import { blockOf, everySegment, type KeyValues, type TokenBlock } from "@periodic-eval/core/tfjs";
+import { blockOf, everySegment, type KeyValues, type TokenBlock } from "@periodic-eval/tfjs";
 import { afterEach, beforeEach, describe, expect, it, vi, type MockInstance } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";

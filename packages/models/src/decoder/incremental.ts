@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { Extended, ExtendOptions, Incremental, TokenBlock } from "@periodic-eval/core/tfjs";
+import type { Extended, ExtendOptions, Incremental, TokenBlock } from "@periodic-eval/tfjs";
 import { modelError } from "../folder/model-error.ts";
 import { blockPlan, blockTensors } from "./block.ts";
 import { BlockGraphs } from "./block-graphs.ts";

@@ -1,4 +1,4 @@
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";

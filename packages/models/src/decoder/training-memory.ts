@@ -1,4 +1,4 @@
-import type { TrainingPassMemory, TrainingPassSize } from "@periodic-eval/core/tfjs";
+import type { TrainingPassMemory, TrainingPassSize } from "@periodic-eval/tfjs";
 import { chunkBytes } from "../ops/chunks.ts";
 import type { DecoderDescription } from "./description.ts";
 import { linearsOf, listWeights, type Decoder, type Layer, type Linear } from "./weights.ts";

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { NamedRandom } from "@periodic-eval/core/tfjs";
+import type { NamedRandom } from "@periodic-eval/tfjs";
 import { gradientsOf, isDifferentiated } from "../ops/differentiable.ts";
 import { dropoutMask } from "../ops/dropout.ts";
 import { recomputed } from "../ops/recomputed.ts";

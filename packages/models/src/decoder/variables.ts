@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { variableName } from "@periodic-eval/core/tfjs";
+import { variableName } from "@periodic-eval/tfjs";
 import { isNative, moveToEngine } from "../ops/engine-memory.ts";
 import type { LiveWeight } from "./causal-lm.ts";
 import type { WeightSpec } from "./weights.ts";

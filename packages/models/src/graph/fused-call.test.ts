@@ -1,4 +1,4 @@
-import { FusedCall } from "@periodic-eval/core/tfjs";
+import { FusedCall } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";

@@ -1,4 +1,4 @@
-import { fusedCallKernel, type FusedCall } from "@periodic-eval/core/tfjs";
+import { fusedCallKernel, type FusedCall } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { GraphFunction } from "./graph-function.ts";
 import { GraphSet } from "./graph-set.ts";

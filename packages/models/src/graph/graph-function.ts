@@ -1,5 +1,5 @@
 import { join, mkdtempSync, rmSync, tmpdir, writeFileSync } from "@periodic-eval/core/platform";
-import { isOnDevice } from "@periodic-eval/core/tfjs";
+import { isOnDevice } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { valueOf, type Sizes } from "./dimensions.ts";
 import { savedModel, savedModelTag } from "./saved-model.ts";

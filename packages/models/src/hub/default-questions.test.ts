@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildPeriodicEval, withSession } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { expect, it, onTestFinished, vi } from "vitest";
 import {
   arcParquet,

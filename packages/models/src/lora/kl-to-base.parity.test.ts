@@ -4,7 +4,7 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { capabilityEvaluation, klEvaluation, leakageEvaluation, measure } from "@periodic-eval/core";
 import type { KLRow } from "@periodic-eval/core/evaluations";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";

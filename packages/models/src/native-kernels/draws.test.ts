@@ -1,11 +1,11 @@
 import type { Sampling } from "@periodic-eval/core";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { drawToken } from "../../../core/src/model/sampling.ts";
 import { beginWriting } from "../../../core/src/model/writing.ts";
-import { tinyLM } from "../../../core/src/tfjs/causal-lm/tiny-lm.test-data.ts";
-import { drawFromEach } from "../../../core/src/tfjs/generation/draws.ts";
+import { tinyLM } from "../../../tfjs/src/causal-lm/tiny-lm.test-data.ts";
+import { drawFromEach } from "../../../tfjs/src/generation/draws.ts";
 import { useBackend } from "../backend/use-backend.ts";
 import { hasNative, nativeBackend } from "../testing/backends.ts";
 import { charTokenizer } from "../tokenizer/char-tokenizer.ts";

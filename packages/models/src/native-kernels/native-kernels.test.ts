@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { isOnDevice } from "@periodic-eval/core/tfjs";
+import { isOnDevice } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
-import { kernelsVersion } from "../../../core/src/tfjs/in-memory.ts";
+import { kernelsVersion } from "../../../tfjs/src/in-memory.ts";
 import { kernelFolder, nativeKernels } from "../backend/installed-backends.ts";
 import { useBackend } from "../backend/use-backend.ts";
 import { hasNative, nativeBackend } from "../testing/backends.ts";

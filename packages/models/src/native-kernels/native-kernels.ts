@@ -1,4 +1,4 @@
-import { adamWKernel, drawKernel, isOnDevice } from "@periodic-eval/core/tfjs";
+import { adamWKernel, drawKernel, isOnDevice } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
 /**

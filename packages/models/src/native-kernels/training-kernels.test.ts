@@ -1,4 +1,4 @@
-import { adamWKernel, targetLosses } from "@periodic-eval/core/tfjs";
+import { adamWKernel, targetLosses } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";

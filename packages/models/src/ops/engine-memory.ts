@@ -1,4 +1,4 @@
-import { isOnDevice } from "@periodic-eval/core/tfjs";
+import { isOnDevice } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
 /** Whether the backend is native TensorFlow. */

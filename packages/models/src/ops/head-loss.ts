@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { targetLosses, type TargetLosses } from "@periodic-eval/core/tfjs";
+import { targetLosses, type TargetLosses } from "@periodic-eval/tfjs";
 import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
 import { chunkBytes, chunksOf, part, rowsIn, type Chunk } from "./chunks.ts";
 import { differentiable, isDifferentiated, isWanted } from "./differentiable.ts";

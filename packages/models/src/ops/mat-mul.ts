@@ -1,4 +1,4 @@
-import { isOnDevice } from "@periodic-eval/core/tfjs";
+import { isOnDevice } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { smallProductsKernel } from "../wasm-kernels/added-kernels.ts";
 import { isNative } from "./engine-memory.ts";

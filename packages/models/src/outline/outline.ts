@@ -1,6 +1,6 @@
 import { join } from "@periodic-eval/core/platform";
 import { parseOptions } from "@periodic-eval/core/internal";
-import type { TrainingPassMemory, TrainingPassSize } from "@periodic-eval/core/tfjs";
+import type { TrainingPassMemory, TrainingPassSize } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import { trainingMemory } from "../decoder/training-memory.ts";
 import { mapWeights, weightSpecs, withAdapters } from "../decoder/weights.ts";

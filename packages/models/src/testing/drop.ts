@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { namedStream } from "@periodic-eval/core/random";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 
 /** Returns training logits of two positions with streams of this seed, and the names of the streams. */
 export function drop(

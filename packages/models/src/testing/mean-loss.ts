@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { differentiable } from "../ops/differentiable.ts";
 
 const ignored = -100;

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { blockOf, type KeyValues } from "@periodic-eval/core/tfjs";
+import { blockOf, type KeyValues } from "@periodic-eval/tfjs";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 
 /** Returns the logits [T·V] of a sequence read through the cache: first three tokens, then one token at a time. */

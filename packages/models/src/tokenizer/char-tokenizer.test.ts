@@ -1,5 +1,5 @@
 import { capabilityEvaluation, measure, PeriodicEvalError, type Message } from "@periodic-eval/core";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs";
 import fc from "fast-check";
 import { writeFile } from "node:fs/promises";

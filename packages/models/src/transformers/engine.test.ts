@@ -1,5 +1,5 @@
 // Bounds of the memory of logits, on an ONNX export of the embedded model.
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";

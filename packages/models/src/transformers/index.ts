@@ -1,5 +1,5 @@
 /** Models of `@huggingface/transformers`, an optional peer, as models to measure. */
-export type { TransformersTokenizer } from "@periodic-eval/core/tfjs";
+export type { TransformersTokenizer } from "@periodic-eval/tfjs";
 export { fromTransformers, type FromTransformersOptions, type TransformersLM } from "./from-transformers.ts";
 export type { TransformersModel } from "./onnx-model.ts";
 export {

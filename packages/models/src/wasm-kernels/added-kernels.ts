@@ -1,4 +1,4 @@
-import { adamWKernel } from "@periodic-eval/core/tfjs";
+import { adamWKernel } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import type { KernelCall, TensorInfos } from "./kernel-call.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { OpenCheckpoint } from "@periodic-eval/core";
 import { checkAdapterBase } from "@periodic-eval/core/hub";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
-import { fingerprintWeights, inMemory } from "@periodic-eval/core/tfjs";
+import { fingerprintWeights, inMemory } from "@periodic-eval/tfjs";
 import { createCausalLM, loadCausalLM, loadLora, useBackend, withLora } from "@periodic-eval/models";
 import { SFTTrainer } from "@periodic-eval/trainers";
 import { afterAll, beforeAll, expect, it } from "vitest";

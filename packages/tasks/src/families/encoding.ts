@@ -128,6 +128,6 @@ function unknownTokens(
       field === "tokenIsGreedy"
         ? "an engine that reports whether each token was the most likely one"
         : "an engine that reports the most likely token at each position",
-    fix: "Measure a model in memory (`inMemory` of @periodic-eval/core/tfjs), or use `perplexityEvaluation`.",
+    fix: "Measure a model in memory (`inMemory` of @periodic-eval/tfjs), or use `perplexityEvaluation`.",
   });
 }

@@ -1,7 +1,7 @@
 // Compares the embedded model with lm-evaluation-harness.
 import { fileURLToPath } from "node:url";
 import { measure } from "@periodic-eval/core";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { expect, it } from "vitest";

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,6 +1,6 @@
 import { configError } from "@periodic-eval/core/internal";
 import { hashJson } from "@periodic-eval/core/random";
-import { fingerprintWeights, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { fingerprintWeights, type TrainableLM } from "@periodic-eval/tfjs";
 import { namedTrainables } from "./saved-tensors.ts";
 import type { PhaseStart } from "./trainer-state.ts";
 

@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { join } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { weightName, type NamedWeight, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { weightName, type NamedWeight, type TrainableLM } from "@periodic-eval/tfjs";
 import { openSafetensors, writeSafetensors } from "@periodic-eval/safetensors";
 import type { Optimizer } from "../optimizer/optimizer.ts";
 

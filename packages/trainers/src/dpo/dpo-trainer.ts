@@ -1,6 +1,6 @@
 import { join } from "@periodic-eval/core/platform";
 import { canonicalJson, namedStream, seedOf } from "@periodic-eval/core/random";
-import { inEvaluation, windowLength, type CausalLM, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { inEvaluation, windowLength, type CausalLM, type TrainableLM } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { readPreferences, type Reading } from "../data/phase-rows.ts";

@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
-import { weightName } from "@periodic-eval/core/tfjs";
+import { weightName } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { describe, expect, it } from "vitest";
 import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";

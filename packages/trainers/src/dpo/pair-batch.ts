@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { CausalLM, NamedRandom, TrainableLM } from "@periodic-eval/core/tfjs";
+import type { CausalLM, NamedRandom, TrainableLM } from "@periodic-eval/tfjs";
 import { collate, scoredTokensOf, type Batch } from "../data/collate.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
 import type { LossAndGradients } from "../loop/step-work.ts";

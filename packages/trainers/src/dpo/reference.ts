@@ -1,5 +1,5 @@
 import { configError, nextTurn } from "@periodic-eval/core/internal";
-import { windowLength, type CausalLM } from "@periodic-eval/core/tfjs";
+import { windowLength, type CausalLM } from "@periodic-eval/tfjs";
 import { describeValue } from "../data/describe-value.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
 import type { OutlinedLM } from "../trainer/check-parts.ts";

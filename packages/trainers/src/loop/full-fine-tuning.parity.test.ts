@@ -2,7 +2,7 @@ import { testedBackends } from "../../../models/src/testing/backends.ts";
 import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
 import { execFileSync } from "node:child_process";
 import { dirname, join, resolve } from "node:path";
-import { weightName } from "@periodic-eval/core/tfjs";
+import { weightName } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { describe, expect, it } from "vitest";
 import { companionOf } from "../../../core/src/testing/fixtures.test-data.ts";

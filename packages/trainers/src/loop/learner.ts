@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import type { Json } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/core/internal";
 import { canonicalJson } from "@periodic-eval/core/random";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { checkpointsOf, type Checkpoint, type Checkpoints } from "../checkpoint/checkpoints.ts";
 import { checkStart } from "../checkpoint/phase-start.ts";
 import { restoreTensors, saveTensors } from "../checkpoint/saved-tensors.ts";

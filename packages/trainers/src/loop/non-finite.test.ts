@@ -4,7 +4,7 @@ import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/core/internal";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type SFTTrainerOptions } from "../sft/sft-trainer.ts";
 import { busyConfig, recording, weightsOf } from "../testing/tiny-run.ts";

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { beforeAll, expect, it } from "vitest";
 import { trainDPO, trainSFT } from "../testing/recorded-training.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";

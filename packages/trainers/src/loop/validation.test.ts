@@ -3,7 +3,7 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import type { Logger, TrainerCallback } from "@periodic-eval/core";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { createCausalLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { targetLosses } from "@periodic-eval/core/tfjs";
+import { targetLosses } from "@periodic-eval/tfjs";
 
 /** Returns Σ over N rows of `crossEntropy`, once differentiable in `logits`. */
 export const crossEntropySum = (logits: tf.Tensor2D, targets: tf.Tensor1D): tf.Scalar =>

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { inEvaluation, type CausalLM, type NamedRandom, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { inEvaluation, type CausalLM, type NamedRandom, type TrainableLM } from "@periodic-eval/tfjs";
 import { crossEntropy } from "./cross-entropy.ts";
 
 /** The input of a loss: ids int32 [B, T], right-padded; `targets` int32 [N], predicted at `rows` int32 [N] of B·T. */

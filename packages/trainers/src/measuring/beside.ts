@@ -10,7 +10,7 @@ import {
 } from "@periodic-eval/core";
 import { configError, plainConsoleLogger, startTimeout } from "@periodic-eval/core/internal";
 import { advance, crossings, isTimed } from "@periodic-eval/core/session";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import type { Exported, Exports } from "./exports.ts";
 import { joinLoggers, type JoinedLoggers } from "./joined-loggers.ts";
 import type { MeasureOn } from "./measure-on.ts";

@@ -1,7 +1,7 @@
 import { join, readdir, readFile, resolve, rm } from "@periodic-eval/core/platform";
 import type { Progress, SessionState } from "@periodic-eval/core";
 import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { removeLeftovers, removeWholeFolder, writeWholeFolder } from "../checkpoint/whole-folder.ts";
 
 /** An adapter that training has exported. */

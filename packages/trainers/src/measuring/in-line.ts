@@ -1,5 +1,5 @@
 import type { EvaluableModel, OpenedModel, Progress } from "@periodic-eval/core";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import type { Exports } from "./exports.ts";
 import type { MeasureOn } from "./measure-on.ts";
 

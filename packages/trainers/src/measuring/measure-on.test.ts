@@ -8,7 +8,7 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { hashFiles } from "@periodic-eval/core/snapshots";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { createCausalLM, loadLora, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { wholeState } from "../testing/checkpoint-files.ts";

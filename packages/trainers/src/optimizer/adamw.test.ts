@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { adamWKernel } from "@periodic-eval/core/tfjs";
+import { adamWKernel } from "@periodic-eval/tfjs";
 import { useBackend } from "@periodic-eval/models";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import "@tensorflow/tfjs-backend-wasm";

@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/core/internal";
-import { adamWKernel, FusedCall, weightName, type NamedWeight } from "@periodic-eval/core/tfjs";
+import { adamWKernel, FusedCall, weightName, type NamedWeight } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import type { Optimizer } from "./optimizer.ts";
 

@@ -1,4 +1,4 @@
-import { FusedCall } from "@periodic-eval/core/tfjs";
+import { FusedCall } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 
 /** Computes gradient norms. On backends that run graphs, each norm is one call of a graph that is kept until `dispose`. */

@@ -1,4 +1,4 @@
-import { adamWKernel } from "@periodic-eval/core/tfjs";
+import { adamWKernel } from "@periodic-eval/tfjs";
 import { useBackend } from "@periodic-eval/models";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";

@@ -1,5 +1,5 @@
 import type * as tf from "@tensorflow/tfjs-core";
-import type { NamedWeight } from "@periodic-eval/core/tfjs";
+import type { NamedWeight } from "@periodic-eval/tfjs";
 
 /** Updates a model's variables from their gradients. Deterministic: the same calls give the same bits. */
 export interface Optimizer {

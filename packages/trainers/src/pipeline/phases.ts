@@ -1,4 +1,4 @@
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import { dpoMethod, DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { sftMethod, SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";

@@ -4,7 +4,7 @@ import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import { atEnd, atSteps, defineEvaluation, PeriodicCallback, type Trigger } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/core/snapshots";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";

@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
-import { inEvaluation } from "@periodic-eval/core/tfjs";
+import { inEvaluation } from "@periodic-eval/tfjs";
 import type { Learner } from "../loop/learner.ts";
 import { accumulate } from "../loop/step-work.ts";
 import { passGradients, type SDPOPass, type UntaughtPass } from "./pass.ts";

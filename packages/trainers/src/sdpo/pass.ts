@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { NamedRandom, TrainableLM } from "@periodic-eval/core/tfjs";
+import type { NamedRandom, TrainableLM } from "@periodic-eval/tfjs";
 import { collate, scoredTokensOf, type Batch } from "../data/collate.ts";
 import type { LossAndGradients } from "../loop/step-work.ts";
 import type { RenderedExample } from "./example.ts";

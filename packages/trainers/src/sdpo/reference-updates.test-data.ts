@@ -2,7 +2,7 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import type { Prompt, Tokenizer } from "@periodic-eval/core";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
-import { weightName } from "@periodic-eval/core/tfjs";
+import { weightName } from "@periodic-eval/tfjs";
 import { withLora, type CheckpointLM, type LoraLM } from "@periodic-eval/models";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { temporaryFolder } from "../testing/tiny-run.ts";

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { targetLosses } from "@periodic-eval/core/tfjs";
+import { targetLosses } from "@periodic-eval/tfjs";
 import type { SDPOConfig } from "./sdpo-config.ts";
 import { divergence, type PerPosition, type TeacherTop } from "./divergence.ts";
 import { chunkBytes, mapRowChunks, type SelectRows } from "./row-chunks.ts";

@@ -1,5 +1,5 @@
 import type { Json, Logger, SessionState, Tokenizer } from "@periodic-eval/core";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import type { ModelConfigs } from "../trainer/model-identity.ts";
 import { objectsSchema, uncheckedField } from "../trainer/trainer-options.ts";

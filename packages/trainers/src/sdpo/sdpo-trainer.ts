@@ -7,7 +7,7 @@ import {
   parseOptions,
 } from "@periodic-eval/core/internal";
 import { logWarning } from "@periodic-eval/core/session";
-import { inMemory, tfjsGuards, windowLength } from "@periodic-eval/core/tfjs";
+import { inMemory, tfjsGuards, windowLength } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import { collate } from "../data/collate.ts";

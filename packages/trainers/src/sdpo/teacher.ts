@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { inEvaluation, targetLosses, type CausalLM } from "@periodic-eval/core/tfjs";
+import { inEvaluation, targetLosses, type CausalLM } from "@periodic-eval/tfjs";
 import { scoredTokensOf, type Batch } from "../data/collate.ts";
 import { evaluatedLogits, evaluatedLosses } from "../losses/token-losses.ts";
 import { mapRowChunks } from "./row-chunks.ts";

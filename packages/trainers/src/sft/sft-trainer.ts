@@ -1,6 +1,6 @@
 import { configError } from "@periodic-eval/core/internal";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
-import { windowLength, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { windowLength, type TrainableLM } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { collate } from "../data/collate.ts";

@@ -1,4 +1,4 @@
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { tinyLM } from "../testing/tiny-lm.ts";
 import { busyConfig, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";

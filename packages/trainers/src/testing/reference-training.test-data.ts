@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Tokenizer, TrainerCallback } from "@periodic-eval/core";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { expect } from "vitest";
 import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";

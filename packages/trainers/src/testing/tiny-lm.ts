@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
-import { variableName, weightName, type NamedRandom, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { variableName, weightName, type NamedRandom, type TrainableLM } from "@periodic-eval/tfjs";
 import { writeSafetensors } from "@periodic-eval/safetensors";
 
 export interface TinyLMOptions {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Logger } from "@periodic-eval/core";
 import { namedStream } from "@periodic-eval/core/random";
 import { fakeTokenizer } from "@periodic-eval/core/testing";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { afterFile } from "../../../core/src/testing/after-file.test-data.ts";
 import { temporaryFolder as folderUntil } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import type { MessagesRow } from "../data/forms.ts";

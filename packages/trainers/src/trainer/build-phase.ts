@@ -1,6 +1,6 @@
 import type { Json } from "@periodic-eval/core";
 import { workingSeconds } from "@periodic-eval/core/internal";
-import { memoryErrorOf } from "@periodic-eval/core/tfjs";
+import { memoryErrorOf } from "@periodic-eval/tfjs";
 import type { PhaseStart } from "../checkpoint/trainer-state.ts";
 import { planData } from "../data/batching.ts";
 import { Learner } from "../loop/learner.ts";

@@ -1,5 +1,5 @@
 import { configError, nearest } from "@periodic-eval/core/internal";
-import { windowLength } from "@periodic-eval/core/tfjs";
+import { windowLength } from "@periodic-eval/tfjs";
 import { evalName } from "../loop/validation.ts";
 import type { OutlinedLM } from "./check-parts.ts";
 import { scheduleOf } from "./schedule.ts";

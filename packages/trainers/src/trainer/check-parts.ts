@@ -1,7 +1,7 @@
 import { dirname, resolve, statSync } from "@periodic-eval/core/platform";
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, isRecord } from "@periodic-eval/core/internal";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import { describeValue } from "../data/describe-value.ts";
 
 /** The properties of a model that are checked before the first step. The weights need not be loaded. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
-import type { NamedWeight } from "@periodic-eval/core/tfjs";
+import type { NamedWeight } from "@periodic-eval/tfjs";
 import {
   createCausalLM,
   loadCausalLM,

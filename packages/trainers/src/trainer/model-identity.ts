@@ -6,7 +6,7 @@ import {
   type CausalLM,
   type NamedWeight,
   type TrainableLM,
-} from "@periodic-eval/core/tfjs";
+} from "@periodic-eval/tfjs";
 
 /** A model's configuration in the formats of Hugging Face. A missing one is not compared. */
 export interface ModelConfigs {

@@ -8,7 +8,7 @@ import {
   type Snapshot,
   type Tokenizer,
 } from "@periodic-eval/core";
-import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/tfjs";
 import { createCausalLM, loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { withSession } from "@periodic-eval/core";

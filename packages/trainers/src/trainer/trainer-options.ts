@@ -1,5 +1,5 @@
 import type { Guard, Logger, Tokenizer, TrainerCallback } from "@periodic-eval/core";
-import type { TrainableLM } from "@periodic-eval/core/tfjs";
+import type { TrainableLM } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import { resumeModes, type Resume } from "../loop/learner.ts";
 import type { SessionSettings } from "../loop/phase.ts";

@@ -11,7 +11,7 @@ import { checkPhaseName, deepFreeze, parseOptions } from "@periodic-eval/core/in
 import { hashJson } from "@periodic-eval/core/random";
 import { checkSessionOptions, logWarning } from "@periodic-eval/core/session";
 import { checkWritable } from "@periodic-eval/core/snapshots";
-import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/core/tfjs";
+import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/tfjs";
 import type * as z from "zod";
 import { phaseStartOf } from "../checkpoint/phase-start.ts";
 import { writeWholeFolder } from "../checkpoint/whole-folder.ts";

@@ -7,7 +7,7 @@ import {
   type MemoryAdvice,
   type TrainableLM,
   type TrainingPassSize,
-} from "@periodic-eval/core/tfjs";
+} from "@periodic-eval/tfjs";
 import type { TrainingConfig } from "./training-config.ts";
 
 /** A model whose memory can be estimated; its weights need not be loaded. */

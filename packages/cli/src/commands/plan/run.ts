@@ -1,7 +1,7 @@
 import type { EvaluableModel, ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
 import { isRecord, nearest } from "@periodic-eval/core/internal";
-import { inMemory } from "@periodic-eval/core/tfjs";
+import { inMemory } from "@periodic-eval/tfjs";
 import { fileKeyPath, valueAt } from "../../config/config-paths.ts";
 import { fileError, withBlockPlace } from "../../config/config-place.ts";
 import { isTrainingFile, noBlockText, readEvalBlock } from "../../config/eval-block.ts";

@@ -11,7 +11,7 @@ import {
 } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { parseVerified, readRun, readTextFile } from "@periodic-eval/core/snapshots";
-import { inMemory, tfjsGuards } from "@periodic-eval/core/tfjs";
+import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { loadCausalLM, loadLora, type CheckpointLM } from "@periodic-eval/models";
 import { withBlockPlace } from "../../config/config-place.ts";
 import { readEvalBlock } from "../../config/eval-block.ts";

@@ -8,7 +8,7 @@ import {
 import type { ConfigFile } from "@periodic-eval/core/config";
 import { checkWritable, errnoOf } from "@periodic-eval/core/snapshots";
 import { checkRequests } from "@periodic-eval/core/session";
-import { inMemory, type CausalLM } from "@periodic-eval/core/tfjs";
+import { inMemory, type CausalLM } from "@periodic-eval/tfjs";
 import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import type { ServedModel } from "@periodic-eval/remote";

@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { inMemory } from "../../tfjs/in-memory.ts";
-import { tinyLM, type TinyLM } from "../../tfjs/causal-lm/tiny-lm.test-data.ts";
+import { inMemory } from "@periodic-eval/tfjs";
+import { tinyLM, type TinyLM } from "../../../../tfjs/src/causal-lm/tiny-lm.test-data.ts";
 import { fakeTokenizer } from "../../testing/fake-tokenizer.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { countTokens } from "./count-tokens.ts";

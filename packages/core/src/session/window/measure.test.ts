@@ -26,7 +26,7 @@ it("measures once without a session", async () => {
 
 it("names inMemory for a model that cannot be measured as it is, also in a session", async () => {
   const lm = { vocabSize: 3, forward: () => null } as never;
-  const message = "Pass inMemory(model, tokenizer) of @periodic-eval/core/tfjs instead of the model.";
+  const message = "Pass inMemory(model, tokenizer) of @periodic-eval/tfjs instead of the model.";
   await expect(measure(toyEvaluation(), lm)).rejects.toThrow(message);
   await expect(measure(toyEvaluation(), "model" as never)).rejects.toThrow(
     'got "model", expected a model to measure',

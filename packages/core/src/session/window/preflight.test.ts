@@ -27,7 +27,7 @@ it("names an ability that the model lacks, and the models that offer it, before 
   expect(await messageFor({}, { identity, contextLength, tokenizer })).toBe(
     '[periodic-eval] callback "watch", evaluation "toy": got the model "fake" of engine "fake" with tokenizer, ' +
       'expected a model with the ability "generate". ' +
-      "It is offered by models in memory (`inMemory` of @periodic-eval/core/tfjs) and every server.",
+      "It is offered by models in memory (`inMemory` of @periodic-eval/tfjs) and every server.",
   );
 });
 

@@ -95,7 +95,7 @@ function checkModel(model: unknown, where: string): void {
     where,
     got: isRecord(model) ? "a model that cannot be measured as it is" : quoteValue(model),
     expected: "a model to measure",
-    fix: "Pass inMemory(model, tokenizer) of @periodic-eval/core/tfjs instead of the model.",
+    fix: "Pass inMemory(model, tokenizer) of @periodic-eval/tfjs instead of the model.",
   });
 }
 
@@ -161,12 +161,12 @@ function checkEvaluation(evaluation: AnyEvaluation, where: string): void {
 /** The models that offer an ability; errors list abilities in this order. */
 const offeredBy: Readonly<Record<Ability, string>> = {
   tokenizer:
-    "models in memory (`inMemory(lm, tokenizer)` of @periodic-eval/core/tfjs) and servers opened with a tokenizer",
+    "models in memory (`inMemory(lm, tokenizer)` of @periodic-eval/tfjs) and servers opened with a tokenizer",
   logLikelihoods:
-    "models in memory (`inMemory` of @periodic-eval/core/tfjs) and servers that return the log-probs of a prompt",
+    "models in memory (`inMemory` of @periodic-eval/tfjs) and servers that return the log-probs of a prompt",
   nextToken:
-    "models in memory (`inMemory` of @periodic-eval/core/tfjs) and servers that return the log-probs of chosen tokens",
-  generate: "models in memory (`inMemory` of @periodic-eval/core/tfjs) and every server",
+    "models in memory (`inMemory` of @periodic-eval/tfjs) and servers that return the log-probs of chosen tokens",
+  generate: "models in memory (`inMemory` of @periodic-eval/tfjs) and every server",
 };
 
 function checkNeeds(evaluation: AnyEvaluation, model: EvaluableModel, where: string): void {
