@@ -109,7 +109,6 @@ export const rooms = {
     "harness/",
     "results/",
     "evaluator/",
-    "audit/",
   ],
   loggers: [
     "json-number.ts",

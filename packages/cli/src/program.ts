@@ -1,6 +1,5 @@
 import { Command, CommanderError } from "commander";
 import { createRequire } from "node:module";
-import { addAudit } from "./commands/audit/command.ts";
 import { addCompare } from "./commands/compare/command.ts";
 import { addData } from "./commands/data/command.ts";
 import { addDemo } from "./commands/demo/command.ts";
@@ -36,7 +35,6 @@ const commands = [
   addTrain,
   addWatch,
   addEval,
-  addAudit,
   addData,
   addReport,
   addPlan,
