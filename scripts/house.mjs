@@ -144,7 +144,6 @@ export const rooms = {
     "metrics/",
     "engine/",
     "harness/",
-    "service/",
   ],
   remote: ["http/", "models/", "judges/", "engine/", "checkpoints/"],
   safetensors: ["float-formats.ts", "dtypes.ts", "damaged.ts", "header.ts", "read.ts", "write.ts"],

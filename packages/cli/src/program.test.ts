@@ -54,16 +54,6 @@ describe("wrong usage ends with 2 and an explanation", () => {
     [["help", "nonsense"], "unknown command 'nonsense', expected one of demo, "],
     [["nonsense", "--help"], "unknown command 'nonsense'"],
     [["data", "nonsense", "-h"], "unknown command 'nonsense', expected one of list, get"],
-    [["help", "feedback", "nonsense"], "unknown command 'nonsense', expected one of serve"],
-    [["feedback", "serve", "--json"], "option '--json' is for 'feedback' and not for 'feedback serve'"],
-    [
-      ["feedback", "--config-name", "quick", "serve"],
-      "option '--config-name <name>' is for 'feedback' and not for 'feedback serve'",
-    ],
-    [
-      ["feedback", "serve", "--config-dir=configs", "--port", "0"],
-      "option '--config-dir <folder>' is for 'feedback' and not for 'feedback serve'",
-    ],
     [["train"], "required option '--model <folder>' not specified"],
     [["demo", "--steps", "0"], "Expected an integer of 1 or more."],
     [

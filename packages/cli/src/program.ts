@@ -20,7 +20,6 @@ import { addVerify } from "./commands/verify/command.ts";
 import { addWatch } from "./commands/watch/command.ts";
 import { loadTasks, type LoadTasks } from "./config/task-registry.ts";
 import { CommandFailure } from "./terminal/command-failure.ts";
-import { refuseIgnoredOptions } from "./terminal/ignored-options.ts";
 import { checkHelp } from "./terminal/check-help.ts";
 import { processTerminal, safeTerminal, type Terminal } from "./terminal/terminal.ts";
 
@@ -61,7 +60,7 @@ export function createProgram(terminal: Terminal, tasks: LoadTasks = loadTasks):
       writeErr: (text) => terminal.err(text.trimEnd()),
     });
   for (const add of commands) add(program, terminal, tasks);
-  return program.hook("preAction", (_, command) => refuseIgnoredOptions(command));
+  return program;
 }
 
 /**
