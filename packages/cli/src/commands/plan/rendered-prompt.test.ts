@@ -51,6 +51,7 @@ it("prints the same prompts in colours on a terminal", async () => {
   const [text, coloured] = [plain.outputs.join("\n"), seen.outputs.join("\n")];
   // oxlint-disable-next-line no-control-regex -- matches colour codes
   expect(coloured.replaceAll(/\u001b\[\d+m/g, "")).toBe(text);
+  // oxlint-disable-next-line no-control-regex -- matches a colour code
   expect(coloured).toMatch(/\u001b\[35m<\|\w+\|>/);
 });
 
