@@ -35,7 +35,7 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   const { phase, seed } = progress;
   const stored = await records.store.list();
   const { standing: found, again } = await replaceDamaged(records, stored, { phase, resumed, callbacks });
-  const interrupted = { ...again, ...resumed?.owed };
+  const interrupted = { ...again, ...resumed?.interrupted };
   records.known.load(found, resumed?.progress.step ?? null, interrupted);
   records.interrupted.load(interrupted);
   governor.learnSnapshots(records.known.settled(), phase);
