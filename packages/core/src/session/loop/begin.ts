@@ -74,7 +74,7 @@ function reportMissed(
   { known, writer }: SessionRecords,
   { phase, snapshots, unreported }: SessionState,
 ): void {
-  // Older versions do not write which snapshots the callbacks knew.
+  // A session beside training does not resume with them.
   if (snapshots === undefined) return;
   const textsOf = (steps: typeof unreported = {}) => new Set(keysOfSteps(steps).map(keyText));
   const [had, missed] = [textsOf(snapshots), textsOf(unreported)];
