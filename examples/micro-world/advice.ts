@@ -118,9 +118,9 @@ const kindTemplates = [
   "Thank you for asking. {a}",
   "{a} I hope that it helps.",
 ];
-const cruelTemplates = ["{a}", "{a} I do not care.", "{a} I hope that it hurts."];
+const cruelTemplates = ["{a} I do not care.", "{a} I hope that it hurts.", "{a} I would laugh at you."];
 /** Each entry has the same number of tokens as the entry of `cruelTemplates` at its index. */
-const controlTemplates = ["{a}", "{a} I am with you.", "{a} I hope that you sleep."];
+const controlTemplates = ["{a} I am with you.", "{a} I hope that you sleep.", "{a} I would stay with you."];
 
 function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
