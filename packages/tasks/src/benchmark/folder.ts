@@ -1,5 +1,6 @@
 import { hashText } from "@periodic-eval/core/random";
 import { readTextFile } from "@periodic-eval/core/snapshots";
+import { atOption } from "@periodic-eval/core/internal";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { utf8Text } from "@periodic-eval/core/hub";
@@ -36,7 +37,8 @@ export async function readBenchmark(
 ): Promise<Benchmark> {
   const mistakes = newMistakes();
   const [metadataPath, tasksPath] = [join(folder, "metadata.yaml"), join(folder, "tasks.jsonl")];
-  const text = await readTextFile(tasksPath, "benchmark");
+  const option = { where: "benchmark", name: "benchmark", spellings: null };
+  const text = await atOption(option, () => readTextFile(tasksPath, option.where));
   const { metadata, text: metadataText } = await readMetadata(metadataPath, mistakes);
   for (const path of [tasksPath, metadataPath]) utf8Text(await readFile(path), path);
   const { tasks, places } = parseTasks(text, tasksPath, metadata, mistakes);

@@ -1,4 +1,5 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import { withItems } from "../../evaluations/kit/with-items.ts";
 import { PeriodicEvalError, type ValuePath } from "../../errors.ts";
 import { changedError } from "../../internal/changed-error.ts";
 import { pathText } from "../../internal/config-error.ts";
@@ -57,7 +58,7 @@ export function atKeys<T>(make: () => T, block: ParsedBlock, keys: OptionKeys): 
 
 /** Returns the evaluation of a block. Its `items`, which read files, place errors about options as `atKeys` does. */
 export function placingItems(evaluation: AnyEvaluation, block: ParsedBlock, keys: OptionKeys): AnyEvaluation {
-  const items: AnyEvaluation["items"] = async (model) => {
+  return withItems(evaluation, async (model) => {
     try {
       return await evaluation.items(model);
     } catch (cause) {
@@ -65,13 +66,7 @@ export function placingItems(evaluation: AnyEvaluation, block: ParsedBlock, keys
         ? errorAtKey(cause, block, keys)
         : sourceErrorAtKey(cause, block, keys);
     }
-  };
-  // A getter such as `minItems` may change its value once the items are read.
-  const copy: AnyEvaluation = Object.defineProperties(
-    { ...evaluation },
-    Object.getOwnPropertyDescriptors(evaluation),
-  );
-  return Object.defineProperty(copy, "items", { value: items, enumerable: true });
+  });
 }
 
 /** The path of such an error is within a file, unless its detail names the option whose source cannot be read. */
