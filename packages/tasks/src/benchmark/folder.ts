@@ -3,7 +3,7 @@ import { readTextFile } from "@periodic-eval/core/snapshots";
 import { atOption } from "@periodic-eval/core/internal";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { utf8Text } from "@periodic-eval/core/hub";
+import { checkRowLength, utf8Text } from "@periodic-eval/core/hub";
 import { readMetadata } from "./metadata.ts";
 import { mistakes as newMistakes, type Mistakes } from "./mistakes.ts";
 import { parseTask, type TaskDefaults } from "./task-line.ts";
@@ -65,6 +65,7 @@ function parseTasks(
   const tasks = text.split(/\r?\n/).flatMap((line, at) => {
     if (line.trim() === "") return [];
     const place = `${file}:${at + 1}`;
+    checkRowLength(place, line.length);
     const task = parseTask(line, place, defaults, mistakes);
     if (task === null) return [];
     const earlier = places.get(task.id);
