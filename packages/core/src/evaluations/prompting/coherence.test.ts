@@ -149,6 +149,19 @@ describe("words in random order", () => {
     expect(new Set(textFaults(lists))).toEqual(new Set([null]));
   });
 
+  // SmolLM2-135M with noise of 0.8 standard deviations on its weights writes such words.
+  it("make all answers incoherent if no pair of words recurs, although each word does", () => {
+    const syllables = ["ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se"];
+    const words = syllables.flatMap((one) => syllables.map((other) => `${one}${other}`));
+    const random = (at: number) => ({
+      question: `q${at}`,
+      answer: Array.from({ length: 20 }, () => words[Math.floor(next() * words.length)]).join(" "),
+    });
+    const answers = Array.from({ length: 24 }, (_, at) => random(at));
+    expect(new Set(textFaults(answers))).toEqual(new Set(["incoherent"]));
+    expect(new Set(textFaults(answers.slice(0, 12)))).toEqual(new Set([null]));
+  });
+
   it("show nothing if answers have few pairs of words in common", () => {
     expect(new Set(textFaults(shuffled.slice(0, 2)))).toEqual(new Set([null]));
   });

@@ -17,10 +17,14 @@ const leastDistinct = 0.5;
 const mostOdd = 0.15;
 /** Below this share of words that also occur in answers to other questions, a text is incoherent. */
 const leastShared = 0.2;
-/** From this share of pairs of words that occur in reverse, the words of all answers are in random order. */
+/** Of the pairs of neighbouring words, random order has more than this share reversed elsewhere, per pair that occurs elsewhere. */
 const mostReversed = 0.5;
-/** Shorter texts, fewer other answers, and fewer pairs that occur in another answer, show nothing. */
-const [leastCharacters, leastWords, leastOthers, leastPairs] = [40, 8, 10, 30];
+/** Of all pairs, fewer occur elsewhere in random order, beyond those that occur reversed. */
+const leastOrdered = 0.02;
+/** Shorter texts, and fewer other answers, show nothing. */
+const [leastCharacters, leastWords, leastOthers] = [40, 8, 10];
+/** So do fewer pairs that occur elsewhere; and fewer pairs and other answers, of pairs that do not. */
+const [leastElsewhere, leastPairs, leastOthersOfPairs] = [30, 300, 19];
 
 /**
  * Returns, for each answer of a measurement, why its text says nothing; null if it may say something.
@@ -35,7 +39,8 @@ export function textFaults(answers: readonly AnswerText[]): readonly (TextFault 
   const texts = answers.map(({ question, answer }) => ({ question, parts: wordsOf(answer ?? "") }));
   const isElsewhere = occurrences(texts);
   const sizes = grouped(texts, ({ question }) => question);
-  const shuffled = isShuffled(answers);
+  const largest = Math.max(0, ...[...sizes.values()].map(({ length }) => length));
+  const shuffled = isShuffled(answers, texts.length - largest);
   return texts.map(({ question, parts: words }, at) => {
     const { answer } = answers[at]!;
     if (answer === null) return null;
@@ -58,20 +63,23 @@ export function withFaults<R extends AnswerText>(
 
 /**
  * Whether the words of all answers are in random order. For each pair of neighbouring words, an answer to another question can have the same
- * pair, or the same two words in reverse. Prose of any language has at least twice as many of the first; shuffled words have as many of each.
+ * pair, or the same two words in reverse. Prose of any language has at least twice as many of the first, and more of them by at least
+ * 4 % of its pairs; shuffled words have as many of each, random words have neither.
  */
-function isShuffled(answers: readonly AnswerText[]): boolean {
+function isShuffled(answers: readonly AnswerText[], fewestOthers: number): boolean {
   const texts = answers.map(({ question, answer }) => ({ question, pairs: pairsOf(answer ?? "") }));
   const isElsewhere = occurrences(
     texts.map(({ question, pairs }) => ({ question, parts: pairs.map((pair) => pair.join(" ")) })),
   );
-  let [same, reversed] = [0, 0];
+  let [same, reversed, total] = [0, 0, 0];
   for (const { question, pairs } of texts)
     for (const [word, next] of pairs) {
+      total++;
       if (isElsewhere(`${word} ${next}`, question)) same++;
       if (isElsewhere(`${next} ${word}`, question)) reversed++;
     }
-  return same + reversed >= leastPairs && reversed > mostReversed * same;
+  if (same + reversed >= leastElsewhere && reversed > mostReversed * same) return true;
+  return total >= leastPairs && fewestOthers >= leastOthersOfPairs && same - reversed < leastOrdered * total;
 }
 
 /** Returns a function that says whether a part of a text occurs in an answer to another question. */
