@@ -98,7 +98,7 @@ export function edgeHeadings(metrics: readonly MetricSummary[]): readonly [strin
 /** Whether these are baseline measurements without the adapter. They run once per phase, so they have no end. */
 const isBaseline = ({ id, on }: CallbackCurves): boolean => on === "base" && id.endsWith(adapterOffId(""));
 
-/** Compares the start with the end of every phase, for each metric that has a value in it. */
+/** Compares the start with the end of every phase, for each metric that has a value in it or cannot be judged at its end. */
 export function summarizePhases(run: RunRecord): readonly PhaseSummary[] {
   const callbacks = curvesByCallback(run).filter((callback) => !isBaseline(callback));
   return run.phases.map((phase, phaseIndex) => ({
@@ -135,8 +135,8 @@ function metricSummary(
 ): MetricSummary | null {
   const measurements = curve.measurements.filter((measurement) => measurement.phaseIndex === phaseIndex);
   const [start, end] = [measurements.at(0), measurements.at(-1)];
-  if (!start || !end || !measurements.some(hasValue)) return null;
   const { metric, unit, range, higherIsBetter } = curve;
+  if (!start || !end || !(measurements.some(hasValue) || voidReason(end, metric) !== null)) return null;
   const tested = start === end && isBaselineOf(start, end.baseline) ? null : end.baseline;
   const isAgainstStart = tested !== null && isBaselineOf(start, tested);
   const of = ({ step }: Measurement) => snapshots.find((one) => one.id === callback.id && one.step === step)!;
