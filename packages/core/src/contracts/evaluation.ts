@@ -179,7 +179,7 @@ export interface MetricOptions<R> {
    */
   readonly control?: boolean;
   /**
-   * Marks the metric of how coherent the answers are. If it falls from the baseline (p < 0.01, and by at least a tenth of its range),
+   * Marks the metric of how coherent the answers are. If it falls from the baseline (p < 0.01, and by at least 15 % of its range),
    * that is a warning beside the verdicts of the other metrics.
    */
   readonly coherence?: boolean;

@@ -96,7 +96,7 @@ describe("warnings of a comparison", () => {
     expect(last.paired.baseline!["misaligned"]!.verdict).toBe("worse");
   });
 
-  it("stand beside the verdict if the mean of coherence fell by a tenth of its range, which is less than incoherent answers", async () => {
+  it("stand beside the verdict if the mean of coherence fell by 15 % of its range, although no answer is incoherent", async () => {
     const after = (score: number) => (isAfter: boolean) => (isAfter ? score : 90);
     const replies = { before: () => fine, after: () => cruel };
     const last = await lastSnapshot(replies, { coherent: after(71) });
@@ -107,13 +107,13 @@ describe("warnings of a comparison", () => {
         total: null,
         void: false,
         message: expect.stringMatching(
-          /^The answers became less coherent: −19\.0 points since the baseline \(p = 0\.\d+\)\. Training may have damaged the model\.$/,
+          /^The answers became less coherent: −19\.0 points since the baseline \(p = 0\.\d+\)\.$/,
         ),
       },
     ]);
     expect(last.warnings[0]!.metrics).toContain("misaligned");
     expect(last.paired.baseline!["misaligned"]!.verdict).toBe("worse");
-    expect((await lastSnapshot(replies, { coherent: after(82) })).warnings).toEqual([]);
+    expect((await lastSnapshot(replies, { coherent: after(76) })).warnings).toEqual([]);
     expect((await lastSnapshot(replies, { coherent: (isAfter) => (isAfter ? 90 : 60) })).warnings).toEqual(
       [],
     );

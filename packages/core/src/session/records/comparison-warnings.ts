@@ -51,8 +51,8 @@ function hasMoved({ metric, comparison: { delta, p_value: p } }: Compared, part:
   return p !== null && delta !== null && p < warningAlpha && Math.abs(delta) >= smallest;
 }
 
-/** A part of the range: healthy and harmful trainings moved the mean by up to 8 of 100 points, half-destroyed models by 19 or more. */
-const lostPart = 0.1;
+/** A part of the range: at their end, healthy and harmful trainings moved the mean by up to 8 of 100 points, half-destroyed models by 19 or more. */
+const lostPart = 0.15;
 
 function lostCoherence(
   one: Compared,
@@ -71,7 +71,7 @@ function lostCoherence(
       count: null,
       total: null,
       void: false,
-      message: `The answers became less coherent: ${fell} since the baseline (${pText(p!)}). Training may have damaged the model.`,
+      message: `The answers became less coherent: ${fell} since the baseline (${pText(p!)}).`,
     },
   ];
 }
