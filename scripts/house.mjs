@@ -114,7 +114,6 @@ export const rooms = {
     "harness/",
     "results/",
     "evaluator/",
-    "audit/",
   ],
   loggers: [
     "json-number.ts",
@@ -150,7 +149,6 @@ export const rooms = {
     "metrics/",
     "engine/",
     "harness/",
-    "service/",
   ],
   remote: ["http/", "models/", "judges/", "engine/", "checkpoints/"],
   safetensors: ["float-formats.ts", "dtypes.ts", "damaged.ts", "header.ts", "read.ts", "write.ts"],

@@ -14,7 +14,7 @@ export interface InterruptedMeasurement {
   readonly on: "model" | "base";
   readonly crossed: readonly Crossing[];
   /** The request's `plannedComparisons`. */
-  readonly plannedLooks: number | null;
+  readonly plannedComparisons: number | null;
 }
 
 /** The state in a checkpoint from which a session resumes. */
@@ -30,9 +30,9 @@ export interface SessionState {
    * The measurements that an abort interrupted at this step, by snapshot id; omitted if there are none. A resumed session
    * takes them at its begin.
    */
-  readonly owed?: Readonly<Record<string, InterruptedMeasurement>>;
+  readonly interrupted?: Readonly<Record<string, InterruptedMeasurement>>;
   /**
-   * The snapshots of the run at this step, and those that it lost: steps by `<phase>/<id>`; omitted by older versions. A resumed
+   * The snapshots of the run at this step, and those that it lost: steps by `<phase>/<id>`. A resumed
    * session warns of those that are gone, and calls `onSnapshot` with those of its phase that are not listed.
    */
   readonly snapshots?: Readonly<Record<string, readonly number[]>>;

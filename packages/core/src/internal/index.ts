@@ -43,7 +43,7 @@ export { isRecord } from "./is-record.ts";
 export { isRunning } from "./is-running.ts";
 export { limitedTime, type TimeLimits } from "./limited-time.ts";
 export { describeBytes, fullHeapCode, joinRemedies } from "./memory-errors.ts";
-export { codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
+export { atOption, codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
 export { changedError } from "./changed-error.ts";
 export { atWrittenKey, snakeCase } from "./written-key.ts";
 export { fixForMissing, isMissingFile } from "./missing-source.ts";
@@ -60,7 +60,7 @@ export { parsePythonJson } from "./python-json.ts";
 export { sharedStart } from "./shared-start.ts";
 export { strictJson } from "./strict-json.ts";
 export { unknownOption } from "./unknown-option.ts";
-export { repeatedKey, walkJson } from "./walk-json.ts";
+export { repeatedKey } from "./walk-json.ts";
 export { samplingSchema } from "../evaluations/prompting/prompt-options.ts";
 export {
   importJudgeOpener,

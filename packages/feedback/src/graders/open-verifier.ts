@@ -13,7 +13,7 @@ import { loadVerifierModule } from "@periodic-eval/core/config";
 import type { Preference } from "../preferences/preference.ts";
 import { customGrader } from "../user-code/custom-grader.ts";
 import { processReporter } from "../user-code/reporter.ts";
-import { earlierGraders, shippedGrader, shippedVerifiers } from "./shipped.ts";
+import { shippedGrader, shippedVerifiers } from "./shipped.ts";
 
 /**
  * Opens the grader of a preference and grades the answers of the preference's pairs. A verifier that throws, or returns
@@ -52,16 +52,6 @@ export async function openVerifier(
     });
   });
   return grader;
-}
-
-/**
- * Returns the grader with which an earlier version of this package began a run, so that the run resumes with it. Null if the
- * fingerprint is of no earlier grader.
- */
-export function earlierGrader({ verifier }: Preference, fingerprint: string | undefined): Grader | null {
-  if (fingerprint === undefined || !("name" in verifier)) return null;
-  const graders = earlierGraders(verifier.name, verifier.args);
-  return graders.find((grader) => grader.fingerprint === fingerprint) ?? null;
 }
 
 /** Returns the reward of a verdict; null for a verdict without one. */

@@ -24,7 +24,7 @@ describe("the sources of the kernels", () => {
   it("are those of this version of the kernels", () => {
     expect(
       { version: kernelsVersion, fingerprint: nativeKernels().fingerprint },
-      "If the kernels round differently now, raise kernelsVersion in packages/core/src/tfjs/in-memory.ts. Then update this test.",
+      "If the kernels round differently now, raise kernelsVersion in packages/tfjs/src/in-memory.ts. Then update this test.",
     ).toEqual({
       version: 3,
       fingerprint: "1d385d095e6839f0853c2f312d5b7e81155bc59bfa890f3b9335149113f3cf16",

@@ -137,7 +137,7 @@ export class SessionFlows {
       runStepOffset: progress.runStepOffset,
       callbacks,
       windowSeconds: clock.windowSeconds,
-      ...(!records.interrupted.isEmpty && { owed: records.interrupted.toState() }),
+      ...(!records.interrupted.isEmpty && { interrupted: records.interrupted.toState() }),
       snapshots: knownSteps(snapshots),
       ...(unreported.length > 0 && { unreported: knownSteps(unreported) }),
     };
