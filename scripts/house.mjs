@@ -47,7 +47,6 @@ export const rooms = {
     "evaluations/margin/",
     "evaluations/kl/",
     "session/budget/",
-    "session/owners/",
     "session/records/",
     "session/window/",
     "session/loop/",
@@ -139,7 +138,6 @@ export const rooms = {
   feedback: [
     "sandbox/",
     "config/",
-    "user-code/",
     "preferences/",
     "graders/",
     "metrics/",

@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { isRecord, strictJson } from "@periodic-eval/core/internal";
+import { errorMessage, isRecord, strictJson } from "@periodic-eval/core/internal";
 import { Hono, type Context } from "hono";
 import type pLimit from "p-limit";
 import { admission, type Admission } from "./admission.ts";
@@ -17,7 +17,6 @@ import {
   scoreBatchSchema,
   scoreSchema,
 } from "./wire.ts";
-import { asError } from "../user-code/as-error.ts";
 
 export interface AppOptions extends Learning, Admission, BodyLimits {
   /** Description of the engine, for `/v1/health`. */
@@ -47,7 +46,9 @@ export function feedbackApp(options: AppOptions): Hono {
       const signal = disconnectSignal(context);
       signal.throwIfAborted();
       // The router handles only instances of Error, and a custom model may throw other values.
-      const body = await work(signal).catch((thrown: unknown) => Promise.reject(asError(thrown)));
+      const body = await work(signal).catch((thrown: unknown) => {
+        throw thrown instanceof Error ? thrown : new Error(errorMessage(thrown), { cause: thrown });
+      });
       return context.json(body);
     });
   addGuards(app, options);

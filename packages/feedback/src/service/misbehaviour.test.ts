@@ -1,5 +1,4 @@
 // oxlint-disable typescript/prefer-promise-reject-errors -- user code rejects with anything
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 import { serveFeedback, type FeedbackService, type ServeFeedbackOptions } from "./index.ts";
@@ -31,9 +30,6 @@ it.each([
   ["undefined", undefined],
   ["a string", "no"],
   ["an object without a prototype", Object.create(null)],
-  ["a proxy that throws", new Proxy({}, { get: trap, getPrototypeOf: trap })],
-  ["an object whose toString throws", { toString: trap }],
-  ["an error whose message throws", Object.defineProperty(new Error("e"), "message", { get: trap })],
 ])("answers 500 if the model throws %s, and reports an Error", async (_, thrown) => {
   const failures: Error[] = [];
   const url = await serve(
@@ -50,7 +46,6 @@ it.each([
 it.each([
   ["throws", trap],
   ["rejects", async () => Promise.reject(Object.create(null))],
-  ["throws later", () => void setTimeout(trap, 1)],
 ])("serves on if onFailure %s, with a warning", async (_, onFailure) => {
   const warn = vi.spyOn(process, "emitWarning").mockReturnValue();
   const url = await serve(trap, onFailure);
@@ -58,15 +53,4 @@ it.each([
   await vi.waitFor(() => expect(warn).toHaveBeenCalledTimes(1), 60_000);
   expect(warn.mock.lastCall![0]).toMatch(/^onFailure: /);
   expect((await ask(url, "/v1/health")).status).toBe(200);
-});
-
-it("continues to serve if a promise that openModel left behind rejects", async () => {
-  const warn = vi.spyOn(process, "emitWarning").mockReturnValue();
-  const url = await serve(() => {
-    void sleep(1).then(trap);
-    return Promise.reject(new Error("no model"));
-  });
-  expect((await ask(url, "/v1/chat/completions", prompt)).status).toBe(500);
-  await vi.waitFor(() => expect(warn).toHaveBeenCalledTimes(1), 60_000);
-  expect(warn.mock.lastCall![0]).toMatch(/^openModel: a promise/);
 });

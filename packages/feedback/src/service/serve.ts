@@ -2,15 +2,8 @@ import type { AddressInfo } from "node:net";
 import type { Server } from "node:http";
 import { join, resolve } from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
-import {
-  configError,
-  errorMessage,
-  isLoopback,
-  ownerOf,
-  parseOptions,
-  runOwned,
-} from "@periodic-eval/core/internal";
-import { processReporter } from "../user-code/reporter.ts";
+import { configError, errorMessage, isLoopback, parseOptions } from "@periodic-eval/core/internal";
+import { callUser, emitWarning } from "../graders/warnings.ts";
 import { checkWritable, nodeFiles, takeLock } from "@periodic-eval/core/snapshots";
 import pLimit from "p-limit";
 import * as z from "zod";
@@ -73,7 +66,8 @@ const lastRepliesMs = 1000;
 export async function serveFeedback(options: ServeFeedbackOptions): Promise<FeedbackService> {
   parseOptions(where, optionsSchema, options);
   const { describe, model, host = "127.0.0.1", port = 8000, maxBodyBytes = 16 * 2 ** 20 } = options;
-  const { onFailure, openModel } = safeHooks(options);
+  const { openModel } = options;
+  const onFailure = reportFailure(options);
   const root = resolve(options.root);
   const token = process.env[tokenEnv]?.trim() || null;
   if (!isLoopback(host) && token === null)
@@ -146,23 +140,14 @@ export async function serveFeedback(options: ServeFeedbackOptions): Promise<Feed
   };
 }
 
-/** Wraps the user's functions: errors that `onFailure` throws, and errors of promises and timers that either leaves behind, become warnings. */
-function safeHooks({
-  onFailure,
-  openModel,
-}: ServeFeedbackOptions): Required<Pick<ServeFeedbackOptions, "onFailure" | "openModel">> {
-  return {
-    onFailure(error) {
-      const owner = ownerOf("onFailure", processReporter);
-      try {
-        runOwned(owner, () => onFailure?.(error), undefined);
-      } catch (thrown) {
-        processReporter.warn("onFailure", errorMessage(thrown));
-      }
-    },
-    openModel: (adapter) => runOwned(ownerOf("openModel", processReporter), openModel, adapter),
-  };
-}
+/** Calls `onFailure`. Its errors become warnings. */
+const reportFailure =
+  ({ onFailure }: ServeFeedbackOptions) =>
+  (error: Error): void =>
+    callUser(
+      () => onFailure?.(error),
+      (reason) => emitWarning(`onFailure: ${reason}`),
+    );
 
 const listening = (server: Server, port: number, host: string): Promise<void> =>
   new Promise((done, fail) => {

@@ -7,8 +7,7 @@ import { workingSeconds } from "../../internal/working-clock.ts";
 import { Governor } from "../budget/governor.ts";
 import { PhaseClock } from "../budget/phase-clock.ts";
 import { createRecords } from "../records/records.ts";
-import { BetweenGuards } from "../window/between-guards.ts";
-import { HookEvidence } from "../window/hook-evidence.ts";
+import { Disturbances } from "../window/disturbances.ts";
 import { Patience } from "../window/patience.ts";
 import { Preflight } from "../window/preflight.ts";
 import type { WindowReporter } from "../window/run-guarded.ts";
@@ -17,6 +16,7 @@ import { Hooks } from "./hooks.ts";
 import { SessionLog } from "./log-events.ts";
 import { PhaseProgress } from "./progress.ts";
 import { Requests } from "./requests.ts";
+import { reportUnhandledRejections } from "./unhandled-rejections.ts";
 
 /** The owners of a session's state. Each changes only its own. */
 export type SessionParts = ReturnType<typeof createParts>;
@@ -25,11 +25,7 @@ export function createParts(options: SessionOptions) {
   const { phase = "train", seed = "42", budget, signal: given, now = isoNow } = options;
   const callbacks = [...options.callbacks];
   const control = new LoopControl(options);
-  const log = new SessionLog(
-    options.loggers ?? [plainConsoleLogger()],
-    (logger, work) => between.around(logger, work),
-    () => reporter,
-  );
+  const log = new SessionLog(options.loggers ?? [plainConsoleLogger()]);
   const reportPauses = pauseReport(phase, log);
   const reporter = createReporter(log, control, reportPauses);
   const [measuring, grading] = [new AbortController(), new AbortController()];
@@ -57,13 +53,10 @@ export function createParts(options: SessionOptions) {
   const patience = new Patience(options.patienceSeconds ?? 600, reporter);
   const { model, trainedTexts = [] } = options;
   const preflight = new Preflight({ model, trainedTexts, callbacks, signal, patience, reporter });
-  const hookEvidence = new HookEvidence(reporter);
+  const disturbances = new Disturbances(reporter);
   const requests = new Requests();
   // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.
   const guards = [mathRandomGuard(), ...(options.guards ?? [])];
-  const { grading: graders } = records;
-  const evidence = hookEvidence;
-  const between = new BetweenGuards({ callbacks, guards, graders, patience, evidence, reporter, progress });
   const hooks = new Hooks({
     callbacks,
     guards: guards.filter(({ around }) => around === "hooks"),
@@ -73,21 +66,19 @@ export function createParts(options: SessionOptions) {
     progress,
     requests,
     writer: records.writer,
-    evidence,
-    between,
-    reporter,
+    disturbances,
     patience,
   });
-  const measuringParts = { options, guards, signal, clock, governor, preflight, hookEvidence, reporter };
-  const window = { ...measuringParts, patience, between, records };
+  const measuringParts = { options, guards, signal, clock, governor, preflight, disturbances, reporter };
+  const window = { ...measuringParts, patience, records };
   const loop = { options, callbacks, log, control, clock, progress, requests, hooks, governor };
   return {
     ...loop,
     records,
-    between,
     preflight,
     window,
     reportPauses,
+    endReporting: reportUnhandledRejections(reporter),
     signal,
     /** Ends the measurement that is running, as an abort does. */
     endMeasuring: () => measuring.abort(new Error("the session was closed")),

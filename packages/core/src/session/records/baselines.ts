@@ -3,7 +3,7 @@ import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import type { EarlierRun } from "../../snapshots/storage/earlier-run.ts";
 import type { KnownSnapshots } from "./known-snapshots.ts";
 import type { Requested } from "./new-snapshot.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import type { Reporter } from "./reporter.ts";
 
 export const baselineWords: readonly string[] = ["phase_start", "run_start", "adapter_off"];
 
