@@ -115,7 +115,6 @@ export class SessionFlows {
       const state = yield* hooks.stateOf(callback);
       if (state !== undefined) callbacks[callback.id] = state;
     }
-    const snapshots = [...records.writer.written(), ...records.known.lost()];
     const unreported = records.writer.unreported();
     return {
       phase: progress.phase,
@@ -124,7 +123,7 @@ export class SessionFlows {
       callbacks,
       windowSeconds: clock.windowSeconds,
       ...(!records.interrupted.isEmpty && { owed: records.interrupted.toState() }),
-      snapshots: knownSteps(snapshots),
+      snapshots: knownSteps(records.writer.written()),
       ...(unreported.length > 0 && { unreported: knownSteps(unreported) }),
     };
   }
