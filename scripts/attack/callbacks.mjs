@@ -96,8 +96,6 @@ export async function callbacks(folder) {
         .filter(({ id }) => id === "capability")
         .map(({ step, status, metrics }) => [step, status, metrics]),
     );
-  const reasonsOf = ({ snapshots }) =>
-    JSON.stringify(snapshots.map(({ id, step, status, reason }) => [id, step, status, reason]));
   const twin = await train([]);
 
   return async (seed) => {
