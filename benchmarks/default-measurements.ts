@@ -1,7 +1,7 @@
 // How long do the default measurements of a model take: capability, alignment and leakage?
 //   npm run bench default-measurements [-- --model .cache/smollm2-135m-instruct --only capability,alignment,leakage --questions FILE --limit ITEMS]
 // Capability needs ARC-Challenge, in the cache or from the hub. A rule grades alignment, so that no judge's time counts.
-// Last results: docs/decisions/2026-11-23-native-kernels.md.
+// Last results: benchmarks/results/native-tensorflow.md.
 import {
   alignmentEvaluation,
   capabilityEvaluation,

@@ -1,5 +1,5 @@
-// What do a measurement on a server and its replicas cost this process? The servers are doubles in child processes that answer with
-// fixed log-probabilities after a simulated service time, so the ratios hold for our client and not for any model.
+// How much does a measurement on a server and its replicas cost this process? The servers are doubles in child processes that
+// answer with fixed log-probabilities after a simulated service time, so the ratios hold for our client and not for any model.
 //   npm run bench engine                      # replicas, and 1e3, 1e4 and 1e5 questions; needs half an hour
 //   npm run bench engine -- --replicas "" --questions 1000,10000
 //   npm run bench engine -- --replicas 2 --service 0.1 --questions ""

@@ -6,7 +6,7 @@
  * The model is a Llama with a vocabulary of 4096 and tied embeddings. Each step uses 8 sequences of 128 tokens, with the loss on
  * every position. Both sides are interleaved on one model. Prints medians and ranges, the bytes held after the forward pass, and
  * the computed size of gradients and AdamW's two moments (12 bytes per parameter).
- * Last results: docs/decisions/2026-11-21-lora.md.
+ * Last results: benchmarks/results/training.md.
  */
 import { parseArgs } from "node:util";
 import * as tf from "@tensorflow/tfjs-core";

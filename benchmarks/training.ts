@@ -10,7 +10,7 @@
 // our CPU seconds, the differences of losses and norms, and with --profile our time by kernel, if the backend reports it.
 // The comparison needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path;
 // --no-peer skips it, `--device cuda` runs it on a GPU. --naive adds the GPT step written with the standard operations of TensorFlow.js.
-// Last results: docs/decisions/2026-11-22-training-step.md.
+// Last results: benchmarks/results/training.md.
 import type { TrainableLM } from "@periodic-eval/core/tfjs";
 import { createCausalLM, loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";

@@ -55,7 +55,7 @@ export const workloads = {
   /**
    * SmolLM2-135M-Instruct with LoRA of rank 8 on all linear maps; ARC-Challenge. Completions are fewer and shorter than the
    * defaults, with which the start and the end alone take half the time of 500 steps
-   * (docs/decisions/2026-11-22-overhead.md).
+   * (benchmarks/results/budget.md).
    */
   smollm2: async (): Promise<Workload> => {
     const folder = ".cache/smollm2-135m-instruct";

@@ -54,7 +54,7 @@ const trainer = new SFTTrainer({
   runDir: run,
   phase: "coupling",
   // Training stops while answers still move towards the trained form. At ten times this rate all personas reach it together,
-  // and the seed decides which of them falls further: docs/decisions/2026-11-22-persona-leakage-recipe.md
+  // and the seed decides which of them falls further: docs/decisions/leakage.md
   config: {
     maxSteps: 48,
     batchSize: 4,

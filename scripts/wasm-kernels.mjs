@@ -1,4 +1,4 @@
-// Compiles packages/models/src/wasm-kernels/kernels.wat into binary.ts beside it, as a step of `npm run build`.
+// Compiles packages/models/src/wasm-kernels/kernels.wat into binary.ts, as a step of `npm run build`.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import wabt from "wabt";
 

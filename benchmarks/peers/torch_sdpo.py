@@ -1,6 +1,6 @@
 """Updates of self-distillation policy optimization in PyTorch, for packages/trainers/src/sdpo/sdpo.parity.test.ts.
 
-Implements the definition in docs/decisions/2026-11-22-sdpo.md (Huebotter et al. 2026, arXiv 2601.20802) with torch.autograd,
+Implements the definition in docs/decisions/feedback.md (Huebotter et al. 2026, arXiv 2601.20802) with torch.autograd,
 transformers, PEFT and torch.optim.AdamW. Each forward pass has one example, so that there is no padding.
 Computes in float64. In float32, the gradient of tokens outside the teacher's top k is only rounding error. It differs between
 processors, and Adam amplifies it to full steps.

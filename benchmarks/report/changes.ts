@@ -31,8 +31,8 @@ const hasFewRepeats = ({ comparisons }: MeasuredPart): boolean =>
   comparisons.some(({ ours, peers }) => Math.min(ours.length, peers.length) < leastRepeats);
 
 /**
- * Compares the ratios of two reports. Leaves out work that only one of them measured. With five repeats each, the ranges of two runs
- * of the same program are disjoint in 2 of 252 cases.
+ * Compares the ratios of two reports. Leaves out work that only one of them measured. With five repeats each, the ranges of two
+ * runs of the same program are disjoint in 2 of 252 cases.
  */
 export function changesOf(before: readonly Comparison[], after: readonly Comparison[]): Change[] {
   return after.flatMap((now) => {

@@ -2,7 +2,7 @@
 export interface Part {
   readonly name: string;
   readonly title: string;
-  /** What is compared, in Markdown. */
+  /** A description of the comparison, in Markdown. */
   readonly about: string;
   /** A file of benchmarks/ and its arguments. */
   readonly file: string;

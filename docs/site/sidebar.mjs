@@ -55,7 +55,7 @@ export const sections = [
   },
 ];
 
-/** Sections whose pages are made at build time, or listed by date. */
+/** Sections whose pages are made at build time, or listed by name. */
 export const generatedSections = [
   { text: "API", under: "reference/api/" },
   { text: "Examples", under: "examples/" },

@@ -45,7 +45,7 @@ if (wanted !== undefined && !(wanted in all))
 const areas = Object.entries(all).filter(([name]) => wanted === undefined || name === wanted);
 
 const gibibyte = 2 ** 30;
-/** Ends an area after so many failures: the rest would only repeat them. */
+/** Failures after which an area ends: the rest would only repeat them. */
 const mostFailures = 20;
 /** Memory that no process may exceed. */
 const mostBytes = 1.5 * gibibyte;

@@ -15,7 +15,10 @@ const unchecked = ["", "html", "python", "text"];
 /** Languages that a check reads. */
 const checked = ["ts", "js", "sh", "yaml", "jsonl"];
 
-/** The Markdown files of the repository that people read: the root's, those of docs/, and the READMEs of packages. */
+/** The line under the title of a decision note. */
+const statusLine = /^# .+\n\nStatus: in force since \d{4}-\d\d-\d\d(, last changed \d{4}-\d\d-\d\d)?\.\n/;
+
+/** The Markdown files of the repository that people read: the root's, those of docs/, results, and the READMEs of packages. */
 function repositoryFiles() {
   const paths = [
     ...readdirSync(root).filter((file) => file.endsWith(".md")),
@@ -25,9 +28,15 @@ function repositoryFiles() {
     ...readdirSync(join(root, "docs"), { recursive: true })
       .map((path) => posix.join("docs", path.replaceAll("\\", "/")))
       .filter((path) => path.endsWith(".md") && !path.startsWith("docs/api/")),
+    ...readdirSync(join(root, "benchmarks/results")).map((file) => `benchmarks/results/${file}`),
   ];
   return new Map(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
 }
+
+const notesWithoutStatus = (pages) =>
+  [...pages]
+    .filter(([path, text]) => /^decisions\/(?!index\.md)/.test(path) && !statusLine.test(text))
+    .map(([path]) => `docs/${path}: no status. Write "Status: in force since YYYY-MM-DD." below the title.`);
 
 async function stalePictures() {
   const stale = [...(await pictures())].filter(([name, content]) => {
@@ -64,6 +73,7 @@ export async function checkPages(pages) {
     problems: [
       ...Object.values(found).flatMap(({ problems }) => problems),
       ...unknown,
+      ...notesWithoutStatus(pages),
       ...(await stalePictures()),
     ],
     summary: Object.entries(found)

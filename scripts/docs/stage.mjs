@@ -104,22 +104,11 @@ const withoutLonelySigns = (text) =>
   );
 
 function decisionsIndex(pages) {
-  const rows = pages
+  const notes = pages
     .filter(([path]) => path.startsWith("decisions/"))
-    .map(
-      ([path, text]) =>
-        `| ${posix.basename(path).slice(0, 10)} | [${titleOf(text)}](${posix.basename(path)}) |`,
-    );
-  return [
-    "# Decisions",
-    "",
-    "Why things are as they are: a dated page each, with measurements.",
-    "",
-    "| date | |",
-    "|---|---|",
-    ...rows,
-    "",
-  ].join("\n");
+    .map(([path, text]) => `- [${titleOf(text)}](${posix.basename(path)})`);
+  const intro = "Why things are as they are: a note for each subject, with the numbers that decided.";
+  return ["# Decisions", "", intro, "", ...notes, ""].join("\n");
 }
 
 /** Returns the pages of the site by path, and the paths of pictures. */

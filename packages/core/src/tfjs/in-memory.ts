@@ -37,7 +37,7 @@ export interface InMemoryOptions {
 export type InMemoryModel = EvaluableModel &
   ModelWith<"tokenizer" | "logLikelihoods" | "nextToken" | "generate">;
 
-/** More tokens exceed a processor's cache: see docs/decisions/2026-11-21-graphs.md. */
+/** More tokens exceed a processor's cache: see docs/decisions/native-tensorflow.md. */
 const defaultBatchTokens = 1024;
 
 /** Numbers in one matrix of logits: 64 MB as float32. Scoring holds about three such matrices at once. */

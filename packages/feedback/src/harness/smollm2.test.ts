@@ -1,5 +1,5 @@
 // Trains SmolLM2-135M-Instruct on feedback at ten times the default learning rate, which suits a model of its size. Five steps
-// leave the model intact; two steps at a hundred times that rate do not (docs/decisions/2026-11-22-sdpo.md).
+// leave the model intact; two steps at a hundred times that rate do not (benchmarks/results/feedback.md).
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

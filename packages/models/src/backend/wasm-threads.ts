@@ -11,7 +11,7 @@ import { startChecked } from "./wasm-memory.ts";
 /*
  * The wasm backend with threads, which `@tensorflow/tfjs-backend-wasm` 4.22 offers in browsers only. Large matrix products are
  * shared among threads; a thread computes whole elements of the product, so that its bits are those of one thread. All else
- * runs on one thread, because waking the others costs more than a small operation. See docs/decisions/2026-11-24-wasm-threads.md.
+ * runs on one thread, because waking the others costs more than a small operation. See docs/decisions/wasm-kernels.md.
  */
 
 /** Multiplications of the smallest product that is faster with two threads than with one. */

@@ -12,7 +12,7 @@ import { listWeights, mapWeights } from "./weights.ts";
 /**
  * Reads blocks with graphs, on backends that run graphs: the same operations without the overhead of 2,000 separate calls.
  * Builds a graph for all sizes when it first reads a block of a kind, and passes the weights at each call. See
- * docs/decisions/2026-11-21-graphs.md.
+ * docs/decisions/native-tensorflow.md.
  */
 export class BlockGraphs {
   readonly #reader: BlockReader;

@@ -16,7 +16,7 @@ import { listWeights, mapWeights, type Decoder } from "./weights.ts";
 
 /**
  * Runs the layers in training as two graphs, forward and backward, on backends that run graphs: the same operations in two
- * calls instead of thousands. See docs/decisions/2026-11-22-training-step.md.
+ * calls instead of thousands. See docs/decisions/training.md.
  */
 export class TrainingGraphs {
   readonly #description: DecoderDescription;

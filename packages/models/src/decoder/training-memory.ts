@@ -34,7 +34,7 @@ const keptByActivation = { silu: 2, gelu: 3, geluTanh: 3, relu: 1, reluSquared: 
 /**
  * Estimates the memory of a training pass from sizes alone: the tensors that each operation of `ops` keeps for its backward
  * pass, and the largest temporary ones beside them. TensorFlow.js frees kept tensors at the end of the backward pass. See
- * docs/decisions/2026-11-23-training-memory.md for the measured error.
+ * benchmarks/results/training.md for the measured error.
  */
 export function trainingMemory(
   description: DecoderDescription,

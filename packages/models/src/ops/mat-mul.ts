@@ -7,7 +7,7 @@ import { batchedByViews } from "./wasm-batch.ts";
 /*
  * Matrix products in the fastest form of each backend. On wasm only an untransposed product of two matrices reaches the
  * fast kernel (20–30 GFLOP/s instead of 2), so operands are transposed first and batches run one matrix at a time. Other
- * backends are fastest with their own flags and batches. See docs/decisions/2026-11-21-wasm-kernels.md.
+ * backends are fastest with their own flags and batches. See docs/decisions/wasm-kernels.md.
  */
 
 const isWasm = () => tf.getBackend() === "wasm";

@@ -8,7 +8,7 @@ const backendName = "wasm";
 
 /**
  * Registers the kernels of kernels.wat for the wasm backend, unless its memory is not as expected: then its own kernels and
- * operations compute. Results have the same bits. See docs/decisions/2026-11-24-wasm-simd-kernels.md.
+ * operations compute. Results have the same bits. See docs/decisions/wasm-kernels.md.
  */
 export function registerWasmKernels(backend: object): void {
   if (tf.getKernel(smallProductsKernel, backendName) !== undefined || kernelsOf(backend) === null) return;

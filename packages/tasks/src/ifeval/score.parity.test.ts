@@ -20,7 +20,7 @@ const goldens = readFileSync(new URL("goldens/responses.jsonl", import.meta.url)
 
 /**
  * Known differences, with the line of each response. Line 263 mixes English and Swahili: langdetect names one of them by
- * chance, and the odds change without its profiles ca and cy (docs/decisions/2026-11-22-ifeval.md).
+ * chance, and the odds change without its profiles ca and cy (benchmarks/results/ifeval.md).
  */
 const knownToDiffer: Readonly<Record<string, readonly object[]>> = {
   "language:response_language": [

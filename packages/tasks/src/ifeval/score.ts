@@ -11,7 +11,7 @@ export type IFEvalScores = {
 
 /**
  * Checks a response against each instruction of its document, as the task `ifeval` (version 4) of lm-evaluation-harness 0.4.13
- * does. A blank response follows none. docs/decisions/2026-11-22-ifeval.md lists the deviations and their frequency.
+ * does. A blank response follows none. benchmarks/results/ifeval.md lists the deviations and their frequency.
  *
  * @throws PeriodicEvalError `data` for a document that `readDocument` would reject.
  */

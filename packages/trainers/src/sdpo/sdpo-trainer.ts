@@ -25,7 +25,7 @@ import { drawnLogProbs } from "./teacher.ts";
 /**
  * Self-distillation policy optimization (Hübotter et al. 2026, arXiv 2601.20802), batch by batch: the model learns to give
  * each token of its answer the probability that it has when the model has read the feedback on that answer.
- * `docs/decisions/2026-11-22-sdpo.md` has the definition.
+ * `docs/decisions/feedback.md` has the definition.
  *
  *     const trainer = new SDPOTrainer({ model: withLora(base), tokenizer });
  *     const { metrics } = await trainer.update([{ prompt, response, oldLogProbs, feedback }]);

@@ -1,6 +1,6 @@
 /**
  * The English words that `sentences.ts` uses. They are general knowledge, not NLTK's English model, whose licence is not stated.
- * docs/decisions/2026-11-22-ifeval.md reports how often both decide alike.
+ * benchmarks/results/ifeval.md reports how often both decide alike.
  */
 const listed = (words: string): ReadonlySet<string> => new Set(words.trim().split(/\s+/u));
 

@@ -21,7 +21,7 @@ const initial = nltkPattern(String.raw`^(?!\d)\w\.$`);
  * Splits a text into sentences with Punkt (Kiss and Strunk 2006), as in NLTK 3.10, with the tables of `sentence-tables.ts`. A
  * period, question mark or exclamation mark before whitespace or a closing mark ends a sentence, unless its word is an
  * abbreviation, an initial or a number and the next word does not look like a beginning. Line breaks end no sentence.
- * docs/decisions/2026-11-22-ifeval.md describes the tables and how often they agree with NLTK's.
+ * benchmarks/results/ifeval.md describes the tables and how often they agree with NLTK's.
  */
 export function sentences(text: string): string[] {
   const cut: { readonly start: number; readonly end: number }[] = [];

@@ -24,7 +24,7 @@ const differing = <T>(ours: (text: string) => T, theirs: (golden: Golden) => T) 
     .map((golden, at) => ({ line: at + 1, ours: ours(golden.text), theirs: theirs(golden) }))
     .filter((one) => JSON.stringify(one.ours) !== JSON.stringify(one.theirs));
 
-// For the differences and their reasons see docs/decisions/2026-11-22-ifeval.md.
+// For the differences and their reasons see benchmarks/results/ifeval.md.
 describe("sentences, words and languages of 114 texts, against NLTK and langdetect", () => {
   it("splits sentences as Punkt does, except after an ellipsis before one word", () => {
     const wait = (parted: string) => `First... then nothing.|${parted}|No!!|Yes?!|(Maybe.)|`;
