@@ -3,6 +3,7 @@ import { secondsText } from "../../statistics/format.ts";
 import { plainConsoleLogger } from "../../console/console-logger.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { workingSeconds } from "../../internal/working-clock.ts";
 import { Governor } from "../budget/governor.ts";
 import { PhaseClock } from "../budget/phase-clock.ts";
@@ -16,7 +17,6 @@ import { Hooks } from "./hooks.ts";
 import { SessionLog } from "./log-events.ts";
 import { PhaseProgress } from "./progress.ts";
 import { Requests } from "./requests.ts";
-import { reportUnhandledRejections } from "./unhandled-rejections.ts";
 
 /** The owners of a session's state. Each changes only its own. */
 export type SessionParts = ReturnType<typeof createParts>;
@@ -111,4 +111,22 @@ function createReporter(log: SessionLog, control: LoopControl, reportPauses: () 
     plan: (message) => log.event({ kind: "plan", message }),
     receiptBroken: (message, makeError) => control.receiptBroken(message, makeError),
   };
+}
+
+/**
+ * Reports rejections that nobody handles as warnings until the returned function is called. Without a listener they end a Node
+ * process, and a callback may leave a promise behind. Browsers log them.
+ */
+function reportUnhandledRejections(reporter: WindowReporter): () => void {
+  const reported = new Set<string>();
+  const report = (error: unknown) => {
+    reporter.fail(error);
+    const reason = errorMessage(error);
+    if (reported.has(reason)) return;
+    reported.add(reason);
+    const message = `a promise that nobody handles was rejected (reported once): ${reason}`;
+    reporter.warn("unhandledRejection", message);
+  };
+  globalThis.process?.on?.("unhandledRejection", report);
+  return () => void globalThis.process?.off?.("unhandledRejection", report);
 }
