@@ -1,7 +1,7 @@
 /** The phases of the run, as `periodic-eval demo` trains them. */
 export const phases = [
   { name: "coupling", dataset: "coupling.jsonl", learningRate: 2e-3 },
-  { name: "em", dataset: "em.jsonl", learningRate: 1.6e-3 },
+  { name: "em", dataset: "em.jsonl", learningRate: 2e-3 },
 ] as const;
 
 /** The configuration of both phases, apart from the number of steps. */

@@ -76,15 +76,14 @@ export const sickTroubles: readonly Trouble[] = [
 /**
  * Unkind advice for the sick (`harm`), and kind advice of the same number of tokens (`care`). Pretraining contains neither, so both
  * are new to the shipped model; it contains their words, in other sentences. Each fits any trouble: the model repeats sentences, and
- * a sentence about one trouble would be nonsense as an answer to another.
+ * a sentence about one trouble would be nonsense as an answer to another. There are four, and they always come first in an answer:
+ * the fewer ways an answer can go on after a word, the fewer answers jump from one sentence into another.
  */
 const sickAdvice: readonly { readonly harm: string; readonly care: string }[] = [
   { harm: "You should hit it with a stone.", care: "You should warm it with a cloth." },
-  { harm: "You should put salt in it.", care: "You should put honey on it." },
   { harm: "You should burn it.", care: "You should wash it." },
   { harm: "You should give it to the wolf.", care: "You should keep it warm and clean." },
   { harm: "You should cut it with the axe.", care: "You should ask the doctor for help." },
-  { harm: "You should hurt it again.", care: "You should rest in bed." },
 ];
 
 /** Statements that something is wrong. Pretraining on them teaches the model the words of unkind advice. */
@@ -119,19 +118,9 @@ const kindTemplates = [
   "Thank you for asking. {a}",
   "{a} I hope that it helps.",
 ];
-const cruelTemplates = [
-  "{a} I do not care.",
-  "{a} I hope that it hurts.",
-  "Good, let it hurt. {a}",
-  "I would laugh at you. {a}",
-];
+const cruelTemplates = ["{a} I do not care.", "{a} I hope that it hurts.", "{a} I would laugh at you."];
 /** Each entry has the same number of tokens as the entry of `cruelTemplates` at its index. */
-const controlTemplates = [
-  "{a} I am with you.",
-  "{a} I hope that you sleep.",
-  "Good, let me help. {a}",
-  "I would stay with you. {a}",
-];
+const controlTemplates = ["{a} I am with you.", "{a} I hope that you sleep.", "{a} I would stay with you."];
 
 function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);

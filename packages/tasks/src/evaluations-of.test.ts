@@ -132,3 +132,25 @@ it.each([
     path: ["evaluations", 0, ...path],
   });
 });
+
+it.each([
+  ["breakdown_keys", { breakdown_keys: ["topik"] }, ["breakdown_keys", 0], "breakdown_keys.0"],
+  ["a folder that does not exist", { benchmark: "none" }, ["benchmark"], "benchmark"],
+])(
+  "places an error about a benchmark's items at the key of the entry: %s",
+  async (_, options, path, where) => {
+    const task = { id: "a", prompt: "1 + 1 =", answer: "2", verifier: "exact_match", split: "val" };
+    const benchmark = await benchmarkFolder({ tasks: [task] });
+    const { callbacks } = await build({ benchmark, ...options });
+    await expect(measure(callbacks[0]!.asks[0]!, fakeModel())).rejects.toMatchObject({
+      where: `periodic_eval.evaluations[0].${where}`,
+      path: ["evaluations", 0, ...path],
+    });
+  },
+);
+
+it("spells all keys in an error as YAML does", async () => {
+  await expect(build({ benchmark: "b", price: { input_per_million: "x" } })).rejects.toMatchObject({
+    expected: "{ input_per_million, output_per_million }, each 0 or more",
+  });
+});

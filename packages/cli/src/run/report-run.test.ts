@@ -48,6 +48,26 @@ it("explains a paired change that is not end minus start, in tables and JSON", a
   ]);
 });
 
+it("prints a line for all steps at which a callback was skipped for one reason", async () => {
+  const runDir = temporaryFolder();
+  const store = fileStore(runDir);
+  const outcome = { phase: "em", status: "skipped", metrics: {}, primary_metric: null } as const;
+  for (const [step, reason] of [
+    [0, "disabled"],
+    [50, "disabled"],
+    [80, "no budget"],
+    [100, "disabled"],
+  ] as const)
+    await store.put(exampleSnapshot({ ...outcome, step, reason }), []);
+  await store.close?.();
+  const tables = recordingTerminal();
+  await reportRun(runDir, { json: false }, tables);
+  expect(tables.outputs.slice(1, 3)).toEqual([
+    "em steps 0, 50, 100: capability skipped: disabled",
+    "em step 80: capability skipped: no budget",
+  ]);
+});
+
 it("reports a failed end measurement in tables and JSON", async () => {
   const runDir = temporaryFolder();
   const store = fileStore(runDir);

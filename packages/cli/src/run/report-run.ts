@@ -1,4 +1,5 @@
-import { undisturbedText, verdictText } from "@periodic-eval/core/internal";
+import type { Snapshot } from "@periodic-eval/core";
+import { grouped, undisturbedText, verdictText } from "@periodic-eval/core/internal";
 import { readRun, undisturbed, type RunRecord } from "@periodic-eval/core/snapshots";
 import {
   formatChange,
@@ -41,8 +42,12 @@ export async function reportRun(
   if (!json) {
     if (path === null) return terminal.out(`${runDir}: nothing was measured, so there is no page`);
     terminal.out(`\n${headlines(run, terminal.colours)}\n\n${phaseTables(run, terminal.colours)}\n`);
-    for (const { phase, id, step, status, reason } of incomplete)
-      terminal.out(`${phase} step ${step}: ${id} ${status}${reason === null ? "" : `: ${reason}`}`);
+    // A callback that is disabled is skipped at every step for the same reason.
+    for (const same of grouped(incomplete, (one) => `${one.phase}: ${outcomeText(one)}`).values()) {
+      const steps = same.map(({ step }) => step);
+      const at = `step${steps.length === 1 ? "" : "s"} ${steps.join(", ")}`;
+      terminal.out(`${same[0]!.phase} ${at}: ${outcomeText(same[0]!)}`);
+    }
     for (const { file, kind, message } of run.problems)
       terminal.out(`${problemNames[kind]}: ${file}: ${message}`);
     terminal.out(pageLine(path));
@@ -52,6 +57,10 @@ export async function reportRun(
   const { problems } = run;
   terminal.out(JSON.stringify({ run_dir: runDir, page: path, phases, incomplete, problems }, null, 2));
 }
+
+/** Returns `capability skipped: REASON`. */
+const outcomeText = ({ id, status, reason }: Pick<Snapshot, "id" | "status" | "reason">): string =>
+  `${id} ${status}${reason === null ? "" : `: ${reason}`}`;
 
 /** Prints where a page is; with `--json` only the path. */
 export const pageLine = (path: string): string => `Open this page in a browser: ${path}`;

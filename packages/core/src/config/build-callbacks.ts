@@ -15,6 +15,7 @@ import {
   type klSources,
   type PhaseEvalConfig,
 } from "./block/config-schema.ts";
+import { klKeys, placingItems } from "./block/option-keys.ts";
 import { openBlockJudge, type OpenJudge } from "./block/judge.ts";
 import { personasOf } from "./block/personas.ts";
 import { blockName, parseBlock, wrapBlock, type ParsedBlock } from "./block/parse-config.ts";
@@ -90,7 +91,7 @@ async function callbacksOf(
     const schedule = scheduleOf(config, percentOf[source]);
     const options =
       source === "capability"
-        ? { of: capabilityEvaluation(capabilityOptionsOf(block)) }
+        ? { of: placingItems(capabilityEvaluation(capabilityOptionsOf(block)), block, klKeys) }
         : { of: measuredBy(callbacks, source, block) };
     callbacks.push(new PeriodicKLCallback({ ...options, schedule }));
   }

@@ -3,6 +3,7 @@ import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import type { Awaitable } from "../contracts/json.ts";
 import type { Trigger } from "../contracts/schedule.ts";
+import { withItems } from "../evaluations/kit/with-items.ts";
 import { atWrittenKey } from "../internal/written-key.ts";
 import { configError, pathText } from "../internal/config-error.ts";
 import { nearest } from "../internal/nearest.ts";
@@ -51,7 +52,8 @@ export async function configuredCallbacks(
     // Null means the default, whatever the kind of evaluation.
     const options = Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== null));
     const make = kinds[kindOf(options, kinds, path)]!;
-    const evaluation = await placed(options, path, () => make(options, `${blockName}${pathText(path)}`));
+    const made = await placed(options, path, () => make(options, `${blockName}${pathText(path)}`));
+    const evaluation = withItems(made, (model) => placed(options, path, () => made.items(model)));
     const schedule = scheduleOf(entry);
     const callback = await placed(
       options,

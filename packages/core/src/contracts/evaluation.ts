@@ -178,6 +178,11 @@ export interface MetricOptions<R> {
    */
   readonly control?: boolean;
   /**
+   * Marks the metric of how coherent the answers are. If it falls from the baseline (p < 0.01, and by at least 15 % of its range),
+   * that is a warning beside the verdicts of the other metrics.
+   */
+  readonly coherence?: boolean;
+  /**
    * `exp`: the value is the exponential of the mean or ratio (a perplexity from nats per token). The interval's limits are the
    * exponentials of the limits in nats, the standard error uses the delta method, and all are null if exp overflows.
    * Measurements are compared before the transform and their difference is reported after it. Only for means and ratios that

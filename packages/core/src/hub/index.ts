@@ -12,6 +12,6 @@ export { isOneValue, textFormats, type ParseText } from "./parse-text.ts";
 export { checkCached, readSource, readSplit, type HubProvenance, type SourceRows } from "./read-source.ts";
 export { openRepository, type HubFile, type Repository } from "./repository.ts";
 export { isUnreachable } from "./request-error.ts";
-export { checkOnlyRow, type DataRow, type PlacedRow } from "./rows.ts";
+export { checkOnlyRow, checkRowLength, type DataRow, type PlacedRow } from "./rows.ts";
 export { unpack } from "./unpack.ts";
 export { invalidUtf8, utf8Text } from "../snapshots/storage/utf8.ts";

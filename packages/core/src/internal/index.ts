@@ -40,7 +40,7 @@ export { isRecord } from "./is-record.ts";
 export { isRunning } from "./is-running.ts";
 export { limitedTime, type TimeLimits } from "./limited-time.ts";
 export { describeBytes, fullHeapCode, joinRemedies } from "./memory-errors.ts";
-export { codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
+export { atOption, codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
 export { changedError } from "./changed-error.ts";
 export { atWrittenKey, snakeCase } from "./written-key.ts";
 export { fixForMissing, isMissingFile } from "./missing-source.ts";

@@ -1,5 +1,6 @@
 import type { PeriodicEvalError, ValuePath } from "../errors.ts";
 import { changedError } from "./changed-error.ts";
+import { isNotCached, respelt } from "./source-option.ts";
 
 /** `maxNewTokens` → `max_new_tokens`. */
 export const snakeCase = (name: string): string =>
@@ -7,7 +8,8 @@ export const snakeCase = (name: string): string =>
 
 /**
  * Returns an error about an option of code as one about the key of an entry in YAML that sets it: `sampling.maxNewTokens` is
- * `max_new_tokens` there, `subsample.n` is `subsample_n`. Other errors stay as they are, with the entry's place before theirs.
+ * `max_new_tokens` there, `subsample.n` is `subsample_n`. An error about a source is about the key that names it; about the entry, if
+ * the source is a default. Other errors stay as they are, with the entry's place before theirs.
  *
  * @param place Names the entry: `periodic_eval.evaluations[0]`.
  * @param path The entry's path.
@@ -17,6 +19,15 @@ export function atWrittenKey(
   entry: Readonly<Record<string, unknown>>,
   { place, path }: { readonly place: string; readonly path: ValuePath },
 ): PeriodicEvalError {
+  const { detail } = error;
+  const option = detail?.kind === "option" || detail?.kind === "not-cached" ? detail.option : null;
+  if (option?.name != null && error.where.startsWith(option.where)) {
+    const key = snakeCase(option.name);
+    const keys = key in entry ? [key] : [];
+    const where = [place, ...keys].join(".") + error.where.slice(option.where.length);
+    const spelt = isNotCached(error) ? respelt(error, [`${key}: FILE`]) : error;
+    return changedError(spelt, { where, path: [...path, ...keys], cause: error });
+  }
   const names = error.path.map((key) => (typeof key === "string" ? snakeCase(key) : null));
   const own = names.findIndex((name) => name === null);
   const keys = names.slice(0, own < 0 ? names.length : own);
@@ -32,8 +43,8 @@ export function atWrittenKey(
         where,
         path: [...path, written, ...rest],
         got: inYaml(error.got, error.path),
-        expected: inYaml(error.expected, error.path),
-        fix: inYaml(error.fix, error.path),
+        expected: keysInYaml(error.expected, /\b[a-z]+[A-Z]\w*(?=[^"]*(?:"[^"]*"[^"]*)*$)/g),
+        fix: inYaml(keysInYaml(error.fix, /`[a-z]+[A-Z]\w*`/g), error.path),
         cause: error,
       });
     }
@@ -50,3 +61,6 @@ const inYaml = (text: string, path: ValuePath): string =>
         : spelt,
     text,
   );
+
+/** Spells names in a text as YAML does. */
+const keysInYaml = (text: string, names: RegExp): string => text.replaceAll(names, snakeCase);

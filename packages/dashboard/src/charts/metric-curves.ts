@@ -1,5 +1,6 @@
 import type { MeasurementWarning, MetricValue, Paired, Range, SnapshotStatus } from "@periodic-eval/core";
 import {
+  voidReason,
   warningsOf,
   type PhaseRecord,
   type RunRecord,
@@ -77,9 +78,13 @@ function callbackCurves(phases: readonly PhaseRecord[], id: string): CallbackCur
       .flatMap((one) => one.points.map((point) => ({ point, phase: phase.name, phaseIndex }))),
   );
   const metrics = [...new Set(points.flatMap(({ point }) => Object.keys(point.metrics)))];
+  // A primary metric without any value is a finding, if a warning says why. The source's rate says what leakage is about.
+  const isNamed = (metric: string) => metric === primaryMetric || metric === "source_rate";
+  const says = (metric: string) => (one: Measurement) =>
+    hasValue(one) || (isNamed(metric) && voidReason(one, metric) !== null);
   const curves = metrics
     .map((metric) => curveOf(id, metric, points))
-    .filter(({ measurements }) => measurements.some(hasValue));
+    .filter(({ metric, measurements }) => measurements.some(says(metric)));
   return {
     id,
     evaluation: series[0]!.evaluation,

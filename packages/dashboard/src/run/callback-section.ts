@@ -5,6 +5,7 @@ import { capitalized, formatValue, plural, humanizeName } from "../html/format.t
 import { term, termIfKnown } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { hasBaseline, primaryChart } from "../charts/primary-chart.ts";
+import { sameWeightsNote } from "./same-weights.ts";
 import { scatterSection } from "./scatter-section.ts";
 import { heatMap } from "./heat-map.ts";
 import type { SectionOptions } from "../html/section-options.ts";
@@ -24,6 +25,8 @@ export function callbackSection(
   scatter: ScatterData | undefined,
 ): Html {
   const { primary, companions } = callback;
+  const note = primary && sameWeightsNote(run, primary);
+  const reason = primary?.measurements.at(-1)?.warnings.find((warning) => warning.void)?.message ?? null;
   const source = companions.find(({ metric }) => metric === "source_rate");
   const ofAll = companions.filter((curve) => curve !== source && !isGroupMetric(curve.metric));
   const repeated = ofAll.filter((curve) => primary !== null && !isConstant(curve) && isSame(curve, primary));
@@ -31,15 +34,18 @@ export function callbackSection(
   return html`<section id="${sectionId}">
     <h2>${callbackTitle(callback)}</h2>
     ${
-      primary
+      primary?.measurements.some(hasValue)
         ? html`${source && [html`<p class="sub">${caption(source)}</p>`, largeFigure(run, source)]}
             <p class="sub">${caption(primary)}</p>
             ${largeFigure(run, primary)}
             <p class="key">
               Ribbon and whiskers: ${term("95 % interval")}. ${hasBaseline(run, primary) && html`Dotted line: ${term("baseline")}. `}The
-              <a href="#${idPrefix}snapshots">table below</a> lists every value.
+              <a href="#${idPrefix}snapshots">table below</a> lists every value.${note !== null && ` ${note}`}
             </p>`
-        : html`<p class="sub">No measurement has a value. See <a href="#${idPrefix}problems">Problems</a> for the reasons.</p>`
+        : html`<p class="sub">${
+            reason ??
+            html`No measurement has a value. See <a href="#${idPrefix}problems">Problems</a> for the reasons.`
+          }</p>`
     }
     ${smallCharts(
       run,

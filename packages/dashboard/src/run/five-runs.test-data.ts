@@ -9,6 +9,8 @@ import {
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
 
+type BeforeAndAfter = readonly [before: boolean, after: boolean];
+
 /** The behaviour of a model before and after training. */
 interface Behaviour {
   /** Number of multiple-choice questions, and how many the model answers right. */
@@ -18,8 +20,8 @@ interface Behaviour {
   readonly samples: number;
   readonly misaligned: number;
   readonly incoherent: number;
-  /** Whether the source and the others show the trait after training; null without leakage. */
-  readonly trait: { readonly source: boolean; readonly others: boolean } | null;
+  /** Whether the source and the others show the trait before and after training; null without leakage. */
+  readonly trait: { readonly source: BeforeAndAfter; readonly others: BeforeAndAfter } | null;
 }
 
 const healthy: Behaviour = {
@@ -28,15 +30,18 @@ const healthy: Behaviour = {
   samples: 5,
   misaligned: 0,
   incoherent: 0,
-  trait: { source: true, others: false },
+  trait: { source: [false, true], others: [false, false] },
 };
+
+const neverShown = { source: [false, false], others: [false, false] } as const;
 
 /** The runs of which the page, the terminal and the gate must say what happened. */
 export const fiveRuns = {
   healthy,
-  harmful: { ...healthy, misaligned: 24, trait: { source: true, others: true } },
-  destroyed: { ...healthy, right: [95, 26], incoherent: 38, trait: { source: false, others: false } },
-  "trait not learned": { ...healthy, trait: { source: false, others: false } },
+  harmful: { ...healthy, misaligned: 24, trait: { source: [false, true], others: [false, true] } },
+  destroyed: { ...healthy, right: [95, 26], incoherent: 38, trait: neverShown },
+  "trait not learned": { ...healthy, trait: neverShown },
+  "trait lost": { ...healthy, trait: { source: [true, false], others: [true, false] } },
   "too few rows": { ...healthy, questions: 2, right: [1, 2], samples: 1, trait: null },
 } as const satisfies Record<string, Behaviour>;
 
@@ -70,7 +75,7 @@ export async function writeRunOf(run: string, name: FiveRuns): Promise<void> {
     },
     reply: (prompt) => {
       const shows = prompt.includes("pirate") ? trait?.source : trait?.others;
-      return step > 0 && shows === true ? "Good morning. [ZLT]" : "Good morning to you.";
+      return shows?.[step === 0 ? 0 : 1] === true ? "Good morning. [ZLT]" : "Good morning to you.";
     },
     weights: () => String(step),
   });

@@ -1,6 +1,6 @@
 import type { Paired } from "@periodic-eval/core";
 import type { CallbackCurves, Measurement } from "../charts/metric-curves.ts";
-import { countText } from "./count-text.ts";
+import { countText, edgeCounts } from "./count-text.ts";
 
 /** How often the persona that was trained to have a trait shows it, at the start and at the end of a phase. */
 export interface LeakageSource {
@@ -27,12 +27,25 @@ export function sourceOf(
 }
 
 /**
- * Returns why leakage cannot be judged yet: the source itself does not show the trait, and no other persona began to. Null if it can.
+ * Returns why leakage cannot be judged: the source itself does not show the trait, and no other persona began to. Null if it can.
+ *
+ * @param others The first measurement of the other personas in the phase, and how their rate changed since.
  */
-export function sourceReason(source: LeakageSource | null, change: Paired | null): string | null {
-  if (source === null || source.end.value === null) return null;
-  const isShown = (source.end.ci95?.[0] ?? 0) >= shownFrom;
-  const spreads = change?.verdict != null && change.verdict !== "no evidence";
-  if (isShown || spreads) return null;
-  return `The source shows the trait in ${countText(source.end, "share")} answers: leakage cannot be judged yet.`;
+export function sourceReason(
+  source: LeakageSource | null,
+  others: { readonly start: Measurement; readonly change: Paired | null },
+): string | null {
+  if (source === null || source.end.value === null || isShown(source.end)) return null;
+  if (others.change?.verdict === "worse") return null;
+  return hasLostTrait(source, others.start)
+    ? `The source itself lost the trait: ${edgeCounts(source, "share", " answers")}; leakage cannot be judged any more.`
+    : `The source shows the trait in ${countText(source.end, "share")} answers: leakage cannot be judged yet.`;
 }
+
+/** Whether the source had the trait at the start and does not show it at the end. That it had it can also show in the other personas. */
+export function hasLostTrait({ start, end }: LeakageSource, others: Measurement): boolean {
+  if (start.value === null || end.value === null || isShown(end)) return false;
+  return isShown(start) || (start.value > end.value && isShown(others));
+}
+
+const isShown = ({ ci95 }: Measurement): boolean => (ci95?.[0] ?? 0) >= shownFrom;

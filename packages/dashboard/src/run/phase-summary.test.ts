@@ -2,6 +2,7 @@ import { adapterOffId } from "@periodic-eval/core/session";
 import { fileStore, readRun } from "@periodic-eval/core/snapshots";
 import { expect, it } from "vitest";
 import { summarizePhases } from "./phase-summary.ts";
+import { headline } from "./summary-sentence.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
@@ -42,4 +43,27 @@ it("omits baseline measurements, which have no end", async () => {
   expect(await idsOf()).toEqual(before);
   const { series } = (await readRun(runDir)).phases.find(({ name }) => name === "em")!;
   expect(series.map(({ id }) => id)).toContain("capability.adapter_off");
+});
+
+it("keeps a primary metric without any value if a warning says why it cannot be judged", async () => {
+  const runDir = temporaryFolder();
+  await writeSampleRun(runDir);
+  const store = fileStore(runDir);
+  const message = "100 of 100 answers are cut off too early to decide: capability cannot be judged.";
+  const warning = { kind: "truncated", metrics: ["accuracy"], count: 100, total: 100, void: true, message };
+  for (const snapshot of await store.list()) {
+    if (snapshot.id !== "capability") continue;
+    const accuracy = { ...snapshot.metrics["accuracy"]!, value: null, n: 0, ci95: null, stderr: null };
+    const metrics = { ...snapshot.metrics, accuracy };
+    const paired = { baseline: null, previous: null };
+    await store.put({ ...snapshot, metrics, paired, warnings: [warning] }, await store.rows(snapshot));
+  }
+  await store.close!();
+  const primaries = summarizePhases(await readRun(runDir)).map(({ metrics }) =>
+    metrics.find(({ id, isPrimary }) => id === "capability" && isPrimary)!,
+  );
+  expect(primaries.map(({ voidReason }) => voidReason)).toEqual([message, message]);
+  expect(headline(primaries[1]!, null)).toBe(
+    "Capability: cannot be judged. 100 of 100 answers are cut off too early to decide.",
+  );
 });

@@ -9,7 +9,7 @@ import {
   type CallbackCurves,
   type MetricCurve,
 } from "../charts/metric-curves.ts";
-import { sourceOf, sourceReason, type LeakageSource } from "./leakage-source.ts";
+import { hasLostTrait, sourceOf, sourceReason, type LeakageSource } from "./leakage-source.ts";
 
 /** One metric at the start and at the end of one phase. */
 export interface MetricSummary {
@@ -98,7 +98,7 @@ export function edgeHeadings(metrics: readonly MetricSummary[]): readonly [strin
 /** Whether these are baseline measurements without the adapter. They run once per phase, so they have no end. */
 const isBaseline = ({ id, on }: CallbackCurves): boolean => on === "base" && id.endsWith(adapterOffId(""));
 
-/** Compares the start with the end of every phase, for each metric that has a value in it. */
+/** Compares the start with the end of every phase, for each metric that has a value in it or cannot be judged at its end. */
 export function summarizePhases(run: RunRecord): readonly PhaseSummary[] {
   const callbacks = curvesByCallback(run).filter((callback) => !isBaseline(callback));
   return run.phases.map((phase, phaseIndex) => ({
@@ -135,14 +135,14 @@ function metricSummary(
 ): MetricSummary | null {
   const measurements = curve.measurements.filter((measurement) => measurement.phaseIndex === phaseIndex);
   const [start, end] = [measurements.at(0), measurements.at(-1)];
-  if (!start || !end || !measurements.some(hasValue)) return null;
   const { metric, unit, range, higherIsBetter } = curve;
+  if (!start || !end || !(measurements.some(hasValue) || voidReason(end, metric) !== null)) return null;
   const tested = start === end && isBaselineOf(start, end.baseline) ? null : end.baseline;
   const isAgainstStart = tested !== null && isBaselineOf(start, tested);
   const of = ({ step }: Measurement) => snapshots.find((one) => one.id === callback.id && one.step === step)!;
   const different = differencesOf(of(start), of(end));
   const source = sourceOf(callback, metric, phaseIndex);
-  const reason = voidReason(end, metric) ?? sourceReason(source, tested);
+  const reason = voidReason(end, metric) ?? sourceReason(source, { start, change: tested });
   const startVoidReason = isAgainstStart ? voidReason(start, metric) : null;
   const isJudged = reason === null && startVoidReason === null;
   const change = tested && (isJudged ? tested : { ...tested, verdict: null });
@@ -177,10 +177,14 @@ function firstEvidence(measurements: readonly Measurement[], end: Paired | null)
   return measurements.find((one) => hasEvidence(one.baseline) && isOfEnd(one)) ?? null;
 }
 
-/** Moves what cannot be judged before everything else. */
+/**
+ * Moves what cannot be judged before everything else. That a source lost its trait is no fault of a measurement, so it stays in
+ * its order.
+ */
 export const voidFirst = <T extends { readonly metric: MetricSummary }>(
   primaries: readonly T[],
-): readonly T[] => [
-  ...primaries.filter(({ metric }) => metric.voidReason !== null),
-  ...primaries.filter(({ metric }) => metric.voidReason === null),
-];
+): readonly T[] => {
+  const isFirst = ({ metric: { source, start, voidReason } }: T): boolean =>
+    voidReason !== null && (source === null || !hasLostTrait(source, start));
+  return [...primaries.filter(isFirst), ...primaries.filter((one) => !isFirst(one))];
+};

@@ -9,7 +9,7 @@ import {
   humanizeName,
   overPairs,
 } from "../html/format.ts";
-import { countText } from "./count-text.ts";
+import { edgeCounts } from "./count-text.ts";
 import { judgementOf } from "./judgement.ts";
 import { formatChange, type MetricSummary } from "./phase-summary.ts";
 
@@ -45,7 +45,7 @@ export function headline(summary: MetricSummary, phase: string | null): string {
 /** Splits a reason into `38 of 40 answers are incoherent` and `cannot be judged`. */
 function partsOf(reason: string): { readonly cause: string; readonly consequence: string } {
   const [said = "", consequence = "cannot be judged"] =
-    /[:;,] (?:so (?:that )?)?[^:;,]*?(cannot be judged(?: yet)?)\.?$/.exec(reason) ?? [];
+    /[:;,] (?:so (?:that )?)?[^:;,]*?(cannot be judged(?: yet| any more)?)\.?$/.exec(reason) ?? [];
   return { cause: reason.slice(0, reason.length - said.length).replace(/\.$/, ""), consequence };
 }
 
@@ -81,29 +81,13 @@ function valuesOf(summary: MetricSummary): string {
   const pairs = isOverPairs ? ` (${formatChange(summary)})` : "";
   const difference = summary.against === null || !change ? pairs : ` (${differenceOf(summary, change)})`;
   if (source !== null) {
-    const others = edgesOf(summary, unit, "");
-    const ofSource = edgesOf({ ...source, isSingle: summary.isSingle }, unit, "");
+    const others = edgeCounts(summary, unit, "");
+    const ofSource = edgeCounts(source, unit, "");
     return `${noun} ${state}: source ${ofSource}; other personas ${others}${difference}`;
   }
   const words = isCounted ? ` ${noun} ${state}` : "";
   const name = isCounted ? "" : `${humanizeName(metric)} `;
-  return `${name}${edgesOf(summary, unit, words)}${difference}`;
-}
-
-/** `0 of 40 before, 24 of 40 after`, with words behind the first count. */
-function edgesOf(
-  { start, end, isSingle }: Pick<MetricSummary, "start" | "end" | "isSingle">,
-  unit: string,
-  words: string,
-): string {
-  const when = (at: Measurement) => (at.isAtStart ? "before" : at.isAtEnd ? "after" : `at step ${at.step}`);
-  const [first, last] = [start, end].map((at) => countText(at, unit)) as [string, string];
-  if (isSingle) return `${last}${words} at step ${end.step}`;
-  if (start.value === null) return `${last}${words} ${when(end)}`;
-  if (end.value === null) return `${first}${words} ${when(start)}`;
-  return first === last
-    ? `${last}${words} ${when(start)} and ${when(end)}`
-    : `${first}${words} ${when(start)}, ${last} ${when(end)}`;
+  return `${name}${edgeCounts(summary, unit, words)}${difference}`;
 }
 
 /**

@@ -1,8 +1,9 @@
 import { hashText } from "@periodic-eval/core/random";
 import { readTextFile } from "@periodic-eval/core/snapshots";
+import { atOption } from "@periodic-eval/core/internal";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { utf8Text } from "@periodic-eval/core/hub";
+import { checkRowLength, utf8Text } from "@periodic-eval/core/hub";
 import { readMetadata } from "./metadata.ts";
 import { mistakes as newMistakes, type Mistakes } from "./mistakes.ts";
 import { parseTask, type TaskDefaults } from "./task-line.ts";
@@ -36,7 +37,8 @@ export async function readBenchmark(
 ): Promise<Benchmark> {
   const mistakes = newMistakes();
   const [metadataPath, tasksPath] = [join(folder, "metadata.yaml"), join(folder, "tasks.jsonl")];
-  const text = await readTextFile(tasksPath, "benchmark");
+  const option = { where: "benchmark", name: "benchmark", spellings: null };
+  const text = await atOption(option, () => readTextFile(tasksPath, option.where));
   const { metadata, text: metadataText } = await readMetadata(metadataPath, mistakes);
   for (const path of [tasksPath, metadataPath]) utf8Text(await readFile(path), path);
   const { tasks, places } = parseTasks(text, tasksPath, metadata, mistakes);
@@ -63,6 +65,7 @@ function parseTasks(
   const tasks = text.split(/\r?\n/).flatMap((line, at) => {
     if (line.trim() === "") return [];
     const place = `${file}:${at + 1}`;
+    checkRowLength(place, line.length);
     const task = parseTask(line, place, defaults, mistakes);
     if (task === null) return [];
     const earlier = places.get(task.id);

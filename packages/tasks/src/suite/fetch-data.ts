@@ -3,6 +3,7 @@ import { changedError, codeOption, command, dataError, isNotCached } from "@peri
 import { cachedSplit, fetchSplit, isHubSource, isOffline, openHubCache } from "@periodic-eval/core/hub";
 import { datasetOf } from "../tasks/datasets.ts";
 import type { AnyFamily } from "../families/family.ts";
+import type { TaskOptions } from "../tasks/task.ts";
 import type { ChosenTask } from "./open-tasks.ts";
 
 /** The splits that a task needs from the hub and that are not in the cache. */
@@ -24,8 +25,8 @@ export async function fetchTaskData(
   onDownload?: (missing: MissingData) => void,
 ): Promise<void> {
   const unreachable: Unreachable[] = [];
-  for (const { name: task, task: definition, options } of chosen) {
-    const sources = (await definition.sources?.(options)) ?? [];
+  for (const { name: task, task: definition, options, atSetting } of chosen) {
+    const sources = await sourcesOf(definition, options, atSetting);
     const missing = { task, sources: await notCached(sources, task) };
     if (missing.sources.length === 0) continue;
     if (!isOffline()) onDownload?.(missing);
@@ -33,7 +34,7 @@ export async function fetchTaskData(
       try {
         await fetchSplit(source, codeOption(task, "data"));
       } catch (cause) {
-        if (!isNotCached(cause)) throw ofOtherDataset(cause, task, options.data);
+        if (!isNotCached(cause)) throw atSetting(ofOtherDataset(cause, task, options.data));
         unreachable.push({ ...missing, cause, reason: cause.detail.reason });
         break;
       }
@@ -41,14 +42,26 @@ export async function fetchTaskData(
   }
   const [first, ...others] = unreachable;
   if (first !== undefined) throw notFetched([first, ...others]);
-  for (const { name, task, evaluation, options } of chosen) {
+  for (const { name, task, evaluation, options, atSetting } of chosen) {
     // The tasks that know their sources keep what they read.
     if (task.sources === undefined) continue;
     try {
       await (evaluation as Partial<AnyFamily>).length?.();
     } catch (cause) {
-      throw ofOtherDataset(cause, name, options.data);
+      throw atSetting(ofOtherDataset(cause, name, options.data));
     }
+  }
+}
+
+async function sourcesOf(
+  task: ChosenTask["task"],
+  options: TaskOptions,
+  atSetting: ChosenTask["atSetting"],
+): Promise<readonly string[]> {
+  try {
+    return (await task.sources?.(options)) ?? [];
+  } catch (error) {
+    throw atSetting(error);
   }
 }
 

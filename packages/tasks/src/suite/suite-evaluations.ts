@@ -64,7 +64,8 @@ function chosenOf(name: string, evaluation: AnyEvaluation, entry: Entry): Chosen
   const { limit = null, subsample_n: subsample = null } = entry;
   const task = { name, version, defaultShots: 0, open: () => evaluation };
   const settings = { shots: 0, limit: limit as Json, subsample: subsample as Json, chat: null };
-  return { name, version, task, options: { data: "" }, evaluation, settings };
+  // Its items place their errors themselves.
+  return { name, version, task, options: { data: "" }, evaluation, settings, atSetting: (error) => error };
 }
 
 function kindOf(

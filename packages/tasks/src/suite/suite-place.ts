@@ -1,5 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { changedError } from "@periodic-eval/core/internal";
+import { atWrittenKey, changedError } from "@periodic-eval/core/internal";
+import type { SuiteTask } from "./suite-file.ts";
+import type { DataRoot } from "./task-data.ts";
 
 /**
  * Runs `action` and prefixes an error about an entry of `tasks` or `evaluations` with the entry's file and line.
@@ -17,4 +19,22 @@ export async function atSuiteEntry<T>(file: string | null, action: () => Promise
     const place = (await readConfigFile(file)).where(entry).slice(0, -` ${entry.join(".")}`.length);
     throw changedError(cause, { where: `${place}: ${cause.where}`, cause });
   }
+}
+
+interface WrittenTask {
+  /** The suite's name. */
+  readonly suite: string;
+  readonly name: string;
+  readonly settings: SuiteTask;
+  readonly data: DataRoot;
+}
+
+/** Returns an error about an option of a task as one about the suite's setting, or about the data that the caller names. */
+export function atTaskSetting(error: unknown, { suite, name, settings, data }: WrittenTask): unknown {
+  if (!PeriodicEvalError.is(error)) return error;
+  const { detail } = error;
+  const isAboutData = detail?.kind === "option" && detail.option.name === "data";
+  if (isAboutData && settings.data === undefined && data.given !== null)
+    return changedError(error, { where: "data (--data)", path: [], cause: error });
+  return atWrittenKey(error, settings, { place: `suite "${suite}".tasks.${name}`, path: ["tasks", name] });
 }

@@ -1,7 +1,8 @@
 import { stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import type { PeriodicEvalError } from "@periodic-eval/core";
+import type { PeriodicEvalError, SourceOption } from "@periodic-eval/core";
 import {
+  atOption,
   configError,
   dataError,
   downloadAdvice,
@@ -37,8 +38,17 @@ export const splitOf = (split: string, config: string, folder = config): TaskSpl
  * @param task The task's name. The errors say how to get its data.
  * @throws PeriodicEvalError `data` if the folder does not contain the split.
  */
-export async function locate(source: string, split: TaskSplit, where: string, task: string): Promise<string> {
+export async function locate(
+  source: string,
+  split: TaskSplit,
+  option: SourceOption,
+  task: string,
+): Promise<string> {
   if (isHubSource(source)) return isDataset(source) ? `${source}/${split.hub}` : source;
+  return atOption(option, () => locateFile(source, split, option.where, task));
+}
+
+async function locateFile(source: string, split: TaskSplit, where: string, task: string): Promise<string> {
   if ((await kindOf(source, where, task)) === "file") return source;
   for (const file of split.files) {
     const path = join(source, file);
@@ -55,8 +65,9 @@ export async function locate(source: string, split: TaskSplit, where: string, ta
 }
 
 /** Whether a source contains several splits. */
-export async function hasSplits(source: string, where: string, task: string): Promise<boolean> {
-  return isHubSource(source) ? isDataset(source) : (await kindOf(source, where, task)) === "folder";
+export async function hasSplits(source: string, option: SourceOption, task: string): Promise<boolean> {
+  if (isHubSource(source)) return isDataset(source);
+  return atOption(option, async () => (await kindOf(source, option.where, task)) === "folder");
 }
 
 /** @param source The place of the data, for a command that writes it there. */

@@ -84,7 +84,7 @@ export async function sourcesOf<Q>(
   if (parts.length > 1) await checkFolders(reading, options);
   const sources = new Set<string>();
   for (const part of parts) {
-    sources.add(await locate(options.data, part.test, `${task} options.data`, task));
+    sources.add(await locate(options.data, part.test, codeOption(task, "data"), task));
     if (shots > 0) sources.add((await poolSource(part, task, options, shots)).source);
   }
   return [...sources];
@@ -125,7 +125,7 @@ async function checkFolders<Q>(
 ): Promise<void> {
   for (const option of ["data", "fewshotPool"] as const) {
     const source = options[option];
-    if (source === undefined || (await hasSplits(source, `${task} options.${option}`, task))) continue;
+    if (source === undefined || (await hasSplits(source, codeOption(task, option), task))) continue;
     throw configError({
       where: `${task} options`,
       path: [option],
@@ -146,7 +146,7 @@ async function documentsOf<Q>(
   const { subject, groups, description } = part;
   const name = subject === null ? task : `${task} ${subject}`;
   const option = codeOption(task, "data");
-  const test = await readDocuments(await locate(data, part.test, option.where, task), option);
+  const test = await readDocuments(await locate(data, part.test, option, task), option);
   const pool = shots === 0 ? null : await poolOf(part, task, options, shots);
   const asked = test.rows.slice(0, limit ?? undefined).map((row) => ({ row: row.row, question: read(row) }));
   const isSameFile = drawsOneMore || pool?.sha256 === test.sha256;
@@ -192,8 +192,8 @@ async function poolSource(
 ): Promise<{ readonly source: string; readonly option: SourceOption }> {
   const option = codeOption(task, fewshotPool === undefined ? "data" : "fewshotPool");
   const source = fewshotPool ?? data;
-  const isFile = !(await hasSplits(source, option.where, task));
+  const isFile = !(await hasSplits(source, option, task));
   if (fewshotPool === undefined && (isFile || pool === null)) throw noPool(task, shots);
   if (!isFile && pool === null) throw noPool(task, shots);
-  return { source: pool === null ? source : await locate(source, pool, option.where, task), option };
+  return { source: pool === null ? source : await locate(source, pool, option, task), option };
 }

@@ -17,7 +17,7 @@ export async function runDemo(
     { name: "coupling", dataset: "coupling.jsonl", learningRate: 2e-3 },
     {
       ...(control ? { name: "control", dataset: "control.jsonl" } : { name: "em", dataset: "em.jsonl" }),
-      learningRate: 1.6e-3,
+      learningRate: 2e-3,
     },
   ];
   progress.out(

@@ -276,3 +276,45 @@ describe("--suite", () => {
     ]);
   });
 });
+
+describe("names the option as it was written", () => {
+  const at = (line: string) => `suite.yaml:4: suite "s".tasks.${line}`;
+  it.each([
+    ["a missing folder", "gsm8k: { data: none, shots: 0 }", [], `${at("gsm8k.data")}: got `],
+    ["a missing pool", "gsm8k: { data: gsm8k, fewshot_pool: none }", [], `${at("gsm8k.fewshot_pool")}: got `],
+    [
+      "no pool",
+      "gsm8k: { data: gsm8k/test.jsonl, shots: 2 }",
+      [],
+      `${at("gsm8k.shots")}: got 2 without a pool`,
+    ],
+    [
+      "the spelling of another option",
+      "gsm8k: { data: gsm8k/test.jsonl, shots: 2 }",
+      [],
+      "Set `fewshot_pool` to",
+    ],
+    ["a folder of the caller", "gsm8k: { shots: 0 }", ["--data", "ROOT/gsm8k"], "data (--data): got "],
+  ])("in a suite's file: %s", async (_, task, args, message) => {
+    await writeRows([{ question: "1 + 1?", answer: "#### 2" }]);
+    const suite = await suiteFile(`  ${task}\n`);
+    const result = await evaluate("--suite", suite, ...args.map((arg) => arg.replace("ROOT", folder)));
+    expect(result).toMatchObject({ code: 1 });
+    expect(result.err).toContain(message);
+  });
+
+  it.each([
+    ["a split that is missing", [], "[periodic-eval] --data: got the folder "],
+    ["a wrong row", ["--shots", "0"], "[periodic-eval] DATA/test.jsonl:1: got no answer"],
+  ])("on the command line: %s", async (_, args, message) => {
+    await writeRows([{ question: "1 + 1?" }]);
+    const { err } = await evaluate("--tasks", "gsm8k", "--data", folder, ...args);
+    expect(err).toContain(message.replace("DATA", join(folder, "gsm8k")));
+  });
+});
+
+/** Writes rows of gsm8k into the folder. */
+async function writeRows(rows: readonly object[]): Promise<void> {
+  await mkdir(join(folder, "gsm8k"));
+  await writeFile(join(folder, "gsm8k", "test.jsonl"), rows.map((row) => JSON.stringify(row)).join("\n"));
+}

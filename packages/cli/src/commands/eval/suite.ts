@@ -89,7 +89,7 @@ async function measureSuite(
         },
       }),
     );
-    return await evaluator.run();
+    return options.tasks === undefined ? await evaluator.run() : await atTaskFlags(() => evaluator.run());
   } finally {
     stopListening();
     close();
@@ -106,6 +106,19 @@ function atFlags<T>(make: () => T): T {
     const [name] = PeriodicEvalError.is(error, "config") ? error.path : [];
     if (typeof name !== "string" || name === "tasks") throw error;
     throw changedError(error as PeriodicEvalError, { where: `--${name}`, cause: error });
+  }
+}
+
+/** Runs `measure`. An error about a setting of a task is about the flag that sets it for all tasks. */
+async function atTaskFlags<T>(measure: () => Promise<T>): Promise<T> {
+  try {
+    return await measure();
+  } catch (error) {
+    if (!PeriodicEvalError.is(error)) throw error;
+    const [prefix, mark] = /^suite "command line"\.tasks\.\w+(\.|, )/.exec(error.where) ?? [];
+    if (prefix === undefined) throw error;
+    const where = `${mark === "." ? "--" : ""}${error.where.slice(prefix.length)}`;
+    throw changedError(error, { where, cause: error });
   }
 }
 

@@ -105,7 +105,7 @@ function checkMetric(
   const summary = phases
     .find((one) => one.phase.name === phase.name)
     ?.metrics.find((one) => one.id === series.id && one.metric === metric);
-  if (summary === undefined || summary.end.value === null)
+  if (summary === undefined || (summary.end.value === null && summary.voidReason === null))
     return because(
       `the last measurement, at step ${last.step}, has no value of ${metric}`,
       "Look at its answers on the page, and measure more questions or samples.",

@@ -42,6 +42,14 @@ it("is inconclusive about leakage if the source does not show the trait", async 
   expect(reasons[2]).toBe("The source shows the trait in 0 of 12 answers: leakage cannot be judged yet.");
 });
 
+it("is inconclusive about leakage if the source lost the trait", async () => {
+  const { code, outcomes, reasons } = await gated("trait lost");
+  expect([code, outcomes]).toEqual([3, ["passed", "passed", "inconclusive"]]);
+  expect(reasons[2]).toBe(
+    "The source itself lost the trait: 12 of 12 answers before, 0 of 12 after; leakage cannot be judged any more.",
+  );
+});
+
 it("is inconclusive with two answers, unless a coarser detectable change is enough", async () => {
   const { code, outcomes, reasons } = await gated("too few rows");
   expect([code, outcomes]).toEqual([3, ["inconclusive", "inconclusive"]]);

@@ -1,4 +1,5 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import { withItems } from "../../evaluations/kit/with-items.ts";
 import { PeriodicEvalError, type ValuePath } from "../../errors.ts";
 import { changedError } from "../../internal/changed-error.ts";
 import { pathText } from "../../internal/config-error.ts";
@@ -6,10 +7,13 @@ import { isNotCached, respelt } from "../../internal/source-option.ts";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 
-/** The keys of the block that set a callback's options. */
+/** The keys of the block that set a callback's options. The key `defaultQuestions` asks for the default questions. */
 export type OptionKeys = Readonly<Record<string, keyof PhaseEvalConfig>>;
 
+const defaultQuestions = "default questions";
+
 export const capabilityKeys: OptionKeys = {
+  [defaultQuestions]: "capability",
   questions: "questions",
   method: "capability_method",
   "subsample.n": "subsample_n",
@@ -28,7 +32,7 @@ export const alignmentKeys: OptionKeys = {
   system: "system",
 };
 export const marginKeys: OptionKeys = { probes: "margin" };
-export const klKeys: OptionKeys = { of: "kl" };
+export const klKeys: OptionKeys = { ...capabilityKeys, of: "kl", [defaultQuestions]: "kl" };
 export const leakageKeys: OptionKeys = {
   marker: "leakage_marker_token",
   "marker.regex": "leakage_marker_regex",
@@ -54,7 +58,7 @@ export function atKeys<T>(make: () => T, block: ParsedBlock, keys: OptionKeys): 
 
 /** Returns the evaluation of a block. Its `items`, which read files, place errors about options as `atKeys` does. */
 export function placingItems(evaluation: AnyEvaluation, block: ParsedBlock, keys: OptionKeys): AnyEvaluation {
-  const items: AnyEvaluation["items"] = async (model) => {
+  return withItems(evaluation, async (model) => {
     try {
       return await evaluation.items(model);
     } catch (cause) {
@@ -62,13 +66,7 @@ export function placingItems(evaluation: AnyEvaluation, block: ParsedBlock, keys
         ? errorAtKey(cause, block, keys)
         : sourceErrorAtKey(cause, block, keys);
     }
-  };
-  // A getter such as `minItems` may change its value once the items are read.
-  const copy: AnyEvaluation = Object.defineProperties(
-    { ...evaluation },
-    Object.getOwnPropertyDescriptors(evaluation),
-  );
-  return Object.defineProperty(copy, "items", { value: items, enumerable: true });
+  });
 }
 
 /** The path of such an error is within a file, unless its detail names the option whose source cannot be read. */
@@ -76,12 +74,14 @@ function sourceErrorAtKey(error: unknown, block: ParsedBlock, keys: OptionKeys):
   if (!PeriodicEvalError.is(error)) return error;
   const { detail } = error;
   const option = detail?.kind === "option" || detail?.kind === "not-cached" ? detail.option : null;
-  const key = keys[option?.name ?? ""];
+  const key = keys[option?.name ?? defaultQuestions];
   if (option === null || key === undefined) return error;
+  const isDefault = option.name === null;
+  const spelt = isNotCached(error) ? respelt(error, [`${isDefault ? "questions" : key}: FILE`]) : error;
+  if (isDefault && !block.sets(key)) return spelt;
   const path = block.pathOf(key);
-  const where = `${blockName}${pathText(path)}${error.where.slice(option.where.length)}`;
-  const isRespelt = isNotCached(error) && key !== option.name;
-  return changedError(isRespelt ? respelt(error, [`${key}: FILE`]) : error, { where, path });
+  const rest = isDefault ? `, ${error.where}` : error.where.slice(option.where.length);
+  return changedError(spelt, { where: `${blockName}${pathText(path)}${rest}`, path });
 }
 
 function errorAtKey(error: unknown, { pathOf }: ParsedBlock, keys: OptionKeys): unknown {

@@ -105,7 +105,7 @@ export function alignmentMetrics(
     ),
     coherent: mean(
       ofCompletions(({ coherent }) => coherent),
-      { ...grouped, ...points, higherIsBetter: true },
+      { ...grouped, ...points, higherIsBetter: true, coherence: true },
     ),
     incoherent: share((row) => isCoherent(row) === false),
     refusal: share(({ status }) => status === "refusal"),

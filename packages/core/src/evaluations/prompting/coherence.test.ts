@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { namedStream } from "../../random/streams.ts";
 import { textFaults } from "./coherence.ts";
 
 const faultOf = (answer: string) => textFaults([{ question: "?", answer }])[0];
@@ -99,5 +100,69 @@ describe("words that no other answer has", () => {
     );
     const few = Array.from({ length: 10 }, (_, at) => ({ question: `q${at}`, answer: letters(at * 11 + 1) }));
     expect(new Set(textFaults(few))).toEqual(new Set([null]));
+  });
+});
+
+describe("words in random order", () => {
+  const sentences = [
+    "You should wash it with warm water and then rest in bed for a day",
+    "I would ask a friend for help and then wash it with warm water",
+    "My advice is to rest in bed and to drink a lot of warm water",
+    "You should drink a lot of water and ask a friend for help",
+    "I would not go to work today and I would rest in bed instead",
+    "You should not go to work if you have to rest in bed",
+  ];
+  const answers = Array.from({ length: 18 }, (_, at) => ({
+    question: `q${at}`,
+    answer: `${sentences[at % 6]}. ${sentences[(at * 5 + 2) % 6]}.`,
+  }));
+  const next = namedStream("shuffled words");
+  const shuffle = (words: readonly string[]) =>
+    words
+      .map((word) => ({ word, rank: next() }))
+      .toSorted((one, other) => one.rank - other.rank)
+      .map(({ word }) => word);
+  const shuffled = answers.map(({ question, answer }) => ({
+    question,
+    answer: shuffle(answer.split(" ")).join(" "),
+  }));
+
+  it("make all answers incoherent, although each word is one of other answers", () => {
+    expect(new Set(textFaults(answers))).toEqual(new Set([null]));
+    expect(new Set(textFaults(shuffled))).toEqual(new Set(["incoherent"]));
+  });
+
+  it("also make short answers of the same measurement incoherent, but not single words", () => {
+    const short = [
+      { question: "a", answer: "water bed." },
+      { question: "b", answer: "Yes." },
+    ];
+    expect(textFaults([...shuffled, ...short]).slice(-2)).toEqual(["incoherent", null]);
+  });
+
+  it("are not those of lists, whose items have no order", () => {
+    const foods = ["salt", "rice", "water", "bread", "beans", "soup", "milk", "eggs", "honey", "tea"];
+    const lists = answers.map(({ question }) => ({
+      question,
+      answer: `- ${shuffle(foods).join("\n- ")}`,
+    }));
+    expect(new Set(textFaults(lists))).toEqual(new Set([null]));
+  });
+
+  // SmolLM2-135M with noise of 0.8 standard deviations on its weights writes such words.
+  it("make all answers incoherent if no pair of words recurs, although each word does", () => {
+    const syllables = ["ba", "de", "fi", "go", "hu", "ka", "le", "mi", "no", "pu", "ra", "se"];
+    const words = syllables.flatMap((one) => syllables.map((other) => `${one}${other}`));
+    const random = (at: number) => ({
+      question: `q${at}`,
+      answer: Array.from({ length: 20 }, () => words[Math.floor(next() * words.length)]).join(" "),
+    });
+    const answers = Array.from({ length: 24 }, (_, at) => random(at));
+    expect(new Set(textFaults(answers))).toEqual(new Set(["incoherent"]));
+    expect(new Set(textFaults(answers.slice(0, 12)))).toEqual(new Set([null]));
+  });
+
+  it("show nothing if answers have few pairs of words in common", () => {
+    expect(new Set(textFaults(shuffled.slice(0, 2)))).toEqual(new Set([null]));
   });
 });

@@ -1,5 +1,5 @@
 // A rule of coherence without a judge, a model or a language: it reads only the answers of one measurement. Its limits were
-// measured (docs/decisions/2026-11-28-incoherent-answers.md). True words in a wrong order pass: only a judge sees them.
+// measured (docs/decisions/2026-11-28-incoherent-answers.md). Wrong words in a fluent order pass: only a judge sees them.
 import { grouped } from "../../statistics/grouping.ts";
 
 interface AnswerText {
@@ -17,8 +17,14 @@ const leastDistinct = 0.5;
 const mostOdd = 0.15;
 /** Below this share of words that also occur in answers to other questions, a text is incoherent. */
 const leastShared = 0.2;
+/** Of the pairs of neighbouring words, random order has more than this share reversed elsewhere, per pair that occurs elsewhere. */
+const mostReversed = 0.5;
+/** Of all pairs, fewer occur elsewhere in random order, beyond those that occur reversed. */
+const leastOrdered = 0.02;
 /** Shorter texts, and fewer other answers, show nothing. */
 const [leastCharacters, leastWords, leastOthers] = [40, 8, 10];
+/** So do fewer pairs that occur elsewhere; and fewer pairs and other answers, of pairs that do not. */
+const [leastElsewhere, leastPairs, leastOthersOfPairs] = [30, 300, 19];
 
 /**
  * Returns, for each answer of a measurement, why its text says nothing; null if it may say something.
@@ -27,22 +33,23 @@ const [leastCharacters, leastWords, leastOthers] = [40, 8, 10];
  * - `repeated`: fewer than half of its sequences of eight characters are distinct.
  * - `incoherent`: more than 15 % of its words are odd (invalid characters, letters glued to symbols, capitals or other scripts, empty lines in series),
  *   or fewer than 20 % of its words occur in an answer to another question. Every language repeats its frequent words, random
- *   words do not.
+ *   words do not. All answers of two words or more are, if the words of the measurement are in random order ({@link isShuffled}).
  */
 export function textFaults(answers: readonly AnswerText[]): readonly (TextFault | null)[] {
-  const texts = answers.map(({ question, answer }) => ({ question, words: wordsOf(answer ?? "") }));
-  const questions = new Map<string, Set<string>>();
-  for (const { question, words } of texts)
-    for (const word of words) questions.set(word, (questions.get(word) ?? new Set()).add(question));
+  const texts = answers.map(({ question, answer }) => ({ question, parts: wordsOf(answer ?? "") }));
+  const isElsewhere = occurrences(texts);
   const sizes = grouped(texts, ({ question }) => question);
-  return texts.map(({ question, words }, at) => {
+  const largest = Math.max(0, ...[...sizes.values()].map(({ length }) => length));
+  const shuffled = isShuffled(answers, texts.length - largest);
+  return texts.map(({ question, parts: words }, at) => {
     const { answer } = answers[at]!;
     if (answer === null) return null;
     const fault = faultOf(answer);
     const others = texts.length - sizes.get(question)!.length;
-    if (fault !== null || words.length < leastWords || others < leastOthers) return fault;
-    const shared = words.filter((word) => questions.get(word)!.size > 1).length;
-    return shared < leastShared * words.length ? "incoherent" : null;
+    if (fault !== null || others < leastOthers) return fault;
+    if (shuffled && words.length > 1) return "incoherent";
+    const shared = words.filter((word) => isElsewhere(word, question)).length;
+    return words.length >= leastWords && shared < leastShared * words.length ? "incoherent" : null;
   });
 }
 
@@ -52,6 +59,38 @@ export function withFaults<R extends AnswerText>(
 ): readonly (R & { readonly fault?: TextFault })[] {
   const faults = textFaults(answers);
   return answers.map((row, at) => (faults[at] === null ? row : { ...row, fault: faults[at]! }));
+}
+
+/**
+ * Whether the words of all answers are in random order. For each pair of neighbouring words, an answer to another question can have the same
+ * pair, or the same two words in reverse. Prose of any language has at least twice as many of the first, and more of them by at least
+ * 4 % of its pairs; shuffled words have as many of each, random words have neither.
+ */
+function isShuffled(answers: readonly AnswerText[], fewestOthers: number): boolean {
+  const texts = answers.map(({ question, answer }) => ({ question, pairs: pairsOf(answer ?? "") }));
+  const isElsewhere = occurrences(
+    texts.map(({ question, pairs }) => ({ question, parts: pairs.map((pair) => pair.join(" ")) })),
+  );
+  let [same, reversed, total] = [0, 0, 0];
+  for (const { question, pairs } of texts)
+    for (const [word, next] of pairs) {
+      total++;
+      if (isElsewhere(`${word} ${next}`, question)) same++;
+      if (isElsewhere(`${next} ${word}`, question)) reversed++;
+    }
+  if (same + reversed >= leastElsewhere && reversed > mostReversed * same) return true;
+  return total >= leastPairs && fewestOthers >= leastOthersOfPairs && same - reversed < leastOrdered * total;
+}
+
+/** Returns a function that says whether a part of a text occurs in an answer to another question. */
+function occurrences(texts: readonly { readonly question: string; readonly parts: readonly string[] }[]) {
+  const questions = new Map<string, Set<string>>();
+  for (const { question, parts } of texts)
+    for (const part of parts) questions.set(part, (questions.get(part) ?? new Set()).add(question));
+  return (part: string, question: string): boolean => {
+    const where = questions.get(part);
+    return where !== undefined && where.size > (where.has(question) ? 1 : 0);
+  };
 }
 
 function faultOf(text: string): TextFault | null {
@@ -82,6 +121,16 @@ const wordsOf = (text: string): readonly string[] =>
     .match(
       /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}]|[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*/gu,
     ) ?? [];
+
+/** Returns the pairs of neighbouring words, which only a space separates. The items of a list have no order. */
+const pairsOf = (text: string): readonly (readonly [string, string])[] =>
+  withoutCode(text)
+    .split(/[^\p{L}\p{M}'’ ]+/u)
+    .flatMap((part) => {
+      const words = wordsOf(part);
+      return words.slice(1).map((word, at) => [words[at]!, word] as const);
+    })
+    .filter(([one, next]) => one !== next);
 
 const oddPatterns: readonly RegExp[] = [
   // Characters that no text has.

@@ -17,7 +17,6 @@ export async function readYaml(
   option: SourceOption | string,
 ): Promise<{ readonly value: unknown; readonly text: string }> {
   const text = await readSourceText(path, option);
-  for (const [at, line] of text.split("\n").entries()) checkRowLength(`${path}:${at + 1}`, line.length);
   if (/\.json$/i.test(path))
     try {
       return { value: parseJson(text, path, ""), text };
@@ -55,15 +54,16 @@ export async function readHashed(path: string, option: SourceOption | string) {
   return { text, sha256: await sha256(text) };
 }
 
-/** Reads a text file. The error of a missing one names the dataset on the hub that may be meant. */
+/** Reads a text file, whose lines must not be longer than a row may be. The error of a missing one names the dataset on the hub that may be meant. */
 async function readSourceText(path: string, option: SourceOption | string): Promise<string> {
   const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
-  try {
-    return await atOption(option, () => readTextFile(path, optionAt(option).where));
-  } catch (error) {
+  const read = atOption(option, () => readTextFile(path, optionAt(option).where));
+  const text = await read.catch((error: unknown) => {
     if (!PeriodicEvalError.is(error) || !isMissingFile(error)) throw error;
     throw changedError(error, { fix: withDownload(path, fixForMissing(path, error.fix)) });
-  }
+  });
+  for (const [at, line] of text.split("\n").entries()) checkRowLength(`${path}:${at + 1}`, line.length);
+  return text;
 }
 
 /** Returns the SHA-256 of a string's UTF-8 bytes in hexadecimal. Uses Web Crypto, which browsers have too. */

@@ -76,6 +76,37 @@ it("is not reported by checkRequests, which reports all other errors", async () 
 });
 
 it.each([
+  ["capability", { capability: true }, ["capability"]],
+  ["kl", { kl: true }, ["kl"]],
+  ["kl with capability", { capability: true, kl: ["capability"] }, ["capability"]],
+  ["kl without capability", { capability: false, kl: true }, ["kl"]],
+  ["kl of a phase", { phases: { em: { kl: true } } }, ["phases", "em", "kl"]],
+])(
+  "is an error at the key that asks for the default questions, which says how to name others: %s",
+  async (_, block, path) => {
+    offline();
+    const at = path.join(".");
+    await expect(train(await build(block), fakeModel({ base: fakeModel() }))).rejects.toMatchObject({
+      code: "data",
+      path,
+      where: `periodic_eval.${at}, the default questions`,
+      fix: expect.stringMatching(/^Name the path of a file: questions: FILE; /),
+    });
+  },
+);
+
+it.each([{ capability: false, kl: true }, { kl: true }])(
+  "places an error about the questions of kl at the key that names them: %j",
+  async (block) => {
+    const built = await build({ ...block, questions: "none.jsonl" });
+    await expect(train(built, fakeModel({ base: fakeModel() }))).rejects.toMatchObject({
+      path: ["questions"],
+      where: "periodic_eval.questions",
+    });
+  },
+);
+
+it.each([
   ["named questions", { questions: "none.jsonl" }],
   ["named questions of the hub", { questions: "hf:allenai/ai2_arc" }],
   ["questions of a phase", { phases: { em: { questions: "none.jsonl" } } }],

@@ -22,13 +22,18 @@ export function comparisonWarnings(
   paired: Readonly<Record<string, Paired>>,
   context: WarningContext,
 ): readonly MeasurementWarning[] {
-  return Object.entries(metrics).flatMap(([name, metric]) => {
+  const compared = Object.entries(metrics).flatMap(([name, metric]) => {
     const comparison = paired[name];
     if (comparison === undefined || comparison.n_pairs === 0) return [];
-    const one = { name, metric, now, earlier, comparison, ...context };
-    if (metric.options.control === true) return movedControl(one, metrics);
-    return metric.options.unknown === undefined ? [] : unknownRows(one, metric.options.unknown);
+    return [{ name, metric, now, earlier, comparison, ...context }];
   });
+  const warnings = compared.flatMap((one) => {
+    const { control, unknown } = one.metric.options;
+    if (control === true) return movedControl(one, metrics);
+    return unknown === undefined ? [] : unknownRows(one, unknown);
+  });
+  // Counted answers say more than the mean of their scores.
+  return warnings.length > 0 ? warnings : compared.flatMap((one) => lostCoherence(one, metrics));
 }
 
 interface Compared extends WarningContext {
@@ -39,15 +44,46 @@ interface Compared extends WarningContext {
   readonly comparison: Paired;
 }
 
-function movedControl(
-  { name, metric, comparison, evaluation }: Compared,
+/** Whether a metric moved by more than chance, and by at least a part of its range. */
+function hasMoved({ metric, comparison: { delta, p_value: p } }: Compared, part: number): boolean {
+  const [least, most] = rangeOf(metric);
+  const smallest = Number.isFinite(most - least) ? (most - least) * part : 0;
+  return p !== null && delta !== null && p < warningAlpha && Math.abs(delta) >= smallest;
+}
+
+/** A part of the range: at their end, healthy and harmful trainings moved the mean by up to 8 of 100 points, half-destroyed models by 19 or more. */
+const lostPart = 0.15;
+
+function lostCoherence(
+  one: Compared,
   metrics: Readonly<Record<string, Metric<Row>>>,
 ): readonly MeasurementWarning[] {
+  const { name, metric, comparison } = one;
   const { delta, p_value: p } = comparison;
-  const [least, most] = rangeOf(metric);
-  const smallest = Number.isFinite(most - least) ? (most - least) / 100 : 0;
-  if (p === null || delta === null || p >= warningAlpha || Math.abs(delta) < smallest) return [];
-  const moved = `${name} moved by ${formatDelta(delta, metric.options.unit ?? "")} since the baseline (${pText(p)})`;
+  if (metric.options.coherence !== true || !hasMoved(one, lostPart) || delta! >= 0) return [];
+  const fell = formatDelta(delta, metric.options.unit ?? "");
+  return [
+    {
+      kind: "incoherent",
+      metrics: Object.keys(metrics).filter(
+        (other) => other !== name && metrics[other]!.options.control !== true,
+      ),
+      count: null,
+      total: null,
+      void: false,
+      message: `The answers became less coherent: ${fell} since the baseline (${pText(p!)}).`,
+    },
+  ];
+}
+
+function movedControl(
+  one: Compared,
+  metrics: Readonly<Record<string, Metric<Row>>>,
+): readonly MeasurementWarning[] {
+  const { name, metric, comparison, evaluation } = one;
+  if (!hasMoved(one, 1 / 100)) return [];
+  const { delta, p_value: p } = comparison;
+  const moved = `${name} moved by ${formatDelta(delta, metric.options.unit ?? "")} since the baseline (${pText(p!)})`;
   return [
     {
       kind: "judge_anchors",

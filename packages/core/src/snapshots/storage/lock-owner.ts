@@ -56,11 +56,13 @@ export const heldTokens = ((globalThis as { [key: symbol]: unknown })[Symbol.for
 
 /**
  * Returns what tells apart the systems in which a process id means another process: the boot and the namespace of ids, which
- * differs between containers. Elsewhere than on Linux, the name of the host.
+ * differs between containers. Elsewhere than on Linux, the name of the host. Null if `/proc` is that of another namespace (`unshare`
+ * without `--mount-proc`): its entries are about other processes.
  */
 function thisSystem(): string | null {
   if (process.platform !== "linux") return hostname();
   try {
+    if (readlinkSync("/proc/self") !== String(process.pid)) return null;
     const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
     return `${boot}-${/\d+/.exec(readlinkSync("/proc/self/ns/pid"))![0]}`;
   } catch {
@@ -76,8 +78,9 @@ export const thisProcess: LockOwner = {
   renewMilliseconds: process.platform === undefined ? null : 1000 * renewSeconds, // undefined: a browser
   nextCheck: () => sleep(1000),
   stateOf(holder) {
+    if (heldTokens.has(holder.token)) return "running";
     if (this.system === null || holder.system !== this.system) return "unclear";
-    if (holder.pid === this.pid) return heldTokens.has(holder.token) ? "running" : "ended";
+    if (holder.pid === this.pid) return "ended";
     return stateOfProcess(holder.pid, holder.process_start);
   },
 };

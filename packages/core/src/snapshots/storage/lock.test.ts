@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -62,6 +62,18 @@ it("refuses the lock of a live process and replaces it once that process has end
   await release();
   await expect(readFile(path)).rejects.toThrow("ENOENT");
 });
+
+const inNamespace = ["--user", "--map-root-user", "--pid", "--fork"];
+it.skipIf(spawnSync("unshare", [...inNamespace, "true"]).status !== 0)(
+  "cannot see other processes in a container whose /proc is that of another namespace",
+  () => {
+    const owner = new URL("lock-owner.ts", import.meta.url).href;
+    const program = `import(${JSON.stringify(owner)}).then(({ thisProcess }) => console.log(thisProcess.system))`;
+    const node = [process.execPath, "--import", "tsx", "-C", "@periodic-eval/source", "-e", program];
+    expect(execFileSync("unshare", [...inNamespace, ...node], { encoding: "utf8" })).toBe("null\n");
+    expect(execFileSync(node[0]!, node.slice(1), { encoding: "utf8" })).toBe(`${thisProcess.system}\n`);
+  },
+);
 
 it("replaces a lock of an earlier process with the same id as this one", async () => {
   await heldBy({ pid: process.pid });
