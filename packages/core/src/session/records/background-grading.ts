@@ -89,7 +89,8 @@ export class BackgroundGrading {
     const { base, rows, evaluation, callback } = ungraded;
     const began = clock();
     try {
-      const graded = await gradeRows(evaluation, rows, { signal });
+      // A signal for each grading: listeners that clients of judges leave on it would stay for the session.
+      const graded = await gradeRows(evaluation, rows, { signal: AbortSignal.any([signal]) });
       const error = failureOf(evaluation, graded);
       if (error !== null) {
         if (signal.aborted) return;
