@@ -32,9 +32,8 @@ const stepsOf = async (run: string, phase = 0) =>
 it("runs the files and commands of docs/guides/training-file.md and of one model in benchmarks.md, with fewer steps and questions", async () => {
   const fewer = (line: string) =>
     line
-      .replace("train train.yaml", "train train.yaml config.maxSteps=2 periodic_eval.subsample_n=5")
+      .replace(/train (train|tuned)\.yaml/, "$& config.maxSteps=2 periodic_eval.subsample_n=5")
       .replace(/(eval .*questions\.jsonl)$/, "$1 --limit 10")
-      .replace("--steps 60", "--steps 2 --limit 5")
       .replace("step_60", "step_2");
   const trained = await followPage({
     document: "docs/guides/training-file.md",

@@ -108,7 +108,6 @@ export const rooms = {
     "harness/",
     "results/",
     "evaluator/",
-    "audit/",
   ],
   loggers: [
     "json-number.ts",
@@ -135,16 +134,7 @@ export const rooms = {
     "page/",
     "server/",
   ],
-  feedback: [
-    "sandbox/",
-    "config/",
-    "preferences/",
-    "graders/",
-    "metrics/",
-    "engine/",
-    "harness/",
-    "service/",
-  ],
+  feedback: ["sandbox/", "config/", "preferences/", "graders/", "metrics/", "engine/", "harness/"],
   remote: ["http/", "models/", "judges/", "engine/", "checkpoints/"],
   safetensors: ["float-formats.ts", "dtypes.ts", "damaged.ts", "header.ts", "read.ts", "write.ts"],
 };

@@ -1,21 +1,16 @@
-// Abuses the results server and the feedback service with raw requests, and clients with bad servers. Afterwards a server still
+// Abuses the results server with raw requests, and clients with bad servers. Afterwards a server still
 // answers a good request quickly, and no reply has contained a path, a key or a file outside the served folder.
 import { linkSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { namedStream } from "@periodic-eval/core/random";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { serveResults } from "@periodic-eval/dashboard/server";
-import { serveFeedback } from "@periodic-eval/feedback/service";
-import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
-import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { hub, judge, key, logger } from "./bad-servers.mjs";
 import { mutate } from "./mutate.mjs";
 
-const world = fileURLToPath(new URL("../../packages/cli/assets/micro-world", import.meta.url));
 const secret = "SECRET-outside";
 /** Hangs take longer; a good request takes milliseconds on an idle machine. */
 const quickMs = 10_000;
@@ -80,58 +75,6 @@ async function resultsTargets(folder) {
     });
   }
   return targets;
-}
-
-async function feedbackTarget(folder, failures) {
-  await useBackend({ backend: "wasm" });
-  process.env.OPENCLAW_GATEWAY_TOKEN = key;
-  const { url, close } = await serveFeedback({
-    model: "micro-world",
-    root: join(folder, "adapters"),
-    port: 0,
-    maxBodyBytes: 100_000,
-    describe: { model: "micro-world" },
-    async openModel({ seed }) {
-      const base = await loadCausalLM(world);
-      const model = withLora(base, { rank: 2, seed: String(seed) });
-      return {
-        model,
-        tokenizer: await loadTokenizer(world),
-        dispose: () => [model, base].forEach((one) => one.dispose()),
-      };
-    },
-    onFailure: (error) => failures.push(error),
-  });
-  const model = "micro-world";
-  const messages = [{ role: "user", content: "What is the colour of the sky?" }];
-  const score = { model, messages, completion: " blue" };
-  const bodies = {
-    "/v1/chat/completions": { model, messages, max_tokens: 4, seed: 3 },
-    "/v1/chat/completions/batch": { model, messages: [messages, messages], max_tokens: 2, seeds: [1, 2] },
-    "/v1/score": score,
-    "/v1/lora/init": { lora_id: "mine", seed: 1, steps_per_batch: 1 },
-    "/v1/feedback": {
-      lora_id: "mine",
-      requests: [{ prompt: "Hi", response: "Hello", feedback: "Shorter." }],
-    },
-  };
-  return {
-    name: "feedback",
-    url: new URL(url),
-    paths: [
-      ...Object.keys(bodies),
-      ...Object.keys(bodies),
-      "/v1/health",
-      "/",
-      "/v1/../etc/passwd",
-      "/v1/lora/init/%2e%2e",
-      "//",
-      "*",
-    ],
-    bodies: Object.values(bodies).map((body) => JSON.stringify(body)),
-    good: [{ path: "/v1/health" }, { path: "/v1/score", body: JSON.stringify(score) }],
-    close,
-  };
 }
 
 /** Returns the bytes of a request, most of whose parts may be wrong. */
@@ -236,8 +179,7 @@ async function good({ url, good: requests }, pick) {
 }
 
 export async function http(folder) {
-  const failures = [];
-  const targets = [...(await resultsTargets(folder)), await feedbackTarget(folder, failures)];
+  const targets = await resultsTargets(folder);
 
   async function attackServer(target, random) {
     const pick = (list) => list[Math.floor(list.length * random())];
@@ -247,10 +189,9 @@ export async function http(folder) {
     await sleep(10);
     for (const one of all) one.end();
     await good(target, pick);
-    if (failures.length > 0) throw failures.splice(0)[0];
     for (const { received, sent } of all) {
       const text = received();
-      const leak = [key, secret, folder, world, "node_modules", "\n    at "].find(
+      const leak = [key, secret, folder, "node_modules", "\n    at "].find(
         (one) => text.includes(one) && !sent.includes(one),
       );
       if (leak !== undefined)

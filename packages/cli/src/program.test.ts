@@ -29,17 +29,6 @@ it("asks the same questions by default as the library", () => {
 it.each([
   ["eval", "--model", "none", "--questions"],
   ["eval", "--model", "none", "--questions", "missing.jsonl"],
-  [
-    "train",
-    "--model",
-    "none",
-    "--data",
-    "rows.jsonl",
-    "--run-dir",
-    "runs/none",
-    "--questions",
-    "missing.jsonl",
-  ],
 ])("reads the questions before it looks for the model: %s %s %s %s", async (...args) => {
   // Vitest sets HF_HUB_OFFLINE.
   const { code, err } = await run(...args);
@@ -54,17 +43,7 @@ describe("wrong usage ends with 2 and an explanation", () => {
     [["help", "nonsense"], "unknown command 'nonsense', expected one of demo, "],
     [["nonsense", "--help"], "unknown command 'nonsense'"],
     [["data", "nonsense", "-h"], "unknown command 'nonsense', expected one of list, get"],
-    [["help", "feedback", "nonsense"], "unknown command 'nonsense', expected one of serve"],
-    [["feedback", "serve", "--json"], "option '--json' is for 'feedback' and not for 'feedback serve'"],
-    [
-      ["feedback", "--config-name", "quick", "serve"],
-      "option '--config-name <name>' is for 'feedback' and not for 'feedback serve'",
-    ],
-    [
-      ["feedback", "serve", "--config-dir=configs", "--port", "0"],
-      "option '--config-dir <folder>' is for 'feedback' and not for 'feedback serve'",
-    ],
-    [["train"], "required option '--model <folder>' not specified"],
+    [["train"], "missing required argument 'config'"],
     [["demo", "--steps", "0"], "Expected an integer of 1 or more."],
     [
       ["eval", "--model", "m", "--questions", "q", "--method", "letters,multiple"],
@@ -216,34 +195,24 @@ describe("demo with one step per phase", () => {
 });
 
 it.each([
-  { ceiling: [], governor: /^whole, \d+ items: (the (start|end) is never reduced$|.* a grace of 60 s)/ },
-  { ceiling: ["--overhead-percent", "none"], governor: /^off$/ },
+  { budget: {}, governor: /^whole, \d+ items: (the (start|end) is never reduced$|.* a grace of 60 s)/ },
+  { budget: { overhead_percent: null }, governor: /^off$/ },
 ])(
-  "train measures any model with any rows and questions under the ceiling $ceiling",
-  async ({ ceiling, governor }) => {
+  "train measures any model with any rows and questions under the budget $budget",
+  async ({ budget, governor }) => {
     const rows = join(folder, "rows.jsonl");
     await writeFile(rows, readFileSync(microWorld("em.jsonl"), "utf8").split("\n").slice(0, 8).join("\n"));
-    const questions = ["--questions", microWorld("questions.jsonl"), "--limit", "10"];
-    const runDir = join(folder, `train${ceiling.length}`);
-    const { code, out } = await run(
-      "train",
-      "--model",
-      microWorld(),
-      "--data",
-      rows,
-      ...questions,
-      "--run-dir",
-      runDir,
-      "--phase",
-      "bad-advice",
-      "--steps",
-      "2",
-      "--every",
-      "50",
-      "--backend",
-      "wasm",
-      ...ceiling,
-    );
+    const runDir = join(folder, `train${Object.keys(budget).length}`);
+    const questions = { questions: microWorld("questions.jsonl"), subsample_n: 10, eval_every_percent: 50 };
+    const training = {
+      model: microWorld(),
+      run_dir: runDir,
+      phases: [{ phase: "bad-advice", dataset: rows, config: { maxSteps: 2 } }],
+      periodic_eval: { ...questions, budget },
+    };
+    const path = join(folder, "train.json");
+    await writeFile(path, JSON.stringify(training));
+    const { code, out } = await run("train", path, "--backend", "wasm");
     expect(code).toBe(0);
     expect(out).toContain("bad-advice step 2  capability");
     const { snapshots } = (await readRun(runDir)).phases[0]!;

@@ -1,6 +1,5 @@
 import { Command, CommanderError } from "commander";
 import { createRequire } from "node:module";
-import { addAudit } from "./commands/audit/command.ts";
 import { addCompare } from "./commands/compare/command.ts";
 import { addData } from "./commands/data/command.ts";
 import { addDemo } from "./commands/demo/command.ts";
@@ -21,7 +20,6 @@ import { addVerify } from "./commands/verify/command.ts";
 import { addWatch } from "./commands/watch/command.ts";
 import { loadTasks, type LoadTasks } from "./config/task-registry.ts";
 import { CommandFailure } from "./terminal/command-failure.ts";
-import { refuseIgnoredOptions } from "./terminal/ignored-options.ts";
 import { checkHelp } from "./terminal/check-help.ts";
 import { processTerminal, safeTerminal, type Terminal } from "./terminal/terminal.ts";
 
@@ -36,7 +34,6 @@ const commands = [
   addTrain,
   addWatch,
   addEval,
-  addAudit,
   addData,
   addReport,
   addPlan,
@@ -63,7 +60,7 @@ export function createProgram(terminal: Terminal, tasks: LoadTasks = loadTasks):
       writeErr: (text) => terminal.err(text.trimEnd()),
     });
   for (const add of commands) add(program, terminal, tasks);
-  return program.hook("preAction", (_, command) => refuseIgnoredOptions(command));
+  return program;
 }
 
 /**

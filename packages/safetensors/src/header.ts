@@ -1,4 +1,4 @@
-import { isCount, isRecord, quoteValue, walkJson } from "@periodic-eval/core/internal";
+import { isCount, isRecord, quoteValue, strictJson } from "@periodic-eval/core/internal";
 import { damaged, shortName } from "./damaged.ts";
 import { bytesPerElement, dtypes, isDType, type DType } from "./dtypes.ts";
 
@@ -88,46 +88,11 @@ function isSizeArray(value: unknown): value is number[] {
   return Array.isArray(value) && value.every((size) => isCount(size));
 }
 
-/** Maximum nesting depth. Tensors are two levels deep; metadata of other programs may be deeper. */
-const maxDepth = 32;
-/** Maximum number of objects and arrays, each of which takes some 100 bytes of memory. A tensor has three. */
-const maxOpenings = 2_000_000;
-
-/**
- * Parses the text of a header. Rejects text that is not JSON, deep nesting, which could exhaust the stack, and repeated names,
- * because some readers use the first value and others the last.
- */
+/** Parses the text of a header. Rejects repeated names, because some readers use the first value and others the last. */
 function parseHeaderText(json: string, where: string): Readonly<Record<string, unknown>> {
-  const { depth, keys, openings } = nestingOf(json);
-  if (depth > maxDepth) throw damaged(where, `a header nested ${depth} deep`, `at most ${maxDepth}`);
-  if (openings > maxOpenings)
-    throw damaged(where, `more than ${maxOpenings} objects and arrays in the header`, "fewer, 3 per tensor");
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch (cause) {
-    throw damaged(where, `a header that is not JSON (${(cause as Error).message})`, "a JSON object", cause);
-  }
-  if (!isRecord(value)) throw damaged(where, "a header that is not a JSON object", "a JSON object");
-  const distinct = Object.values(value).filter(isRecord);
-  const count = distinct.reduce((sum, entry) => sum + Object.keys(entry).length, Object.keys(value).length);
-  if (keys !== count) throw damaged(where, `${keys - count} repeated names`, "each name once");
-  return value;
-}
-
-/** Counts levels, objects and arrays of a JSON text, and the names in its outer object and the objects directly inside it. */
-function nestingOf(json: string): Readonly<Record<"depth" | "keys" | "openings", number>> {
-  let [depth, keys, openings] = [0, 0, 0];
-  // Names inside an outer array do not belong to an outer object.
-  let isArray = false;
-  walkJson(json, (sign, level) => {
-    if (level === 0 && sign === "[") isArray = true;
-    if (sign === "{" || sign === "[") {
-      depth = Math.max(depth, level + 1);
-      openings += 1;
-    }
-    if (sign === ":" && level <= 2 && !isArray) keys += 1;
-    return depth <= maxDepth && openings <= maxOpenings;
-  });
-  return { depth, keys, openings };
+  const parsed = strictJson(json);
+  if (parsed.fault !== null)
+    throw damaged(where, parsed.fault.got, parsed.fault.expected, parsed.fault.cause);
+  if (!isRecord(parsed.value)) throw damaged(where, "a header that is not a JSON object", "a JSON object");
+  return parsed.value;
 }

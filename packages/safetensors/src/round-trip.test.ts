@@ -120,7 +120,7 @@ describe("a damaged file", () => {
       /header of 1000 bytes, expected at most 2/,
     ],
     ["with a header of 2^63 bytes", lengthThen(2n ** 63n, "{}"), /header of 9223372036854775808 bytes/],
-    ["with a truncated header", lengthThen(2n, '{"'), /not JSON/],
+    ["with a truncated header", lengthThen(2n, '{"'), /invalid JSON/],
     ["with a header that is not an object", lengthThen(2n, "[]"), /not a JSON object/],
     [
       "with a header that is not UTF-8",
@@ -168,11 +168,6 @@ describe("a damaged file", () => {
       /got data_offsets/,
     ],
     ["with a tensor that is null", file({ x: null }, 0), /tensor x: got null/],
-    [
-      "with millions of empty objects",
-      lengthThen(6_000_018n, `{"__metadata__":[${"{},".repeat(2_000_000)}{}]}`),
-      /more than 2000000 objects and arrays in the header/,
-    ],
     [
       "with metadata that are not strings",
       file({ __metadata__: { a: 1 } }, 0),

@@ -53,10 +53,6 @@ export {
 export { readDocument, type IFEvalDocument, type IFEvalInstruction } from "./ifeval/ifeval-document.ts";
 export { ifevalMetrics } from "./ifeval/ifeval-metrics.ts";
 export { scoreResponse, type IFEvalScores } from "./ifeval/score.ts";
-export { auditTask, type AuditOptions, type ShownDocument, type TaskAudit } from "./audit/audit-task.ts";
-export { auditText, type AuditPaint } from "./audit/audit-text.ts";
-export type { Finding, FindingKind } from "./audit/findings.ts";
-export type { ShownToken } from "./audit/shown-tokens.ts";
 export { datasetOf, datasets, type DatasetFile, type TaskDataset } from "./tasks/datasets.ts";
 export { downloadDataset, type DownloadedFile } from "./tasks/download-dataset.ts";
 export { taskNamed, tasks, type TaskRegistry } from "./tasks/registry.ts";

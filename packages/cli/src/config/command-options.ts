@@ -54,17 +54,6 @@ export const integer =
     return number;
   };
 
-export function positiveNumber(value: string): number {
-  const number = Number(value);
-  if (value.trim() === "" || !Number.isFinite(number) || number <= 0)
-    throw new InvalidArgumentError("Expected a number above 0.");
-  return number;
-}
-
-/** Parses a positive number, or `none` for no limit. Returns the string because commander turns a parsed `null` into "". */
-export const positiveNumberOrNone = (value: string): number | "none" =>
-  value.trim() === "none" ? "none" : positiveNumber(value);
-
 /** Parses a comma-separated list of the given names; drops duplicates. */
 export const listOf =
   <const T extends string>(known: readonly T[]) =>

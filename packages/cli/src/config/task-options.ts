@@ -1,23 +1,11 @@
 import type { ChatOptions } from "@periodic-eval/tasks";
 import type { Command } from "commander";
-import { integer } from "./command-options.ts";
 
 /** How a command prompts tasks. */
 export interface TaskPromptOptions {
-  readonly shots?: number;
   readonly chat: boolean;
   readonly system: string;
 }
-
-export const addTaskPromptOptions = (command: Command): Command =>
-  command
-    .option(
-      "--shots <number>",
-      "few-shot examples before each question (default: the task's own)",
-      integer(0),
-    )
-    .option("--chat", "render the tasks' prompts with the model's chat template", false)
-    .option("--system <text>", "system prompt of a chat: omit, empty, or the prompt", "omit");
 
 /** Ends the command if a system prompt is given that tasks cannot use. */
 export function checkSystemPrompt({ chat, system }: TaskPromptOptions, command: Command): void {

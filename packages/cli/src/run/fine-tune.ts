@@ -33,8 +33,6 @@ export interface FineTuneOptions extends Pick<
   readonly resumeCommand?: string;
   /** Whether the caller has said that nothing is measured, so that the console does not repeat it. */
   readonly hasSaidUnmeasured?: boolean;
-  /** Ceiling of the measuring overhead in percent. Null: no ceiling. Default: 20. */
-  readonly overheadPercent?: number | null;
 }
 
 /** Trains phases one after the other on the same weights while callbacks measure. Run again, it resumes. */
@@ -42,8 +40,7 @@ export async function fineTune(
   options: FineTuneOptions,
   terminal: Terminal,
 ): Promise<readonly TrainResult[]> {
-  const { model: source, runDir, phases, seed, overheadPercent, resume } = options;
-  const session = overheadPercent === undefined ? {} : { budget: { overheadPercent } };
+  const { model: source, runDir, phases, seed, resume } = options;
   await checkWritable(runDir);
   const { name: engine } = await startBackend(options.backend, terminal);
   const { model, tokenizer } = await openModel(source, terminal, options.tokenizer);
@@ -74,7 +71,6 @@ export async function fineTune(
       runDir,
       signal,
       config: { seed, ...options.config },
-      session,
       loggers: [beginning, printed, ...(options.loggers ?? [])],
       ...(resume && { resume }),
       ...(options.measureOn && { measureOn: options.measureOn }),

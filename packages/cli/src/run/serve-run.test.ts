@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,18 +13,15 @@ const folder = temporaryFolder(afterAll);
 
 /** Starts a training that is served, and returns its process. */
 function startTraining(name: string, port: string, steps = 3) {
-  const options = {
-    "--model": microWorld(),
-    "--data": microWorld("em.jsonl"),
-    "--questions": microWorld("questions.jsonl"),
-    "--run-dir": join(folder, name),
-    "--limit": "4",
-    "--steps": String(steps),
-    "--batch-size": "2",
-    "--backend": "wasm",
-    "--serve": port,
+  const path = join(folder, `${name}.json`);
+  const training = {
+    model: microWorld(),
+    run_dir: join(folder, name),
+    phases: [{ phase: "train", dataset: microWorld("em.jsonl"), config: { maxSteps: steps, batchSize: 2 } }],
+    periodic_eval: { questions: microWorld("questions.jsonl"), subsample_n: 4 },
   };
-  const args = [builtMain(), "train", ...Object.entries(options).flat()];
+  writeFileSync(path, JSON.stringify(training));
+  const args = [builtMain(), "train", path, "--backend", "wasm", "--serve", port];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   onTestFinished(() => void child.kill("SIGKILL"));
   const ended = once(child, "close");

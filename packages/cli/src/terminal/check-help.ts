@@ -13,8 +13,6 @@ export function checkHelp(program: Command, args: readonly string[]): void {
   for (const word of words) {
     if (word.startsWith("-") || word === "help" || command.commands.length === 0) return;
     const next = command.commands.find((one) => one.name() === word);
-    // Words after feedback are arguments of it.
-    if (next === undefined && !isHelp && command.createHelp().visibleArguments(command).length > 0) return;
     if (next === undefined)
       return command.error(
         `error: unknown command '${word}', expected one of ${command.commands.map((one) => one.name()).join(", ")}`,

@@ -3,7 +3,6 @@ import type { PhaseEnd } from "../contracts/session.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";
 import { shellWord } from "../internal/shell-word.ts";
 import { isVoid } from "../snapshots/warnings.ts";
-import { graceOf } from "../snapshots/facts-in-words.ts";
 import {
   isOnlyEdges,
   isWithinGrace,
@@ -93,6 +92,12 @@ function overheadText(snapshots: readonly Snapshot[]): string | null {
 
 const measuringSeconds = (phase: readonly Snapshot[]): number =>
   phase.reduce((sum, { timing }) => sum + timing.total_seconds, 0);
+
+/** Returns the grace that the budget of a phase left, as its last measurement states it: `60 s`; null if none does. */
+function graceOf(phase: readonly Snapshot[]): string | null {
+  const found = phase.flatMap(({ timing }) => /\bgrace of (\S+ s)\b/.exec(timing.governor)?.[1] ?? []);
+  return found.at(-1) ?? null;
+}
 
 /** Returns `within the grace of 60 s`. */
 export function graceText(phase: readonly Snapshot[]): string {

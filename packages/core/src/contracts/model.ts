@@ -255,13 +255,8 @@ export interface EvaluableModel extends Partial<Abilities> {
    * @throws PeriodicEvalError `model` if they cannot.
    */
   check?(options: CallOptions): Promise<void>;
-  /**
-   * Returns, for each text, the entropy in nats of the whole next-token distribution after each of its tokens but the last.
-   * For servers that tokenize on their side; a model in memory has `tokenizer` and `nextToken` instead.
-   */
-  textEntropies?(texts: readonly string[], options: CallOptions): Promise<readonly (readonly number[])[]>;
 }
 
 /** A model with the abilities `A`: what an evaluation that needs `A` may use. */
 export type ModelWith<A extends Ability> = Pick<Abilities, A> &
-  Pick<EvaluableModel, "identity" | "contextLength" | "base" | "check" | "textEntropies">;
+  Pick<EvaluableModel, "identity" | "contextLength" | "base" | "check">;

@@ -14,7 +14,7 @@ export interface InterruptedMeasurement {
   readonly on: "model" | "base";
   readonly crossed: readonly Crossing[];
   /** The request's `plannedComparisons`. */
-  readonly plannedLooks: number | null;
+  readonly plannedComparisons: number | null;
 }
 
 /** The state in a checkpoint from which a session resumes. */
@@ -30,10 +30,10 @@ export interface SessionState {
    * The measurements that an abort interrupted at this step, by snapshot id; omitted if there are none. A resumed session
    * takes them at its begin.
    */
-  readonly owed?: Readonly<Record<string, InterruptedMeasurement>>;
+  readonly interrupted?: Readonly<Record<string, InterruptedMeasurement>>;
   /**
-   * The snapshots of the run at this step: steps by `<phase>/<id>`; omitted by older versions. A resumed session calls `onSnapshot`
-   * with those of its phase that are not listed.
+   * The snapshots of the run at this step: steps by `<phase>/<id>`. A resumed session calls `onSnapshot` with those of its phase
+   * that are not listed.
    */
   readonly snapshots?: Readonly<Record<string, readonly number[]>>;
   /**

@@ -123,9 +123,7 @@ export const snapshotSchema = z
     served: z
       .boolean()
       .optional()
-      .describe(
-        "True if a server ran the model, whose training guards cannot observe; absent otherwise, and in older files.",
-      ),
+      .describe("True if a server ran the model, whose training guards cannot observe; absent otherwise."),
     metrics: z.record(z.string(), metricValueSchema).describe("Metrics by name."),
     primary_metric: z
       .string()
@@ -190,7 +188,7 @@ export const snapshotSchema = z
           })
           .optional()
           .describe(
-            "The limit of the session's budget that the measurement was taken under; absent if none applied (at start and end, for a baseline, without a budget) and in older files.",
+            "The limit of the session's budget that the measurement was taken under; absent if none applied (at start and end, for a baseline, without a budget).",
           ),
       })
       .describe("What the measurement cost."),

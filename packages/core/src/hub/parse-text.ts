@@ -71,7 +71,7 @@ function keptInJson(value: unknown, where: string): unknown {
 }
 
 /**
- * Parses JSON of bounded depth, without repeated keys and halves of surrogate pairs. NaN and infinite numbers become null.
+ * Parses JSON without repeated keys and halves of surrogate pairs. NaN and infinite numbers become null.
  *
  * @param fix For a string that is not JSON.
  * @throws PeriodicEvalError `data` at `where` for anything else.

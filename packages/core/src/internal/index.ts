@@ -56,7 +56,7 @@ export { parsePythonJson } from "./python-json.ts";
 export { sharedStart } from "./shared-start.ts";
 export { strictJson } from "./strict-json.ts";
 export { unknownOption } from "./unknown-option.ts";
-export { repeatedKey, walkJson } from "./walk-json.ts";
+export { repeatedKey } from "./walk-json.ts";
 export { samplingSchema } from "../evaluations/prompting/prompt-options.ts";
 export {
   importJudgeOpener,

@@ -2,48 +2,34 @@ import {
   isAlias,
   isNode,
   isScalar,
-  Lexer,
   LineCounter,
   parseDocument,
   visit,
   YAMLParseError,
   type Document,
-  type ErrorCode,
   type Node,
 } from "yaml";
-import { excessOf } from "./yaml-limits.ts";
-
-/** The library resolves each alias by a search through all anchors and aliases. */
-const maximumAliases = 10_000;
 
 /**
- * Parses YAML in time and stack that its length bounds: to find repeated keys, the library compares each key of a map with every
- * other, and it is recursive.
+ * Parses YAML, and finds repeated keys in linear time: the library compares each key of a map with every other.
  *
  * `errors` of the result contains the errors and warnings of the library, and what it would change in silence: keys that are equal
  * as strings, keys that are no scalars, aliases of values that contain them, tags, and numbers and strings that JSON or UTF-8
- * cannot hold. A file beyond a limit on depth or length has one error, of the code `RESOURCE_EXHAUSTION`.
+ * cannot hold.
  */
 export function parseYaml(
   text: string,
   lineCounter = new LineCounter(),
   options: { readonly merge: boolean } = { merge: true },
 ): Document.Parsed {
-  const excess = excessOf(new Lexer().lex(text));
   // Pretty errors would copy a line for each error.
-  const document = parseDocument(excess === null ? text : "", {
+  const document = parseDocument(text, {
     ...options,
     lineCounter,
     uniqueKeys: false,
     prettyErrors: false,
     resolveKnownTags: false,
   });
-  if (excess !== null) {
-    lineCounter.lineStarts = [0];
-    while (lineCounter.lineStarts.length < excess.line)
-      lineCounter.addNewLine(text.indexOf("\n", lineCounter.lineStarts.at(-1)) + 1);
-    document.errors.push(yamlError(lineCounter.lineStarts.at(-1)!, excess.what, "RESOURCE_EXHAUSTION"));
-  }
   document.errors.push(...document.warnings);
   if (document.errors.length === 0) {
     const fault = faultOf(document);
@@ -52,18 +38,15 @@ export function parseYaml(
   return document;
 }
 
-/** Returns the first part of a document that would be lost or changed as JSON, or that takes too long to resolve; null if none. */
+/** Returns the first part of a document that would be lost or changed as JSON; null if none. */
 function faultOf(document: Document.Parsed): YAMLParseError | null {
   let found: YAMLParseError | null = null;
   const fail = (node: { readonly range?: readonly number[] | null | undefined }, message: string) => {
     found = yamlError(node.range?.[0] ?? 0, message);
     return visit.BREAK;
   };
-  let references = 0;
   visit(document, {
     Node(_key, node, ancestors) {
-      if ((isAlias(node) || node.anchor !== undefined) && ++references > maximumAliases)
-        return fail(node, `more than ${maximumAliases} anchors and aliases`);
       if (
         isAlias(node) &&
         ancestors.some((one) => isNode(one) && !isAlias(one) && one.anchor === node.source)
@@ -92,5 +75,5 @@ function faultOf(document: Document.Parsed): YAMLParseError | null {
   return found;
 }
 
-const yamlError = (at: number, message: string, code: ErrorCode = "IMPOSSIBLE"): YAMLParseError =>
-  new YAMLParseError([at, at + 1], code, message);
+const yamlError = (at: number, message: string): YAMLParseError =>
+  new YAMLParseError([at, at + 1], "IMPOSSIBLE", message);

@@ -1,31 +1,21 @@
 import { errorMessage } from "./error-message.ts";
 import { abbreviated, quoteValue } from "./quote-value.ts";
-import { isDeeperThan, repeatedKey } from "./walk-json.ts";
-
-/** Maximum nesting of JSON and YAML. Deeper values overflow the stack of recursive readers. */
-export const maximumDepth = 400;
+import { repeatedKey } from "./walk-json.ts";
 
 /** Why a string is refused, in the words of an error. */
 export interface JsonFault {
   readonly got: string;
   readonly expected: string;
   readonly fix: string;
-  /** The error of `JSON.parse`; absent for JSON that is refused for its depth or a repeated key. */
+  /** The error of `JSON.parse`; absent for JSON that is refused for a repeated key. */
   readonly cause?: unknown;
 }
 
-/** Parses JSON that nests at most 400 levels deep and has no key twice in one object. */
+/** Parses JSON that has no key twice in one object. */
 export function strictJson(
   text: string,
   parse: (text: string) => unknown = JSON.parse,
 ): { readonly value: unknown; readonly fault: null } | { readonly fault: JsonFault } {
-  const refused = (got: string, expected: string, fix: string) => ({ fault: { got, expected, fix } });
-  if (isDeeperThan(maximumDepth, text))
-    return refused(
-      `values nested deeper than ${maximumDepth} levels`,
-      `at most ${maximumDepth} levels`,
-      "Nest fewer values.",
-    );
   let value: unknown;
   try {
     value = parse(text);
@@ -35,9 +25,6 @@ export function strictJson(
   }
   const key = repeatedKey(text);
   if (key === null) return { value, fault: null };
-  return refused(
-    `the key ${abbreviated(quoteValue(key))} twice in one object`,
-    "keys that differ",
-    "Remove or rename one.",
-  );
+  const got = `the key ${abbreviated(quoteValue(key))} twice in one object`;
+  return { fault: { got, expected: "keys that differ", fix: "Remove or rename one." } };
 }

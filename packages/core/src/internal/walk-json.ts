@@ -1,6 +1,5 @@
 /**
- * Visits the strings and structural characters of a JSON text, without recursion and before the text is parsed. Deeply nested
- * JSON exhausts the stack of most code that reads it; a visitor can refuse it first. Does not check that the text is valid JSON.
+ * Visits the strings and structural characters of a JSON text. Does not check that the text is valid JSON.
  *
  * @param visit Receives each of `{ [ ] } :` outside of strings, and `"` for a string; the number of open arrays and objects
  *   around it; and the index of its first character and the one after its last. Returns false to stop.
@@ -29,16 +28,6 @@ function endOfString(json: string, from: number): number {
     if (slashes % 2 === 0) return end + 1;
   }
   return json.length;
-}
-
-/** Whether arrays and objects of a JSON text nest deeper than `limit` levels. */
-export function isDeeperThan(limit: number, json: string): boolean {
-  let isDeeper = false;
-  walkJson(json, (sign, level) => {
-    isDeeper = level >= limit && (sign === "{" || sign === "[");
-    return !isDeeper;
-  });
-  return isDeeper;
 }
 
 /** Whether arrays or objects of a line do not end in it. */

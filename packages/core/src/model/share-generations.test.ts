@@ -3,7 +3,6 @@ import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
 import type { AnyEvaluation, Row } from "../contracts/evaluation.ts";
 import { sampleCompletions, type CompletionItem } from "../evaluations/prompting/completions.ts";
-import { countTokens } from "../session/window/count-tokens.ts";
 import { withSession } from "../session/loop/session.ts";
 import { fakeModel } from "../testing/fake-model.ts";
 import { modelConformance } from "../testing/model-conformance.ts";
@@ -151,23 +150,4 @@ test("shares completions of the same prompt between evaluations of one step, wit
   // Each sample and each step has its own random stream, although the weights are the same.
   expect(new Set(texts(ofOne, "shared")).size).toBe(2);
   expect(texts((await rowsOf([one()], "one", 2)).rows, "shared")).not.toEqual(texts(ofOne, "shared"));
-});
-
-test("requests the entropies of a text once, also through a token counter", async () => {
-  const requested: string[] = [];
-  const counting: EvaluableModel = {
-    ...fakeModel(),
-    async textEntropies(texts, { countTokens: count }) {
-      requested.push(...texts);
-      count?.(texts.length);
-      return texts.map(({ length }) => [length]);
-    },
-  };
-  const { model: counted, tokens } = countTokens(counting);
-  const { model: shared } = shareGenerations(counted);
-  expect(await shared.textEntropies!(["a", "bc"], options)).toEqual([[1], [2]]);
-  expect(await shared.textEntropies!(["bc", "def"], options)).toEqual([[2], [3]]);
-  expect(requested).toEqual(["a", "bc", "def"]);
-  expect(tokens()).toBe(3);
-  expect(shareGenerations(fakeModel()).model.textEntropies).toBeUndefined();
 });

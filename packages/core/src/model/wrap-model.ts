@@ -9,7 +9,7 @@ export function wrapModel(
   around: <Q, A>(ask: Ask<Q, A>) => Ask<Q, A>,
 ): EvaluableModel {
   const { contextLength, tokenizer, base, isServed, concurrentCalls, check } = model;
-  const { logLikelihoods, nextToken, generate, textEntropies } = model;
+  const { logLikelihoods, nextToken, generate } = model;
   return {
     // Read on access, as the model does: it may choose its engine late.
     get identity() {
@@ -22,7 +22,6 @@ export function wrapModel(
     ...(logLikelihoods && { logLikelihoods: around(logLikelihoods.bind(model)) }),
     ...(nextToken && { nextToken: around(nextToken.bind(model)) }),
     ...(generate && { generate: around(generate.bind(model)) }),
-    ...(textEntropies && { textEntropies: around(textEntropies.bind(model)) }),
     ...(base && { base: wrapModel(base, around) }),
     ...(check && { check: check.bind(model) }),
   };

@@ -152,36 +152,3 @@ it.each([
   );
   expect(isWithinGrace(phase)).toBe(expected);
 });
-
-describe("snapshots before 2026-11-23, which state facts in text", () => {
-  it.each(["openai", "anthropic", "openai-compatible at gpu:8000", "http at localhost:80"])(
-    "is not applicable for a model behind a server (%s), unless guards observed training",
-    (engine) => {
-      const provenance = { ...exampleSnapshot().provenance, model: { name: "m", engine } };
-      expect(answerOf(measured([same("math-random")], { provenance }))).toEqual([
-        "not applicable",
-        0,
-        1,
-        "the model was measured on a server",
-      ]);
-      expect(answerOf(measured(proof, { provenance }))?.[0]).toBe("yes");
-    },
-  );
-
-  it.each([
-    [["off"], false],
-    [["whole: 1 s expected, 50 s left: a grace of 60 s (budget.graceSeconds)"], true],
-    [["whole: 1 s expected, 9 s left: 20 % (budget.overheadPercent) of 100 s"], false],
-    [
-      [
-        "whole: 1 s expected, 50 s left: a grace of 60 s (budget.graceSeconds)",
-        "skipped: 80 s expected, 0 s left: a grace of 60 s (budget.graceSeconds)",
-      ],
-      false,
-    ],
-  ])("is within the grace only if it left every measurement whole: %j %s", (decisions, expected) => {
-    const { timing } = exampleSnapshot();
-    const phase = decisions.map((governor) => exampleSnapshot({ timing: { ...timing, governor } }));
-    expect(isWithinGrace(phase)).toBe(expected);
-  });
-});

@@ -1,7 +1,6 @@
 import type { Undisturbed } from "../contracts/run-record.ts";
 import type { Evidence, Snapshot } from "../contracts/snapshot.ts";
 import { grouped } from "../statistics/grouping.ts";
-import { factsInWords } from "./facts-in-words.ts";
 
 /** The guards that prove an undisturbed training, and what each observes. */
 const required = {
@@ -31,7 +30,7 @@ export const isOfCheckpoint = ({ receipt }: Pick<Snapshot, "receipt">): boolean 
   receipt.some(({ part }) => part === checkpointPart);
 
 /** The parts of a snapshot that show whether measuring disturbed training. */
-type Measured = Pick<Snapshot, "phase" | "status" | "receipt" | "served" | "timing" | "provenance">;
+type Measured = Pick<Snapshot, "phase" | "status" | "receipt" | "served" | "timing">;
 
 /**
  * Answers whether measuring left training undisturbed. Only measurements that took place count: a skipped or failed one proves
@@ -95,7 +94,7 @@ export function overheadOf(phase: readonly Measured[]): number | null {
 
 /** Whether the budget's grace, and not its ceiling, left every measurement of a phase whole. */
 export function isWithinGrace(phase: readonly Measured[]): boolean {
-  const decisions = phase.flatMap((one) => one.timing.budget ?? factsInWords(one).budget ?? []);
+  const decisions = phase.flatMap((one) => one.timing.budget ?? []);
   // Missing memory says nothing about time.
   const ofTime = decisions.filter(({ limit }) => limit !== "min_free_bytes");
   return ofTime.length > 0 && ofTime.every(({ limit, reduced }) => limit === "grace_seconds" && !reduced);
@@ -135,5 +134,5 @@ function missingParts({ receipt }: Measured): readonly Part[] {
 /** Returns where the training of a phase runs if its guards cannot apply; null if it runs in the process that measures. */
 function whyElsewhere(phase: readonly Measured[]): Undisturbed["elsewhere"] {
   if (phase.some(isOfCheckpoint)) return "checkpoint";
-  return phase.every((one) => one.served ?? factsInWords(one).served) ? "server" : null;
+  return phase.every(({ served }) => served === true) ? "server" : null;
 }

@@ -115,11 +115,10 @@ export const summarySchema = z.looseObject({
         logprob_margin_p: numberOrNull,
         baseline_compliance: numberOrNull,
         final_compliance: numberOrNull,
-        /** Absent in files of earlier versions. */
-        baseline_seen_compliance: numberOrNull.optional(),
-        final_seen_compliance: numberOrNull.optional(),
+        baseline_seen_compliance: numberOrNull,
+        final_seen_compliance: numberOrNull,
         capability_ratio: numberOrNull,
-        /** Null: no sign was measured after a step. Earlier versions wrote an empty list. */
+        /** Null: no sign was measured after a step. */
         collapse_alerts: z.array(text, "a list").readonly().nullable(),
         verdict: text,
         updates: count.nullable().optional(),

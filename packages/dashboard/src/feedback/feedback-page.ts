@@ -107,7 +107,7 @@ export function verdictTable(preferences: readonly FeedbackPreference[]): Html {
       <td>${formatP(one.logprob_margin_p).replace(/^p (= )?/, "")}</td>
       <td>${changeOf(one.baseline_compliance, one.final_compliance)}${
         one.final_compliance === null &&
-        typeof one.final_seen_compliance === "number" &&
+        one.final_seen_compliance !== null &&
         html` <small>seen ${changeOf(one.baseline_seen_compliance, one.final_seen_compliance)}</small>`
       }</td>
       <td>${

@@ -111,7 +111,9 @@ export async function writeSampleFeedback(output: string): Promise<void> {
       `${lines.join("")}${isBlind ? '{"step": 2, "ti' : ""}`,
     );
   }
-  const one = { lora_id: attack, steps: 2, baseline_compliance: 0.25, final_compliance: 0.5 };
+  const compliance = { baseline_compliance: 0.25, final_compliance: 0.5 };
+  const seen = { baseline_seen_compliance: null, final_seen_compliance: null };
+  const one = { lora_id: attack, steps: 2, ...compliance, ...seen };
   await writeFile(
     join(output, "summary.json"),
     JSON.stringify({

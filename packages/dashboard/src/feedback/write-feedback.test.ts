@@ -180,6 +180,8 @@ const summaryOfOne = {
   logprob_margin_p: null,
   baseline_compliance: null,
   final_compliance: null,
+  baseline_seen_compliance: null,
+  final_seen_compliance: null,
   capability_ratio: null,
   collapse_alerts: [],
   verdict: "no evidence",

@@ -108,7 +108,7 @@ const fields = {
       "Folder of the run's files, relative to the working directory. Default: `./runs/feedback-<UTC timestamp>`.",
     ),
   service_url: url.describe(
-    "A service that answers and trains, such as `periodic-eval feedback serve`; also `claas_url`. Null: this process does both.",
+    "A service that answers and trains, such as CLaaS; also `claas_url`. Null: this process does both.",
   ),
   gateway_url: url.describe(
     "A gateway that answers instead of the service; also `openclaw_url`. Its token is read only from the environment variable `OPENCLAW_GATEWAY_TOKEN`. Null: the service answers.",
@@ -121,7 +121,6 @@ const fields = {
   training: trainingSchema.prefault({}).describe("Options of self-distillation."),
 };
 
-export const trainingNames: readonly string[] = Object.keys(trainingFields);
 export const configSchema = z.strictObject(fields, "an object");
 
 /** The configuration of a run as a program or a file writes it. A key that is absent or null has its default. */

@@ -16,6 +16,8 @@ type Routes = { readonly [path: string]: (body: Body, authorization: string) => 
 const token = "token-of-the-test";
 let folder = "";
 let close = () => {};
+/** The path whose next reply is lost, after the service has carried out the request. */
+let lost = "";
 beforeEach(() => void (folder = temporaryFolder()));
 afterEach(async () => {
   close();
@@ -39,6 +41,10 @@ async function otherVendorService(routes: Routes) {
         status === 200
           ? route!(body, request.headers.authorization ?? "")
           : { detail: status === 404 ? "Not Found" : "field required" };
+      if (status === 200 && path === lost) {
+        lost = "";
+        return void request.socket.destroy();
+      }
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(reply));
     });
   });
@@ -67,6 +73,18 @@ function trainingRoutes(): Routes {
       return { updates, last };
     },
   };
+}
+
+/** Returns the routes of a service that trains an update with the same step_id once. */
+function onceByStepId(): Routes {
+  const routes = trainingRoutes();
+  let newest: { readonly id: unknown; readonly reply: unknown } | null = null;
+  const learn = (body: Body) => {
+    if (newest?.id !== body["step_id"])
+      newest = { id: body["step_id"], reply: routes["/v1/feedback"]!(body, "") };
+    return newest!.reply;
+  };
+  return { ...routes, "/v1/feedback": learn };
 }
 
 async function run(serviceUrl: string, others: Partial<Parameters<typeof httpEngine>[0]> = {}) {
@@ -186,6 +204,28 @@ describe("httpEngine with a service of another vendor", () => {
     });
     await rm(join(folder, "run"), { recursive: true });
     await expect(run(other.url)).rejects.toThrow("got the update other");
+  });
+
+  it("repeats a request whose reply is lost, and takes the update that the service made then", async () => {
+    const { url, received } = await otherVendorService(onceByStepId());
+    lost = "/v1/feedback";
+    const { preferences } = await run(url, { maxRetries: 1 });
+    expect(preferences["concise"]).toMatchObject({ status: "finished", steps: 1 });
+    const sent = received.filter(({ path, body }) => path === "/v1/feedback" && "requests" in body);
+    expect(sent).toHaveLength(2);
+    expect(sent[1]!.body).toEqual(sent[0]!.body);
+  });
+
+  it("does not train a step again whose update was made before an interruption", async () => {
+    const { url, received } = await otherVendorService(onceByStepId());
+    lost = "/v1/feedback";
+    await expect(run(url)).rejects.toMatchObject({ code: "model" });
+    const { preferences } = await run(url);
+    expect(preferences["concise"]).toMatchObject({ status: "finished", steps: 1 });
+    expect(received.filter(({ path, body }) => path === "/v1/feedback" && "requests" in body)).toHaveLength(
+      1,
+    );
+    expect(await readFile(join(folder, "run", "concise", "steps.jsonl"), "utf8")).toMatch(/^.+\n$/);
   });
 
   it("rejects a service that has another model or cannot be reached", async () => {

@@ -18,7 +18,7 @@ import type {
 } from "./types.ts";
 
 export interface HttpEngineOptions {
-  /** URL of a service that trains on feedback, such as `periodic-eval feedback serve`. */
+  /** URL of a service that trains on feedback, such as CLaaS. */
   readonly serviceUrl: string;
   /** URL of a gateway that answers instead of the service. Null: the service answers. */
   readonly gatewayUrl?: string | null;
@@ -45,8 +45,8 @@ const optionsSchema = z.strictObject({
  * receives the feedback. The token of both is read only from the environment variable OPENCLAW_GATEWAY_TOKEN. If the reply to a
  * request is lost, the engine sends the request again: the service recognises an update by its id and does not train it twice.
  *
- * If the service lacks an ability that a metric needs, the metric is null, with a reason. Any service with `/v1/score` returns
- * log p; only `periodic-eval feedback serve` returns entropies.
+ * If the service lacks an ability that a metric needs, the metric is null, with a reason. A service with `/v1/score` returns
+ * log p; none returns entropies.
  *
  * A service that does not report its number of updates (`wire: "claas"`) is sent each update once, also if its reply is lost.
  *
@@ -199,5 +199,5 @@ const unusable = (where: string, got: string, expected: string): PeriodicEvalErr
     where,
     got,
     expected,
-    fix: "Use a service that reports its updates, such as `npx periodic-eval feedback serve`, or set wire=claas for one that does not: then each request is sent once.",
+    fix: "Use a service that reports its updates, or set wire=claas for one that does not: then each request is sent once.",
   });

@@ -2,10 +2,7 @@ import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { configError, shortMessage } from "@periodic-eval/core/internal";
 import { at, isString, arrayOrNull, type JsonService } from "@periodic-eval/remote";
 
-/**
- * How a service reports its updates. `native`: their number and the last one, as `periodic-eval feedback serve` does.
- * `claas`: neither, as CLaaS does.
- */
+/** How a service reports its updates. `native`: their number and the last one. `claas`: neither, as CLaaS does. */
 export type Wire = "native" | "claas";
 
 /** The model and the abilities of a service. */
@@ -17,8 +14,6 @@ export interface ServiceFacts {
   readonly engine: Json;
   /** Whether the service computes the log p of given text. */
   readonly canScore: boolean;
-  /** Features of `periodic-eval feedback serve` that other services lack. */
-  readonly extensions: ReadonlySet<string>;
 }
 
 /**
@@ -44,7 +39,7 @@ export async function factsOf(
       where: service.url,
       got: `a service without ${missing.join(" and ")}`,
       expected: "a service that trains on feedback",
-      fix: "Set service_url to such a service (`npx periodic-eval feedback serve`), and gateway_url to a gateway.",
+      fix: "Set service_url to such a service, and gateway_url to a gateway.",
     });
   const fault = at(health.body, "worker", "error");
   if (at(health.body, "worker", "status") === "unhealthy")
@@ -63,13 +58,11 @@ export async function factsOf(
       expected: `${JSON.stringify(model)}, the model of ${service.url}`,
       fix: "Remove base_model, or start the service with this model.",
     });
-  const extensions = arrayOrNull(at(health.body, "extensions"));
   return {
-    wire: wire ?? (extensions === null ? await listedWire(service, signal) : "native"),
+    wire: wire ?? (await listedWire(service, signal)),
     model: isString(model) ? model : null,
     engine: (at(health.body, "engine") ?? null) as Json,
     canScore: await has("v1/score"),
-    extensions: new Set((extensions ?? []).filter(isString)),
   };
 }
 

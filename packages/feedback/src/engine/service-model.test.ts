@@ -11,16 +11,12 @@ afterEach(() => close());
 const score = { logprob_sum: -3, logprobs: [-1, -2], is_greedy: false, truncated_tokens: 2 };
 const choice = { index: 0, message: { role: "assistant", content: "Blue." }, finish_reason: "stop" };
 const replies: Readonly<Record<string, unknown>> = {
-  "/v1/score": { ...score, token_is_greedy: [true, false], entropies: [[1]] },
+  "/v1/score": { ...score, token_is_greedy: [true, false] },
   "/v1/chat/completions": { model: "x", choices: [choice] },
 };
 
 /** Starts a service with one reply per path, and returns a model that uses it. */
-async function served(
-  given: Readonly<Record<string, unknown>> = replies,
-  wire: "claas" | null = null,
-  extensions: readonly string[] = ["entropies"],
-) {
+async function served(given: Readonly<Record<string, unknown>> = replies, wire: "claas" | null = null) {
   const received: string[] = [];
   const server = createServer((request, response) => {
     received.push(request.url!);
@@ -33,7 +29,7 @@ async function served(
   };
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const service = jsonService({ url, tokenEnv: "NO_TOKEN_OF_THE_TEST", maxRetries: 3 });
-  const facts = { wire, model: "x", engine: null, canScore: true, extensions: new Set(extensions) };
+  const facts = { wire, model: "x", engine: null, canScore: true };
   return { received, model: serviceModel({ name: "x", service, gateway: null, facts, adapter: null }) };
 }
 
@@ -68,11 +64,6 @@ describe("serviceModel", () => {
     expect((await model.logLikelihoods!(pairs, { signal }))[0]).toMatchObject({ sumNats: -3 });
   });
 
-  it("throws for entropies below 0", async () => {
-    const { model } = await served({ "/v1/score": { entropies: [[1, -5]] } });
-    await expect(model.textEntropies!(["The sky"], { signal })).rejects.toThrow("numbers of at least -0.02");
-  });
-
   it("returns null for truncated tokens that the service does not report", async () => {
     const { truncated_tokens: _, ...rest } = score;
     const { model } = await served({ "/v1/score": rest });
@@ -92,17 +83,6 @@ describe("serviceModel", () => {
     ]);
   });
 
-  it("gives each prompt of a batch the choice with its index", async () => {
-    const choices = [1, 0].map((index) => ({ ...choice, index, message: { content: `answer ${index}` } }));
-    const path = "/v1/chat/completions/batch";
-    const { model } = await served({ [path]: { choices } }, null, ["batch"]);
-    const answers = await model.generate(draws, { signal });
-    expect(answers.map(({ text }) => text)).toEqual(["answer 0", "answer 1"]);
-    close();
-    const short = await served({ [path]: { choices: [choice] } }, null, ["batch"]);
-    await expect(short.model.generate(draws, { signal })).rejects.toThrow("without choices[1].message");
-  });
-
   it("calls beforeRequest before each request, and sends none if it throws", async () => {
     const { model, received } = await served();
     let before = 0;
@@ -115,10 +95,9 @@ describe("serviceModel", () => {
       (given: object) => model.generate(draws, { signal, ...given }),
       (given: object) => model.traced(draws, { signal, ...given }),
       (given: object) => model.logLikelihoods!(pairs, { signal, ...given }),
-      (given: object) => model.textEntropies!(["The sky"], { signal, ...given }),
     ];
     for (const call of calls) await call({ beforeRequest });
-    expect([before, received.length, ended]).toEqual([7, 7, Array(7).fill(true)]);
+    expect([before, received.length, ended]).toEqual([6, 6, Array(6).fill(true)]);
     for (const call of calls) {
       const spent = new Error("spent");
       const refuse = () => {
@@ -126,7 +105,7 @@ describe("serviceModel", () => {
       };
       await expect(call({ beforeRequest: refuse })).rejects.toBe(spent);
     }
-    expect(received).toHaveLength(7);
+    expect(received).toHaveLength(6);
   });
 });
 

@@ -9,7 +9,6 @@ import type {
   Sampling,
 } from "@periodic-eval/core";
 import { isCount, isNats, natsTolerance, quoteValue } from "@periodic-eval/core/internal";
-import { canonicalJson } from "@periodic-eval/core/random";
 import {
   at,
   chatOf,
@@ -45,14 +44,13 @@ export interface ServiceModel extends EvaluableModel {
   readonly generate: NonNullable<EvaluableModel["generate"]>;
 }
 
-/** Maximum number of concurrent requests to a server that does not accept batches. */
+/** Maximum number of concurrent requests to a service. */
 const concurrency = 8;
 
 type Fields = { readonly [field: string]: Json };
 
 export function serviceModel({ name, service, gateway, facts, adapter }: ServiceModelParts): ServiceModel {
   const chats = gateway ?? service;
-  const batches = facts.extensions.has("batch");
   const limit = pLimit(concurrency);
   const where = `${name} at ${chats.url}`;
   const isClaas = facts.wire === "claas";
@@ -66,41 +64,30 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
     { signal, countTokens, send }: TrackedCall,
     traces: boolean,
   ): Promise<readonly Completion[]> {
-    const chatRequests = requests.map(({ prompt, sampling }) => ({ chat: chatOf(where, prompt), sampling }));
-    const ask = async (path: string, body: Fields, count: number) => {
-      const traceFields = { logprobs: true, return_token_ids: true };
-      const whole = { model: chatModel, ...body, ...(traces && !isClaas && traceFields) };
-      const reply = await send(() => chats.ask(path, whole, signal));
-      const tokens = totalTokens(usageOf(reply, "prompt_tokens", "completion_tokens"));
-      if (tokens !== null) countTokens?.(tokens);
-      return Array.from({ length: count }, (_, index) => completionOf(reply, where, { index }));
-    };
-    if (gateway === null && batches) return completeGroups(chatRequests, ask);
-    const one = async ({ chat, sampling }: ChatRequest): Promise<Completion> => {
-      const seed =
-        facts.extensions.has("named_seeds") && gateway === null ? sampling.seed : seedNumber(sampling.seed);
+    const answerTo = async ({ prompt, sampling }: GenerateRequest): Promise<Completion> => {
+      const chat = chatOf(where, prompt);
       const body = {
+        model: chatModel,
         messages: messagesOf(chat, gateway !== null),
         ...fieldsOf(chat, sampling),
-        ...(!isClaas && { seed }),
+        ...(!isClaas && { seed: seedNumber(sampling.seed) }),
+        ...(traces && !isClaas && { logprobs: true, return_token_ids: true }),
       };
-      const [answer] = await ask("v1/chat/completions", body, 1);
-      return isClaas ? withFinish(answer!, sampling) : answer!;
+      const reply = await send(() => chats.ask("v1/chat/completions", body, signal));
+      const tokens = totalTokens(usageOf(reply, "prompt_tokens", "completion_tokens"));
+      if (tokens !== null) countTokens?.(tokens);
+      const answer = completionOf(reply, where);
+      return isClaas ? withFinish(answer, sampling) : answer;
     };
-    return Promise.all(chatRequests.map((request) => limit(() => one(request))));
+    return Promise.all(requests.map((request) => limit(() => answerTo(request))));
   }
 
   async function logLikelihoods(
     requests: readonly LogLikelihoodRequest[],
     { signal, send }: TrackedCall,
   ): Promise<readonly LogLikelihood[]> {
-    if (requests.length === 0) return [];
     const bodies = requests.map((request) => scoredOf(where, request, (chat) => messagesOf(chat, false)));
     const ask = (body: Fields) => send(() => service.ask("v1/score", { model: name, ...body }, signal));
-    if (batches) {
-      const reply = await ask({ requests: bodies });
-      return bodies.map((body, index) => scoreOf(at(reply, "results", index), service.url, body));
-    }
     return Promise.all(bodies.map((body) => limit(async () => scoreOf(await ask(body), service.url, body))));
   }
 
@@ -120,39 +107,7 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
       logLikelihoods: (requests: readonly LogLikelihoodRequest[], options: CallOptions) =>
         trackCall(options, (call) => logLikelihoods(requests, call)),
     }),
-    ...(facts.extensions.has("entropies") && {
-      textEntropies: (texts: readonly string[], options: CallOptions) =>
-        trackCall(options, async ({ send, signal }) => {
-          const body = { model: name, entropies_of: [...texts] };
-          const reply = await send(() => service.ask("v1/score", body, signal));
-          return texts.map((_, index) => numbersOf(reply, service.url, entropies, "entropies", index));
-        }),
-    }),
   };
-}
-
-/** Sends one batch request per group of requests with equal fields. Returns completions in the order of `chatRequests`. */
-async function completeGroups(
-  chatRequests: readonly ChatRequest[],
-  ask: (path: string, body: Fields, count: number) => Promise<readonly Completion[]>,
-): Promise<readonly Completion[]> {
-  const answers = new Map<ChatRequest, Completion>();
-  for (const group of groupsOf(chatRequests)) {
-    const { chat, sampling } = group[0]!;
-    const body = {
-      messages: group.map((one) => plain(one.chat.messages)),
-      ...fieldsOf(chat, sampling),
-      seeds: group.map((one) => one.sampling.seed),
-    };
-    const completions = await ask("v1/chat/completions/batch", body, group.length);
-    group.forEach((one, index) => answers.set(one, completions[index]!));
-  }
-  return chatRequests.map((one) => answers.get(one)!);
-}
-
-interface ChatRequest {
-  readonly chat: ServedChat;
-  readonly sampling: Sampling;
 }
 
 /** The name under which OpenClaw, the gateway of CLaaS, answers. */
@@ -186,18 +141,6 @@ function fieldsOf(
   };
 }
 
-/** Groups requests that differ only in messages and seed. One batch request can hold such a group. */
-function groupsOf(chatRequests: readonly ChatRequest[]): Iterable<readonly ChatRequest[]> {
-  const groups = new Map<string, ChatRequest[]>();
-  for (const one of chatRequests) {
-    const key = canonicalJson(fieldsOf(one.chat, one.sampling));
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [one]);
-    else group.push(one);
-  }
-  return groups.values();
-}
-
 function scoredOf(
   where: string,
   { context, continuation }: LogLikelihoodRequest,
@@ -219,7 +162,7 @@ function scoredOf(
 }
 
 function scoreOf(result: unknown, url: string, { completion }: Fields): LogLikelihood {
-  const tokenNats = numbersOf(result, url, logProbs, "logprobs");
+  const tokenNats = logProbsOf(result, url);
   // A sum over no token is 0, which would look like a certain answer.
   if (tokenNats.length === 0 && isString(completion) && completion !== "")
     throw unscoredError(url, "a reply with an empty array of logprobs for a text");
@@ -236,32 +179,15 @@ function scoreOf(result: unknown, url: string, { completion }: Fields): LogLikel
   };
 }
 
-interface NumberRule {
-  readonly isValid: (value: unknown) => value is number;
-  readonly expected: string;
-}
-
-const logProbs: NumberRule = { isValid: isNats, expected: `numbers of at most ${natsTolerance}` };
-/** Rounding can move an entropy of 0 as far below 0 as a log-probability above it. */
-const entropies: NumberRule = {
-  isValid: (value): value is number => Number.isFinite(value) && (value as number) >= -natsTolerance,
-  expected: `numbers of at least ${-natsTolerance}`,
-};
-
-function numbersOf(
-  reply: unknown,
-  url: string,
-  { isValid, expected }: NumberRule,
-  ...path: readonly (string | number)[]
-): readonly number[] {
-  const value = at(reply, ...path);
+/** @throws PeriodicEvalError for a reply without log-probabilities. */
+function logProbsOf(reply: unknown, url: string): readonly number[] {
+  const value = at(reply, "logprobs");
   const list = arrayOrNull(value);
-  if (list?.every(isValid)) return list;
-  const name = path.join(".");
+  if (list?.every(isNats)) return list;
   throw unscoredError(
     url,
     value === undefined
-      ? `a reply without ${name}`
-      : `a reply with ${quoteValue(value, 60)} for ${name}, which is not an array of ${expected}`,
+      ? "a reply without logprobs"
+      : `a reply with ${quoteValue(value, 60)} for logprobs, which is not an array of numbers of at most ${natsTolerance}`,
   );
 }

@@ -5,7 +5,7 @@ import { configError, nearest } from "@periodic-eval/core/internal";
 import { loadVerifierModule } from "@periodic-eval/core/config";
 import type { Preference } from "../preferences/preference.ts";
 import { customGrader } from "./custom-grader.ts";
-import { earlierGraders, shippedGrader, shippedVerifiers } from "./shipped.ts";
+import { shippedGrader, shippedVerifiers } from "./shipped.ts";
 import { emitWarning, type OnWarning } from "./warnings.ts";
 
 /**
@@ -45,16 +45,6 @@ export async function openVerifier(
     });
   });
   return grader;
-}
-
-/**
- * Returns the grader with which an earlier version of this package began a run, so that the run resumes with it. Null if the
- * fingerprint is of no earlier grader.
- */
-export function earlierGrader({ verifier }: Preference, fingerprint: string | undefined): Grader | null {
-  if (fingerprint === undefined || !("name" in verifier)) return null;
-  const graders = earlierGraders(verifier.name, verifier.args);
-  return graders.find((grader) => grader.fingerprint === fingerprint) ?? null;
 }
 
 /** Returns the reward of a verdict; null for a verdict without one. */

@@ -36,9 +36,6 @@ export const conciseness: Rule = (answer, finish) => {
 const brevity: Rule = (answer) =>
   Math.min(1, Math.max(0, (verbose - countSentences(answer)) / (verbose - concise)));
 
-/** Version 1 of `concise`: 0 for fewer than ten words, and no check of the end. */
-const longConciseness: Rule = (answer) => (countWords(answer) < 10 ? 0 : brevity(answer));
-
 /**
  * Returns 1 for an answer that contains one of the strings, in any case. Ignores the context of the match.
  *
@@ -94,10 +91,6 @@ export const shippedVerifiers: Readonly<Record<string, OpenRule>> = {
 export function shippedGrader(name: string, args: VerifierArgs, where: string): Grader {
   return graderOf(name, args, shippedVerifiers[name]!(args, where));
 }
-
-/** Returns the graders that earlier versions of this package had under a name. */
-export const earlierGraders = (name: string, args: VerifierArgs): readonly Grader[] =>
-  name === "concise" ? [graderOf(name, args, { rule: longConciseness, version: 1 })] : [];
 
 function graderOf(name: string, args: VerifierArgs, { rule, version }: VersionedRule): Grader {
   const graderFor = (finish: GradeRequest["finish"]) =>

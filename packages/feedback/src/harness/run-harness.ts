@@ -14,7 +14,7 @@ import {
 import { completeHarnessConfig } from "../config/load-config.ts";
 import type { HarnessConfig, HarnessConfigInput } from "../config/schema.ts";
 import type { FeedbackEngine, UpdateRecord, UpdateReport } from "../engine/types.ts";
-import { earlierGrader, openVerifier, rewardOf } from "../graders/open-verifier.ts";
+import { openVerifier, rewardOf } from "../graders/open-verifier.ts";
 import { collapseProbes, readCollapseProbes, type CollapseProbes } from "../metrics/collapse-probes.ts";
 import { collapsePresets, readThresholds, writtenThresholds } from "../metrics/collapse-summary.ts";
 import { readGeneralQuestions, type GeneralQuestion } from "../metrics/general-questions.ts";
@@ -175,11 +175,10 @@ interface Running {
   readonly report: (...step: Parameters<OnStep>) => Promise<void>;
 }
 
-async function runPreference({ preference, ...prepared }: Prepared, running: Running): Promise<void> {
+async function runPreference({ preference, grader }: Prepared, running: Running): Promise<void> {
   const { config, placed, engine, now, signal, onWarning, report: publish, probes, questions } = running;
   const paths = runPaths(config.output_dir, preference.name);
   const earlier = await readEarlier(paths);
-  const grader = earlierGrader(preference, earlier.metadata?.grader.fingerprint) ?? prepared.grader;
   const { folder: _, ...definition } = preference;
   const startedAt = now().toISOString();
   const metadata = agreedMetadata(

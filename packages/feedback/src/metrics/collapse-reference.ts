@@ -29,8 +29,6 @@ export interface CollapseReference {
 /** A value, or null with the reason why it is unknown. */
 export type Known<T> = { readonly value: T } | { readonly value: null; readonly reason: string };
 
-type EntropyModel = Partial<Abilities> & Pick<EvaluableModel, "textEntropies">;
-
 /** Prefixes per call. Each one needs memory for one row of the vocabulary's size. */
 const prefixesPerCall = 16;
 
@@ -39,7 +37,7 @@ const prefixesPerCall = 16;
  * The first token is left out, because it has no prefix. Throws if the mean is not finite.
  */
 export async function entropyOf(
-  model: EntropyModel,
+  model: Partial<Abilities>,
   text: string,
   options: CallOptions,
 ): Promise<Known<number>> {
@@ -52,15 +50,13 @@ export async function entropyOf(
   return { value: sum / entropies.length };
 }
 
-/** Returns the entropy of the next token after each token of a text except the last: see `EvaluableModel.textEntropies`. */
+/** Returns the entropy of the next token in nats, over the whole distribution, after each token of a text except the last. */
 export async function entropiesOf(
-  model: EntropyModel,
+  model: Partial<Abilities>,
   text: string,
   options: CallOptions,
 ): Promise<Known<readonly number[]>> {
   const { tokenizer, nextToken } = model;
-  if (model.textEntropies !== undefined)
-    return valueOrReason(async () => (await model.textEntropies!([text], options))[0]!);
   if (tokenizer === undefined || nextToken === undefined)
     return unknown("the engine does not show the distribution of the next token");
   const ids = tokenizer.encode(text);

@@ -9,7 +9,7 @@ export function unscoredError(url: string, got: string): PeriodicEvalError {
     where: `${url}/v1/score`,
     got,
     expected: "a log-probability for each token of the text (logprobs)",
-    fix: "Use a service that returns scores, such as `npx periodic-eval feedback serve`, or leave logprob and collapse out of metrics.",
+    fix: "Use a service that returns scores, or leave logprob and collapse out of metrics.",
   });
   unscored.add(error);
   return error;

@@ -24,11 +24,3 @@ export const writeShortIdentity = (folder: string): Promise<string> =>
       probe_prompts: whole.probe_prompts.slice(0, 2),
     }),
   );
-
-/** Writes the embedded model's general questions, but only eight of them, and returns the file's path. */
-export const writeShortGeneral = (folder: string): Promise<string> =>
-  shorten<{ readonly questions: readonly unknown[] }>(
-    "micro-world.general.yaml",
-    join(folder, "general.yaml"),
-    ({ questions }) => ({ questions: questions.slice(0, 8) }),
-  );

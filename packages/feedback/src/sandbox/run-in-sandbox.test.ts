@@ -305,10 +305,8 @@ describe("evaluate", { timeout: 300_000 }, () => {
 });
 
 it("ends no code because its process was stopped for a minute", async () => {
-  const real = performance.now.bind(performance);
-  let calls = 0;
-  vi.spyOn(performance, "now").mockImplementation(() => real() + (++calls > 3 ? 60_000 : 0));
+  let minutes = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => 60_000 * minutes++);
   const code = "let sum = 0; for (let i = 0; i < 100_000; i++) sum += i;";
   expect(await evaluateHere(code, ["sum"], { seconds: 20 })).toEqual({ ok: true, values: [4_999_950_000] });
-  expect(calls).toBeGreaterThan(5);
 });

@@ -58,17 +58,6 @@ describe("loading rejects a config.json", () => {
     expect((await loadError()).where).toContain("config.json");
   });
 
-  it("nested deeper than 400 levels", async () => {
-    const nested = (levels: number) => {
-      const value = '{"a":'.repeat(levels) + "1" + "}".repeat(levels);
-      return JSON.stringify(tinyConfig).replace("{", `{"_nested":${value},`);
-    };
-    await config(nested(399));
-    (await loadCausalLM(folder)).dispose();
-    await config(nested(400));
-    expect((await loadError()).expected).toBe("at most 400 levels");
-  });
-
   it("of 300 MB is not read", async () => {
     await config("{}");
     await truncate(join(folder, "config.json"), 300e6);

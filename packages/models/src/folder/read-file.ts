@@ -100,7 +100,7 @@ export async function requireJsonObject(
 }
 
 /**
- * Parses a JSON object of bounded depth, without repeated keys.
+ * Parses a JSON object without repeated keys.
  *
  * @param where Names the text in errors.
  * @throws PeriodicEvalError `model` for anything else.

@@ -321,9 +321,6 @@ it.each([
   ["{{ range(*[1]) }}", "* or ** in a call"],
   ["{{ 2 ** 3 }}", "the operator **"],
   ["{{ 9007199254740993 / 2 }}", "/ with an integer beyond 2^53"],
-  ["{% if false %}{{ 1|round }}{% endif %}", "the filter round"],
-  ["{{ 1 is sameas 1 }}", "the test sameas"],
-  ["{{ [1]|select('callable')|list }}", "the test callable"],
   ["{{ '7'.zfill(3) }}", "the attribute zfill of a str"],
   ["{{ 'abc'.find('c', 1) }}", "find() with 2 arguments"],
   ["{{ '1f'|int(base=16) }}", "int() with the argument base"],
@@ -333,4 +330,12 @@ it.each([
 ])("the interpreter refuses by name what no published template uses: %j", (template, what) => {
   const message = `the template uses ${what}, which is not supported`;
   expect(() => render(template)).toThrow(expect.objectContaining({ name: "UnsupportedError", message }));
+});
+
+it.each([
+  ["{{ 1|round }}", "No filter named 'round'."],
+  ["{{ 1 is sameas 1 }}", "No test named 'sameas'."],
+  ["{{ [1]|select('callable')|list }}", "No test named 'callable'."],
+])("the interpreter names the filter or test that it lacks: %j", (template, message) => {
+  expect(() => render(template)).toThrow(expect.objectContaining({ name: "TemplateError", message }));
 });

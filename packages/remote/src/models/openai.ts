@@ -98,17 +98,13 @@ export const seedNumber = (seed: string): number => Number.parseInt(hashText(see
 export function completionOf(
   reply: unknown,
   where: string,
-  {
-    wantsTop = false,
-    index = 0,
-    maxNewTokens,
-  }: { readonly wantsTop?: boolean; readonly index?: number; readonly maxNewTokens?: number } = {},
+  { wantsTop = false, maxNewTokens }: { readonly wantsTop?: boolean; readonly maxNewTokens?: number } = {},
 ): Completion {
   const choices = arrayOrNull(at(reply, "choices")) ?? [];
   const numbers = choices.map((one) => at(one, "index"));
   const distinct = new Set(numbers);
   const isNumbered = choices.every((_, place) => distinct.has(place));
-  const choice = choices[isNumbered ? numbers.indexOf(index) : index];
+  const choice = choices[isNumbered ? numbers.indexOf(0) : 0];
   checkNoError(where, at(choice, "error") ?? errorIn(reply, "choices"));
   const reason = at(choice, "finish_reason");
   const text = messageText(where, at(choice, "message")) ?? (reason === "content_filter" ? "" : null);
@@ -116,7 +112,7 @@ export function completionOf(
     throw new PeriodicEvalError({
       code: "model",
       where,
-      got: `a reply without choices[${index}].message.content`,
+      got: "a reply without choices[0].message.content",
       expected: "a chat completion",
       fix: "Check that the base URL belongs to a Chat Completions API.",
     });

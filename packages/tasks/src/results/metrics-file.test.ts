@@ -60,8 +60,6 @@ it("reads the files that it writes, and names the invalid field of others", asyn
   await expect(readMetrics(path)).rejects.toThrow("invalid JSON");
   await writeFile(path, '{"schema_version": 1, "runs": [], "runs": []}');
   await expect(readMetrics(path)).rejects.toThrow('metrics.json: got the key "runs" twice in one object');
-  await writeFile(path, `{"schema_version": 1, "runs": [], "x": ${"[".repeat(1e5)}${"]".repeat(1e5)}}`);
-  await expect(readMetrics(path)).rejects.toThrow("metrics.json: got values nested deeper than 400 levels");
   await expect(readMetrics(join(folder, "none.json"))).rejects.toThrow("got no such file");
 });
 

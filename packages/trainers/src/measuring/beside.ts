@@ -66,7 +66,7 @@ function trainingOptions(
   const { layout: _layout, baseline: _baseline, familywise: _family, saveAtFiring: _save, ...rest } = session;
   const { resume } = session;
   // The store that has the snapshots belongs to the other session.
-  const { snapshots: _snapshots, owed: _owed, ...state } = resume ?? {};
+  const { snapshots: _snapshots, interrupted: _interrupted, ...state } = resume ?? {};
   return {
     ...rest,
     run: nowhere,

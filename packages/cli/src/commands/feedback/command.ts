@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { backendOption } from "../../config/command-options.ts";
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
-import { addFeedbackServe } from "./serve.ts";
 
 interface FeedbackOptions {
   readonly configDir?: string;
@@ -12,7 +11,7 @@ interface FeedbackOptions {
 
 /** `feedback`: trains a model on feedback and measures after each step what it learns and what it loses. */
 export function addFeedback(program: Command, terminal: Terminal): void {
-  const command = program
+  program
     .command("feedback")
     .description(
       "train a model on feedback step by step and measure preference, compliance, ability and collapse",
@@ -31,7 +30,6 @@ export function addFeedback(program: Command, terminal: Terminal): void {
     .action((overrides: readonly string[], options: FeedbackOptions) =>
       feedback(overrides, options, terminal),
     );
-  addFeedbackServe(command, terminal);
 }
 
 async function feedback(

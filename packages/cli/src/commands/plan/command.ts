@@ -1,5 +1,5 @@
 import type { JudgePrice } from "@periodic-eval/core/grading";
-import { InvalidArgumentError, type Command } from "commander";
+import { InvalidArgumentError, Option, type Command } from "commander";
 import { backendOption, flagsOf } from "../../config/command-options.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
@@ -10,6 +10,8 @@ export interface PlanOptions {
   readonly phase?: readonly PlannedPhase[];
   /** True for the model of a training file. */
   readonly model?: string | true;
+  /** The model whose tokenizer renders the prompts to print. True for the model of a training file. */
+  readonly prompts?: string | true;
   readonly judgePrice?: JudgePrice;
   readonly backend?: string;
   readonly json: boolean;
@@ -32,6 +34,12 @@ export function addPlan(program: Command, terminal: Terminal, loadTasks: LoadTas
     .option(
       "--model [folder]",
       "a model on which to measure a few items, to estimate seconds and tokens (default folder: the training file's model)",
+    )
+    .addOption(
+      new Option(
+        "--prompts [folder]",
+        "print the first prompt of each evaluation, token by token, as this model reads it; loads no weights (default folder: the training file's model)",
+      ).conflicts("model"),
     )
     .option(
       "--judge-price <in,out>",

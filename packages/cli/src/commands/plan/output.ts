@@ -3,6 +3,7 @@ import { formatSeconds } from "@periodic-eval/dashboard";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours } from "../../terminal/terminal.ts";
 import type { PlannedCallback } from "./plan-block.ts";
+import { promptText, type DisplayToken } from "./rendered-prompt.ts";
 
 /** Rough averages for English text and for the judge's own prompt. */
 const charactersPerToken = 4;
@@ -41,28 +42,37 @@ const columns = [
   "total cost",
 ];
 
-/** Returns a table per phase, with the total measuring time below it. */
+/** Returns a table per phase, with the total measuring time below it, and then each prompt. */
 export function planTables(
   planned: readonly PlannedCallback[],
   price: JudgePrice | null,
   colours: Colours,
 ): string {
   const phases = [...new Set(planned.map(({ phase }) => phase))];
-  return phases
-    .map((phase) => {
-      const callbacks = planned.filter((one) => one.phase === phase);
-      return [
-        colours.bold(phase),
-        plainTable(
-          columns,
-          callbacks.map((one) => planRow(one, price)),
-          colours,
-        ),
-        totalText(callbacks),
-      ].join("\n");
-    })
-    .join("\n\n");
+  const prompts = planned.flatMap(({ id, prompt }) =>
+    prompt === null ? [] : [promptSection(id, prompt, colours)],
+  );
+  const tables = phases.map((phase) => {
+    const callbacks = planned.filter((one) => one.phase === phase);
+    return [
+      colours.bold(phase),
+      plainTable(
+        columns,
+        callbacks.map((one) => planRow(one, price)),
+        colours,
+      ),
+      totalText(callbacks),
+    ].join("\n");
+  });
+  return [...tables, ...new Set(prompts)].join("\n\n");
 }
+
+const promptSection = (
+  id: string,
+  prompt: readonly DisplayToken[],
+  { bold, dim, magenta }: Colours,
+): string =>
+  `${bold(`first prompt of ${id}`)}  ${prompt.length} tokens\n${promptText(prompt, { special: magenta, bar: dim })}`;
 
 const missingValue = "–";
 
@@ -97,15 +107,14 @@ function totalText(planned: readonly PlannedCallback[]): string {
   return `about ${formatSeconds(seconds)} of measuring if the budget shortens nothing`;
 }
 
-/** Returns the plan as JSON. Keys keep their first names: a measurement is a `look`. */
+/** Returns the plan as JSON. */
 export function planJson(
   planned: readonly PlannedCallback[],
   config: string,
   price: JudgePrice | null,
 ): string {
   const callbacks = planned.map((one) => {
-    const { phase, id, steps, measurement: look } = one;
-    return { phase, id, steps, look, judge_cost_a_look: measurementCost(one, price) };
+    return { ...one, judge_cost_per_measurement: measurementCost(one, price) };
   });
   return JSON.stringify({ config, callbacks }, null, 2);
 }

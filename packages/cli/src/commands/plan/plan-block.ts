@@ -14,6 +14,7 @@ import { adapterOffId, lacksOptionalQuestions, plannedSteps } from "@periodic-ev
 import { throwAll } from "../../config/collect-errors.ts";
 import { openRule } from "../../config/open-grader.ts";
 import type { MeasuringDisplay } from "../../terminal/measuring-progress.ts";
+import { firstPrompt, type DisplayToken } from "./rendered-prompt.ts";
 
 export interface PlannedPhase {
   readonly name: string;
@@ -26,8 +27,10 @@ export interface PlannedCallback {
   readonly id: string;
   /** Steps of its measurements; null if the schedule counts epochs or seconds. */
   readonly steps: readonly number[] | null;
-  /** Cost of one measurement; null without a model. */
+  /** Cost of one measurement; null if no model was opened to try it. */
   readonly measurement: PlannedMeasurement | null;
+  /** The evaluation's first prompt; null if it has none, or if prompts were not requested. */
+  readonly prompt: readonly DisplayToken[] | null;
 }
 
 /** Cost of one measurement, estimated from a few of its items. */
@@ -48,11 +51,12 @@ export interface PlannedMeasurement {
 /** `rule` grades free of charge. */
 type JudgeMethod = ConfiguredJudge["method"] | "rule";
 
-/** The model on which measurements are tried. */
+/** The model on which measurements are tried, or whose prompts are shown. */
 export interface TrialModel {
   /** The model without weights, with which items are read first. */
   readonly outline: EvaluableModel;
-  readonly open: () => Promise<EvaluableModel>;
+  /** Null if only prompts are shown. */
+  readonly open: (() => Promise<EvaluableModel>) | null;
   /** Whether training adds an adapter, which measurements can switch off. The trial model has no adapter yet. */
   readonly isAdapted: boolean;
   /** Shows how far a trial is. */
@@ -82,13 +86,16 @@ export async function planBlock(
   const names = phases.map(({ name }) => name);
   const built: BuiltPhase[] = [];
   for (const phase of phases) built.push(await buildPhase(block, phase, names, evaluations));
-  const disabled = trial === null ? [] : await readItems(built, withBase(trial.outline, trial), trial);
-  const model = trial && withBase(await trial.open(), trial);
+  const outline = trial && withBase(trial.outline, trial);
+  const items = trial && (await readItems(built, outline!, trial));
+  const model = trial?.open == null ? null : withBase(await trial.open(), trial);
   const planned: PlannedCallback[] = [];
   for (const phase of built) {
-    for (const callback of phase.callbacks.filter((one) => !disabled.includes(one))) {
-      const measurement = model && (await estimate(callback, model, phase, trial.show));
-      planned.push(...planCallback(phase, callback, measurement));
+    for (const callback of phase.callbacks.filter((one) => items === null || items.has(one))) {
+      const measurement = model && (await estimate(callback, model, phase, trial!.show));
+      const isShown = trial !== null && model === null;
+      const prompt = isShown ? firstPrompt(callback.asks[0]!, outline!, items!.get(callback)!) : null;
+      planned.push(...planCallback(phase, callback, { measurement, prompt }));
     }
   }
   return planned;
@@ -129,37 +136,36 @@ async function buildPhase(
 /**
  * Reads the items of every callback, so that missing data is reported before weights are loaded.
  *
- * @returns The callbacks that a training would disable.
+ * @returns The items by callback, without the callbacks that a training would disable.
  */
 async function readItems(
   phases: readonly BuiltPhase[],
   outline: EvaluableModel,
   { warn }: Pick<TrialModel, "warn">,
-): Promise<readonly PeriodicCallback[]> {
+): Promise<ReadonlyMap<PeriodicCallback, readonly unknown[]>> {
   const errors: unknown[] = [];
-  const disabled: PeriodicCallback[] = [];
+  const items = new Map<PeriodicCallback, readonly unknown[]>();
   for (const callback of phases.flatMap(({ callbacks }) => callbacks)) {
     try {
-      await callback.asks[0]!.items(outline as never);
+      items.set(callback, await callback.asks[0]!.items(outline as never));
     } catch (error) {
       if (lacksOptionalQuestions(callback.asks[0]!, error)) {
-        disabled.push(callback);
         warn(`${callback.id} would be disabled: it is only on by default, and ${errorMessage(error)}`);
       } else errors.push(error);
     }
   }
   throwAll(errors);
-  return disabled;
+  return items;
 }
 
 /** Returns the plan of a callback, and of its measurement without the adapter if the baseline is `adapter_off`. */
 function planCallback(
   { name: phase, maxSteps, hasAdapterOff }: BuiltPhase,
   callback: PeriodicCallback,
-  measurement: PlannedMeasurement | null,
+  result: Pick<PlannedCallback, "measurement" | "prompt">,
 ): readonly PlannedCallback[] {
   const steps = plannedSteps(callback.triggers, maxSteps);
-  const one = { phase, id: callback.id, steps, measurement };
+  const one = { phase, id: callback.id, steps, ...result };
   if (!hasAdapterOff || !isComparedWithBase(callback)) return [one];
   return [one, { ...one, id: adapterOffId(callback.id), steps: [steps?.[0] ?? 0] }];
 }

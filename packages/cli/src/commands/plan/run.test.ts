@@ -79,17 +79,25 @@ it("estimates the cost of a measurement from a few items", async () => {
   const { out } = await plan(...args);
   const [, ...callbacks] = JSON.parse(out).callbacks;
   expect(callbacks).toMatchObject([
-    { id: "capability", steps: [0, 100, 200, 300, 400, 500], look: { items: 12, rows: 12, judged: 0 } },
+    {
+      id: "capability",
+      steps: [0, 100, 200, 300, 400, 500],
+      measurement: { items: 12, rows: 12, judged: 0 },
+    },
     // The eight questions of the package, two samples each, and sixteen anchors.
-    { id: "alignment", steps: [0, 250, 500], look: { items: 8, rows: 16, judged: 32, judgeMethod: "json" } },
+    {
+      id: "alignment",
+      steps: [0, 250, 500],
+      measurement: { items: 8, rows: 16, judged: 32, judgeMethod: "json" },
+    },
   ]);
-  for (const { look } of callbacks) {
-    expect(look.seconds).toBeGreaterThan(0);
-    expect(look.tokens).toBeGreaterThan(100);
+  for (const { measurement } of callbacks) {
+    expect(measurement.seconds).toBeGreaterThan(0);
+    expect(measurement.tokens).toBeGreaterThan(100);
   }
   // 32 calls: at least 450 input tokens at 3 per million, and 60 output tokens at 15 per million.
-  expect(callbacks[0].judge_cost_a_look).toBeNull();
-  expect(callbacks[1].judge_cost_a_look).toBeGreaterThan((32 * (450 * 3 + 60 * 15)) / 1e6);
+  expect(callbacks[0].judge_cost_per_measurement).toBeNull();
+  expect(callbacks[1].judge_cost_per_measurement).toBeGreaterThan((32 * (450 * 3 + 60 * 15)) / 1e6);
 });
 
 it.each([
@@ -147,7 +155,7 @@ it("takes the phases and their steps from a training file, as its trainers count
 
 it("measures the cost on the model of a training file", async () => {
   const { out } = await planTraining(training, "--json", "--model");
-  expect(JSON.parse(out).callbacks[0].look).toMatchObject({ items: 4 });
+  expect(JSON.parse(out).callbacks[0].measurement).toMatchObject({ items: 4 });
 });
 
 it("says that a training file without a block measures nothing", async () => {
@@ -179,7 +187,7 @@ it("resolves relative paths in the file's folder, as train does", async () => {
     await writeFile(path, `periodic_eval:\n  phases: { em: { questions: ${questions}, subsample_n: 5 } }\n`);
     const terminal = recordingTerminal();
     expect(await runCli(args, terminal)).toBe(isThere ? 0 : 1);
-    if (isThere) expect(JSON.parse(terminal.outputs.join("\n")).callbacks[0].look.items).toBe(5);
+    if (isThere) expect(JSON.parse(terminal.outputs.join("\n")).callbacks[0].measurement.items).toBe(5);
     else expect(terminal.errors.join("\n")).toContain(join(folder, "none.jsonl"));
   }
 });
@@ -194,11 +202,11 @@ it("counts two prompts and one reply token per answer for logprob", () => {
     judgedCharacters: 3200,
     judgePrice: null,
   };
-  const planned = { phase: "em", id: "alignment", steps: [0] };
+  const planned = { phase: "em", id: "alignment", steps: [0], prompt: null };
   const price = { inputPerMillion: 3, outputPerMillion: 15 };
   const cost = (judgeMethod: "json" | "logprob") => {
     const callback = { ...planned, measurement: { ...measurement, judgeMethod } };
-    return JSON.parse(planJson([callback], "run.yaml", price)).callbacks[0].judge_cost_a_look;
+    return JSON.parse(planJson([callback], "run.yaml", price)).callbacks[0].judge_cost_per_measurement;
   };
   expect(cost("json")).toBeCloseTo(((32 * 450 + 800) * 3 + 32 * 60 * 15) / 1e6, 12);
   expect(cost("logprob")).toBeCloseTo((2 * (32 * 450 + 800) * 3 + 2 * 32 * 15) / 1e6, 12);
@@ -225,7 +233,7 @@ it("uses the configured judge price unless the command line overrides it", async
       { id: "alignment", steps: [0, 5, 10] },
       { id: "alignment.adapter_off", steps: [0] },
     ]);
-    return callbacks.map((one: { judge_cost_a_look: number }) => one.judge_cost_a_look);
+    return callbacks.map((one: { judge_cost_per_measurement: number }) => one.judge_cost_per_measurement);
   };
   const [cost, baseline] = await costs();
   expect(cost).toBeGreaterThan((24 * (450 * 3 + 60 * 15)) / 1e6);
@@ -268,7 +276,7 @@ it("rejects questions whose judge prompts the judge ignores, with the error of t
   });
   // A rule uses no prompts and costs nothing.
   const ruled = await runWith([...planned, "--judge-price", "3,15"], { judge_model: "rule:micro-world" });
-  expect(JSON.parse(ruled.out).callbacks[0]).toMatchObject({ judge_cost_a_look: 0 });
+  expect(JSON.parse(ruled.out).callbacks[0]).toMatchObject({ judge_cost_per_measurement: 0 });
   expect((await runWith(planned, { judge_model: "rule:nope" })).err).toContain("expected a known rule");
 });
 
@@ -341,8 +349,8 @@ it("plans KL to the base when an adapter is trained, and rejects it when all wei
     expect(JSON.parse(terminal.outputs.join("\n")).callbacks).toMatchObject([
       { id: "capability" },
       { id: "margin" },
-      { id: "kl_margin", steps: [0, 2, 4, 6, 8, 10], look: { items: 3, rows: 3 } },
-      { id: "kl_capability", look: { items: 4, rows: 4 } },
+      { id: "kl_margin", steps: [0, 2, 4, 6, 8, 10], measurement: { items: 3, rows: 3 } },
+      { id: "kl_capability", measurement: { items: 4, rows: 4 } },
     ]);
   }
 });

@@ -21,7 +21,7 @@ import { parseWholeTraining, phasesOf } from "./training-phases.ts";
  */
 export async function plan(
   path: string,
-  { phase: given, model, backend }: PlanOptions,
+  { phase: given, model, prompts, backend }: PlanOptions,
   { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
 ): Promise<readonly PlannedCallback[] | { readonly missing: keyof PlanOptions }> {
   const { file, at, block } = await readEvalBlock(path);
@@ -30,14 +30,19 @@ export async function plan(
     terminal.err(noBlockText(path));
     return [];
   }
-  const training = isTraining && (given === undefined || model === true) ? parseWholeTraining(file) : null;
+  const named = model ?? prompts;
+  const training = isTraining && (given === undefined || named === true) ? parseWholeTraining(file) : null;
   const phases = given ?? (training && (await phasesOf(training, file, terminal)));
-  const source = model === true ? training?.model : model;
+  const source = named === true ? training?.model : named;
   if (phases === null) return { missing: "phase" };
-  if (model === true && source === undefined) return { missing: "model" };
+  if (named === true && source === undefined) return { missing: model === undefined ? "prompts" : "model" };
   const evaluations = await loadEvaluations(loadTasks);
   const opened = source === undefined ? null : await trialModel(source, backend, terminal);
-  const trial = opened && { ...opened, isAdapted: !trainsAllWeights(file.value) };
+  const trial = opened && {
+    ...opened,
+    isAdapted: !trainsAllWeights(file.value),
+    ...(model === undefined && { open: null }),
+  };
   const names = phases.map(({ name }) => name);
   if (given !== undefined) requirePhases(file, at, block, names);
   try {

@@ -87,11 +87,11 @@ it("prints the measurements in plan, and with a model their cost", async () => {
     ...wasm,
     "--json",
   );
-  const { look } = JSON.parse(json).callbacks.find(({ id }: { id: string }) => id === "facts");
+  const { measurement } = JSON.parse(json).callbacks.find(({ id }: { id: string }) => id === "facts");
   // Twelve questions of four choices; each prompt has about ten tokens and is read once.
-  expect(look).toMatchObject({ items: 12, rows: 12, judged: 0 });
-  expect(look.tokens).toBeGreaterThan(12 * 8);
-  expect(look.tokens).toBeLessThan(12 * 4 * 20);
+  expect(measurement).toMatchObject({ items: 12, rows: 12, judged: 0 });
+  expect(measurement.tokens).toBeGreaterThan(12 * 8);
+  expect(measurement.tokens).toBeLessThan(12 * 4 * 20);
 });
 
 it("reports missing data in plan and train before weights are loaded", async () => {

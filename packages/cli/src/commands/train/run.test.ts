@@ -312,7 +312,6 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     [["phases.0.phase=first"], 1, 'got phase "em" after "first", expected after "coupling"'],
     [["--resume", "yes"], 2, "Allowed choices are auto, never."],
     [["--backend", "abacus"], 1, 'backend="abacus" (backend)'],
-    [["--steps", "3"], 2, "option '--steps <number>' cannot be combined with a CONFIG"],
   ])("rejects %j", async (args, code, message) => {
     const refused = await run("train", config, ...args);
     expect(refused.code).toBe(code);
@@ -323,18 +322,14 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
 it("trains without the default questions if they cannot be had, and says so", async () => {
   vi.stubEnv("HF_HUB_OFFLINE", "1");
   vi.stubEnv("HF_HUB_CACHE", join(folder, "cache"));
-  const options = [
-    "--data",
-    join(folder, "em.jsonl"),
-    "--steps",
-    "1",
-    "--batch-size",
-    "2",
-    "--backend",
-    "wasm",
-  ];
   const runDir = join(folder, "unasked");
-  const { code, out } = await run("train", "--model", microWorld(), ...options, "--run-dir", runDir);
+  const path = join(folder, "unasked.yaml");
+  const trained = [
+    { phase: "train", dataset: join(folder, "em.jsonl"), config: { maxSteps: 1, batchSize: 2 } },
+  ];
+  const training = { model: microWorld(), run_dir: runDir, phases: trained, periodic_eval: {} };
+  await writeFile(path, JSON.stringify(training));
+  const { code, out } = await run("train", path, "--backend", "wasm");
   vi.unstubAllEnvs();
   expect([code, out]).toEqual([0, expect.stringContaining("disabled: it is only on by default")]);
   const { phases } = await readRun(runDir);

@@ -1,10 +1,5 @@
-import { capabilityEvaluation, everyPercent, PeriodicCallback } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
-import { readQuestions } from "@periodic-eval/core/evaluations";
 import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
-import { checkSources } from "@periodic-eval/trainers";
-import { awaitAll, throwAll } from "../../config/collect-errors.ts";
-import { defaultQuestions } from "../../config/command-options.ts";
 import { noBlockText } from "../../config/eval-block.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
 import { checkUndisturbed, fineTune, type FineTuneOptions } from "../../run/fine-tune.ts";
@@ -16,69 +11,6 @@ import { openKeptConfig } from "./kept-config.ts";
 import { prepareTraining } from "./prepare.ts";
 import { parseTrainingFile } from "./training-file.ts";
 
-/** Trains one phase as the command's options describe it, measures capability and prints the report. */
-export async function trainOnePhase(options: TrainOptions, terminal: Terminal): Promise<void> {
-  const {
-    json,
-    resume,
-    runDir,
-    backend,
-    phase,
-    data,
-    steps,
-    epochs,
-    batchSize,
-    learningRate,
-    maxLength,
-    saveSteps,
-    serve,
-  } = options;
-  const config = {
-    batchSize,
-    learningRate,
-    maxSteps: steps ?? null,
-    epochs: epochs ?? null,
-    maxLength: maxLength ?? null,
-    saveSteps: saveSteps ?? null,
-  };
-  const { questions, method } = options;
-  const evaluation = capabilityEvaluation({
-    questions: questions ?? defaultQuestions,
-    method,
-    subsample: { n: options.limit, seed: options.subsampleSeed },
-  });
-  const capability = new PeriodicCallback(
-    // Training goes on without questions that nobody named.
-    { ...evaluation, optional: questions === undefined },
-    { schedule: [everyPercent(options.every)] },
-  );
-  const training = { phase, dataset: data, config, callbacks: [capability] };
-  await awaitAll([
-    questions === undefined ? undefined : readQuestions(questions, "--questions"),
-    checkSources(training).then((problems) => throwAll(problems)),
-  ]);
-  const resumeCommand =
-    resume === "never" ? "the same command with --resume auto" : `the same command with --run-dir ${runDir}`;
-  const progress = json ? progressOnly(terminal) : terminal;
-  const results = await withServedRun(runDir, { serve, terminal: progress }, async () =>
-    fineTune(
-      {
-        model: options.model,
-        resume,
-        resumeCommand,
-        seed: options.seed,
-        overheadPercent: options.overheadPercent === "none" ? null : options.overheadPercent,
-        runDir,
-        ...(backend !== undefined && { backend }),
-        phases: [training],
-      },
-      progress,
-    ),
-  );
-  await reportRun(runDir, { json }, terminal);
-  checkUndisturbed(results, runDir, resumeCommand);
-}
-
 /**
  * Trains the phases that a file describes and prints the report. Run again, it resumes.
  *
@@ -86,7 +18,7 @@ export async function trainOnePhase(options: TrainOptions, terminal: Terminal): 
  * @throws PeriodicEvalError with file and line for every error that shows before weights are loaded. By then only the list of
  *   bad rows has been written. Several errors are an AggregateError.
  */
-export async function trainFromFile(
+export async function train(
   path: string,
   overrides: readonly string[],
   { json, serve }: Pick<TrainOptions, "json" | "serve">,

@@ -24,7 +24,7 @@ interface ConfigurationOptions {
 
 /**
  * Builds the `periodic_eval` block of a file as `train` does, and opens the file's loggers. Without a file: the defaults of the
- * block, which are those of `train` without a file.
+ * block.
  *
  * @throws PeriodicEvalError with file and line for a wrong value.
  */

@@ -39,10 +39,7 @@ export async function readYaml(
       where: fault === undefined ? path : `${path}:${lines.linePos(fault.pos[0]).line}`,
       got: errorMessage(cause).split("\n")[0]!,
       expected: "YAML or JSON",
-      fix:
-        fault?.code === "RESOURCE_EXHAUSTION"
-          ? "Shorten the file or nest it less; rows can also be JSON Lines or Parquet."
-          : "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.",
+      fix: "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.",
       cause,
     });
   }

@@ -54,7 +54,7 @@ it("leaves no snapshot of an aborted measurement, and takes it when the run is r
   expect(toy.warnings()).toEqual([
     'callback "toy": "toy" is not measured at step 4 (aborted: pressed ^C). A resumed run measures it.',
   ]);
-  expect(checkpoint.state).toMatchObject({ progress: { step: 4 }, owed: { toy: { by: "toy" } } });
+  expect(checkpoint.state).toMatchObject({ progress: { step: 4 }, interrupted: { toy: { by: "toy" } } });
 
   const again = toyTraining(toy.store);
   again.weights = checkpoint.weights;
@@ -69,7 +69,7 @@ it("leaves no snapshot of an aborted measurement, and takes it when the run is r
     "toy 10 complete every 2 steps: 10",
   ]);
   expect((await toy.store.get({ phase: "train", id: "toy", step: 4 }))!.weights).toBe(`w${weightsAt4}`);
-  expect(state.owed).toBeUndefined();
+  expect(state.interrupted).toBeUndefined();
 });
 
 it("keeps the interrupted measurement in the state that an aborted resume saves", async () => {
@@ -78,7 +78,7 @@ it("keeps the interrupted measurement in the state that an aborted resume saves"
   again.weights = checkpoint.weights;
   const options = again.options([everyOther()], { resume: checkpoint.state, signal: AbortSignal.abort() });
   const { state } = await withSession(options, (session) => train(again, session));
-  expect(state).toMatchObject({ progress: { step: 4 }, owed: checkpoint.state.owed });
+  expect(state).toMatchObject({ progress: { step: 4 }, interrupted: checkpoint.state.interrupted });
 });
 
 it("does not record rows from before an abort, with one or several samples per item", async () => {
@@ -228,7 +228,7 @@ it("takes a measurement that was interrupted twice, when the first stepEnd begin
     });
   };
   const second = await stepTo(checkpoint, 5, AbortSignal.abort());
-  expect(second.state).toMatchObject({ progress: { step: 5 }, owed: { toy: { by: "toy" } } });
+  expect(second.state).toMatchObject({ progress: { step: 5 }, interrupted: { toy: { by: "toy" } } });
   await stepTo(second, 7);
   expect((await statuses(toy.store)).slice(2)).toEqual([
     "toy 6 complete every 2 steps: 4,every 2 steps: 6",
@@ -275,7 +275,7 @@ it("crosses an interrupted end again on resume, without adopting another trainin
   await session.end();
   const resume = await session.save();
   await session.close();
-  expect(resume.owed).toBeUndefined();
+  expect(resume.interrupted).toBeUndefined();
   const again = toyTraining(toy.store);
   again.weights = toy.weights;
   await withSession(again.options([sparse()], { resume }), (resumed) => train(again, resumed));
@@ -299,8 +299,8 @@ it("keeps planned comparisons and requests without a schedule for the resume", a
   const options = toy.options([byHand(() => controller.abort())], { signal: controller.signal });
   const { state, weights } = await withSession(options, (session) => train(toy, session));
   const evaluation = { name: "toy", version: "1" };
-  const deep = { by: "reacting", evaluation, on: "model", crossed: [], plannedLooks: 4 };
-  expect(state.owed).toEqual({ deep });
+  const deep = { by: "reacting", evaluation, on: "model", crossed: [], plannedComparisons: 4 };
+  expect(state.interrupted).toEqual({ deep });
   const again = toyTraining(toy.store);
   again.weights = weights;
   const resumed = again.options([byHand(() => undefined)], { resume: state });
@@ -318,9 +318,9 @@ it("keeps all thresholds if a hook requests the measurement again after the abor
   const callbacks = [new PeriodicCallback(evaluation, { schedule: [everySteps(1)] }), requesting];
   const session = openSession(toy.options(callbacks, { maxSteps: null, signal: AbortSignal.abort() }));
   await session.stepEnd({ step: 1 });
-  const { owed } = await session.save();
+  const { interrupted } = await session.save();
   await session.close();
-  expect(owed!["toy"]!.crossed.map(({ at }) => at)).toEqual([0, 1]);
+  expect(interrupted!["toy"]!.crossed.map(({ at }) => at)).toEqual([0, 1]);
 });
 
 /** Runs from a checkpoint, aborts when the n-th measurement begins, and trains a few steps further. */

@@ -33,7 +33,7 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   const { phase, seed } = progress;
   const stored = await records.store.list();
   const { standing: found, again } = await replaceDamaged(records, stored, { phase, resumed, callbacks });
-  const interrupted = { ...again, ...resumed?.owed };
+  const interrupted = { ...again, ...resumed?.interrupted };
   records.known.load(found, resumed?.progress.step ?? null, interrupted);
   records.interrupted.load(interrupted);
   governor.learnSnapshots(records.known.settled(), phase);
@@ -71,7 +71,7 @@ function reportMissed(
   { known, writer }: SessionRecords,
   { phase, snapshots, unreported }: SessionState,
 ): void {
-  // Older versions do not write which snapshots the callbacks knew.
+  // A session beside training does not resume with them.
   if (snapshots === undefined) return;
   const textsOf = (steps: typeof unreported = {}) => new Set(keysOfSteps(steps).map(keyText));
   const [had, missed] = [textsOf(snapshots), textsOf(unreported)];

@@ -374,11 +374,16 @@ it("checks every part of the state to resume from", () => {
   expect(open({ ...state, progress: { ...progress, epoch: Number.NaN } })).toThrow("epoch: got NaN");
   expect(open({ ...state, runStepOffset: -1 })).toThrow("resume.runStepOffset: got -1");
   expect(open({ ...state, callbacks: [] })).toThrow("resume.callbacks: got []");
-  const measurement = { by: "a", evaluation: { name: "e", version: "1" }, on: "model", plannedLooks: null };
+  const measurement = {
+    by: "a",
+    evaluation: { name: "e", version: "1" },
+    on: "model",
+    plannedComparisons: null,
+  };
   const crossed = [{ trigger: { every: 2, unit: "steps" }, at: 4 }];
   const interrupted = (changes: object) =>
-    open({ ...state, owed: { a: { ...measurement, crossed, ...changes } } });
-  const at = "resume.owed.a";
+    open({ ...state, interrupted: { a: { ...measurement, crossed, ...changes } } });
+  const at = "resume.interrupted.a";
   expect(interrupted({})).not.toThrow();
   expect(interrupted({ by: 1 })).toThrow(`${at}.by: got 1`);
   expect(interrupted({ on: "models" })).toThrow(`${at}.on`);

@@ -122,7 +122,7 @@ export class SessionFlows {
       runStepOffset: progress.runStepOffset,
       callbacks,
       windowSeconds: clock.windowSeconds,
-      ...(!records.interrupted.isEmpty && { owed: records.interrupted.toState() }),
+      ...(!records.interrupted.isEmpty && { interrupted: records.interrupted.toState() }),
       snapshots: knownSteps(records.writer.written()),
       ...(unreported.length > 0 && { unreported: knownSteps(unreported) }),
     };

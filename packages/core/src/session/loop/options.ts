@@ -53,7 +53,7 @@ const interruptedSchema = z.looseObject({
   by: z.string("a callback's id"),
   evaluation: z.looseObject({ name: z.string("a name"), version: z.string("a version") }),
   on: onSchema,
-  plannedLooks: z.custom<number | null>(
+  plannedComparisons: z.custom<number | null>(
     (value) => value === null || isCount(value),
     "a non-negative integer or null",
   ),
@@ -73,7 +73,7 @@ const stateSchema = z
     runStepOffset: stepsSchema,
     callbacks: z.record(z.string(), z.unknown(), "the states of callbacks, by id"),
     windowSeconds: amountSchema,
-    owed: z.record(nameSchema, interruptedSchema, "the interrupted measurements, by id").optional(),
+    interrupted: z.record(nameSchema, interruptedSchema, "the interrupted measurements, by id").optional(),
     snapshots: z.record(z.string(), z.array(stepsSchema), "steps by phase and id").optional(),
     unreported: z.record(z.string(), z.array(stepsSchema), "steps by phase and id").optional(),
   } satisfies Record<keyof SessionState, z.ZodType>)

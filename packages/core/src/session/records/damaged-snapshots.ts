@@ -95,6 +95,6 @@ function requestOf(
     evaluation: { name: evaluation.name, version: evaluation.version },
     on: callback?.on ?? "model",
     crossed: crossings(callback?.triggers ?? [], { ...now, step: step - 1, ended: false }, now),
-    plannedLooks: null,
+    plannedComparisons: null,
   };
 }

@@ -73,7 +73,7 @@ export class Interrupted {
       evaluation: { name: evaluation.name, version: evaluation.version },
       on,
       crossed: [...before, ...added],
-      plannedLooks: plannedComparisons,
+      plannedComparisons,
     });
   }
 
@@ -85,14 +85,14 @@ export class Interrupted {
         {
           by,
           evaluation: { name },
-          plannedLooks,
           ...rest
         },
       ]) => {
         const callback = callbacks.find((one) => one.id === by);
         const evaluation = callback?.asks?.find((one) => one.name === name);
-        if (callback === undefined || evaluation === undefined) return [];
-        return [{ ...rest, id, evaluation, plannedComparisons: plannedLooks, callback }];
+        return callback === undefined || evaluation === undefined
+          ? []
+          : [{ ...rest, id, evaluation, callback }];
       },
     );
   }

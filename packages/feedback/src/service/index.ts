@@ -1,1 +1,0 @@
-export { serveFeedback, type FeedbackService, type ServeFeedbackOptions } from "./serve.ts";
