@@ -5,6 +5,7 @@
 //   npm run bench dashboard                  # everything, about ten minutes
 //   npm run bench dashboard -- --part scale  # or large, or follow
 import { spawn, type ChildProcess } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { constants, setPriority, tmpdir } from "node:os";
@@ -12,7 +13,8 @@ import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { defineEvaluation, openSession, PeriodicCallback, everySteps } from "@periodic-eval/core";
+import { defineEvaluation, openSession, PeriodicCallback, everySteps, type Json } from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot, fakeModel } from "@periodic-eval/core/testing";
 import { median } from "./median.ts";
@@ -140,7 +142,7 @@ async function scale(folder: string): Promise<void> {
   child.kill();
 }
 
-/** Writes 10,000 snapshots as an older release did, without hashes: a store would read its index before each. */
+/** Writes 10,000 snapshots without a store, which would read its index before each. */
 async function writeManySnapshots(
   folder: string,
   place: { readonly phase: string; readonly id: string; readonly evaluation: string },
@@ -150,8 +152,11 @@ async function writeManySnapshots(
   for (let step = 1; step <= 10_000; step++) {
     const at = { step, run_step: step, max_steps: 10_000, pct: step / 100 };
     const { sha256: _, ...snapshot } = exampleSnapshot({ ...place, ...at });
+    const sha256 = createHash("sha256")
+      .update(canonicalJson(snapshot as unknown as Json))
+      .digest("hex");
     const file = `${place.phase}/${place.id}_step_${step}.json`;
-    await writeFile(join(folder, file), JSON.stringify(snapshot));
+    await writeFile(join(folder, file), JSON.stringify({ ...snapshot, sha256 }));
     const { created_at } = snapshot;
     lines.push(JSON.stringify({ file, phase: place.phase, id: place.id, step, run_step: step, created_at }));
   }

@@ -1,19 +1,10 @@
-// The CPU time that hashes and freezing take in a run, for overhead.ts: they have no switch, so the same operations are
-// repeated on the run's own snapshots, rows and metrics.
+// The CPU time that hashes take in a run, for overhead.ts: they have no switch, so the same operations are repeated on the
+// run's own snapshots and rows.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Json } from "@periodic-eval/core";
-import { deepFreeze, frozenCopy } from "@periodic-eval/core/internal";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { nodeFiles, readRows, readRun } from "@periodic-eval/core/snapshots";
-
-/** CPU seconds. */
-export interface IntegrityCost {
-  /** SHA-256 of the rows, of the snapshots' canonical JSON, and of the lines of the index. */
-  readonly hashing: number;
-  /** Copying and freezing of items, requests, rows, results and snapshots, and of the metrics of each step. */
-  readonly freezing: number;
-}
 
 /** Returns the CPU seconds of this process, user and system. */
 export function cpuSeconds(): number {
@@ -32,9 +23,10 @@ function costOf(work: () => void): number {
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
-export async function integrityCost(run: string, steps: number): Promise<IntegrityCost> {
+/** Returns the CPU seconds of SHA-256 of the rows, and of the snapshots' canonical JSON. */
+export async function hashingCost(run: string): Promise<number> {
   const { phases } = await readRun(run);
-  let [hashing, freezing] = [0, 0];
+  let seconds = 0;
   for (const { snapshots, series } of phases) {
     const files = new Map(
       series.flatMap(({ id, points }) => points.map(({ step, file }) => [`${id}/${step}`, file])),
@@ -43,27 +35,11 @@ export async function integrityCost(run: string, steps: number): Promise<Integri
       const file = join(run, "periodic_eval", files.get(`${snapshot.id}/${snapshot.step}`)!);
       const rows = await readRows(file, snapshot.samples, nodeFiles);
       const text = rows.map((row) => `${JSON.stringify(row)}\n`).join("");
-      const line = JSON.stringify({ ...snapshot, metrics: null });
-      hashing += costOf(() => {
+      seconds += costOf(() => {
         sha256(text);
         sha256(canonicalJson(snapshot as unknown as Json));
-        sha256(line);
-      });
-      freezing += costOf(() => {
-        // Items and requests are about as large as the rows. The evaluation's stages each freeze what they receive.
-        frozenCopy(rows);
-        frozenCopy(rows);
-        const own = frozenCopy(rows);
-        for (let stage = 0; stage < 3; stage += 1) deepFreeze(own);
-        frozenCopy(snapshot);
       });
     }
   }
-  freezing += costOf(() => {
-    for (let step = 0; step < steps; step += 1) {
-      frozenCopy({ loss: step });
-      frozenCopy({ loss: step });
-    }
-  });
-  return { hashing, freezing };
+  return seconds;
 }

@@ -10,13 +10,13 @@
 //   - seconds of each run, and their ratio to the run without callbacks of the same repeat (if arm `none` runs);
 //   - overhead as session seconds / (wall − session seconds), the part of it that callbacks add to a session without any, and
 //     a breakdown;
-//   - the CPU time that hashes and freezing take in a run with measurements, as a share of the training's
+//   - the CPU time that hashes take in a run with measurements, as a share of the training's
 //     (`integrity-cost.ts`);
 //   - the cost of a step at which three callbacks have nothing to do, with and without the guards of TensorFlow.js, which
 //     check every variable around every hook.
 // Exits with 1 if a run ended in different weights, if the median of an arm exceeds `shareLimits`, if the measurement at
 // the start or the end of a run is missing or incomplete, or if such a step costs the session 0.05 ms or more (0.1 % of a
-// step of 50 ms), or if hashes and freezing take 0.1 % or more. The default takes about five minutes on two cores; in shorter runs fixed costs weigh more.
+// step of 50 ms), or if hashes take 0.1 % or more. The default takes about five minutes on two cores; in shorter runs fixed costs weigh more.
 import {
   everyPercent,
   openSession,
@@ -35,7 +35,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { machineLine } from "./doc-section.ts";
-import { cpuSeconds, integrityCost, type IntegrityCost } from "./integrity-cost.ts";
+import { cpuSeconds, hashingCost } from "./integrity-cost.ts";
 import { median } from "./median.ts";
 import { oneOf } from "./one-of.ts";
 import { sendResults, type Comparison } from "./report/results.ts";
@@ -52,7 +52,7 @@ const { values } = parseArgs({
 });
 const [steps, repeats, turn] = [count("steps"), count("repeats"), count("turn")];
 const idleLimitMilliseconds = 0.05;
-/** Maximum CPU time of hashes and freezing, in percent of the training's. */
+/** Maximum CPU time of hashes, in percent of the training's. */
 const integrityLimitPercent = 0.1;
 /** The governor's ceiling with all callbacks, and the documented number of points by which overhead may exceed it. */
 const [ceilingPercent, pointsAbove] = [20, 2];
@@ -102,7 +102,7 @@ interface Outcome {
   readonly sessionSeconds: number;
   /** CPU seconds of training, without the session. */
   readonly trainingCpuSeconds: number;
-  readonly integrity: IntegrityCost;
+  readonly hashingCpuSeconds: number;
   readonly weights: string;
   readonly parts: Parts;
 }
@@ -147,9 +147,9 @@ async function openTraining(run: string, { callbacks: open, overheadPercent }: A
       const weights = await fingerprintWeights(model.weights());
       optimizer.dispose();
       model.dispose();
-      const integrity = await integrityCost(run, steps);
+      const hashingCpuSeconds = await hashingCost(run);
       const parts = await partsOf(run, measuredIds);
-      return { wallSeconds, sessionSeconds, trainingCpuSeconds, integrity, weights, parts };
+      return { wallSeconds, sessionSeconds, trainingCpuSeconds, hashingCpuSeconds, weights, parts };
     },
   };
 }
@@ -297,17 +297,16 @@ function reportParts(name: string, outcomes: readonly Outcome[]): void {
   for (const line of measurements) console.log(`  ${line}`);
 }
 
-/** Prints what hashes and freezing cost an arm. Returns whether it stayed within the limit. */
+/** Prints what hashes cost an arm. Returns whether it stayed within the limit. */
 function reportIntegrity(name: string, outcomes: readonly Outcome[]): boolean {
   if (outcomes[0]!.parts.measurements.length === 0) return true;
-  const shareOf = (part: keyof IntegrityCost) =>
-    outcomes.map(({ integrity, trainingCpuSeconds }) => (100 * integrity[part]) / trainingCpuSeconds);
-  const [hashing, freezing] = [shareOf("hashing"), shareOf("freezing")];
-  console.log(
-    `${name}, CPU time in percent of training: hashes ${spread(hashing, 4)}, freezing ${spread(freezing, 4)}, ` +
-      `limit ${integrityLimitPercent} together`,
+  const hashing = outcomes.map(
+    ({ hashingCpuSeconds, trainingCpuSeconds }) => (100 * hashingCpuSeconds) / trainingCpuSeconds,
   );
-  return median(hashing) + median(freezing) < integrityLimitPercent;
+  console.log(
+    `${name}, CPU time in percent of training: hashes ${spread(hashing, 4)}, limit ${integrityLimitPercent}`,
+  );
+  return median(hashing) < integrityLimitPercent;
 }
 
 const folder = await mkdtemp(join(tmpdir(), "overhead-"));
@@ -327,8 +326,7 @@ try {
   }
   const overLimit = names.filter((name) => !report(name, outcomes[name]!, outcomes["none"] ?? []));
   for (const name of names) reportParts(name, outcomes[name]!);
-  for (const name of names)
-    if (!reportIntegrity(name, outcomes[name]!)) overLimit.push(`hashes and freezing of ${name}`);
+  for (const name of names) if (!reportIntegrity(name, outcomes[name]!)) overLimit.push(`hashes of ${name}`);
   const ended = names.flatMap((name) => outcomes[name]!.map((outcome) => outcome.weights));
   const weights = new Set(ended);
   if (ended.length > 1) console.log(`final weights bit-identical in all runs: ${weights.size === 1}`);

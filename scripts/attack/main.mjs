@@ -2,7 +2,7 @@
 // Usage: npm run attack [-- --minutes N] [--seed S] [--area NAME] [--case SEED]
 //   --minutes N  stops after N minutes, shared equally by the areas (default: 10)
 //   --seed S     seed of all cases (default: a new one, which is printed)
-//   --area NAME  only this area: kills, errnos, damage, fuzz, http, callbacks or feedback (the top of its file says what it attacks)
+//   --area NAME  only this area: kills, errnos, damage, fuzz, http or callbacks (the top of its file says what it attacks)
 //   --case SEED  only the case with this seed, as a failure prints it
 // Prints the number of cases and failures by area, the seed of each failure, and the largest memory of a process. Exits with 1 if
 // a case failed, 2 for wrong usage.
@@ -38,7 +38,6 @@ const all = {
   fuzz: inWorker("fuzz"),
   http: inWorker("http"),
   callbacks: inWorker("callbacks"),
-  feedback: inWorker("feedback"),
 };
 const wanted = options.case?.split("/")[1] ?? options.area;
 if (wanted !== undefined && !(wanted in all))

@@ -1,7 +1,7 @@
 // Random changes of a file: of its bytes, or of its structure where it has one.
 
 /** Values in the place of any other. */
-export const oddValues = [
+const oddValues = [
   null,
   true,
   0,

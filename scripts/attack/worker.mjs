@@ -3,17 +3,16 @@ import { inspect } from "node:util";
 import { callbacks } from "./callbacks.mjs";
 import { damage } from "./damage.mjs";
 import { errnos } from "./errnos.mjs";
-import { feedback } from "./feedback.mjs";
 import { fuzz } from "./fuzz.mjs";
 import { http } from "./http.mjs";
 
 const [name, folder] = process.argv.slice(2);
-const attack = await { callbacks, damage, errnos, feedback, fuzz, http }[name](folder);
+const attack = await { callbacks, damage, errnos, fuzz, http }[name](folder);
 process.on("message", async ({ seed }) => {
   const failure = await attack(seed).then(
     () => null,
     (error) => (error instanceof Error ? (error.stack ?? error.message) : inspect(error)),
   );
-  // A late rejection or a timer that throws ends the process before the reply.
+  // A late rejection ends the process before the reply.
   setImmediate(() => process.send({ failure }));
 });

@@ -105,15 +105,10 @@ export class PeriodicEvalError extends Error {
 
   /** Whether `error` is a PeriodicEvalError (of this `code`), even one thrown by a second installed copy of the package. */
   static is(error: unknown, code?: ErrorCode): error is PeriodicEvalError {
-    try {
-      return (
-        error instanceof Error &&
-        brand in error &&
-        (code === undefined || (error as PeriodicEvalError).code === code)
-      );
-    } catch {
-      // A thrown proxy can refuse every question.
-      return false;
-    }
+    return (
+      error instanceof Error &&
+      brand in error &&
+      (code === undefined || (error as PeriodicEvalError).code === code)
+    );
   }
 }

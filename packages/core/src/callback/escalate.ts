@@ -4,7 +4,6 @@ import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";
 import { configError } from "../internal/config-error.ts";
 import { errorMessage } from "../internal/error-message.ts";
-import { noPromise } from "../internal/no-promise.ts";
 import { checkName } from "../internal/names.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import { functionSchema, nameSchema } from "../internal/option-schemas.ts";
@@ -63,7 +62,7 @@ export function escalate(options: EscalateOptions): TrainerCallback {
     asks: run,
     onSnapshot(context, snapshot) {
       if (names.includes(snapshot.id) || !isMeasured(snapshot)) return;
-      if (!noPromise(`${where}.when`, when(snapshot))) return;
+      if (!when(snapshot)) return;
       try {
         for (const [at, evaluation] of run.entries())
           context.measure({ id: names[at]!, evaluation, crossed: [] });

@@ -91,17 +91,6 @@ test("keeps the best value and the waiting count across a resume", async () => {
   expect(stops.map((stop) => stop !== null)).toEqual([false, true]);
 });
 
-test("warns of an escalation whose condition is an async function, and does not escalate", async () => {
-  const toy = toyTraining();
-  const when = (async () => false) as unknown as () => boolean;
-  const more = escalate({ when, run: [toyEvaluation({ name: "deep" })] });
-  await train(toy, toy.options([scripted([1, 1, 1, 1, 1, 1, 1]), more], { maxSteps: 6 }));
-  expect(toy.warnings()[0]).toContain(
-    'callback "escalate": onSnapshot threw at step 0: [periodic-eval] escalate options.when: got a promise',
-  );
-  expect((await toy.store.list()).every(({ id }) => id === "scripted")).toBe(true);
-});
-
 test("escalates in the same window when the verdict is worse", async () => {
   const toy = toyTraining();
   const deep = toyEvaluation({ name: "deep" });

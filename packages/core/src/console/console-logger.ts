@@ -1,6 +1,5 @@
 import type { Logger, PhaseBegin, PhaseEnd, RunProgress } from "../contracts/session.ts";
 import type { Snapshot } from "../contracts/snapshot.ts";
-import { ownCode } from "../internal/own-code.ts";
 import { workingSeconds } from "../internal/working-clock.ts";
 import { inRunOrder, keyText } from "../snapshots/run-order.ts";
 import { closingText } from "./closing-text.ts";
@@ -47,13 +46,11 @@ export interface DisplayLoggerOptions {
  */
 export function plainConsoleLogger(): Logger {
   keepRunningWithoutOutput();
-  return ownCode(
-    displayLogger({
-      // oxlint-disable-next-line no-console -- printing is the purpose of this logger
-      keep: (line) => console.log(printable(line)),
-      warn: (where, message) => console.warn(printable(`warning: ${where}: ${message}`)),
-    }),
-  );
+  return displayLogger({
+    // oxlint-disable-next-line no-console -- printing is the purpose of this logger
+    keep: (line) => console.log(printable(line)),
+    warn: (where, message) => console.warn(printable(`warning: ${where}: ${message}`)),
+  });
 }
 
 /** Marks the listener, also for other copies of this module, so that each stream has one. */

@@ -17,8 +17,7 @@ export interface MeasureRequest {
 }
 
 /**
- * The state that a hook can read, and the requests that it can make. The model is not in it: the session measures. Progress,
- * metrics, snapshots and rows are frozen: writing to them throws.
+ * The state that a hook can read, and the requests that it can make. The model is not in it: the session measures.
  */
 export interface CallbackContext {
   readonly phase: string;

@@ -9,8 +9,7 @@ export type { Row };
 /**
  * A set of questions and their scoring, in four stages: `items` → `measure` (training is paused) → `grade` (training
  * continues; no model; repeatable after a crash) → `metrics` (pure functions). An evaluation knows nothing of schedules,
- * files or loggers, and sees only the abilities that `needs` and `wants` name, until `items` or `measure` returns. The items and
- * rows that it receives are frozen.
+ * files or loggers, and sees only the abilities that `needs` and `wants` name, until `items` or `measure` returns.
  *
  * @template I Item: one question.
  * @template R Row that `measure` returns: one answer.

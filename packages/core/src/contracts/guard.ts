@@ -15,13 +15,6 @@ export interface Guard {
   /** Whether the guard only warns: its findings (a leaked tensor) do not count as a disturbance of the training. */
   readonly advisory?: boolean;
   enter(context: GuardContext): Awaitable<EnteredGuard>;
-  /**
-   * Calls `onChange` inside every call that changes what the guard observes, by training too, with a description of the change.
-   * The session then knows whose timer or promise made it. Default: changes are seen only when the guard is left.
-   *
-   * @returns A function that ends the watching.
-   */
-  watch?(onChange: (what: string) => void): () => void;
 }
 
 /** An entered guard. The session calls `leave` in a `finally`. */

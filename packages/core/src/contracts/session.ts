@@ -32,8 +32,8 @@ export interface SessionState {
    */
   readonly interrupted?: Readonly<Record<string, InterruptedMeasurement>>;
   /**
-   * The snapshots of the run at this step, and those that it lost: steps by `<phase>/<id>`. A resumed
-   * session warns of those that are gone, and calls `onSnapshot` with those of its phase that are not listed.
+   * The snapshots of the run at this step: steps by `<phase>/<id>`. A resumed session calls `onSnapshot` with those of its phase
+   * that are not listed.
    */
   readonly snapshots?: Readonly<Record<string, readonly number[]>>;
   /**

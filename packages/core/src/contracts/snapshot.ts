@@ -241,16 +241,14 @@ export const snapshotSchema = z
       .object({
         file: z.string().describe("Name of the file."),
         rows: z.int().nonnegative().describe("Number of rows in the file."),
-        sha256: sha256Schema
-          .optional()
-          .describe("SHA-256 of the file's bytes, in hexadecimal; absent in older files."),
+        sha256: sha256Schema.optional().describe("SHA-256 of the file's bytes, in hexadecimal."),
       })
       .nullable()
       .describe("The file of the rows, in the same folder, which the store sets; null if there are no rows."),
     sha256: sha256Schema
       .optional()
       .describe(
-        "SHA-256 of this snapshot's canonical JSON (RFC 8785) without this field, in hexadecimal, which the store sets; absent in older files.",
+        "SHA-256 of this snapshot's canonical JSON (RFC 8785) without this field, in hexadecimal, which the store sets.",
       ),
   })
   .catchall(json);
@@ -271,27 +269,15 @@ export interface SnapshotKey {
   readonly step: number;
 }
 
-/** A file of a run that is damaged, edited, missing or not used. */
+/** A file of a run that is damaged, edited or not used. */
 export interface RunProblem {
   /** Relative to `periodic_eval/`. */
   readonly file: string;
   /**
    * `unreadable`: not a snapshot. `edited`: its content is not what was written. `rows`: a snapshot's rows are not those that were
-   * written. `missing`: the index names a snapshot that is gone. `index`: lines of the index were removed, added or edited.
-   * `implausible`: a value contradicts itself. `duplicate`: another file has the same measurement. `misplaced`: the file was renamed, or
-   * exchanged with another. `unlisted`: the index does not name the snapshot. `unavailable`: the file could not be read at this time.
+   * written. `duplicate`: another file has the same measurement. `unavailable`: the file could not be read at this time.
    */
-  readonly kind:
-    | "unreadable"
-    | "edited"
-    | "rows"
-    | "missing"
-    | "index"
-    | "implausible"
-    | "duplicate"
-    | "misplaced"
-    | "unlisted"
-    | "unavailable";
+  readonly kind: "unreadable" | "edited" | "rows" | "duplicate" | "unavailable";
   /** The measurement; null if it is unknown. */
   readonly key: SnapshotKey | null;
   readonly got: string;
@@ -339,7 +325,7 @@ export interface SnapshotStore {
   rows(key: SnapshotKey): Promise<readonly Row[]>;
   /** Returns all snapshots, ordered by phase (as they were run), step and id. */
   list(): Promise<readonly Snapshot[]>;
-  /** Returns what `open` found damaged, edited or missing; empty before. */
+  /** Returns what `open` found damaged or edited; empty before. */
   problems?(): Promise<readonly RunProblem[]>;
   /** Returns why nothing more can be written, as far as it is known: another process took over the run, or its folder is gone. Else null. */
   lost?(): Error | null;

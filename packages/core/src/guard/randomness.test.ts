@@ -77,41 +77,6 @@ test("detects a draw from the training's stream with streamGuard", async () => {
   });
 });
 
-test("ignores a replacement of Math.random by work with a separate stream", () => {
-  let isApart = false;
-  Math.random = () => 0.25;
-  try {
-    divertMathRandom(() => (isApart ? () => 0.75 : undefined));
-    isApart = true;
-    Math.random = () => 0.1;
-    isApart = false;
-    expect(Math.random()).toBe(0.25);
-    Math.random = () => 0.5;
-    expect(Math.random()).toBe(0.5);
-  } finally {
-    Math.random = native;
-  }
-});
-
-test("keeps the window's stream when code restores the Math.random that it saved before the window", async () => {
-  divertMathRandom(() => undefined);
-  try {
-    const numbers = withSeededRandom("a", () => draws(2));
-    for (const saved of [Math.random, native]) {
-      const restoring = () => {
-        Math.random = saved;
-        const [first] = draws(1);
-        Math.random = () => 0.5;
-        Math.random = saved;
-        return [first, ...draws(1)];
-      };
-      expect(withSeededRandom("a", restoring)).toEqual(numbers);
-    }
-  } finally {
-    Math.random = native;
-  }
-});
-
 test("gives a separate stream to callers of divertMathRandom only, in windows and outside of them", async () => {
   let isApart = false;
   const apart = <T>(work: () => T): T => {

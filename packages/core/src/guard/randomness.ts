@@ -7,9 +7,8 @@ interface Replacement {
 
 /** Active replacements, the newest last: two sessions in one process may overlap and leave in any order. */
 const replacements: Replacement[] = [];
+/** The training's `Math.random`, while one is active. */
 let native: () => number = Math.random;
-/** The value of `Math.random`, once `assign` has made it an accessor. */
-let current: () => number = Math.random;
 
 /** The evidence before and after: `Math.random` is always restored. Part of snapshots, so it must not change. */
 const trainingRandom = "training's own";
@@ -17,48 +16,22 @@ const trainingRandom = "training's own";
 function install(replacement: Replacement): void {
   if (replacements.length === 0) native = Math.random;
   replacements.push(replacement);
-  assign(replacement.draw);
+  Math.random = replacement.draw;
 }
 
 function uninstall(replacement: Replacement): void {
   replacements.splice(replacements.indexOf(replacement), 1);
-  assign(replacements.at(-1)?.draw ?? native);
+  Math.random = replacements.at(-1)?.draw ?? native;
 }
-
-const accessor = {
-  configurable: true,
-  get: () => current,
-  set(value: () => number) {
-    // A grader that seeds `Math.random` for itself would seed the training.
-    for (const [streamOf, onRefused] of diversions)
-      if (streamOf() !== undefined) return isOfTraining(value) ? undefined : onRefused();
-    // A grader that restores what it saved before a window opened would give the window training's numbers.
-    current = (isOfTraining(value) ? replacements.at(-1)?.draw : undefined) ?? value;
-  },
-};
-
-/** Replaces `Math.random`, which code with a separate stream cannot do from then on. */
-function assign(random: () => number): void {
-  current = random;
-  if (Math.random !== random) Object.defineProperty(Math, "random", accessor);
-}
-
-/** Whether a window or a hook is open, in which `Math.random` draws from a seeded stream. */
-export const isMathRandomReplaced = (): boolean => replacements.length > 0;
 
 /** Returns the caller's separate stream, or undefined if it has none. */
 type StreamOf = () => (() => number) | undefined;
-/** With the function to call if the caller tried to replace `Math.random`. */
-const diversions = new Map<StreamOf, () => void>();
-/** The value of `Math.random` outside of windows, and the training's function that it calls. */
+const separateStreams = new Set<StreamOf>();
+/** The training's `Math.random` behind a check for callers with a separate stream. */
 let diverted: (() => number) | null = null;
-let trainings: (() => number) | null = null;
-
-const isOfTraining = (random: () => number): boolean =>
-  random === native || random === diverted || random === trainings;
 
 function separateStream(): (() => number) | undefined {
-  for (const streamOf of diversions.keys()) {
+  for (const streamOf of separateStreams) {
     const stream = streamOf();
     if (stream !== undefined) return stream;
   }
@@ -68,19 +41,14 @@ function separateStream(): (() => number) | undefined {
 /**
  * Gives background work that draws from `Math.random` (a client's retry delays) a separate stream, so that it does not use up
  * the training's numbers. From now on `Math.random` calls `streamOf` at every draw: it returns the caller's stream, or undefined
- * to draw as before. Such work cannot replace `Math.random` either. Calling it again with the same function restores the
- * diversion if other code has replaced `Math.random`.
- *
- * @param onRefused Called when such work tries to replace `Math.random`.
+ * to draw as before. Calling it again with the same function restores the diversion if other code has replaced `Math.random`.
  */
-export function divertMathRandom(streamOf: StreamOf, onRefused: () => void = () => undefined): void {
-  diversions.set(streamOf, onRefused);
+export function divertMathRandom(streamOf: StreamOf): void {
+  separateStreams.add(streamOf);
   const training = replacements.length === 0 ? Math.random : native;
   if (training === diverted) return;
-  trainings = training;
-  diverted = () => (separateStream() ?? training)();
-  native = diverted;
-  if (replacements.length === 0) assign(diverted);
+  native = diverted = () => (separateStream() ?? training)();
+  if (replacements.length === 0) Math.random = diverted;
 }
 
 /** Replaces `Math.random` by a seeded stream until `restore`. Seed and stream are created at the first draw. */

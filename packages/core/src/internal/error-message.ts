@@ -1,18 +1,7 @@
-/** Returns an Error's message, or any other thrown value as a string. Never throws, whatever the value is. */
-export function errorMessage(error: unknown): string {
-  try {
-    const message: unknown = error instanceof Error ? error.message : error;
-    return typeof message === "string" ? message : String(message);
-  } catch {
-    return kindOf(error);
-  }
-}
+import { quoteValue } from "./quote-value.ts";
 
-/** Describes a value that has no string, such as an object without a prototype. */
-function kindOf(value: unknown): string {
-  try {
-    return `an object that cannot be shown as a string: ${JSON.stringify(value)}`;
-  } catch {
-    return "an object that cannot be shown as a string";
-  }
+/** Returns an Error's message, or any other thrown value as a string. */
+export function errorMessage(error: unknown): string {
+  if (error instanceof Error) return error.message;
+  return typeof error === "object" && error !== null ? quoteValue(error) : String(error);
 }

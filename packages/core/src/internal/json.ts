@@ -4,13 +4,13 @@ export function copyJson<T extends Json>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T;
 }
 
-/** Returns a frozen copy of a value that has no `jsonFault`, as JSON would give it back. Strings are shared. */
-export function frozenJson<T>(value: T): T {
+/** Returns a copy of a value that has no `jsonFault`, as JSON would give it back. Strings are shared. */
+export function asReadBack<T>(value: T): T {
   if (typeof value === "number") return (value + 0) as T; // JSON has no -0
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return Object.freeze(value.map((inner: unknown) => frozenJson(inner))) as T;
+  if (Array.isArray(value)) return value.map((inner: unknown) => asReadBack(inner)) as T;
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined);
-  return Object.freeze(Object.fromEntries(entries.map(([name, inner]) => [name, frozenJson(inner)]))) as T;
+  return Object.fromEntries(entries.map(([name, inner]) => [name, asReadBack(inner)])) as T;
 }
 
 /** A part of a value that JSON would change or lose. */

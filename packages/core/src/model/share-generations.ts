@@ -1,4 +1,3 @@
-import { deepFreeze, frozenCopy } from "../internal/frozen.ts";
 import { hashJson } from "../random/hash.ts";
 import type { Json } from "../contracts/json.ts";
 import type { CallOptions, EvaluableModel, GenerateRequest, NextTokenRequest } from "../contracts/model.ts";
@@ -52,20 +51,18 @@ async function answer<Q, A>(
 ): Promise<readonly A[]> {
   // The model would throw too.
   options.signal.throwIfAborted();
-  // Copied, because the caller could change them before the model reads them, and frozen, because others receive the answers too.
-  const asked = requests.map(frozenCopy);
-  const keys = asked.map((request) => (isKept(request) ? hashJson(request as Json) : null));
+  const keys = requests.map((request) => (isKept(request) ? hashJson(request as Json) : null));
   const isNew = keys.map((key) => key === null || !answers.has(key));
   if (!isNew.includes(true)) return keys.map((key) => answers.get(key!)!);
   const fresh = await ask(
-    asked.filter((_, at) => isNew[at]),
+    requests.filter((_, at) => isNew[at]),
     options,
   );
   const next = fresh.values();
   return keys.map((key, at) => {
     if (!isNew[at]) return answers.get(key!)!;
     const { value } = next.next() as { value: A };
-    if (key !== null) keep(key, deepFreeze(value));
+    if (key !== null) keep(key, value);
     return value;
   });
 }

@@ -1,6 +1,4 @@
 import type { CallOptions, EvaluableModel } from "../contracts/model.ts";
-import { frozenCopy } from "../internal/frozen.ts";
-import { tokenizerView } from "./tokenizer-view.ts";
 
 /** Answers requests of one ability, one result per request. */
 export type Ask<Q, A> = (requests: readonly Q[], options: CallOptions) => Promise<readonly A[]>;
@@ -15,12 +13,12 @@ export function wrapModel(
   return {
     // Read on access, as the model does: it may choose its engine late.
     get identity() {
-      return frozenCopy(model.identity);
+      return model.identity;
     },
     contextLength,
     ...(isServed !== undefined && { isServed }),
     ...(concurrentCalls !== undefined && { concurrentCalls }),
-    ...(tokenizer && { tokenizer: tokenizerView(tokenizer) }),
+    ...(tokenizer && { tokenizer }),
     ...(logLikelihoods && { logLikelihoods: around(logLikelihoods.bind(model)) }),
     ...(nextToken && { nextToken: around(nextToken.bind(model)) }),
     ...(generate && { generate: around(generate.bind(model)) }),

@@ -1,5 +1,5 @@
 /** The parts of a session, for trainers and tools built around one. */
-export { divertMathRandom, mathRandomGuard } from "../guard/randomness.ts";
+export { divertMathRandom, mathRandomGuard, withSeededRandom } from "../guard/randomness.ts";
 export { checkTriggers } from "../schedule/check-triggers.ts";
 export { advance, crossings, isTimed, plannedSteps } from "../schedule/crossings.ts";
 export { gradeStored, type GradeStoredOptions } from "./records/grade-stored.ts";

@@ -9,12 +9,7 @@ export const problemNames: Readonly<Record<RunProblem["kind"], string>> = {
   unreadable: "unreadable",
   edited: "edited or damaged",
   rows: "damaged rows",
-  missing: "missing",
-  index: "index changed",
-  implausible: "implausible value",
   duplicate: "not used",
-  misplaced: "renamed",
-  unlisted: "not in the index",
   unavailable: "not readable",
 };
 

@@ -4,6 +4,7 @@ import type { Row, Snapshot } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { alignmentFields } from "../answers/declared-fields.test-data.ts";
+import { hashSnapshot } from "../../../core/src/snapshots/storage/content-hash.ts";
 
 /** Measurements of `snapshots`, and rows of the one measurement of `rows`: more than a page reads at first. */
 export const [manySnapshots, manyRows] = [1200, 20_001];
@@ -12,7 +13,7 @@ export const [manySnapshots, manyRows] = [1200, 20_001];
 export const rowsFile = "rows/periodic_eval/em/alignment_step_9.samples.jsonl";
 
 /**
- * Writes a run with many snapshots and a run with many rows. The snapshots have no hashes, as those of an older release: a store
+ * Writes a run with many snapshots and a run with many rows. The snapshots are written without a store, which
  * would wait for the disk at each.
  */
 export async function writeLargeRoot(
@@ -25,7 +26,7 @@ export async function writeLargeRoot(
   const lines: string[] = [];
   for (let step = 1; step <= manySnapshots; step++) {
     const place = { phase: "em", id: "alignment", evaluation: "alignment", step, run_step: step };
-    const { sha256: _, ...snapshot } = change(
+    const snapshot = change(
       exampleSnapshot({
         answer_fields: alignmentFields,
         ...place,
@@ -34,7 +35,7 @@ export async function writeLargeRoot(
       }),
     );
     const file = `em/alignment_step_${step}.json`;
-    await writeFile(join(folder, file), JSON.stringify(snapshot));
+    await writeFile(join(folder, file), JSON.stringify({ ...snapshot, sha256: hashSnapshot(snapshot) }));
     lines.push(JSON.stringify({ ...place, file, created_at: snapshot.created_at }));
   }
   await writeFile(join(folder, "index.jsonl"), `${lines.join("\n")}\n`);

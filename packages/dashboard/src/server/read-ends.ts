@@ -76,9 +76,7 @@ async function readSome(path: string, lines: RunLines, files: ContainedFiles): P
   const view = onlyFiles(join(path, "periodic_eval"), [...names], files);
   const run = await readRun(path, view, { rows: false });
   const found = run.phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0);
-  // The view has no index on purpose.
-  const isDamaged = run.problems.some(({ kind }) => kind !== "index");
-  return isDamaged || found < names.size ? null : run;
+  return run.problems.length > 0 || found < names.size ? null : run;
 }
 
 /** The lines of a run's index. */
@@ -106,7 +104,7 @@ function parseLine(line: string): Parameters<typeof isMap>[0] {
   }
 }
 
-/** Returns a view of a run's folder that has only these snapshots, and neither the index nor the training curves. */
+/** Returns a view of a run's folder that has only these snapshots, without the training curves. */
 function onlyFiles(root: string, names: readonly string[], files: ContainedFiles): ContainedFiles {
   return {
     ...files,
@@ -118,11 +116,6 @@ function onlyFiles(root: string, names: readonly string[], files: ContainedFiles
         : [];
       const entries = rests.map((rest) => ({ name: rest.split("/")[0]!, isFolder: rest.includes("/") }));
       return [...new Map(entries.map((entry) => [entry.name, entry])).values()];
-    },
-    async read(path) {
-      if (path === join(root, "index.jsonl"))
-        throw Object.assign(new Error(`${path}: left out`), { code: "ENOENT" });
-      return files.read(path);
     },
   };
 }

@@ -1,36 +1,29 @@
 import { verifierGrader, type CallOptions, type Grader, type Verdict } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { findVerifier, toVerdict, withVerifierTimeout } from "@periodic-eval/core/grading";
-import {
-  configError,
-  frozenCopy,
-  nearest,
-  ownerOf,
-  runOwnedOnce,
-  type Reporter,
-} from "@periodic-eval/core/internal";
+import { configError, nearest } from "@periodic-eval/core/internal";
 import { loadVerifierModule } from "@periodic-eval/core/config";
 import type { Preference } from "../preferences/preference.ts";
-import { customGrader } from "../user-code/custom-grader.ts";
-import { processReporter } from "../user-code/reporter.ts";
+import { customGrader } from "./custom-grader.ts";
 import { shippedGrader, shippedVerifiers } from "./shipped.ts";
+import { emitWarning, type OnWarning } from "./warnings.ts";
 
 /**
  * Opens the grader of a preference and grades the answers of the preference's pairs. A verifier that throws, or returns
  * something other than a reward from 0 to 1, therefore fails before training.
  *
- * @param reporter Receives the errors of a custom verifier as warnings. Default: `process.emitWarning`.
+ * @param onWarning Receives the errors of a custom verifier. Default: `process.emitWarning`.
  * @throws PeriodicEvalError `config` for a verifier that is missing, does not load, gets wrong arguments or fails on an answer.
  */
 export async function openVerifier(
   { name, verifier, folder, logprob_pairs: pairs }: Preference,
   options: CallOptions = { signal: new AbortController().signal },
-  reporter: Reporter = processReporter,
+  onWarning: OnWarning = emitWarning,
 ): Promise<Grader> {
   const where = `preference ${name}, verifier`;
   const grader =
     "module" in verifier
-      ? customGrader(await moduleGrader(name, verifier, { folder, where, reporter }), { where, reporter })
+      ? customGrader(await moduleGrader(name, verifier, folder), { where, onWarning })
       : namedGrader(verifier, where);
   await grader.check?.(options);
   const requests = pairs.flatMap(({ prompt, chosen, rejected }) =>
@@ -80,19 +73,14 @@ function namedGrader(
 async function moduleGrader(
   preference: string,
   { module: path, export: exported, args }: Extract<Preference["verifier"], { readonly module: string }>,
-  {
-    folder,
-    where,
-    reporter,
-  }: { readonly folder: string; readonly where: string; readonly reporter: Reporter },
+  folder: string,
 ): Promise<Grader> {
-  const owner = ownerOf(where, reporter);
-  const loaded = await runOwnedOnce(owner, () => loadVerifierModule(folder, path));
+  const loaded = await loadVerifierModule(folder, path);
   const verifier = findVerifier(loaded, exported);
   if ("grade" in verifier) return verifier;
   const fingerprint = hashJson([loaded.hash, args]);
   return verifierGrader(`${path}#${exported}`, fingerprint, async ({ question, answer }, { signal }) => {
-    const task = frozenCopy({ id: preference, question, answer: null, metadata: {}, args });
+    const task = { id: preference, question, answer: null, metadata: {}, args };
     return toVerdict(await withVerifierTimeout(signal, async () => verifier(answer, task)));
   });
 }

@@ -1,14 +1,8 @@
 import { basename } from "node:path";
 import { PeriodicEvalError, type Grader, type Json } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import {
-  deepFreeze,
-  errorMessage,
-  frozenCopy,
-  ownerOf,
-  runOwned,
-  type Reporter,
-} from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/core/internal";
+import { withSeededRandom } from "@periodic-eval/core/session";
 import { humanizeName } from "@periodic-eval/core/statistics";
 import {
   appendLines,
@@ -27,8 +21,7 @@ import { readGeneralQuestions, type GeneralQuestion } from "../metrics/general-q
 import { readPlacedPreference, type PlacedPreference, type Preference } from "../preferences/preference.ts";
 import { unknownResults, withTrainPrompts } from "../preferences/unknown-results.ts";
 import { feedbackOf, teacherTurnOf } from "../preferences/feedback-turns.ts";
-import { reporterTo, safeWarning } from "../user-code/reporter.ts";
-import { WeightWatch } from "../user-code/weight-watch.ts";
+import { callUser, safeWarning, type OnWarning } from "../graders/warnings.ts";
 import { promptsOf } from "./batches.ts";
 import { checkLengths } from "./check-lengths.ts";
 import {
@@ -43,6 +36,7 @@ import {
   type StepLine,
   type SummaryFile,
 } from "./files.ts";
+import { BetweenUpdates } from "./between-updates.ts";
 import { measureModel, type MeasureInputs } from "./measure-model.ts";
 import { agreedMetadata, jsonText, linesOf, readEarlier } from "./run-files.ts";
 import { summaryOf } from "./summary.ts";
@@ -55,7 +49,7 @@ export interface HarnessPorts {
   /** Receives, before training, a line for each result that a preference cannot give. Default: `process.emitWarning`. */
   readonly onWarning?: (message: string) => void;
   /**
-   * Called after each stored step, and after the baseline (with `line` null), with frozen copies. Its errors become warnings.
+   * Called after each stored step, and after the baseline (with `line` null). Its errors become warnings.
    */
   readonly onStep?: (preference: string, line: StepLine | null, summary: PreferenceSummary) => void;
 }
@@ -97,8 +91,7 @@ export async function runHarness(given: HarnessConfigInput, ports: HarnessPorts)
   const { engine, now = () => new Date(), signal = new AbortController().signal } = ports;
   const config = completeHarnessConfig(given, now());
   const onWarning = safeWarning(ports.onWarning);
-  const reporter = reporterTo(onWarning);
-  const prepared = await prepare(config, signal, reporter);
+  const prepared = await prepare(config, signal, onWarning);
   const probes =
     config.collapse_probes === null ? collapseProbes : await readCollapseProbes(config.collapse_probes);
   const questions = config.general_probes === null ? null : await readGeneralQuestions(config.general_probes);
@@ -111,29 +104,20 @@ export async function runHarness(given: HarnessConfigInput, ports: HarnessPorts)
   try {
     await removeTemporaryFiles(config.output_dir, (file) => file === basename(summaryPath("")));
     const summaries: Record<string, PreferenceSummary> = {};
-    const report: Running["report"] = async (name, line, summary, watch) => {
+    const report: Running["report"] = async (name, line, summary) => {
       summaries[name] = summary;
       await writeFileAtomic(summaryPath(config.output_dir), jsonText(fileOf(summaries, now())));
-      if (ports.onStep === undefined) return;
-      const call = () => callHook(ports, [name, frozenCopy(line), frozenCopy(summary)], reporter);
-      await (watch === null ? call() : watch.around("onStep", call));
+      callUser(
+        () => withSeededRandom("onStep", () => ports.onStep?.(name, line, summary)),
+        (reason) => onWarning(`onStep of preference ${name}: ${reason}`),
+      );
     };
     const placed = prepared.map((one) => one.placed);
     for (const one of prepared)
-      await runPreference(one, { config, placed, probes, questions, engine, now, signal, reporter, report });
+      await runPreference(one, { config, placed, probes, questions, engine, now, signal, onWarning, report });
     return fileOf(summaries, now());
   } finally {
     await lease.release();
-  }
-}
-
-/** Calls the hook `onStep`. Its errors and rejected promises become warnings. */
-function callHook({ onStep }: HarnessPorts, given: Parameters<OnStep>, reporter: Reporter): void {
-  const where = `onStep of preference ${given[0]}`;
-  try {
-    runOwned(ownerOf("onStep", reporter), () => onStep?.(...given), undefined);
-  } catch (error) {
-    reporter.warn(where, errorMessage(error));
   }
 }
 
@@ -150,7 +134,7 @@ const reservedNames = [basename(summaryPath("")), "plots", "index.html"];
 async function prepare(
   config: HarnessConfig,
   signal: AbortSignal,
-  reporter: Reporter,
+  onWarning: OnWarning,
 ): Promise<readonly Prepared[]> {
   const prepared: Prepared[] = [];
   for (const named of config.preferences) {
@@ -173,7 +157,7 @@ async function prepare(
         expected: "unique names",
         fix: "Rename one in its file: its results are stored in a folder with its name.",
       });
-    prepared.push({ preference, placed, grader: await openVerifier(preference, { signal }, reporter) });
+    prepared.push({ preference, placed, grader: await openVerifier(preference, { signal }, onWarning) });
   }
   return prepared;
 }
@@ -187,12 +171,12 @@ interface Running {
   readonly engine: FeedbackEngine;
   readonly now: () => Date;
   readonly signal: AbortSignal;
-  readonly reporter: Reporter;
-  readonly report: (...step: [...Parameters<OnStep>, WeightWatch | null]) => Promise<void>;
+  readonly onWarning: OnWarning;
+  readonly report: (...step: Parameters<OnStep>) => Promise<void>;
 }
 
 async function runPreference({ preference, grader }: Prepared, running: Running): Promise<void> {
-  const { config, placed, engine, now, signal, reporter, report: publish, probes, questions } = running;
+  const { config, placed, engine, now, signal, onWarning, report: publish, probes, questions } = running;
   const paths = runPaths(config.output_dir, preference.name);
   const earlier = await readEarlier(paths);
   const { folder: _, ...definition } = preference;
@@ -214,7 +198,7 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
     earlier.metadata,
   );
   if (earlier.baseline !== null && earlier.lines.length >= config.num_steps)
-    return publish(preference.name, null, summaryOf(earlier.baseline, earlier.lines, config), null);
+    return publish(preference.name, null, summaryOf(earlier.baseline, earlier.lines, config));
   const { training, steps_per_batch: stepsPerBatch, seed } = config;
   const model = await engine.open({
     loraId: metadata.lora_id,
@@ -227,9 +211,9 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
     signal,
   });
   const { loraId = metadata.lora_id, unknown = {} } = model;
-  const watch = new WeightWatch(model.guards ?? [], reporter);
+  const between = new BetweenUpdates(model.guards ?? []);
   try {
-    await watch.begin();
+    await between.begin();
     // The base model is the same for all preferences, so this also checks the later ones before any training.
     checkLengths({ config, preferences: placed, probes, questions }, model);
     const lines = [...(await linesOf(paths, earlier, model.trained))];
@@ -239,7 +223,7 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
     const thresholds = readThresholds(metadata.collapse_thresholds);
     const inputs = { config, preference, grader, probes, questions, thresholds, model, signal };
     const baseline = earlier.baseline ?? (await writeBaseline(paths.baseline, inputs, loraId, now));
-    await publish(preference.name, null, summaryOf(baseline, lines, config), watch);
+    await publish(preference.name, null, summaryOf(baseline, lines, config));
     while (lines.length < config.num_steps) {
       signal.throwIfAborted();
       const step = lines.length;
@@ -249,21 +233,19 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
       const { record, report } =
         updates > step && last?.step === step
           ? { record: last, report: last.report }
-          : await train(inputs, step, watch);
+          : await train(inputs, step, between);
       const line = await lineOf(inputs, { record, report, began, now, baseline });
       await appendLines(paths.steps, [JSON.stringify(line)]);
       lines.push(line);
-      await publish(preference.name, line, summaryOf(baseline, lines, config), watch);
+      await publish(preference.name, line, summaryOf(baseline, lines, config));
     }
-    await watch.end();
-    watch.check(lines.length);
+    await between.end(lines.length);
   } finally {
-    watch.close();
     // Every step is stored, or an error is on its way, which this one must not replace.
     try {
       await model.dispose();
     } catch (error) {
-      reporter.warn(`preference ${preference.name}, the engine's dispose`, errorMessage(error));
+      onWarning(`preference ${preference.name}, the engine's dispose: ${errorMessage(error)}`);
     }
   }
 }
@@ -289,7 +271,7 @@ async function writeBaseline(
 async function train(
   { config, preference, grader, model, signal }: MeasureInputs,
   step: number,
-  watch: WeightWatch,
+  between: BetweenUpdates,
 ): Promise<{ readonly record: UpdateRecord; readonly report: UpdateReport }> {
   const { name, train_prompts: prompts } = preference;
   const asked = promptsOf(prompts, step, config.batch_size, config.seed);
@@ -301,7 +283,7 @@ async function train(
   const answers = await model.sample(requests, signal);
   if (answers.length !== requests.length) throw wrongAnswers(answers.length, requests.length);
   const graded = answers.map(({ text, finish }, at) => ({ question: asked[at]!, answer: text, finish }));
-  const verdicts = await watch.around(`the verifier of ${name}`, () => grader.grade(graded, { signal }));
+  const verdicts = await grader.grade(graded, { signal });
   const rewards = verdicts.map(rewardOf);
   const feedback = feedbackOf(preference, config.feedback_repetitions);
   const rollouts = answers.map(({ text }, at): Rollout => ({
@@ -327,11 +309,9 @@ async function train(
       teacherTurn: teacherTurnOf(preference, { prompt, response: answer.text, feedback }),
     };
   });
-  await watch.end();
-  watch.check(step);
-  const report = await model.update(batch, deepFreeze(record), signal);
-  await watch.begin();
-  watch.check(step);
+  await between.end(step);
+  const report = await model.update(batch, record, signal);
+  await between.begin();
   return { record, report };
 }
 

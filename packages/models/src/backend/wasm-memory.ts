@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { fullHeapCode, removeRethrowingListeners } from "@periodic-eval/core/internal";
+import { fullHeapCode } from "@periodic-eval/core/internal";
 import { registerWasmKernels } from "../wasm-kernels/register.ts";
 
 /** The part of the module of `@tensorflow/tfjs-backend-wasm` 4.22 that the checks use. */
@@ -40,16 +40,27 @@ export async function startChecked(): Promise<boolean> {
     if (console.warn === warn) console.warn(...args);
     else warn.apply(console, args);
   };
+  const listeners = errorListeners();
   let isStarted: boolean;
   try {
     isStarted = await tf.setBackend("wasm");
   } finally {
     console.warn = warn;
-    removeRethrowingListeners();
+    // The module throws uncaught errors and rejections again, so that a rejection which a session has reported ends the process.
+    for (const [event, listener] of errorListeners())
+      if (!listeners.some((before) => before[1] === listener)) process.off(event, listener);
   }
   if (isStarted) checkBackend(tf.backend() as unknown as WasmBackend);
   return isStarted;
 }
+
+/** Returns the listeners of this process for errors that nobody handles; none in browsers. */
+const errorListeners = () =>
+  typeof process === "undefined"
+    ? []
+    : (["uncaughtException", "unhandledRejection"] as const).flatMap((event) =>
+        process.listeners(event as "exit").map((listener) => [event, listener as () => void] as const),
+      );
 
 function checkBackend(backend: WasmBackend): void {
   if (checked.has(backend)) return;

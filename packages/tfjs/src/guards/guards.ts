@@ -5,7 +5,6 @@ import type { Guard } from "@periodic-eval/core";
 import { hashText } from "@periodic-eval/core/random";
 import type { CausalLM, NamedWeight } from "../causal-lm/causal-lm.ts";
 import { type FingerprintOptions, fingerprintWeights } from "./fingerprint.ts";
-import { watchAssignments, watchBackend } from "./watch-assignments.ts";
 import { type HasSlots, optimizerNumbers, optimizerState } from "./optimizer-slots.ts";
 
 export interface TfjsGuardsOptions {
@@ -92,7 +91,6 @@ function variablesGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undef
   return {
     name: "variables",
     around: "hooks",
-    watch: (onChange) => watchAssignments(lm.weights?.() ?? [], onChange),
     enter() {
       const before = observe();
       return {
@@ -169,7 +167,6 @@ function modeGuard(lm: CausalLM, optimizer: tf.Optimizer | HasSlots | undefined)
   return {
     name: "mode",
     around: "hooks",
-    watch: watchBackend,
     enter() {
       const before = lm.modes?.() ?? null;
       const [backend, numbers] = [tf.getBackend(), numbersNow()];

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { errorMessage, nextTurn } from "@periodic-eval/core/internal";
+import { nextTurn } from "@periodic-eval/core/internal";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import type { UpdateResult } from "./learner.ts";
@@ -51,9 +51,7 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     if (at.stopReason !== null) break;
     // Another process trains this run on, or its folder is gone: nothing that this training did could be saved.
     if (session.lost !== null) throw session.lost;
-    const metrics = await takeStep(phase, at).catch((error: unknown) => {
-      throw session.brokenReceipt === null ? error : disturbed(running, at, error);
-    });
+    const metrics = await takeStep(phase, at);
     const validated = await validate(phase, at.step);
     const isLogged =
       at.step === 1 || at.step === maxSteps || at.step % config.logSteps === 0 || validated !== null;
@@ -164,21 +162,6 @@ async function takeStep(phase: Phase, at: PhaseState): Promise<Readonly<Record<s
     tokens_per_second: work.tokens / Math.max(1e-6, phase.clock() - startedAt),
   };
 }
-
-/** Returns the error of a step that failed because a callback changed what it computes with. */
-const disturbed = (
-  { phase: { name }, session: { brokenReceipt } }: RunningPhase,
-  at: PhaseState,
-  cause: unknown,
-) =>
-  new PeriodicEvalError({
-    code: "receipt",
-    where: `phase ${name}, step ${at.step + 1}`,
-    got: `${errorMessage(cause)}, after the ${brokenReceipt}`,
-    expected: "weights that only training changes",
-    fix: "Fix the callback that the message names, and train again.",
-    cause,
-  });
 
 /** Writes a checkpoint, unless measuring has disturbed the weights: a resume would make the disturbance permanent. */
 async function saveCheckpoint(

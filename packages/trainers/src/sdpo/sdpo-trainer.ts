@@ -1,11 +1,5 @@
 import { PeriodicEvalError, type EvaluableModel, type Guard, type Json } from "@periodic-eval/core";
-import {
-  checkPhaseName,
-  configError,
-  deepFreeze,
-  nextTurn,
-  parseOptions,
-} from "@periodic-eval/core/internal";
+import { checkPhaseName, configError, nextTurn, parseOptions } from "@periodic-eval/core/internal";
 import { logWarning } from "@periodic-eval/core/session";
 import { inMemory, tfjsGuards, windowLength } from "@periodic-eval/tfjs";
 import * as z from "zod";
@@ -66,7 +60,7 @@ export class SDPOTrainer {
     checkPhaseName(where, phase, ["phase"]);
     this.#options = options;
     this.#phase = phase;
-    this.config = deepFreeze(parseSDPOConfig(options.config));
+    this.config = parseSDPOConfig(options.config);
     checkBase(this.config, model.base !== undefined);
     const warn = (place: string, message: string) => logWarning(loggers, place, message);
     this.#learner = new Learner({ model, config: this.config, phase, runDir, warn });

@@ -1,4 +1,4 @@
-import { rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
@@ -48,26 +48,6 @@ async function train(runDir: string, maxSteps: number, stopAt?: number): Promise
   return warnings;
 }
 
-it("names a deleted periodic_eval when a training resumes, and the lost baseline to readers", async () => {
-  const runDir = await temporaryFolder();
-  expect(await train(runDir, 2)).toEqual([]);
-  await rm(join(runDir, "periodic_eval"), { recursive: true });
-  const lost = 'baseline of "train" lost: verdicts of "capability" compare with nothing';
-  expect((await readRun(runDir)).problems).toMatchObject([
-    { kind: "missing", key: { step: 0 }, effect: lost },
-    { kind: "missing", key: { step: 1 } },
-    { kind: "missing", key: { step: 2 } },
-  ]);
-  const warnings = await train(runDir, 4);
-  expect(warnings).toContainEqual(expect.stringContaining(lost));
-  const { phases, problems } = await readRun(runDir);
-  expect(phases[0]!.snapshots.map(({ step }) => step)).toEqual([2, 4]);
-  expect(problems.map(({ kind, key }) => [kind, key!.step])).toEqual([
-    ["missing", 0],
-    ["missing", 1],
-  ]);
-});
-
 it.each(["model.safetensors", "trainer_state.json"])(
   "measures nothing twice and misses nothing when %s of the newest checkpoint is damaged",
   async (file) => {
@@ -76,7 +56,6 @@ it.each(["model.safetensors", "trainer_state.json"])(
     await train(runDir, 8, 6);
     const before = await snapshotsOf(runDir);
     expect(before.map(({ step }) => step)).toEqual([0, 4]);
-    await rm(join(runDir, "periodic_eval/train/capability_step_4.json"));
     await writeFile(join(runDir, "checkpoints/train/step_6", file), "{");
     const warnings = await train(runDir, 8);
     expect(warnings).toContainEqual(expect.stringContaining("skipped a damaged checkpoint"));

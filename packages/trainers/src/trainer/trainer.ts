@@ -7,7 +7,7 @@ import {
   type SessionOptions,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { checkPhaseName, deepFreeze, parseOptions } from "@periodic-eval/core/internal";
+import { checkPhaseName, parseOptions } from "@periodic-eval/core/internal";
 import { hashJson } from "@periodic-eval/core/random";
 import { checkSessionOptions, logWarning } from "@periodic-eval/core/session";
 import { checkWritable } from "@periodic-eval/core/snapshots";
@@ -60,7 +60,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
    * @throws PeriodicEvalError `config` for an invalid option.
    */
   constructor(options: TrainerOptions<C>, method: TrainingMethod<C>) {
-    this.config = deepFreeze(method.config);
+    this.config = method.config;
     this.#method = method;
     this.#options = options;
     this.#callbacks = [...(options.callbacks ?? [])];

@@ -95,7 +95,7 @@ describe("the gate step", () => {
   it("ends with 3 if a file of the run is lost", async () => {
     await train({});
     const snapshots = join(folder, "runs/1/periodic_eval/em");
-    await rename(join(snapshots, "capability_step_2.json"), join(folder, "lost.json"));
+    await rename(join(snapshots, "capability_step_2.samples.jsonl"), join(folder, "lost.jsonl"));
     const { code, summary, junit } = await runStep();
     expect(code).toBe(3);
     expect(summary).toContain("⚠️ periodic-eval gate: 2 conditions: 2 inconclusive");

@@ -9,6 +9,7 @@ import { runCommand } from "../../run-command.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { toleranceOf } from "./run.ts";
 import { openGrader } from "../../config/open-grader.ts";
+import { hashSnapshot } from "../../../../core/src/snapshots/storage/content-hash.ts";
 import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
@@ -67,7 +68,7 @@ interface Written {
 /**
  * Writes a changed copy of a snapshot into the run and returns its path.
  *
- * @param isSealed Whether the copy keeps the hash, which no longer fits; otherwise it looks like a file of an older version.
+ * @param isSealed Whether the copy keeps the hash, which no longer fits; otherwise it has its own.
  */
 async function tampered(
   name: string,
@@ -76,7 +77,7 @@ async function tampered(
 ): Promise<string> {
   const value = JSON.parse(await readFile(snapshot("capability", 2), "utf8")) as Written;
   change(value);
-  if (!isSealed) delete value.sha256;
+  if (!isSealed) value.sha256 = hashSnapshot(value);
   const path = join(folder, "run", "periodic_eval", "em", `${name}_step_2.json`);
   await writeFile(path, JSON.stringify(value));
   return path;

@@ -10,14 +10,13 @@ import {
   type Snapshot,
 } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import { parseVerified, readRun, readTextFile } from "@periodic-eval/core/snapshots";
+import { parseVerified, readTextFile } from "@periodic-eval/core/snapshots";
 import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { loadCausalLM, loadLora, type CheckpointLM } from "@periodic-eval/models";
 import { withBlockPlace } from "../../config/config-place.ts";
 import { readEvalBlock } from "../../config/eval-block.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { openModel, startBackend } from "../../config/open-model.ts";
-import { warnOfProblems } from "../../run/warn-of-problems.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 export interface ReplayRequest {
@@ -61,7 +60,6 @@ export async function replay(request: ReplayRequest, terminal: Terminal): Promis
   const { backend, signal } = request;
   const path = resolve(request.snapshot);
   const snapshot = parseVerified(await readTextFile(path, "replay"), path);
-  await warnOfFile(path, terminal);
   const weights = savedFolder(snapshot, path);
   // Before the configuration opens a judge, which runs on this engine.
   await startBackend(backend, terminal);
@@ -159,14 +157,6 @@ function savedFolder({ saved }: Snapshot, path: string): string {
     `a folder ${candidates.join(" or ")}`,
     "Restore the folder.",
   );
-}
-
-/** Prints what is wrong with the snapshot's file in its run: it may be renamed, or of another run. */
-async function warnOfFile(path: string, terminal: Terminal): Promise<void> {
-  const run = await readRun(runDirOf(path), undefined, { rows: false });
-  const root = join(run.runDir, "periodic_eval");
-  const problems = run.problems.filter(({ file }) => join(root, file) === path);
-  warnOfProblems({ ...run, problems }, terminal);
 }
 
 /** Returns the folder that contains the snapshot's `periodic_eval`, or the snapshot's own folder if there is none. */

@@ -4,11 +4,11 @@ import type { Terminal } from "../../terminal/terminal.ts";
 const exitCodes = `
 Exit code: 0 if everything is verified, 1 with problems, 2 for wrong usage.`;
 
-/** `verify`: checks every snapshot, its rows and the index of a run against their hashes. It changes nothing. */
+/** `verify`: checks every snapshot of a run and its rows against their hashes. It changes nothing. */
 export function addVerify(program: Command, terminal: Terminal): void {
   program
     .command("verify")
-    .description("check that no snapshot or row of a run was damaged, edited or deleted")
+    .description("check that no snapshot or row of a run was damaged or edited")
     .argument("<run-dir>", "a run's folder")
     .option("--json", "print one JSON document", false)
     .addHelpText("after", exitCodes)
@@ -23,7 +23,7 @@ export function addVerify(program: Command, terminal: Terminal): void {
         code: "store",
         where: runDir,
         got: `${length} ${length === 1 ? "problem" : "problems"}`,
-        expected: "snapshots, rows and an index as they were written",
+        expected: "snapshots and rows as they were written",
         fix: "Restore the files from a copy, or resume the run: it measures again what the model still can.",
       });
     });

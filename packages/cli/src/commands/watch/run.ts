@@ -140,9 +140,7 @@ async function isMeasured({ options, configuration }: Watching, state: WatchStat
   const { problems } = await readRun(options.runDir);
   return !problems.some(
     ({ key, kind, invalid }) =>
-      key?.phase === configuration.phase &&
-      key.step === step &&
-      (invalid || kind === "rows" || kind === "missing"),
+      key?.phase === configuration.phase && key.step === step && (invalid || kind === "rows"),
   );
 }
 

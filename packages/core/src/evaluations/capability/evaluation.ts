@@ -1,6 +1,5 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { codeOption } from "../../internal/source-option.ts";
-import { ownCode } from "../../internal/own-code.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { readPersonas } from "../prompting/personas.ts";
 import { cloze } from "./cloze.ts";
@@ -44,15 +43,15 @@ export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvalua
       return people;
     };
     const asked = personas !== undefined && { personas: loadPersonas };
-    return ownCode({
+    return {
       ...letters({ questions: source, system, ...asked }),
       get minItems() {
         return minItems * perQuestion;
       },
-    });
+    };
   }
   const examples = shots !== undefined && { shots: () => sampleShots(shots) };
-  return ownCode({ ...cloze({ questions: source, ...examples }), minItems });
+  return { ...cloze({ questions: source, ...examples }), minItems };
 }
 
 async function sampleShots({ shots, pool, poolSeed }: ShotsOptions) {

@@ -1,6 +1,6 @@
 import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
-import { noPromise } from "../../internal/no-promise.ts";
+import { isPromise } from "../../internal/maybe-async.ts";
 
 /**
  * Returns the metrics that a function of the user returned.
@@ -8,11 +8,11 @@ import { noPromise } from "../../internal/no-promise.ts";
  * @throws PeriodicEvalError `config` for a promise, and for anything but an object: both would pass for no metrics.
  */
 export function requireMetrics<T>(where: string, made: T): T {
-  if (isRecord(noPromise(where, made))) return made;
+  if (isRecord(made) && !isPromise(made)) return made;
   throw configError({
     where,
-    value: made,
+    ...(isPromise(made) ? { got: "a promise" } : { value: made }),
     expected: "an object of metrics by name",
-    fix: "Return, for example, `{ accuracy: kit.rate((row) => row.score === true) }`.",
+    fix: "Remove `async` if it has it. Return, for example, `{ accuracy: kit.rate((row) => row.score === true) }`.",
   });
 }

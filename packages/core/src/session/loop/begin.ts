@@ -3,7 +3,6 @@ import type { Progress } from "../../contracts/schedule.ts";
 import type { SessionState } from "../../contracts/session.ts";
 import type { PhaseClosing, Snapshot } from "../../contracts/snapshot.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
-import { deepFreeze } from "../../internal/frozen.ts";
 import { drive } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
 import { keysOfSteps, keyText } from "../../snapshots/run-order.ts";
@@ -13,7 +12,6 @@ import type { SessionRecords } from "../records/records.ts";
 import { finishGrading, isUngraded } from "../records/resume.ts";
 import { openBaseline } from "../window/check-baseline.ts";
 import { checkFinished } from "../window/check-finished.ts";
-import { ownerOf, runOwned } from "../owners/left-behind.ts";
 import type { SessionParts } from "./parts.ts";
 
 /**
@@ -53,8 +51,7 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
     await preflight.run(at);
     const { baselines, reporter } = records;
     await openBaseline({ baselines, callbacks: measuring(), preflight, reporter, phase, seed, at });
-    if (records.known.settled().some(isUngraded))
-      await runOwned(ownerOf("grading", reporter), () => finishGrading(records, callbacks), undefined);
+    if (records.known.settled().some(isUngraded)) await finishGrading(records, callbacks);
   });
   const closings = (await records.store.closings?.()) ?? [];
   const closing = closings.findLast((one) => one.phase === phase);
@@ -120,7 +117,7 @@ function announceBegin(
   const reached = resumed ? null : reachedBefore(records, closing);
   const again = reached === null ? {} : { startsAgainAfter: reached };
   const finished = isOver ? { alreadyFinished: true as const } : {};
-  const standing = deepFreeze(records.known.settled().filter(({ status }) => status !== "grading"));
+  const standing = records.known.settled().filter(({ status }) => status !== "grading");
   const folder = typeof options.run === "string" ? { run: options.run } : {};
   const nothing = callbacks.some(canMeasure) ? {} : { measuresNothing: true as const };
   return drive(

@@ -19,7 +19,7 @@ export async function closeSession(
   parts: SessionParts,
   { hasBegun, isFinished }: { readonly hasBegun: boolean; readonly isFinished: boolean },
 ): Promise<void> {
-  const { callbacks, log, control, requests, hooks, records, window, progress } = parts;
+  const { callbacks, log, control, requests, hooks, records } = parts;
   requests.close();
   const part = async (what: string, work: () => Promise<unknown>) => {
     try {
@@ -32,7 +32,6 @@ export async function closeSession(
     await part("grading", () => drainGrading(parts));
     parts.reportPauses();
     await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
-    await part("evidence of hooks", () => window.hookEvidence.recordRest(progress.position(), records));
     await part("unwritten snapshots", () => records.writer.writeAll());
     await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
     await records.training.write();
@@ -43,8 +42,7 @@ export async function closeSession(
     await part(`callback "${callback.id}"`, () => hooks.closeCallback(callback));
   await drive(log.close());
   await part("store", async () => records.store.close?.());
-  // Last: a timer that a hook left behind may change the weights until training has returned them.
-  parts.between.close();
+  parts.endReporting();
   control.throwError();
   const lost = records.lost();
   if (lost !== null) throw lost;

@@ -1,7 +1,6 @@
 import type { Json } from "../../contracts/json.ts";
 import type { Control, SessionState, StepEnd } from "../../contracts/session.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { frozenCopy } from "../../internal/frozen.ts";
 import { drive, wait, type Flow } from "../../internal/maybe-async.ts";
 import { abortReason } from "../records/interrupted.ts";
 import { knownSteps } from "../records/damaged-snapshots.ts";
@@ -25,7 +24,6 @@ export class SessionFlows {
   #isOver = false;
   /** Whether the loop has called `stepBegin` for the step that ends next. */
   #isInStep = false;
-  #callsStepBegin = false;
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
@@ -51,9 +49,8 @@ export class SessionFlows {
 
   *stepBegin(): Flow<void> {
     yield* this.#begin(undefined, null);
-    yield* this.#leaveBetween(false);
     yield* this.#beginEpoch();
-    this.#isInStep = this.#callsStepBegin = true;
+    this.#isInStep = true;
     yield* this.#parts.hooks.call("onStepBegin");
     yield* this.#settle();
   }
@@ -68,7 +65,6 @@ export class SessionFlows {
         "steps between begin and end",
         "Open another session for another training.",
       );
-    yield* this.#leaveBetween(true);
     yield* this.#beginEpoch();
     const { epoch } = progress.current;
     const next = progress.after(at);
@@ -79,7 +75,8 @@ export class SessionFlows {
     progress.moveTo(next, at.path);
     governor.learnStep(progress.previous, progress.current);
     if (records.writer.hasAnnouncements) yield* hooks.announceSnapshots();
-    const metrics = at.metrics && frozenCopy(at.metrics);
+    // A loop may use one object for the metrics of all steps.
+    const metrics = at.metrics && { ...at.metrics };
     yield* hooks.call("onStepEnd", metrics);
     if (metrics !== undefined) yield* this.#logMetrics(metrics);
     this.#keepLogged(at.logged ?? (metrics && [{ step: next.step, metrics }]));
@@ -88,14 +85,7 @@ export class SessionFlows {
       this.#isInEpoch = false;
     }
     yield* this.#settle();
-    if (this.#callsStepBegin) yield* this.#parts.between.enter();
     return control.take();
-  }
-
-  /** Ends the observation of the time after a step, in which a loop that calls `stepBegin` does not train. */
-  *#leaveBetween(mayHaveTrained: boolean): Flow<void> {
-    const { between, progress } = this.#parts;
-    if (between.isEntered) yield* between.leave(progress.current.step, mayHaveTrained);
   }
 
   *log(metrics: Metrics): Flow<void> {
@@ -106,8 +96,7 @@ export class SessionFlows {
         "metrics between begin and end",
         "Log them during training.",
       );
-    yield* this.#leaveBetween(false);
-    const logged = frozenCopy(metrics);
+    const logged = { ...metrics };
     yield* this.#logMetrics(logged);
     this.#keepLogged([{ step: this.#parts.progress.current.step, metrics: logged }]);
     yield* this.#settle();
@@ -117,7 +106,6 @@ export class SessionFlows {
     if (this.#stage === "new")
       throw misuse("save", "a call before begin", "a session that has begun", "Await session.begin() first.");
     const { hooks, records, callbacks: all, progress, clock } = this.#parts;
-    yield* this.#leaveBetween(false);
     yield* hooks.call("onSave");
     yield* this.#settle();
     yield* wait(records.writer.writeBeforeSave(progress.current.step));
@@ -127,10 +115,7 @@ export class SessionFlows {
       const state = yield* hooks.stateOf(callback);
       if (state !== undefined) callbacks[callback.id] = state;
     }
-    const snapshots = [...records.writer.written(), ...records.known.lost()];
     const unreported = records.writer.unreported();
-    if (this.#callsStepBegin && this.#stage === "begun" && !this.#isInStep)
-      yield* this.#parts.between.enter();
     return {
       phase: progress.phase,
       progress: { ...progress.current, ended: false },
@@ -138,7 +123,7 @@ export class SessionFlows {
       callbacks,
       windowSeconds: clock.windowSeconds,
       ...(!records.interrupted.isEmpty && { interrupted: records.interrupted.toState() }),
-      snapshots: knownSteps(snapshots),
+      snapshots: knownSteps(records.writer.written()),
       ...(unreported.length > 0 && { unreported: knownSteps(unreported) }),
     };
   }
@@ -151,8 +136,6 @@ export class SessionFlows {
       this.#stage = "ended";
       return;
     }
-    // The loop may have loaded its best weights.
-    yield* this.#leaveBetween(true);
     // An aborted phase is not over: its end is measured when it is resumed and reaches it.
     const elapsedSeconds = progress.trainingSeconds();
     progress.moveTo({ ...progress.current, elapsedSeconds, ended: !signal.aborted });
@@ -171,7 +154,6 @@ export class SessionFlows {
 
   *fail(error: unknown): Flow<void> {
     if (this.#stage === "ended") return;
-    yield* this.#leaveBetween(true);
     const hadBegun = this.#stage === "begun";
     this.#stage = "ended";
     const { requests, callbacks, hooks, progress, records } = this.#parts;

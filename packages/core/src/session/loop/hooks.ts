@@ -1,24 +1,18 @@
 import * as z from "zod";
-import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
 import type { Guard, GuardContext } from "../../contracts/guard.ts";
 import type { Awaitable, Json } from "../../contracts/json.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { deepFreeze, frozenCopy } from "../../internal/frozen.ts";
 import { copyJson, jsonFault } from "../../internal/json.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
-import { isOwnCode } from "../../internal/own-code.ts";
 import { isPromise, noFlow, type Flow } from "../../internal/maybe-async.ts";
 import { workingSeconds } from "../../internal/working-clock.ts";
 import { seedOf } from "../../random/streams.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import { callbackName } from "../records/reporter.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
-import { isExplainedBy, type BetweenGuards } from "../window/between-guards.ts";
-import type { HookEvidence } from "../window/hook-evidence.ts";
-import { ownerNameOf, ownerOf, runOwned, type OnLeftBehind } from "../owners/left-behind.ts";
-import { ownSignal } from "../owners/own-signal.ts";
+import type { Disturbances } from "../window/disturbances.ts";
 import type { Patience } from "../window/patience.ts";
 import { runGuarded, type Guarded } from "../window/run-guarded.ts";
 import type { LoopControl } from "./control.ts";
@@ -57,9 +51,7 @@ export interface HooksOptions {
   readonly progress: PhaseProgress;
   readonly requests: Requests;
   readonly writer: SnapshotWriter;
-  readonly evidence: HookEvidence;
-  readonly between: BetweenGuards;
-  readonly reporter: Reporter;
+  readonly disturbances: Disturbances;
   readonly patience: Patience;
 }
 
@@ -71,29 +63,9 @@ export class Hooks {
   /** The last state that each callback returned, or that the checkpoint held. */
   readonly #states = new Map<string, Json>();
   readonly #reported: Metrics[] = [];
-  /** Receives errors of promises that a callback left behind. */
-  readonly #owners = new Map<TrainerCallback, OnLeftBehind>();
-
-  /** The signal of each callback. Callbacks share none, because a signal cannot be frozen. */
-  readonly #signals: ReadonlyMap<TrainerCallback, AbortSignal>;
-
-  readonly #names: ReadonlyMap<TrainerCallback, string>;
-
-  /** Callbacks that run no code of the user, and so leave no promise behind. */
-  readonly #own: ReadonlySet<TrainerCallback>;
 
   constructor(options: HooksOptions) {
     this.#options = options;
-    this.#own = new Set(options.callbacks.filter(isOwn));
-    const { callbacks, signal } = options;
-    this.#names = new Map(callbacks.map((callback) => [callback, ownerNameOf(callback)]));
-    const signalOf = () => ownSignal(signal).signal;
-    this.#signals = new Map(
-      callbacks.map((callback) => [
-        callback,
-        this.#own.has(callback) ? signal : runOwned(this.#ownerOf(callback), signalOf, undefined),
-      ]),
-    );
   }
 
   get running(): string | null {
@@ -116,7 +88,6 @@ export class Hooks {
     const { writer, log, callbacks } = this.#options;
     for (let next = writer.takeAnnouncement(); next !== undefined; next = writer.takeAnnouncement()) {
       const { snapshot, failure, isLogged } = next;
-      deepFreeze(snapshot);
       if (!isLogged) yield* log.snapshot(snapshot);
       if (failure?.callback) yield* this.callOnError(failure.callback, failure.error);
       for (const callback of callbacks) {
@@ -133,7 +104,7 @@ export class Hooks {
     const body = (call: HookCall) => callback.onError!(this.#contextOf(call, noMetrics), error);
     const outcome = yield* this.#insideGuards(callback, "onError", body);
     if ("error" in outcome)
-      this.#options.log.warn(ownerNameOf(callback), `onError threw: ${errorMessage(outcome.error)}`);
+      this.#options.log.warn(callbackName(callback), `onError threw: ${errorMessage(outcome.error)}`);
   }
 
   async restore(states: Readonly<Record<string, Json>>): Promise<void> {
@@ -208,7 +179,7 @@ export class Hooks {
   }
 
   *#reportFailure(callback: TrainerCallback, message: string, error: unknown): Flow<void> {
-    this.#options.log.warn(ownerNameOf(callback), message);
+    this.#options.log.warn(callbackName(callback), message);
     this.#options.control.fail(error);
     yield* this.callOnError(callback, error);
   }
@@ -218,21 +189,18 @@ export class Hooks {
     hook: string,
     body: (call: HookCall) => Awaitable<T>,
   ): Flow<Guarded<T>["outcome"]> {
-    const { guards, progress, evidence: kept, between } = this.#options;
+    const { guards, progress, disturbances } = this.#options;
     const call = this.#call(callback, hook);
     this.#running = hook;
-    between.begin(this.#names.get(callback)!);
     const { outcome, evidence } = yield* runGuarded(
       guards,
       () => call,
       () => this.#patiently(call, body),
     );
-    const others = between.end();
     this.#running = null;
-    for (const one of evidence) {
-      // Others were blamed when they wrote.
-      if (one.intact === false && !isExplainedBy(others, one))
-        kept.keep(callback, hook, progress.current.step, one);
+    for (const seen of evidence) {
+      if (seen.intact === false)
+        disturbances.add(`${hook} of ${callbackName(callback)}`, progress.current.step, seen);
     }
     return outcome;
   }
@@ -244,40 +212,32 @@ export class Hooks {
   /** Starts user code of a callback, and gives up on a promise that does not settle. */
   #patiently<T>(call: HookCall, body: (call: HookCall) => Awaitable<T>): Awaitable<T> {
     const { callback, hook: what } = call;
-    const answer = this.#own.has(callback) ? body(call) : runOwned(this.#ownerOf(callback), body, call);
+    const answer = body(call);
     if (!isPromise(answer)) return answer;
     call.at = workingSeconds();
     const abandon = () => void (call.isAbandoned = true);
-    const where = ownerNameOf(callback);
+    const where = callbackName(callback);
     return this.#options.patience.run({ where, what, sign: call, abandon }, () => answer);
-  }
-
-  #ownerOf(callback: TrainerCallback): OnLeftBehind {
-    const known = this.#owners.get(callback);
-    if (known !== undefined) return known;
-    const owner = ownerOf(ownerNameOf(callback), this.#options.reporter);
-    this.#owners.set(callback, owner);
-    return owner;
   }
 
   /** Whether an abandoned call of a hook has not settled yet. */
   #isUnsettled(callback: TrainerCallback, hook: string): boolean {
     const { patience } = this.#options;
-    return patience.hasUnsettled && patience.isUnsettled(ownerNameOf(callback), hook);
+    return patience.hasUnsettled && patience.isUnsettled(callbackName(callback), hook);
   }
 
   #contextOf(call: HookCall, metrics: Metrics): CallbackContext {
-    const { progress, requests, control, log, writer } = this.#options;
+    const { progress, requests, control, log, writer, signal } = this.#options;
     const { callback } = call;
     return {
       phase: progress.phase,
       progress: progress.current,
       previous: progress.previous,
-      signal: this.#signals.get(callback)!,
+      signal,
       metrics,
       async rows(key) {
         call.use();
-        return deepFreeze(await writer.rows(key));
+        return writer.rows(key);
       },
       measure(request) {
         call.use();
@@ -294,24 +254,17 @@ export class Hooks {
       report: (reported) => {
         call.use();
         parseOptions(`callback "${callback.id}" report`, reportSchema, reported);
-        this.#reported.push(frozenCopy(reported));
+        this.#reported.push({ ...reported });
       },
       warn(message) {
         call.use();
-        log.warn(ownerNameOf(callback), errorMessage(message));
+        log.warn(callbackName(callback), errorMessage(message));
       },
     };
   }
 }
 
-/** Whether a callback has a hook. If reading it throws, it has: the call throws again, inside guards and with the hook's name. */
-function has(callback: TrainerCallback, hook: keyof TrainerCallback): boolean {
-  try {
-    return callback[hook] !== undefined;
-  } catch {
-    return true;
-  }
-}
+const has = (callback: TrainerCallback, hook: keyof TrainerCallback): boolean => callback[hook] !== undefined;
 
 function readState(callback: TrainerCallback): Awaitable<Json | undefined> {
   const state: unknown = callback.state!();
@@ -331,24 +284,6 @@ function checkedState(callback: TrainerCallback, state: unknown): Json | undefin
     fix: "Use finite numbers, strings, booleans, arrays and plain objects in the state, and null for an unknown number.",
   });
 }
-
-const userHooks = [
-  "onError",
-  "state",
-  "onEpochBegin",
-  "onEpochEnd",
-  "onStepBegin",
-  "onLog",
-  "onSave",
-  "onSnapshot",
-] as const satisfies readonly (keyof TrainerCallback)[];
-
-/** Whether a callback only requests evaluations of ours by a schedule. */
-const isOwn = (callback: TrainerCallback): boolean =>
-  userHooks.every((hook) => callback[hook] === undefined) &&
-  callback instanceof PeriodicCallback &&
-  callback.onStepEnd === PeriodicCallback.prototype.onStepEnd &&
-  callback.asks.every(isOwnCode);
 
 /** One call of a hook, as its guards and its patience see it. */
 class HookCall implements GuardContext {

@@ -3,7 +3,6 @@ import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { atStart, atSteps } from "../../schedule/triggers.ts";
 import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
-import type { CallbackContext } from "../../contracts/callback.ts";
 import type { Logger, Session, SessionState } from "../../contracts/session.ts";
 
 it("passes loggers the place where a phase begins or resumes, and the steps of the run", async () => {
@@ -34,35 +33,6 @@ it("passes loggers the place where a phase begins or resumes, and the steps of t
     // The logs of step 3 belong to the interrupted training.
     ["begin", "em", 2, 12, true],
     [3, "em", 3, 13],
-  ]);
-});
-
-it("gives a logger what the session logs, whatever another logger writes to it", async () => {
-  const toy = toyTraining();
-  const logged: unknown[] = [];
-  const evil: Logger = {
-    name: "evil",
-    begin: (at) => void Object.assign(at, { step: 99 }),
-    train: (_, at) => void Object.assign(at, { step: 99 }),
-    event: (event) => void Object.assign(event, { message: "nothing happened" }),
-    end: (at) => void Object.assign(at, { finished: false }),
-  };
-  const honest: Logger = {
-    name: "honest",
-    begin: ({ step }) => void logged.push(step),
-    train: (_, { step }) => void logged.push(step),
-    event: (event) => void (event.kind === "warning" && logged.push(event.message)),
-    end: ({ finished }) => void logged.push(finished),
-  };
-  await withSession(toy.options([], { loggers: [evil, honest] }), async (session) => {
-    await session.stepEnd({ metrics: { loss: 1 } });
-    await session.end();
-  });
-  expect(logged).toEqual([
-    expect.stringMatching(/^begin threw \(reported once\): Cannot assign/),
-    0,
-    1,
-    true,
   ]);
 });
 
@@ -142,24 +112,6 @@ it("continues if a logger's event is an async function that throws, and warns on
   });
   expect(steps).toBe(3);
   expect(warnings).toEqual(['logger "failing": event threw (reported once): no disk']);
-});
-
-it("warns once of a logger whose event leaves a rejected promise behind at every warning", async () => {
-  const toy = toyTraining();
-  let events = 0;
-  const failing: Logger = {
-    name: "failing",
-    event: () => void ((events += 1) < 100 && Promise.reject(new Error("no network"))),
-  };
-  const warning = { id: "a", onTrainBegin: ({ warn }: CallbackContext) => warn("hello") };
-  await withSession(toy.options([warning], { loggers: [failing, toy.logger] }), async () => {
-    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-  });
-  expect(toy.warnings()).toEqual([
-    'callback "a": hello',
-    'logger "failing": a promise that it left behind was rejected (reported once): no network',
-  ]);
-  expect(events).toBeLessThan(5);
 });
 
 it("stops calling a logger that does not answer, in every session, and waits for its close at most its patience", async () => {

@@ -3,12 +3,12 @@ import { secondsText } from "../../statistics/format.ts";
 import { plainConsoleLogger } from "../../console/console-logger.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
+import { errorMessage } from "../../internal/error-message.ts";
 import { workingSeconds } from "../../internal/working-clock.ts";
 import { Governor } from "../budget/governor.ts";
 import { PhaseClock } from "../budget/phase-clock.ts";
 import { createRecords } from "../records/records.ts";
-import { BetweenGuards } from "../window/between-guards.ts";
-import { HookEvidence } from "../window/hook-evidence.ts";
+import { Disturbances } from "../window/disturbances.ts";
 import { Patience } from "../window/patience.ts";
 import { Preflight } from "../window/preflight.ts";
 import type { WindowReporter } from "../window/run-guarded.ts";
@@ -25,11 +25,7 @@ export function createParts(options: SessionOptions) {
   const { phase = "train", seed = "42", budget, signal: given, now = isoNow } = options;
   const callbacks = [...options.callbacks];
   const control = new LoopControl(options);
-  const log = new SessionLog(
-    options.loggers ?? [plainConsoleLogger()],
-    (logger, work) => between.around(logger, work),
-    () => reporter,
-  );
+  const log = new SessionLog(options.loggers ?? [plainConsoleLogger()]);
   const reportPauses = pauseReport(phase, log);
   const reporter = createReporter(log, control, reportPauses);
   const [measuring, grading] = [new AbortController(), new AbortController()];
@@ -57,13 +53,10 @@ export function createParts(options: SessionOptions) {
   const patience = new Patience(options.patienceSeconds ?? 600, reporter);
   const { model, trainedTexts = [] } = options;
   const preflight = new Preflight({ model, trainedTexts, callbacks, signal, patience, reporter });
-  const hookEvidence = new HookEvidence(reporter);
+  const disturbances = new Disturbances(reporter);
   const requests = new Requests();
   // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.
   const guards = [mathRandomGuard(), ...(options.guards ?? [])];
-  const { grading: graders } = records;
-  const evidence = hookEvidence;
-  const between = new BetweenGuards({ callbacks, guards, graders, patience, evidence, reporter, progress });
   const hooks = new Hooks({
     callbacks,
     guards: guards.filter(({ around }) => around === "hooks"),
@@ -73,21 +66,19 @@ export function createParts(options: SessionOptions) {
     progress,
     requests,
     writer: records.writer,
-    evidence,
-    between,
-    reporter,
+    disturbances,
     patience,
   });
-  const measuringParts = { options, guards, signal, clock, governor, preflight, hookEvidence, reporter };
-  const window = { ...measuringParts, patience, between, records };
+  const measuringParts = { options, guards, signal, clock, governor, preflight, disturbances, reporter };
+  const window = { ...measuringParts, patience, records };
   const loop = { options, callbacks, log, control, clock, progress, requests, hooks, governor };
   return {
     ...loop,
     records,
-    between,
     preflight,
     window,
     reportPauses,
+    endReporting: reportUnhandledRejections(reporter),
     signal,
     /** Ends the measurement that is running, as an abort does. */
     endMeasuring: () => measuring.abort(new Error("the session was closed")),
@@ -120,4 +111,22 @@ function createReporter(log: SessionLog, control: LoopControl, reportPauses: () 
     plan: (message) => log.event({ kind: "plan", message }),
     receiptBroken: (message, makeError) => control.receiptBroken(message, makeError),
   };
+}
+
+/**
+ * Reports rejections that nobody handles as warnings until the returned function is called. Without a listener they end a Node
+ * process, and a callback may leave a promise behind. Browsers log them.
+ */
+function reportUnhandledRejections(reporter: WindowReporter): () => void {
+  const reported = new Set<string>();
+  const report = (error: unknown) => {
+    reporter.fail(error);
+    const reason = errorMessage(error);
+    if (reported.has(reason)) return;
+    reported.add(reason);
+    const message = `a promise that nobody handles was rejected (reported once): ${reason}`;
+    reporter.warn("unhandledRejection", message);
+  };
+  globalThis.process?.on?.("unhandledRejection", report);
+  return () => void globalThis.process?.off?.("unhandledRejection", report);
 }

@@ -1,7 +1,6 @@
 import type { Progress } from "../../contracts/schedule.ts";
 import type { RunProgress, SessionState, StepEnd } from "../../contracts/session.ts";
 import { configError } from "../../internal/config-error.ts";
-import { frozenCopy } from "../../internal/frozen.ts";
 import { isCount } from "../../internal/is-count.ts";
 import { advance } from "../../schedule/crossings.ts";
 import type { PhaseClock } from "../budget/phase-clock.ts";
@@ -24,7 +23,7 @@ export class PhaseProgress {
     this.seed = seed;
     this.#now = now;
     this.#clock = clock;
-    this.#current = frozenCopy(start);
+    this.#current = start;
   }
 
   get current(): Progress {
@@ -43,24 +42,24 @@ export class PhaseProgress {
   begin(maxSteps: number | null, runStepOffset: number, resumed: SessionState | null): void {
     this.#runStepOffset = runStepOffset;
     if (resumed === null) {
-      this.#current = frozen({ ...this.#current, maxSteps });
+      this.#current = { ...this.#current, maxSteps };
       return;
     }
     // Nothing was crossed since the checkpoint: hooks see where it was taken.
-    this.#previous = frozenCopy({ ...resumed.progress, ended: false });
-    this.#current = frozen(advance(this.#previous, { ...this.#previous, maxSteps }));
+    this.#previous = { ...resumed.progress, ended: false };
+    this.#current = advance(this.#previous, { ...this.#previous, maxSteps });
   }
 
   /** @param checkpoint The folder that the weights were read from, if training runs in another process. */
   moveTo(next: Progress, checkpoint: string | null = this.#checkpoint): void {
     this.#previous = this.#current;
-    this.#current = frozen(advance(this.#current, next));
+    this.#current = advance(this.#current, next);
     this.#checkpoint = checkpoint;
   }
 
   /** Sets the step of a phase whose session begins in its middle. */
   startAt(step: number): void {
-    this.#current = frozen({ ...this.#current, step });
+    this.#current = { ...this.#current, step };
   }
 
   /**
@@ -134,10 +133,4 @@ export class PhaseProgress {
   get #runStep(): number {
     return this.#runStepOffset + this.#current.step;
   }
-}
-
-/** Freezes the progress of every step: hooks share it with the session. */
-function frozen(progress: Progress): Progress {
-  if (progress.furthest !== undefined) Object.freeze(progress.furthest);
-  return Object.freeze(progress);
 }

@@ -1,7 +1,6 @@
 import * as z from "zod";
 import type { MeasureRequest, TrainerCallback } from "../../contracts/callback.ts";
 import { configError } from "../../internal/config-error.ts";
-import { frozenCopy } from "../../internal/frozen.ts";
 import { isCount } from "../../internal/is-count.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { isEdge } from "../budget/forecast.ts";
@@ -13,11 +12,7 @@ import { isTrigger } from "../../schedule/check-triggers.ts";
 const requestSchema = z.object({
   id: nameSchema,
   on: onSchema.optional(),
-  // A getter that throws must do so here, inside the hook.
-  evaluation: z.looseObject(
-    { name: z.unknown().optional(), version: z.unknown().optional() },
-    "an evaluation",
-  ),
+  evaluation: z.looseObject({}, "an evaluation"),
   crossed: z.array(z.looseObject({ trigger: z.custom(isTrigger, "a trigger") }), "an array of crossings"),
   plannedComparisons: z
     .custom<number | null>((value) => value === null || isCount(value), "a non-negative integer or null")
@@ -37,8 +32,7 @@ export class Requests {
   add(callback: TrainerCallback, request: MeasureRequest): void {
     const where = `callback "${callback.id}" measure`;
     parseOptions(where, requestSchema, request);
-    const { id, evaluation, on = "model" } = request;
-    const crossed = frozenCopy(request.crossed);
+    const { id, evaluation, crossed, on = "model" } = request;
     if (!this.#isOpen) {
       throw configError({
         where,
@@ -50,7 +44,7 @@ export class Requests {
     const index = this.#pending.findIndex((one) => one.id === id);
     const same = this.#pending[index];
     if (same === undefined) {
-      this.#pending.push({ ...request, crossed, callback });
+      this.#pending.push({ ...request, callback });
     } else if (same.evaluation === evaluation && (same.on ?? "model") === on) {
       this.#pending[index] = { ...same, crossed: [...same.crossed, ...crossed] };
     } else {

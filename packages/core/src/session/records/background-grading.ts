@@ -7,10 +7,9 @@ import { resolvesWithin } from "../../internal/timeout.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { seedOf } from "../../random/streams.ts";
 import { addWarnings } from "../../snapshots/warnings.ts";
-import { withOwnSignal } from "../owners/own-signal.ts";
 import { computeResults, failureOf, gradeRows } from "./results.ts";
 import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import type { Reporter } from "./reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
 
 /** Measured rows on their way to a snapshot. */
@@ -36,9 +35,6 @@ export class BackgroundGrading {
   readonly #options: GradingOptions;
   /** The last grading of each id. */
   readonly #gradings = new Map<string, Promise<void>>();
-  readonly #running = new Set<Ungraded>();
-  /** Gradings that ended since `takeActive`. */
-  readonly #ended = new Set<Ungraded>();
 
   constructor(options: GradingOptions) {
     this.#options = options;
@@ -72,21 +68,8 @@ export class BackgroundGrading {
     const { id } = ungraded.base;
     this.#gradings.set(
       id,
-      this.#whenGraded(id).then(async () => {
-        this.#running.add(ungraded);
-        await this.#grade(ungraded);
-        this.#running.delete(ungraded);
-        this.#ended.add(ungraded);
-      }),
+      this.#whenGraded(id).then(() => this.#grade(ungraded)),
     );
-  }
-
-  /** Returns the callbacks of gradings that run, or that ended since the last call. */
-  takeActive(): readonly TrainerCallback[] {
-    if (this.#running.size === 0 && this.#ended.size === 0) return [];
-    const active = [...this.#running, ...this.#ended].flatMap(({ callback }) => callback ?? []);
-    this.#ended.clear();
-    return [...new Set(active)];
   }
 
   /** Waits until all grading is done, for at most `seconds`. Returns whether it is done. */
@@ -106,7 +89,8 @@ export class BackgroundGrading {
     const { base, rows, evaluation, callback } = ungraded;
     const began = clock();
     try {
-      const graded = await withOwnSignal(signal, (own) => gradeRows(evaluation, rows, { signal: own }));
+      // A signal for each grading: listeners that clients of judges leave on it would stay for the session.
+      const graded = await gradeRows(evaluation, rows, { signal: AbortSignal.any([signal]) });
       const error = failureOf(evaluation, graded);
       if (error !== null) {
         if (signal.aborted) return;

@@ -1,9 +1,9 @@
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
+import type { Snapshot } from "../../contracts/snapshot.ts";
 import type { EarlierRun } from "../../snapshots/storage/earlier-run.ts";
 import type { KnownSnapshots } from "./known-snapshots.ts";
 import type { Requested } from "./new-snapshot.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import type { Reporter } from "./reporter.ts";
 
 export const baselineWords: readonly string[] = ["phase_start", "run_start", "adapter_off"];
 
@@ -110,11 +110,7 @@ export class Baselines {
     return this.#known.settledOf(this.#phase, adapterOffId(id)).find(isWhole) ?? null;
   }
 
-  #firstPhase({ id, phase, step, run_step }: Snapshot): string {
-    const first = this.#known.all().find((one) => one.id === id)?.phase ?? phase;
-    if (first !== phase || run_step === step) return first;
-    // The start of this phase does not stand in for a lost start of the run.
-    const isLostStart = (one: SnapshotKey) => one.id === id && one.phase !== phase && one.step === 0;
-    return this.#known.lost().find(isLostStart)?.phase ?? first;
+  #firstPhase({ id, phase }: Snapshot): string {
+    return this.#known.all().find((one) => one.id === id)?.phase ?? phase;
   }
 }

@@ -11,7 +11,7 @@ import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
 import type { Baseline, Baselines } from "./baselines.ts";
 import { comparisonWarnings } from "./comparison-warnings.ts";
 import type { KnownSnapshots } from "./known-snapshots.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import type { Reporter } from "./reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
 
 /** The snapshots that a measurement is compared with. */

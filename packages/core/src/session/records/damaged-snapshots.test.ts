@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
@@ -52,7 +52,6 @@ const edit = async (step: number, phase = "train") => {
   const file = at(phase, `toy_step_${step}.json`);
   await writeFile(file, (await readFile(file, "utf8")).replace('"n": 8', '"n": 7'));
 };
-const deleted = (step: number) => rm(at("train", `toy_step_${step}.json`));
 
 it("records the snapshots that a checkpoint knows", () => {
   expect(checkpoint.state.snapshots).toEqual({ "train/toy": [0, 2, 4] });
@@ -65,7 +64,6 @@ it("resumes an intact run without a warning", async () => {
 describe.each([
   ["a flipped verdict", flip],
   ["an edited value", edit],
-  ["a deleted snapshot", deleted],
 ])("%s", (_, attack) => {
   it("of the baseline is named with its effect, and cannot be measured again", async () => {
     await attack(0);
@@ -99,30 +97,6 @@ describe.each([
   });
 });
 
-it("names every snapshot of a deleted periodic_eval, and measures again from the checkpoint on", async () => {
-  await rm(at(), { recursive: true });
-  const { warnings, measured } = await train(checkpoint);
-  expect(warnings[0]).toBe(
-    "resume: the checkpoint of step 4 knew 3 snapshots that the run no longer has: train/toy/0, train/toy/2, train/toy/4",
-  );
-  expect(warnings).toContainEqual(expect.stringContaining('baseline of "train" lost'));
-  expect(measured).toEqual([4, 6, 8, 10]);
-});
-
-it("names them to readers who find a trainer's checkpoint", async () => {
-  await rm(at(), { recursive: true });
-  const folder = join(run, "checkpoints/train/step_4");
-  await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, "trainer_state.json"), JSON.stringify({ session: checkpoint.state }));
-  const { problems, phases } = await readRun(run);
-  expect(phases).toEqual([]);
-  expect(problems.map(({ kind, key }) => [kind, key!.step])).toEqual([
-    ["missing", 0],
-    ["missing", 2],
-    ["missing", 4],
-  ]);
-});
-
 it("keeps a damaged snapshot that is measured again in superseded/", async () => {
   await flip(6);
   await edit(8);
@@ -135,19 +109,4 @@ it("accepts the state of a version that recorded no snapshots", async () => {
   const { snapshots: _, ...state } = checkpoint.state;
   await rm(at(), { recursive: true });
   expect((await train({ ...checkpoint, state })).warnings).toEqual([]);
-});
-
-it("compares with nothing if the start of the run was in a phase that is gone, also where a later phase has a start", async () => {
-  const options = { phase: "em", baseline: "run_start" } as const;
-  const { saved } = await train(undefined, options);
-  const phases = async () =>
-    (await readRun(run)).phases
-      .find(({ name }) => name === "em")!
-      .snapshots.map(({ paired }) => paired.baseline?.["hit_rate"]?.phase);
-  expect(await phases()).toEqual(Array.from({ length: 6 }, () => "train"));
-  await rm(at("train"), { recursive: true });
-  await edit(10, "em");
-  const { measured } = await train(saved!, options);
-  expect(measured).toEqual([10]);
-  expect((await phases()).at(-1)).toBeUndefined();
 });

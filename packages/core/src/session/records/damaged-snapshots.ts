@@ -3,8 +3,7 @@ import type { Progress } from "../../contracts/schedule.ts";
 import type { InterruptedMeasurement, SessionState } from "../../contracts/session.ts";
 import type { RunProblem, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { crossings } from "../../schedule/crossings.ts";
-import { keysOfSteps, keyText } from "../../snapshots/run-order.ts";
-import { effectOfLoss } from "../../snapshots/effect-of-loss.ts";
+import { keyText } from "../../snapshots/run-order.ts";
 import type { SessionRecords } from "./records.ts";
 
 /** Where a phase begins or resumes. */
@@ -23,14 +22,14 @@ export function knownSteps(snapshots: readonly SnapshotKey[]): NonNullable<Sessi
 }
 
 /**
- * Supersedes the snapshots with damaged rows whose steps are still to come, and warns of each snapshot that is damaged or lost
- * whether it is measured again.
+ * Supersedes the snapshots with damaged rows whose steps are still to come, and warns of each damaged snapshot whether it is
+ * measured again.
  *
  * @param found The snapshots in the store.
  * @returns The snapshots that remain, and the measurements of the resumed step to take again, by id.
  */
 export async function replaceDamaged(
-  { store, known, baselines, reporter }: SessionRecords,
+  { store, baselines, reporter }: SessionRecords,
   found: readonly Snapshot[],
   { phase, resumed, callbacks }: Resumption,
 ): Promise<{
@@ -38,25 +37,12 @@ export async function replaceDamaged(
   readonly again: Readonly<Record<string, InterruptedMeasurement>>;
 }> {
   const from = resumed?.progress.step ?? 0;
-  const problems = ((await store.problems?.()) ?? []).filter(isLoss);
+  const problems = ((await store.problems?.()) ?? []).filter(isLoss).sort((a, b) => a.key.step - b.key.step);
   const isAhead = (key: SnapshotKey) => key.phase === phase && key.step >= from;
   for (const { key, message } of problems.filter(({ kind, key: of }) => kind === "rows" && isAhead(of)))
     await store.supersede(key, message);
-  const damaged = new Set(problems.map(({ key }) => keyText(key)));
-  const there = new Set(found.map(keyText));
-  const lost = keysOfSteps(resumed?.snapshots ?? {}).filter(
-    (key) => !there.has(keyText(key)) && !damaged.has(keyText(key)),
-  );
-  if (lost.length > 0)
-    reporter.warn(
-      "resume",
-      `the checkpoint of step ${from} knew ${lost.length} snapshots that the run no longer has: ${listed(lost)}`,
-    );
-  const missing = problems.filter(({ kind }) => kind === "missing").map(({ key }) => key);
-  known.rememberLost([...missing, ...lost]);
   const again: Record<string, InterruptedMeasurement> = {};
-  const gone = [...problems.map((problem) => problem.key), ...lost].sort((a, b) => a.step - b.step);
-  for (const [at, key] of gone.entries()) {
+  for (const [at, { key, effect }] of problems.entries()) {
     const request =
       resumed !== null && isAhead(key) && key.step === from
         ? requestOf(key, resumed.progress, callbacks)
@@ -64,10 +50,11 @@ export async function replaceDamaged(
     if (request !== null) again[key.id] = request;
     if (at >= mostWarnings) continue;
     const fate = fateOf(key, request !== null || baselines.isBaselineId(key.id), { phase, from, resumed });
-    reporter.warn("resume", `${keyText(key)} ${fate}; ${effectOfLoss(key)}`);
+    reporter.warn("resume", `${keyText(key)} ${fate}; ${effect}`);
   }
-  if (gone.length > mostWarnings)
-    reporter.warn("resume", `${gone.length - mostWarnings} more snapshots are damaged or lost`);
+  if (problems.length > mostWarnings)
+    reporter.warn("resume", `${problems.length - mostWarnings} more snapshots are damaged`);
+  const damaged = new Set(problems.map(({ key }) => keyText(key)));
   const standing = found.filter((one) => !(damaged.has(keyText(one)) && isAhead(one)));
   return { standing, again };
 }
@@ -75,7 +62,7 @@ export async function replaceDamaged(
 /** Baselines have the lowest steps of their phase, and so come first. */
 const mostWarnings = 20;
 
-/** Says whether a lost snapshot is measured again. */
+/** Says whether a damaged snapshot is measured again. */
 function fateOf(
   key: SnapshotKey,
   isRequested: boolean,
@@ -89,12 +76,7 @@ function fateOf(
 }
 
 const isLoss = (problem: RunProblem): problem is RunProblem & { readonly key: SnapshotKey } =>
-  problem.key !== null && ["rows", "edited", "unreadable", "missing"].includes(problem.kind);
-
-const listed = (keys: readonly SnapshotKey[]): string =>
-  keys.length <= 3
-    ? keys.map(keyText).join(", ")
-    : `${keys.slice(0, 3).map(keyText).join(", ")} and ${keys.length - 3} more`;
+  problem.key !== null && ["rows", "edited", "unreadable"].includes(problem.kind);
 
 /** Returns the request of a measurement at the resumed step; null if no schedule here takes it. */
 function requestOf(

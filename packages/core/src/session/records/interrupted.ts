@@ -5,8 +5,7 @@ import { describeCrossing } from "../../schedule/triggers.ts";
 import type { KnownSnapshots } from "./known-snapshots.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { measurementAt, newSnapshot, type Position, type Requested } from "./new-snapshot.ts";
-import { ownerNameOf } from "../owners/left-behind.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import { callbackName, type Reporter } from "./reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
 
 /**
@@ -55,7 +54,7 @@ export class Interrupted {
     const { id, evaluation, crossed, callback, on = "model", plannedComparisons = null } = requested;
     const key = { phase, id, step: progress.step };
     this.#reporter.warn(
-      ownerNameOf(callback),
+      callbackName(callback),
       `"${id}" is not measured at step ${key.step} (${reason}). A resumed run measures it.`,
     );
     if (this.#known.isSettled(key)) return;
@@ -118,7 +117,7 @@ export class Interrupted {
       await this.#writer.commit(skipped, [], { supersede });
       this.#measurements.delete(id);
       this.#reporter.warn(
-        ownerNameOf({ id: by }),
+        callbackName({ id: by }),
         `"${id}" is skipped at step ${skipped.step}: its measurement was aborted, and training continued`,
       );
     }
@@ -129,14 +128,6 @@ export class Interrupted {
 export function abortReason(signal: AbortSignal): string | null {
   if (!signal.aborted) return null;
   const { reason } = signal as { reason: unknown };
-  return isDefaultReason(reason) ? "aborted" : `aborted: ${errorMessage(reason)}`;
-}
-
-/** A reason of the user can be an object that throws at every access. */
-function isDefaultReason(reason: unknown): boolean {
-  try {
-    return reason instanceof DOMException && reason.name === "AbortError";
-  } catch {
-    return false;
-  }
+  const isDefault = reason instanceof DOMException && reason.name === "AbortError";
+  return isDefault ? "aborted" : `aborted: ${errorMessage(reason)}`;
 }

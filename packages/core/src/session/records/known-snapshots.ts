@@ -10,8 +10,6 @@ export class KnownSnapshots {
   readonly #phase: string;
   #snapshots = new Map<string, Snapshot>();
   readonly #settled = new Set<string>();
-  /** Snapshots that an earlier session had and that are gone. */
-  #lost: readonly SnapshotKey[] = [];
 
   constructor(phase: string) {
     this.#phase = phase;
@@ -35,16 +33,6 @@ export class KnownSnapshots {
       const isBehind = resumedStep !== null && snapshot.step <= resumedStep && !isInterrupted;
       if (snapshot.phase !== this.#phase || isBehind) this.#settled.add(key);
     }
-  }
-
-  /** Records which snapshots are gone, so that later checkpoints still know them. */
-  rememberLost(keys: readonly SnapshotKey[]): void {
-    this.#lost = keys;
-  }
-
-  /** Returns the lost snapshots that were not measured again. */
-  lost(): readonly SnapshotKey[] {
-    return this.#lost.filter((key) => this.get(key) === null);
   }
 
   get(key: SnapshotKey): Snapshot | null {

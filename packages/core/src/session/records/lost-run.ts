@@ -1,6 +1,6 @@
 import type { SnapshotStore } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import type { Reporter } from "./reporter.ts";
 
 /** Returns why the run can no longer be written; null while it can. Warns once. A loss is final. */
 export function lostRun(store: SnapshotStore, reporter: Reporter): () => Error | null {

@@ -8,7 +8,7 @@ import { Comparisons } from "./comparisons.ts";
 import { Interrupted } from "./interrupted.ts";
 import { lostRun } from "./lost-run.ts";
 import { KnownSnapshots } from "./known-snapshots.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import type { Reporter } from "./reporter.ts";
 import { SnapshotWriter } from "./snapshot-writer.ts";
 import { TrainingCurves } from "./training-curves.ts";
 

@@ -6,9 +6,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { requireMetrics } from "../../evaluations/kit/require-metrics.ts";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
-import { deepFreeze } from "../../internal/frozen.ts";
-import { frozenJson, jsonFault } from "../../internal/json.ts";
-import { noPromise } from "../../internal/no-promise.ts";
+import { asReadBack, jsonFault } from "../../internal/json.ts";
 import { seedOf } from "../../random/streams.ts";
 
 /** Runs `grade` and checks that it returned every row. */
@@ -18,7 +16,7 @@ export async function gradeRows(
   options: CallOptions,
 ): Promise<readonly Row[]> {
   const where = `evaluation "${evaluation.name}" grade`;
-  const graded = checkRows(await evaluation.grade!(deepFreeze(rows), options), where);
+  const graded = checkRows(await evaluation.grade!(rows, options), where);
   const ids = new Set(graded.map(({ id }) => id));
   const lost = rows.find(({ id }) => !ids.has(id));
   if (lost === undefined) return graded;
@@ -33,7 +31,7 @@ export async function gradeRows(
 
 /**
  * Checks that rows are JSON and have unique ids, which pair the rows of two measurements. Returns them as they will be read
- * back after a resume, frozen.
+ * back after a resume.
  */
 export function checkRows(rows: unknown, where: string): readonly Row[] {
   checkIds(rows, where);
@@ -48,7 +46,7 @@ export function checkRows(rows: unknown, where: string): readonly Row[] {
       fix: "Use finite numbers, strings, booleans, arrays and plain objects in rows, and null for an unknown number.",
     });
   }
-  return Object.freeze((rows as readonly Row[]).map((row) => frozenJson(row)));
+  return (rows as readonly Row[]).map(asReadBack);
 }
 
 /** @throws PeriodicEvalError `data` unless the rows are an array, and have unique ids. */
@@ -73,7 +71,7 @@ export function checkIds(rows: unknown, where: string): void {
 
 /** Returns the reason why rows must not be summarized; null if there is none. */
 export function failureOf(evaluation: AnyEvaluation, rows: readonly Row[]): PeriodicEvalError | null {
-  return noPromise(`evaluation "${evaluation.name}" failure`, evaluation.failure?.(rows)) ?? null;
+  return evaluation.failure?.(rows) ?? null;
 }
 
 interface Results {
@@ -98,9 +96,9 @@ export function computeResults(evaluation: AnyEvaluation, rows: readonly Row[], 
       `${where} metrics`,
       evaluation.metrics(metricKit<Row>()),
     );
-    const values = deepFreeze(summarize(metrics, deepFreeze(rows)));
-    const plain = noPromise(`${where} plainKeys`, evaluation.plainKeys?.(values, rows)) ?? {};
-    const warnings = noPromise(`${where} warnings`, evaluation.warnings?.(rows, values)) ?? [];
+    const values = summarize(metrics, rows);
+    const plain = evaluation.plainKeys?.(values, rows) ?? {};
+    const warnings = evaluation.warnings?.(rows, values) ?? [];
     return { metrics, values, primary: primaryMetric(metrics), warnings, plain };
   });
 }

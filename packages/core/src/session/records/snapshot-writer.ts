@@ -8,7 +8,7 @@ import { parseSnapshot } from "../../snapshots/parse-snapshot.ts";
 import { keyText } from "../../snapshots/run-order.ts";
 import type { KnownSnapshots } from "./known-snapshots.ts";
 import { fallbackSnapshot } from "./new-snapshot.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import type { Reporter } from "./reporter.ts";
 
 /** An error on the way to a snapshot, and the callback that requested the measurement. */
 export interface Failure {

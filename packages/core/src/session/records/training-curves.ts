@@ -1,6 +1,6 @@
 import type { SnapshotStore, TrainingPoint } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import type { Reporter } from "./reporter.ts";
 
 /** Seconds of training between two writes. */
 const secondsBetweenWrites = 2;

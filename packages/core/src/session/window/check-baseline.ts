@@ -10,7 +10,7 @@ import { differencesOf } from "../../snapshots/pairing.ts";
 import { keyText } from "../../snapshots/run-order.ts";
 import type { EarlierRun } from "../../snapshots/storage/earlier-run.ts";
 import { isBaselinePath, type Baselines } from "../records/baselines.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import type { Reporter } from "../records/reporter.ts";
 import type { Preflight } from "./preflight.ts";
 import { provenanceOf } from "./prepare.ts";
 

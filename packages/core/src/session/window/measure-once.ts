@@ -12,7 +12,6 @@ import { noTiming } from "../records/new-snapshot.ts";
 import type { Course, Mark } from "../budget/learned.ts";
 import { countTokens } from "./count-tokens.ts";
 import { measureRows } from "./measure-rows.ts";
-import { ownSignal } from "../owners/own-signal.ts";
 import type { Patience } from "./patience.ts";
 import { checkUnlessAborted } from "./preflight.ts";
 import { modelIsReturned, provenanceOf, type Prepared } from "./prepare.ts";
@@ -191,17 +190,16 @@ class CourseRecorder {
       this.#done = done;
       this.#report();
     };
-    const own = ownSignal(AbortSignal.any([signal, this.#deadline.signal, this.#abandoned.signal]));
-    onYield(own.signal, (written) => this.showSign({ written }));
+    const either = AbortSignal.any([signal, this.#deadline.signal, this.#abandoned.signal]);
+    onYield(either, (written) => this.showSign({ written }));
     try {
       progress(0);
       const { concurrentCalls = 1 } = prepared.target;
-      const context = { seed: stepSeed, signal: own.signal, progress, concurrentCalls };
+      const context = { seed: stepSeed, signal: either, progress, concurrentCalls };
       const settle = (call: () => Awaitable<unknown>) => this.#settle(call);
       return await measureRows(evaluation, prepared, context, this.#portionsSince(began), settle);
     } finally {
       this.#isOver = true;
-      own.release();
       this.#measureSeconds = clock() - began;
       this.#deadline.stop();
     }

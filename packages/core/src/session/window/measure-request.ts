@@ -11,9 +11,8 @@ import { abortReason } from "../records/interrupted.ts";
 import type { Measurement, Requested } from "../records/new-snapshot.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { whyNotAdopted } from "../records/resume.ts";
-import { ownerNameOf } from "../owners/left-behind.ts";
-import type { BetweenGuards } from "./between-guards.ts";
-import type { HookEvidence } from "./hook-evidence.ts";
+import { callbackName } from "../records/reporter.ts";
+import type { Disturbances } from "./disturbances.ts";
 import { measureOnce, type Measured } from "./measure-once.ts";
 import { expectedRows } from "./measure-rows.ts";
 import type { Patience } from "./patience.ts";
@@ -29,9 +28,8 @@ export interface WindowParts {
   readonly governor: Governor;
   readonly records: SessionRecords;
   readonly preflight: Preflight;
-  readonly hookEvidence: HookEvidence;
+  readonly disturbances: Disturbances;
   readonly patience: Patience;
-  readonly between: BetweenGuards;
   readonly reporter: WindowReporter;
 }
 
@@ -168,7 +166,7 @@ async function measureUnlessAdopted(
     clock: () => clock.now(),
     portions: (done, seconds) => (done === 0 ? allowance.first : allowance.more(done, seconds)),
     deadline: () => allowance.deadline(),
-    patience: { of: patience, where: ownerNameOf(requested.callback) },
+    patience: { of: patience, where: callbackName(requested.callback) },
     progress: (done, pace) => reporter.measuring({ id, step: at.step, done, total, ...pace }),
     async before(provenance, weights) {
       supersede = existing && whyNotAdopted(existing, measurement, provenance, weights);

@@ -51,7 +51,7 @@ export async function measureRows(
     if (measured.length < perItem * items.length || context.signal.aborted) break;
   }
   checkIds(rows, where);
-  return Object.freeze(rows);
+  return rows;
 }
 
 /** Returns what the rows from `done` on are: further items with all samples, or further samples of all items. */
@@ -68,7 +68,7 @@ function portionOf(
   }
   const first = done / samplesPerItem;
   return {
-    items: Object.freeze(items.slice(first, first + next / samplesPerItem)),
+    items: items.slice(first, first + next / samplesPerItem),
     samples: { first: 0, end: samplesPerItem },
   };
 }

@@ -3,7 +3,7 @@ import { isPromise } from "../../internal/maybe-async.ts";
 import { resolvesWithin, startTimeout } from "../../internal/timeout.ts";
 import { workingSeconds } from "../../internal/working-clock.ts";
 import type { Awaitable } from "../../contracts/json.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import type { Reporter } from "../records/reporter.ts";
 
 /** Seconds between two reports that user code has not settled. */
 const reportSeconds = 60;

@@ -6,9 +6,7 @@ import type { EvaluableModel } from "../../contracts/model.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import { workingSeconds } from "../../internal/working-clock.ts";
-import type { Reporter } from "../owners/reporter.ts";
-import { ownedBy } from "../owners/left-behind.ts";
-import { withOwnSignal } from "../owners/own-signal.ts";
+import type { Reporter } from "../records/reporter.ts";
 import type { Patience } from "./patience.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import {
@@ -56,16 +54,14 @@ export class Preflight {
     };
     for (const callback of callbacks) {
       for (const evaluation of callback.asks ?? []) {
-        await ownedBy(callback, evaluation, this.#options.reporter, async () => {
-          const { on = "model" } = callback;
-          const target = await this.#targetOf(model, evaluation, callback);
-          if (target === null) return;
-          if (!checked.has(evaluation))
-            this.#warnOfQuestions(evaluation, evaluationPlace(callback, evaluation));
-          await checkOnce(target, null);
-          if (!this.#faults.has(on)) await this.#probe(target, on);
-          await checkOnce(evaluation, evaluationPlace(callback, evaluation));
-        });
+        const { on = "model" } = callback;
+        const where = evaluationPlace(callback, evaluation);
+        const target = await this.#targetOf(model, evaluation, callback);
+        if (target === null) continue;
+        if (!checked.has(evaluation)) this.#warnOfQuestions(evaluation, where);
+        await checkOnce(target, null);
+        if (!this.#faults.has(on)) await this.#probe(target, on);
+        await checkOnce(evaluation, where);
       }
     }
   }
@@ -106,7 +102,7 @@ export class Preflight {
 
   async #probe(target: EvaluableModel, on: "model" | "base"): Promise<void> {
     const { signal, trainedTexts = [], reporter } = this.#options;
-    const probe = () => withOwnSignal(signal, (own) => probeModel(target, trainedTexts, { signal: own }));
+    const probe = () => probeModel(target, trainedTexts, { signal });
     const where = `model "${target.identity.name}"`;
     this.#faults.set(on, []);
     try {
@@ -148,7 +144,7 @@ type Checked = Pick<EvaluableModel, "check">;
 export async function checkUnlessAborted(one: Checked, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   try {
-    await withOwnSignal(signal, (own) => one.check?.({ signal: own }));
+    await one.check?.({ signal });
   } catch (error) {
     if (!signal.aborted) throw error;
   }

@@ -6,12 +6,10 @@ import type { Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { frozenCopy } from "../../internal/frozen.ts";
 import { isCount } from "../../internal/is-count.ts";
 import { isRecord } from "../../internal/is-record.ts";
 import { copyJson } from "../../internal/json.ts";
 import { nearest } from "../../internal/nearest.ts";
-import { noPromise } from "../../internal/no-promise.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { canonicalJson, createHasher, hashJson } from "../../random/hash.ts";
 import { createdBy } from "../records/new-snapshot.ts";
@@ -76,7 +74,7 @@ export async function prepareEvaluation(
   const taken = limit === undefined ? all : all.slice(0, limit);
   // First, because it reports cyclic values.
   const itemsHash = hashItems(taken, where);
-  const made = { model, items: frozenCopy(taken), itemsHash };
+  const made = { model, items: taken, itemsHash };
   cache.prepared.set(evaluation, [...(cache.prepared.get(evaluation) ?? []), made]);
   return { ...made, target };
 }
@@ -259,7 +257,7 @@ export function provenanceOf(
   const facts = {
     items_hash: prepared.itemsHash,
     items: prepared.items.length,
-    evaluation: frozenCopy(noPromise(`evaluation "${name}" provenance`, evaluation.provenance?.()) ?? null),
+    evaluation: evaluation.provenance?.() ?? null,
     model: { ...model, context_length: contextLength } as Json,
     tokenizer: tokenizer?.fingerprint ?? null,
     seed,

@@ -7,7 +7,7 @@ import { newSnapshot, noTiming, type Measurement, type Position } from "../recor
 import { adoptSnapshot } from "../records/resume.ts";
 import type { Failure } from "../records/snapshot-writer.ts";
 import { unchangedWeights } from "../records/unchanged-weights.ts";
-import { ownerNameOf } from "../owners/left-behind.ts";
+import { callbackName } from "../records/reporter.ts";
 import { timingOf } from "./measure-once.ts";
 import type { MeasuredOutcome, Outcome, ReadyRequest, WindowParts } from "./measure-request.ts";
 import { servedOf } from "./prepare.ts";
@@ -47,7 +47,7 @@ async function recordMeasured(
   { measured, partial, decision, saved, supersede, began }: MeasuredOutcome,
   checkpoint: string | null,
 ): Promise<void> {
-  const { records, clock, governor, hookEvidence } = parts;
+  const { records, clock, governor, disturbances } = parts;
   const { id, evaluation, callback, plannedComparisons = null } = requested;
   const { rows, provenance, weights } = measured;
   const base = newSnapshot(measurement, {
@@ -60,7 +60,7 @@ async function recordMeasured(
     warnings: [...modelWarnings(parts, measurement, weights)],
     receipt: [
       ...measured.receipt,
-      ...hookEvidence.take(callback),
+      ...disturbances.take(),
       ...(checkpoint === null ? [] : [checkpointEvidence(checkpoint)]),
     ],
     timing: {
@@ -97,7 +97,7 @@ async function recordSkipped(
   ready: ReadyRequest,
   { reason, warnings = [], decision, measured }: Outcome & { readonly kind: "skipped" },
 ): Promise<void> {
-  const receipt = [...(measured?.receipt ?? []), ...parts.hookEvidence.take(ready.requested.callback)];
+  const receipt = [...(measured?.receipt ?? []), ...parts.disturbances.take()];
   const { phase, id, at } = ready.measurement;
   if (parts.records.known.isSettled({ phase, id, step: at.step })) return;
   await recordWithoutRows(parts, ready, {
@@ -114,7 +114,7 @@ async function recordFailed(
   ready: ReadyRequest,
   { error, measured }: Outcome & { readonly kind: "failed" },
 ): Promise<void> {
-  const { records, reporter, clock, hookEvidence, signal } = parts;
+  const { records, reporter, clock, disturbances, signal } = parts;
   const { measurement } = ready;
   const { callback, id } = ready.requested;
   const { step } = measurement.at;
@@ -122,7 +122,7 @@ async function recordFailed(
   const changes = {
     status: "failed" as const,
     reason: aborted ?? errorMessage(error),
-    receipt: [...(measured?.receipt ?? []), ...hookEvidence.take(callback)],
+    receipt: [...(measured?.receipt ?? []), ...disturbances.take()],
     ...(measured !== undefined && {
       weights: measured.weights,
       ...servedOf(ready.prepared),
@@ -136,7 +136,7 @@ async function recordFailed(
     const key = { phase: measurement.phase, id, step };
     const earlier = records.known.getSettled(key);
     const isShown = earlier === null || earlier.status === "failed" || earlier.status === "skipped";
-    reporter.warn(ownerNameOf(callback), message, isShown ? key : undefined);
+    reporter.warn(callbackName(callback), message, isShown ? key : undefined);
     reporter.fail(error);
   }
   await recordWithoutRows(parts, ready, changes, aborted === null ? { callback, error } : null);

@@ -5,7 +5,7 @@ import type { Evidence } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { isPromise, wait, type Flow } from "../../internal/maybe-async.ts";
-import type { Reporter } from "../owners/reporter.ts";
+import type { Reporter } from "../records/reporter.ts";
 
 /** The result of a body that ran inside guards. It is never thrown: evidence matters most when the body failed. */
 export interface Guarded<T> {

@@ -9,8 +9,7 @@ import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
 import { sizeOf } from "../budget/measurement-size.ts";
 import { measurementAt, type Measurement, type Position, type Requested } from "../records/new-snapshot.ts";
-import { isExplainedBy, type Others } from "./between-guards.ts";
-import { ownedBy, ownerNameOf } from "../owners/left-behind.ts";
+import { callbackName } from "../records/reporter.ts";
 import { measureRequest, type Outcome, type ReadyRequest, type WindowParts } from "./measure-request.ts";
 import { recordOutcome } from "./record-outcome.ts";
 import { isBroken, reportDisturbance } from "./run-guarded.ts";
@@ -46,7 +45,6 @@ export async function runWindow(
         if (round++ > maxRounds) return window.measureAll(requests, tooManyRounds);
         await window.measureAll(requests);
         await source.announce();
-        await window.checkBetween();
       }
     });
   } finally {
@@ -59,10 +57,6 @@ class Window {
   readonly #parts: WindowParts;
   readonly #position: Position;
   #model: Promise<SharedModel> | null = null;
-  /** The guards' evidence of the last measurement. */
-  #last: readonly Evidence[] = [];
-  /** The others that changed something during the last measurement. */
-  #others: Others = [];
   /** How often each id was requested. */
   readonly #counts = new Map<string, number>();
   #saved: Promise<NonNullable<Snapshot["saved"]>> | null = null;
@@ -78,44 +72,27 @@ class Window {
    * @param broken Why all are skipped; null to measure them.
    */
   async measureAll(requests: readonly Requested[], broken: string | null = null): Promise<void> {
-    const { governor, records, reporter } = this.#parts;
+    const { governor, records } = this.#parts;
     const ready: ReadyRequest[] = [];
     for (const requested of records.baselines.withBaselines(requests)) {
-      const { callback, evaluation, id } = requested;
+      const { id } = requested;
       if (this.#isMeasured(id)) records.interrupted.settle(id);
-      else if (!this.#isRepeatedTooOften(requested))
-        ready.push(await ownedBy(callback, evaluation, reporter, () => this.#prepare(requested)));
+      else if (!this.#isRepeatedTooOften(requested)) ready.push(await this.#prepare(requested));
     }
     this.#sortByCost(ready);
     governor.expect(ready.map(({ requested }) => requested.id));
     let justLeft: readonly Evidence[] = [];
     for (const one of ready) {
       if (records.lost() !== null) return;
-      broken ??= await this.checkBetween();
-      const { callback, evaluation, id } = one.requested;
+      const { id } = one.requested;
       governor.reach(id);
-      const outcome = await ownedBy(callback, evaluation, reporter, async () => {
-        const taken = await this.#take(one, justLeft, broken);
-        // Its grading starts here, and belongs to the callback too.
-        await recordOutcome(this.#parts, one, taken, this.#position);
-        return taken;
-      });
+      const outcome = await this.#take(one, justLeft, broken);
+      await recordOutcome(this.#parts, one, outcome, this.#position);
       const evidence = evidenceOf(outcome);
       if (evidence === null) continue;
-      justLeft = this.#last = evidence;
-      broken ??= await this.#checkReceipt(one.requested.id, evidence);
+      justLeft = evidence;
+      broken ??= await this.#checkReceipt(id, evidence);
     }
-  }
-
-  /** Checks that graders left the weights alone since the last measurement. Returns why the rest is skipped, or null. */
-  async checkBetween(): Promise<string | null> {
-    const { between, options } = this.#parts;
-    const changed = await between.check(this.#last, this.#position.progress.step);
-    if (changed === null) return null;
-    this.#last = [changed];
-    if (options.onBrokenReceipt !== "record") return "not measured: the weights changed after a measurement";
-    (await this.#sharedModel()).forget();
-    return null;
   }
 
   async #take(ready: ReadyRequest, justLeft: readonly Evidence[], broken: string | null): Promise<Outcome> {
@@ -128,13 +105,7 @@ class Window {
       return { kind: "skipped", reason, warnings: [disabled], decision: { governor: "off" } };
     }
     const window = { justLeft, saveWeights: () => this.#saveWeights() };
-    const { between } = this.#parts;
-    between.begin(ownerNameOf(ready.requested.callback));
-    try {
-      return await measureRequest(this.#parts, ready, window);
-    } finally {
-      this.#others = between.end();
-    }
+    return measureRequest(this.#parts, ready, window);
   }
 
   /** Reports a broken receipt. Returns why the rest of the window is skipped; null if measuring continues. */
@@ -143,9 +114,7 @@ class Window {
     const blamed = evidence.find(isBroken);
     if (blamed === undefined) return null;
     const measurement = `the measurement "${id}" at step ${this.#position.progress.step}`;
-    const others = this.#others.filter((one) => isExplainedBy([one], blamed)).map(({ owner }) => owner);
-    const by = others.length > 0 ? `${[...new Set(others)].join(", ")} during ${measurement}` : measurement;
-    reportDisturbance(reporter, blamed, by);
+    reportDisturbance(reporter, blamed, measurement);
     // Further measurements would use weights that training did not make.
     if (options.onBrokenReceipt !== "record")
       return `not measured: "${id}" had broken the guard "${blamed.part}"`;
@@ -166,7 +135,7 @@ class Window {
     this.#counts.set(id, count + 1);
     if (count < maxRepeats) return false;
     const message = `"${id}" is not measured again at step ${this.#position.progress.step}, after ${maxRepeats} times`;
-    this.#parts.reporter.warn(ownerNameOf(callback), message);
+    this.#parts.reporter.warn(callbackName(callback), message);
     return true;
   }
 

@@ -1,11 +1,10 @@
-import { join } from "#platform";
 import type { Row } from "../../contracts/evaluation.ts";
 import type { RunProblem, Snapshot } from "../../contracts/snapshot.ts";
 import { configError } from "../../internal/config-error.ts";
 import { keyText } from "../run-order.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { runPaths } from "./layout.ts";
-import { listIfPresent, readIfPresent } from "./read-file.ts";
+import { listIfPresent } from "./read-file.ts";
 import { inspectRun } from "./inspect-run.ts";
 import { scanSnapshots } from "./scan-snapshots.ts";
 import { readRows } from "./snapshot-file.ts";
@@ -14,7 +13,7 @@ import { readRows } from "./snapshot-file.ts";
 export interface EarlierRun {
   /** The path as the user gave it. */
   readonly path: string;
-  /** Damaged, edited, missing and implausible snapshots, and damage of the index. */
+  /** Damaged and edited snapshots. */
   readonly problems: readonly RunProblem[];
   /** Returns the snapshot of `id` before step 1, from the phase of this name, else from the first phase that has one. */
   startOf(phase: string, id: string): Snapshot | null;
@@ -32,7 +31,7 @@ export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): 
   const isRun = (await listIfPresent(root, fs)).length > 0;
   const { found, problems } = isRun
     ? await inspectRun(path, fs, { rows: false })
-    : await scanSnapshots(join(path), fs, await indexOf(join(path), fs));
+    : await scanSnapshots(path, fs);
   if (found.length === 0) {
     throw configError({
       where: "session options",
@@ -51,7 +50,7 @@ export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): 
         .map(({ snapshot }) => snapshot)
         .filter((one) => one.id === id && one.crossed.includes("start"));
       const own = starts.find((one) => one.phase === phase);
-      // The start of another phase does not stand in for one that is damaged or lost.
+      // The start of another phase does not stand in for one that is damaged.
       const isLost = problems.some(({ key }) => key?.phase === phase && key.id === id && key.step === 0);
       return own ?? (isLost ? null : (starts[0] ?? null));
     },
@@ -59,10 +58,4 @@ export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): 
       return readRows(files.get(keyText(snapshot))!, snapshot.samples, fs);
     },
   };
-}
-
-/** Returns the path of the index in a folder of snapshots, or, for a phase's folder, in the folder around it. */
-async function indexOf(folder: string, fs: FileSystem): Promise<string> {
-  const own = join(folder, "index.jsonl");
-  return (await readIfPresent(own, fs)) === null ? join(folder, "..", "index.jsonl") : own;
 }

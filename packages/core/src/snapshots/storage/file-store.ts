@@ -1,18 +1,16 @@
 import { process } from "#platform";
 import * as z from "zod";
-import type { Row } from "../../contracts/evaluation.ts";
-import type { Layout, RunProblem, Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
+import type { Layout, RunProblem, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
 import { makeFolder } from "./atomic-file.ts";
 import { readClosings, writeClosing } from "./closings.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { checkKey, runPaths, snapshotName } from "./layout.ts";
 import type { Lease } from "./lease.ts";
-import { isLeftByKilled, takeLock, type TakeOptions } from "./lock.ts";
+import { takeLock, type TakeOptions } from "./lock.ts";
 import type { LockOwner } from "./lock-owner.ts";
 import { finishWrites, repairRun } from "./repair-run.ts";
-import { writeIndexAgain } from "./inspect-run.ts";
-import { addToIndex } from "./run-index.ts";
+import { addToIndex, rebuildIndex } from "./run-index.ts";
 import { snapshotFinder } from "./scan-snapshots.ts";
 import { moveToSuperseded } from "./superseded.ts";
 import { readRows, writeSnapshot } from "./snapshot-file.ts";
@@ -70,7 +68,7 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
   }
 
   const find = (key: SnapshotKey) => finder.find(key, lease !== null);
-  const reindex = async () => finder.rememberAll(await writeIndexAgain(runDir, fs));
+  const reindex = async () => rebuildIndex(paths, await finder.scan(), fs);
 
   return {
     open: () => inTurn(open),
@@ -79,9 +77,9 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
         checkKey(snapshot);
         await open();
         const path = await finder.pathToWrite(snapshot);
-        const written = await writeAnnounced(paths, path, snapshot, rows, fs);
+        const written = await writeSnapshot(path, snapshot, rows, fs);
         finder.remember(written, path);
-        if (!(await addToIndex(paths, { path, snapshot: written }, false, fs))) await reindex();
+        if (!(await addToIndex(paths, { path, snapshot: written }, fs))) await reindex();
       }),
     get: async (key) => (await find(key))?.snapshot ?? null,
     async rows(key) {
@@ -126,10 +124,9 @@ async function openRun(
 ) {
   const { root, lock } = runPaths(runDir);
   await makeFolder(root, fs);
-  const wasKilled = await isLeftByKilled(lock, fs);
   const lease = await takeLock(lock, fs, { ...(owner && { owner }), onWait: warn });
   try {
-    return { lease, ...(await repairRun(runDir, fs, { warn, wasKilled })) };
+    return { lease, ...(await repairRun(runDir, fs, warn)) };
   } catch (error) {
     await lease.release();
     throw error;
@@ -152,21 +149,6 @@ function recordsOfPhases(
     },
     training: (phase) => readTrainingFile(runDir, phase, fs),
   };
-}
-
-/**
- * Writes a snapshot. If it replaces one, the index names it before it is written, so that a kill in between leaves a snapshot that
- * the index names.
- */
-async function writeAnnounced(
-  paths: { readonly index: string; readonly root: string },
-  path: string,
-  snapshot: Snapshot,
-  rows: readonly Row[],
-  fs: FileSystem,
-): Promise<Snapshot> {
-  const announce = (record: Snapshot) => addToIndex(paths, { path, snapshot: record }, true, fs);
-  return writeSnapshot(path, snapshot, rows, fs, announce);
 }
 
 /**

@@ -37,7 +37,7 @@ export async function takeLock(path: string, fs: FileSystem, options: TakeOption
       get lost() {
         return lease.lost;
       },
-      release: async () => void Object.assign(between, { isUsed: false, wasKilled: false }),
+      release: async () => void Object.assign(between, { isUsed: false }),
     };
   }
   const { owner = thisProcess, onWait = emitWarning } = options;
@@ -72,18 +72,12 @@ export async function keepLock(
   fs: FileSystem,
   options: TakeOptions = {},
 ): Promise<() => Promise<void>> {
-  const wasKilled = await isLeftByKilled(path, fs);
   const lease = await takeLock(path, fs, options);
-  keptLocks.set(resolve(path), { isUsed: false, wasKilled, lease });
+  keptLocks.set(resolve(path), { isUsed: false, lease });
   return async () => {
     keptLocks.delete(resolve(path));
     await lease.release();
   };
-}
-
-/** Whether a killed session left a lock at `path`, before this process takes it. */
-export async function isLeftByKilled(path: string, fs: FileReader): Promise<boolean> {
-  return keptLocks.get(resolve(path))?.wasKilled ?? (await readIfPresent(path, fs)) !== null;
 }
 
 const retryMilliseconds = 20;
@@ -250,8 +244,6 @@ function processText({ pid, host, token }: LockHolder, owner: LockOwner): string
 interface KeptLock {
   readonly lease: Lease;
   isUsed: boolean;
-  /** Whether a killed process had left it, until a session has repaired the run. */
-  wasKilled: boolean;
 }
 
 /** The locks that this process keeps between sessions, by path, shared by all copies of this module in it. */

@@ -1,5 +1,4 @@
-import type { RunProblem } from "../../contracts/snapshot.ts";
-import { effectOfLoss, isBaseline } from "../effect-of-loss.ts";
+import type { RunProblem, SnapshotKey } from "../../contracts/snapshot.ts";
 
 type Found = Pick<RunProblem, "file" | "kind" | "key" | "got" | "expected">;
 
@@ -23,15 +22,12 @@ export function problemOf(found: Found, isStart = found.key?.step === 0): RunPro
 }
 
 function effectOf({ kind, key }: Found, isStart: boolean): string {
-  if (kind === "index") return "deleted snapshots cannot be seen";
-  if (kind === "implausible") return "its values cannot be trusted";
   if (kind === "duplicate") return "this file is not used";
-  if (kind === "misplaced") return "it counts by its content, not by its name";
-  if (kind === "unlisted") return "it may be of another run";
   if (kind === "unavailable") return "it is not verified";
-  if (key === null) return "this measurement is lost";
-  const lost = effectOfLoss(key, isStart);
-  return kind === "rows" && !isBaseline(key, isStart)
-    ? "its metrics stand, but it is compared with nothing"
-    : lost;
+  if (key !== null && isBaseline(key, isStart))
+    return `baseline of "${key.phase}" lost: verdicts of "${key.id}" compare with nothing`;
+  return kind === "rows" ? "its metrics stand, but it is compared with nothing" : "this measurement is lost";
 }
+
+/** Whether later measurements are compared with this one. */
+const isBaseline = ({ id }: SnapshotKey, isStart: boolean): boolean => isStart || id.endsWith(".adapter_off");

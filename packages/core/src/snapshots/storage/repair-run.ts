@@ -2,47 +2,37 @@ import { basename, dirname, join } from "#platform";
 import { isTemporaryName } from "./atomic-file.ts";
 import { sha256 } from "./content-hash.ts";
 import type { FileSystem } from "./file-system.ts";
-import { inspectRun, type Inspection } from "./inspect-run.ts";
-import { fileName, pathAfterNext, runPaths, samplesPath } from "./layout.ts";
-import { restorePlaces } from "./places.ts";
+import { inspectRun } from "./inspect-run.ts";
+import { pathAfterNext, runPaths, samplesPath } from "./layout.ts";
 import { listIfPresent, readIfPresent } from "./read-file.ts";
 import { rebuildIndex } from "./run-index.ts";
+import type { Scan } from "./scan-snapshots.ts";
 import { parseSealed, renameNext } from "./snapshot-file.ts";
 import { moveToSuperseded } from "./superseded.ts";
 
 /**
  * Repairs what a crash left behind in a run: completes or removes interrupted writes, moves damaged and edited snapshots to
- * `superseded/`, renames misplaced ones back and rebuilds the index. Warns of everything that is damaged or missing. The caller
- * holds the run's lock.
- *
- * @param wasKilled Whether a killed session left its lock.
+ * `superseded/` and rebuilds the index. Warns of everything that is damaged. The caller holds the run's lock.
  */
 export async function repairRun(
   runDir: string,
   fs: FileSystem,
-  { warn, wasKilled }: { readonly warn: (message: string) => void; readonly wasKilled: boolean },
-): Promise<Inspection> {
-  const { root, index } = runPaths(runDir);
-  for (const message of await finishWrites(root, fs)) warn(message);
-  const found = await inspectRun(runDir, fs, {}, wasKilled);
-  const places = new Set(found.misplaced.map(({ place }) => fileName(root, place)));
-  const moved = found.problems.filter(
-    ({ kind, file, invalid }) => invalid || (kind === "duplicate" && places.has(file)),
-  );
-  for (const { file, key, message } of moved) {
+  warn: (message: string) => void,
+): Promise<Scan> {
+  const paths = runPaths(runDir);
+  for (const message of await finishWrites(paths.root, fs)) warn(message);
+  const scan = await inspectRun(runDir, fs);
+  for (const { file, key, kind, message, invalid } of scan.problems) {
+    if (!invalid) {
+      warn(`${kind === "duplicate" ? "ignored " : ""}${file}: ${message}`);
+      continue;
+    }
     const target = { folder: dirname(file), name: basename(file, ".json"), suffix: ".damaged.json" } as const;
-    await moveToSuperseded(runDir, join(root, file), target, { key, why: message }, fs);
+    await moveToSuperseded(runDir, join(paths.root, file), target, { key, why: message }, fs);
     warn(`moved ${file} to superseded/: ${message}`);
   }
-  const isRestored = await restorePlaces(found, fs);
-  // Rows that are damaged or missing beside a misplaced snapshot may be those of the other one.
-  const inspection = isRestored ? await inspectRun(runDir, fs, {}, wasKilled) : found;
-  const left = inspection.problems.filter((one) => !moved.includes(one));
-  const restored = isRestored ? found.problems.filter(({ kind }) => kind === "misplaced") : [];
-  for (const { file, kind, message } of [...restored, ...left])
-    warn(`${kind === "duplicate" ? "ignored " : ""}${file}: ${message}`);
-  await rebuildIndex(index, root, inspection.found, inspection.missing, fs);
-  return { ...inspection, problems: [...moved, ...restored, ...left] };
+  await rebuildIndex(paths, scan.found, fs);
+  return scan;
 }
 
 /** Completes interrupted writes whose rows were written, and removes the files of all others. Returns what it did. */

@@ -20,7 +20,6 @@ export interface FoundSnapshot {
  * `nextPath`: if the process dies after its rows, readers recognize them by that file, and the next session renames it
  * into place.
  *
- * @param announce Runs before the first write, with the snapshot as it will be written.
  * @returns The snapshot as written, with its fields `samples` and `sha256`.
  * @throws PeriodicEvalError `store` if the snapshot does not match the schema or cannot be written.
  */
@@ -29,7 +28,6 @@ export async function writeSnapshot(
   snapshot: Snapshot,
   rows: readonly Row[],
   fs: FileSystem,
-  announce?: (record: Snapshot) => Promise<unknown>,
 ): Promise<Snapshot> {
   const pieces = rowsText(rows);
   const file = basename(samplesPath(path));
@@ -40,7 +38,6 @@ export async function writeSnapshot(
   const record: Snapshot = { ...content, sha256: hashSnapshot(content) };
   const json = `${JSON.stringify(record, null, 2)}\n`;
   await makeFolder(dirname(path), fs);
-  await announce?.(record);
   const next = nextPath(path);
   if (samples === null) {
     // An earlier write that failed half-way must not replace this snapshot later.
@@ -81,7 +78,7 @@ export async function renameNext(path: string, fs: FileSystem): Promise<void> {
 }
 
 /**
- * Parses and verifies the text of a snapshot file. A snapshot without `sha256`, from an older version, is not verified.
+ * Parses and verifies the text of a snapshot file.
  *
  * @returns The snapshot, and whether its content is what was written.
  * @throws PeriodicEvalError `store` if it is not a snapshot.
@@ -95,13 +92,13 @@ export function parseSealed(
 } {
   const value = parseSnapshotJson(text, where);
   const snapshot = parseSnapshot(value, where);
-  const found = snapshot.sha256 === undefined ? undefined : hashSnapshot(value as object);
+  const found = hashSnapshot(value as object);
   if (found === snapshot.sha256) return { snapshot, edited: null };
   return {
     snapshot,
     edited: {
-      got: `content with SHA-256 ${shortHash(found!)}, edited or damaged after it was written`,
-      expected: `SHA-256 ${shortHash(snapshot.sha256!)}`,
+      got: `content with SHA-256 ${shortHash(found)}, edited or damaged after it was written`,
+      expected: snapshot.sha256 === undefined ? "its SHA-256" : `SHA-256 ${shortHash(snapshot.sha256)}`,
     },
   };
 }
@@ -134,7 +131,7 @@ type RowsText = { readonly text: string; readonly damage: null } | { readonly da
 
 /**
  * Reads the rows of a snapshot as text and verifies them. Needs no lock: rows of a write that is under way, or that a crash
- * interrupted, are recognized by the file at `nextPath`. Rows of an older version are verified by their presence only.
+ * interrupted, are recognized by the file at `nextPath`.
  *
  * @param samples The field of the snapshot.
  */
@@ -170,7 +167,7 @@ export async function checkRows(
   fs: FileReader,
 ): Promise<RowsCheck> {
   if (found !== null) {
-    if (samples.sha256 === undefined || samples.sha256 === found) return { state: "sound" };
+    if (samples.sha256 === found) return { state: "sound" };
     if ((await samplesIn(nextPath(snapshotFile), fs))?.sha256 === found) return { state: "sound" };
   }
   const now = await samplesIn(snapshotFile, fs);
@@ -215,7 +212,7 @@ function isJson(line: string): boolean {
   }
 }
 
-export const shortHash = (hash: string): string => `${hash.slice(0, 12)}…`;
+const shortHash = (hash: string): string => `${hash.slice(0, 12)}…`;
 
 /**
  * Reads the rows of a snapshot, from the `….samples.jsonl` in its folder, and verifies them.

@@ -1,9 +1,13 @@
+import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { SnapshotKey } from "../../contracts/snapshot.ts";
 
-/** Where the session's owners report problems. */
+/** Where the parts of a session report problems. */
 export interface Reporter {
   /** @param failed The measurement that the warning is about, if its failed snapshot follows. */
   warn(where: string, message: string, failed?: SnapshotKey): void;
   /** Keeps an error for the session's caller, if `onFailure` is `"throw"`. */
   fail(error: unknown): void;
 }
+
+/** Names a callback in warnings and errors. */
+export const callbackName = ({ id }: Pick<TrainerCallback, "id">): string => `callback "${id}"`;

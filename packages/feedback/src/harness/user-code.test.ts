@@ -6,28 +6,25 @@ import { stringify } from "yaml";
 import { beforeEach, describe, expect, it } from "vitest";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import { fakeEngine } from "../engine/fake-engine.test-data.ts";
-import { runHarness, type HarnessPorts } from "../harness/run-harness.ts";
-import type { StepLine } from "../harness/files.ts";
-import { customGrader } from "./custom-grader.ts";
+import { customGrader } from "../graders/custom-grader.ts";
+import { runHarness, type HarnessPorts } from "./run-harness.ts";
+import type { StepLine } from "./files.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 /** State that the verifiers of these tests reach: they are modules in files. */
 interface World {
   weights: number;
   calls: number;
-  onChange?: (what: string) => void;
-  seen: unknown[];
 }
 const world = ((globalThis as { feedbackWorld?: World }).feedbackWorld = {
   weights: 0,
   calls: 0,
-  seen: [],
-} as World);
+});
 
 let folder = "";
 beforeEach(() => {
   folder = temporaryFolder();
-  Object.assign(world, { weights: 0, calls: 0, seen: [] });
+  Object.assign(world, { weights: 0, calls: 0 });
 });
 
 const preference = {
@@ -49,10 +46,6 @@ const preflightCalls = 8;
 const guard: Guard = {
   name: "variables",
   around: "hooks",
-  watch: (onChange) => {
-    world.onChange = onChange;
-    return () => delete world.onChange;
-  },
   enter() {
     const before = String(world.weights);
     return {
@@ -69,10 +62,9 @@ const guard: Guard = {
 
 /** Trains two steps with a verifier whose body is `body`, after preflight. */
 async function train(body: string, ports: Partial<HarnessPorts> = {}) {
-  const change = "world.weights += 1; world.onChange?.('a weight was assigned');";
   const code = `
     const world = globalThis.feedbackWorld;
-    const change = () => { ${change} };
+    const change = () => { world.weights += 1; };
     export function verify(answer, task) {
       world.calls += 1;
       if (world.calls <= ${preflightCalls}) return 1;
@@ -114,23 +106,19 @@ async function train(body: string, ports: Partial<HarnessPorts> = {}) {
 const trainingScores = (steps: readonly StepLine[]) =>
   steps.flatMap((line) => line.eval.rollouts.filter(({ of }) => of === "training").map(({ score }) => score));
 
-const refuse = "() => { throw new Error('trap') }";
-const hostile = [
+const odd = [
   ["undefined", "undefined"],
   ["an object without a prototype", "Object.create(null)"],
-  ["a proxy that throws", `new Proxy({}, { get: ${refuse}, getPrototypeOf: ${refuse}, ownKeys: ${refuse} })`],
-  ["an object whose toString throws", `({ toString: ${refuse} })`],
-  ["an error whose message throws", `Object.defineProperty(new Error("e"), "message", { get: ${refuse} })`],
 ] as const;
 
 describe("a verifier", () => {
-  it.each(hostile)("that throws %s leaves answers without a score, and training ends", async (_, value) => {
+  it.each(odd)("that throws %s leaves answers without a score, and training ends", async (_, value) => {
     const { summary, steps } = await train(`throw ${value};`);
     expect(summary).toMatchObject({ status: "finished", steps: 2, final_compliance: null });
     expect(trainingScores(steps)).toEqual([null, null, null, null]);
   });
 
-  it.each(hostile)("that returns %s leaves answers without a score, and training ends", async (_, value) => {
+  it.each(odd)("that returns %s leaves answers without a score, and training ends", async (_, value) => {
     const { summary, steps } = await train(`return ${value};`);
     expect(summary).toMatchObject({ status: "finished", steps: 2, final_compliance: null });
     expect(trainingScores(steps)).toEqual([null, null, null, null]);
@@ -140,16 +128,6 @@ describe("a verifier", () => {
     const { summary, steps } = await train(`return ${reward};`);
     expect(summary).toMatchObject({ status: "finished", final_compliance: null });
     expect(trainingScores(steps)).toEqual([null, null, null, null]);
-  });
-
-  it.each([
-    ["a promise", "void Promise.reject(Object.create(null));"],
-    ["a later promise", "void new Promise((_, no) => setTimeout(() => no(new Error('late')), 5));"],
-    ["a timer", "setTimeout(() => { throw new Error('late') }, 5);"],
-  ])("that leaves %s behind that fails is named in a warning", async (_, body) => {
-    const { summary, warnings } = await train(`if (world.calls === ${preflightCalls + 1}) { ${body} }`);
-    expect(summary).toMatchObject({ status: "finished", steps: 2 });
-    expect(warnings).toEqual([expect.stringMatching(/^preference short, verifier: a (promise|timer)/)]);
   });
 
   it("that fails on answers is named in one warning with its reason", async () => {
@@ -162,22 +140,10 @@ describe("a verifier", () => {
     ]);
   });
 
-  it("receives a frozen task, so that it cannot change later verdicts or the metadata", async () => {
-    const { summary, steps } = await train("task.args.limits.push(3); task.args.limits = []; return 1;");
-    expect(summary).toMatchObject({ final_compliance: null });
-    expect(trainingScores(steps)).toEqual([null, null, null, null]);
-    const metadata = JSON.parse(await readFile(join(folder, "out/short/metadata.json"), "utf8"));
-    expect(metadata.preference_definition.verifier.args).toEqual({ limits: [1, 2] });
-  });
-
-  it.each([
-    ["while it grades", "change();"],
-    ["after an await", "return Promise.resolve().then(() => { change(); return 1; });"],
-    ["in a timer", "setTimeout(change, 0);"],
-  ])("that changes weights %s ends the training with its name, before it trains on them", async (_, body) => {
-    const { error, steps } = await train(body);
+  it("that changes weights ends the training before it trains on them", async () => {
+    const { error, steps } = await train("change();");
     expect(error).toMatchObject({ code: "receipt", where: "step 0" });
-    expect(error!.got).toContain("verifier");
+    expect(error!.got).toMatch(/^a change of the model between two updates \(variables: \d+\)$/);
     expect(steps).toEqual([]);
   });
 
@@ -194,25 +160,17 @@ describe("a verifier", () => {
 });
 
 describe("the hook onStep", () => {
-  it.each([
-    undefined,
-    Object.create(null),
-    new Proxy(
-      {},
-      {
-        get: () => {
-          throw new Error("trap");
-        },
-      },
-    ),
-  ])("that throws becomes a warning", async (thrown) => {
-    const onStep = () => {
-      throw thrown;
-    };
-    const { summary, warnings } = await train("", { onStep });
-    expect(summary).toMatchObject({ status: "finished", steps: 2 });
-    expect(warnings.map((text) => text.split(":")[0])).toEqual(Array(3).fill("onStep of preference short"));
-  });
+  it.each([undefined, Object.create(null), new Error("trap")])(
+    "that throws becomes a warning",
+    async (thrown) => {
+      const onStep = () => {
+        throw thrown;
+      };
+      const { summary, warnings } = await train("", { onStep });
+      expect(summary).toMatchObject({ status: "finished", steps: 2 });
+      expect(warnings.map((text) => text.split(":")[0])).toEqual(Array(3).fill("onStep of preference short"));
+    },
+  );
 
   it("whose promise rejects becomes a warning", async () => {
     const onStep = (): unknown => Promise.reject(new Error("late"));
@@ -221,46 +179,10 @@ describe("the hook onStep", () => {
     expect(warnings).toHaveLength(3);
   });
 
-  it("receives frozen copies, so that it cannot change the files of the run", async () => {
-    const onStep: HarnessPorts["onStep"] = (_, line, summary) => {
-      for (const one of [line, summary, line?.eval]) if (one != null) expect(Object.isFrozen(one)).toBe(true);
-      expect(Reflect.set(summary, "steps", 99)).toBe(false);
-      expect(line === null || Reflect.deleteProperty(line.eval, "rollouts")).toBe(line === null);
-    };
-    const { summary, steps, warnings } = await train("", { onStep });
-    expect(summary).toMatchObject({ steps: 2 });
-    expect(trainingScores(steps)).toEqual([1, 1, 1, 1]);
-    expect(warnings).toEqual([]);
-  });
-
-  it.each([0, 5])("that changes weights after %i ms ends the training with its name", async (delay) => {
-    const change = () => {
-      world.weights += 1;
-      world.onChange?.("a weight was assigned");
-    };
-    const onStep = () => void (delay === 0 ? change() : setTimeout(change, delay));
-    // Training lasts longer than the delay.
-    const { error } = await train("return new Promise((resolve) => setTimeout(() => resolve(1), 50));", {
-      onStep,
-    });
+  it("that changes weights ends the training", async () => {
+    const { error } = await train("", { onStep: () => void (world.weights += 1) });
     expect(error).toMatchObject({ code: "receipt", where: "step 0" });
-    expect(error!.got).toContain("onStep");
   });
-});
-
-it.each([
-  ["the verifier", "change();", {}],
-  ["onStep", "", { onStep: () => void (world.weights += 1) }],
-])("names %s that changes weights also with guards that do not watch", async (who, body, ports) => {
-  const { open, ...rest } = fakeEngine();
-  const { watch: _, ...blind } = guard;
-  const engine: HarnessPorts["engine"] = {
-    ...rest,
-    open: async (request) => ({ ...(await open(request)), guards: [blind] }),
-  };
-  const { error } = await train(body, { engine, ...ports });
-  expect(error).toMatchObject({ code: "receipt", where: "step 0" });
-  expect(error!.got).toContain(`by ${who}`);
 });
 
 const raise = (message: string) => {
@@ -312,16 +234,13 @@ describe("a grader", () => {
   const graded = { status: "graded", scores: { reward: 1 }, raw: null };
   function open(grade: (...given: never[]) => unknown, timeoutSeconds?: number) {
     const warnings: string[] = [];
-    const reporter = {
-      warn: (_: string, message: string) => void warnings.push(message),
-      fail: () => undefined,
-    };
+    const onWarning = (message: string) => void warnings.push(message);
     const grader = { name: "g", fingerprint: "f", grade } as unknown as Grader;
     return {
       warnings,
       grader: customGrader(grader, {
         where: "g",
-        reporter,
+        onWarning,
         ...(timeoutSeconds !== undefined && { timeoutSeconds }),
       }),
     };
@@ -331,14 +250,6 @@ describe("a grader", () => {
   it.each([
     ["nothing", undefined],
     ["too few verdicts", [graded]],
-    [
-      "a proxy",
-      new Proxy([], {
-        get: () => {
-          throw new Error("trap");
-        },
-      }),
-    ],
   ])("that returns %s gives errors", async (_, returned) => {
     const { grader, warnings } = open(() => returned);
     const verdicts = await grader.grade(requests, call);
@@ -357,19 +268,6 @@ describe("a grader", () => {
   ])("that returns %j as a verdict gives an error for that answer", async (verdict) => {
     const { grader } = open(() => [graded, verdict]);
     expect(await grader.grade(requests, call)).toMatchObject([graded, { status: "error" }]);
-  });
-
-  it("receives frozen requests and a separate signal, and cannot change its verdicts later", async () => {
-    const own = { ...graded, scores: { reward: 1 } };
-    const { grader } = open((given: object[], options: { signal: AbortSignal }) => {
-      expect(Object.isFrozen(given) && given.every(Object.isFrozen) && Object.isFrozen(options)).toBe(true);
-      Object.defineProperty(options.signal, "aborted", { get: () => true });
-      return [own, own];
-    });
-    const verdicts = await grader.grade(requests, call);
-    own.scores.reward = -1;
-    expect(verdicts).toEqual([graded, graded]);
-    expect(call.signal.aborted).toBe(false);
   });
 
   it("that does not settle is abandoned, and not called again before it settles", async () => {
@@ -396,8 +294,7 @@ describe("a grader", () => {
 
   it.each([{ name: 5 }, { fingerprint: null }])("with %j is an error before training", (change) => {
     const grader = { name: "g", fingerprint: "f", grade: async () => [], ...change } as unknown as Grader;
-    const reporter = { warn: () => undefined, fail: () => undefined };
-    expect(() => customGrader(grader, { where: "g", reporter })).toThrow(
+    expect(() => customGrader(grader, { where: "g", onWarning: () => undefined })).toThrow(
       expect.objectContaining({ code: "config" }),
     );
   });

@@ -2,16 +2,13 @@ import type { CallOptions, Grader, Verdict } from "@periodic-eval/core";
 import {
   configError,
   errorMessage,
-  frozenCopy,
   grouped,
-  ownerOf,
   quoteValue,
   readVerdicts,
-  resolvesWithin,
-  runOwnedOnce,
-  withOwnSignal,
-  type Reporter,
+  startTimeout,
 } from "@periodic-eval/core/internal";
+import { withSeededRandom } from "@periodic-eval/core/session";
+import type { OnWarning } from "./warnings.ts";
 
 const defaultTimeoutSeconds = 600;
 /** Maximum number of reasons for missing scores that a grader's warnings name. */
@@ -20,21 +17,19 @@ const maxReasons = 10;
 export interface CustomGraderOptions {
   /** Names the grader in warnings: `preference concise, verifier`. */
   readonly where: string;
-  readonly reporter: Reporter;
+  readonly onWarning: OnWarning;
   /** Seconds that one call may take. Default: 600. */
   readonly timeoutSeconds?: number;
 }
 
 /**
- * Wraps a custom grader so that it can neither stop the training nor change its data. The grader receives frozen copies and a
- * separate abort signal. If it throws, exceeds the timeout or does not return one verdict per request, all verdicts are `error`
- * with the reason. Errors of promises and timers that it leaves behind become warnings.
+ * Wraps a custom grader so that it cannot stop the training. If it throws, exceeds the timeout or does not return one verdict per
+ * request, all verdicts are `error` with the reason. It does not draw from the training's `Math.random`.
  *
  * @throws PeriodicEvalError `config` if its name or fingerprint is not a string. `check` rethrows the errors of the grader's check.
  */
 export function customGrader(grader: Grader, options: CustomGraderOptions): Grader {
-  const { where, reporter, timeoutSeconds = defaultTimeoutSeconds } = options;
-  const owner = ownerOf(where, reporter);
+  const { where, onWarning, timeoutSeconds = defaultTimeoutSeconds } = options;
   const [name, fingerprint] = (["name", "fingerprint"] as const).map((key) => stringOf(grader, key, where));
   let isUnsettled = false;
   /** Reasons of missing scores that were reported: the same one may come back at every step, and one may quote the answer. */
@@ -46,9 +41,8 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
       if (reported.has(reason) || reported.size === maxReasons) continue;
       reported.add(reason);
       const last = reported.size === maxReasons ? "; further reasons are not reported" : "";
-      reporter.warn(
-        where,
-        `${length} of ${verdicts.length} answers are not graded: ${reason} (reported once${last})`,
+      onWarning(
+        `${where}: ${length} of ${verdicts.length} answers are not graded: ${reason} (reported once${last})`,
       );
     }
   }
@@ -57,60 +51,50 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
   async function call<T>(
     what: string,
     signal: AbortSignal,
-    work: (own: CallOptions) => T,
-  ): Promise<Awaited<T>> {
+    work: (options: CallOptions) => T | PromiseLike<T>,
+  ): Promise<T> {
     if (isUnsettled) throw new Error(`an earlier call of ${what} has not settled`);
-    const abandoned = new AbortController();
-    const either = AbortSignal.any([signal, abandoned.signal]);
-    const answer = runOwnedOnce(owner, () =>
-      withOwnSignal(either, (own) => work(Object.freeze({ signal: own }))),
+    signal.throwIfAborted();
+    const timeUp = new AbortController();
+    const either = AbortSignal.any([signal, timeUp.signal]);
+    const aborted = new Promise<never>((_, reject) =>
+      either.addEventListener("abort", () => reject(either.reason as Error), { once: true }),
+    );
+    const stopTimeout = startTimeout(timeoutSeconds, () =>
+      timeUp.abort(new Error(`${what} has not settled within ${timeoutSeconds} s`)),
     );
     isUnsettled = true;
-    const settled = answer.then(
-      () => void (isUnsettled = false),
-      () => void (isUnsettled = false),
+    const answer = withSeededRandom(where, async () => work({ signal: either })).finally(
+      () => (isUnsettled = false),
     );
-    const isSettled = await resolvesWithin(Promise.race([settled, abortOf(signal, answer)]), timeoutSeconds);
-    signal.throwIfAborted();
-    if (isSettled) return answer;
-    abandoned.abort(new Error(`${what} was abandoned`));
-    throw new Error(`${what} has not settled within ${timeoutSeconds} s`);
+    try {
+      return await Promise.race([answer, aborted]);
+    } finally {
+      stopTimeout();
+    }
   }
 
   return {
     name: name!,
     fingerprint: fingerprint!,
     check: async ({ signal }) => {
-      await call("check", signal, (own) => grader.check?.(own));
+      await call("check", signal, (inTime) => grader.check?.(inTime));
     },
     async grade(requests, { signal }) {
-      const given = frozenCopy(requests);
       try {
-        const returned = await call("grade", signal, (own) => grader.grade(given, own));
-        const verdicts = readVerdicts({ name: name! }, returned, given.length).map(withReward);
+        const returned = await call("grade", signal, (inTime) => grader.grade(requests, inTime));
+        const verdicts = readVerdicts({ name: name! }, returned, requests.length).map(withReward);
         warnOfReasons(verdicts);
         return verdicts;
       } catch (error) {
         signal.throwIfAborted();
         const raw = errorMessage(error);
-        reporter.warn(where, `${given.length} answers are not graded: ${raw}`);
-        return given.map(() => ({ status: "error", raw }));
+        onWarning(`${where}: ${requests.length} answers are not graded: ${raw}`);
+        return requests.map(() => ({ status: "error", raw }));
       }
     },
     dispose: async () => grader.dispose?.(),
   };
-}
-
-/** Resolves when a signal is aborted. Removes its listener when `until` settles. */
-function abortOf(signal: AbortSignal, until: Promise<unknown>): Promise<void> {
-  // A signal that is already aborted dispatches no event.
-  if (signal.aborted) return Promise.resolve();
-  const done = new AbortController();
-  const end = () => done.abort();
-  until.then(end, end);
-  return new Promise((resolve) =>
-    signal.addEventListener("abort", () => resolve(), { once: true, signal: done.signal }),
-  );
 }
 
 function stringOf(grader: Grader, key: "name" | "fingerprint", where: string): string {
