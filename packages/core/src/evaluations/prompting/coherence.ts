@@ -1,5 +1,5 @@
 // A rule of coherence without a judge, a model or a language: it reads only the answers of one measurement. Its limits were
-// measured (docs/decisions/2026-11-28-incoherent-answers.md). Wrong words in a fluent order pass: only a judge sees them.
+// measured (docs/decisions/incoherent-answers.md). Wrong words in a fluent order pass: only a judge sees them.
 import { grouped } from "../../statistics/grouping.ts";
 
 interface AnswerText {
