@@ -95,7 +95,10 @@ it("warns once of a leak of a callback in several hooks, records it in the next 
 });
 
 /** Draws when it receives its last snapshot, so that no later snapshot can record it. */
-async function drawsAtTheLastSnapshot(storeOf: (toy: ToyTraining) => SessionOptions["run"]) {
+async function drawsAtTheLastSnapshot(
+  storeOf: (toy: ToyTraining) => SessionOptions["run"],
+  onBrokenReceipt: "record" | "stop" = "record",
+) {
   const { toy, guards, callback } = drawingTraining((draw) =>
     Object.assign(healthy("toy", 3), {
       onSnapshot: (_: unknown, { step }: { readonly step: number }) => void (step === 10 && draw()),
@@ -107,7 +110,7 @@ async function drawsAtTheLastSnapshot(storeOf: (toy: ToyTraining) => SessionOpti
     toy.options([callback], {
       run: storeOf(toy),
       guards,
-      onBrokenReceipt: "record",
+      onBrokenReceipt,
       loggers: [toy.logger, display],
     }),
     train(toy),
@@ -123,6 +126,8 @@ it("adds a disturbance after the last snapshot to that snapshot, and keeps its r
   const { lines, ...recorded } = await drawsAtTheLastSnapshot((toy) => toy.store);
   expect(recorded).toMatchObject({ broken: 1, rows: 3, found: "no" });
   expect(lines.at(-1)).toContain("training undisturbed: no (measuring changed dropout)");
+  const stopped = await drawsAtTheLastSnapshot((toy) => toy.store, "stop");
+  expect(stopped).toMatchObject({ broken: 1, rows: 3, found: "no" });
   // Also if the store refused the snapshot at first, so that only the session has the rows.
   let refusals = 2;
   const refusing = (toy: ToyTraining) => ({
