@@ -110,7 +110,6 @@ type Placed = Pick<Snapshot, "timing" | "step" | "max_steps" | "crossed">;
 const isEdge = ({ step, max_steps: maxSteps, crossed }: Placed): boolean =>
   step === 0 || step === maxSteps || crossed.includes("start") || crossed.includes("end");
 
-/** Whether the model was measured. Evidence of a disturbance counts too: a hook may disturb training without a measurement. */
 function tookPlace({ status, receipt }: Measured): boolean {
   return (status !== "skipped" && status !== "failed") || receipt.some(isBroken);
 }

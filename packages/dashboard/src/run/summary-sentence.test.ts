@@ -135,6 +135,11 @@ it.each<[string, Partial<MetricSummary>, string]>([
     "Capability in em: no change seen at the end, but worse at step 320. 62 of 100 questions right before and after.",
   ],
   [
+    "a change that the last measurement does not show, which is not at the end",
+    { change: paired(none), start: at(0, 0.62), end: at(640, 0.62) },
+    "Capability in em: no change seen at step 640, but worse at step 320. 62 of 100 questions right before and at step 640.",
+  ],
+  [
     "too few rows, where only a large change would have been detected",
     { change: paired({ ...none, minimal_detectable_change: 0.6 }), firstEvidence: null },
     "Capability in em: too few questions to see a change. 89 of 100 questions right before, 62 of 100 after.",

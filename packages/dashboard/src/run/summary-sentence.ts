@@ -57,9 +57,10 @@ function meaningOf(summary: MetricSummary): string {
   const earlier = firstEvidence
     ? `, but ${firstEvidence.baseline!.verdict} at step ${firstEvidence.step}`
     : "";
+  const at = end.isAtEnd ? " at the end" : ` at step ${end.step}`;
   switch (judgementOf(summary)) {
     case "no change":
-      return `no change seen${earlier === "" ? "" : " at the end"}${than}${earlier}`;
+      return `no change seen${earlier === "" ? "" : at}${than}${earlier}`;
     case "too few":
       return `too few ${noun} to see a change${than}${earlier}`;
     case "untested":

@@ -102,6 +102,12 @@ function checkMetric(
   if (last.status !== "complete") return because(statusReason(last), fixOfStatus[last.status]);
   if (metric === null)
     throw wrongCondition(condition, "an evaluation without a primary metric", `${series.id}.METRIC`);
+  const end = phase.closedAt ?? phase.snapshots.at(-1)!.step;
+  if (last.step < end)
+    return because(
+      `the last measurement is at step ${last.step}, and the phase ended at step ${end}`,
+      "If a file is lost, restore it. Otherwise measure at the end too (at_end: true).",
+    );
   const summary = phases
     .find((one) => one.phase.name === phase.name)
     ?.metrics.find((one) => one.id === series.id && one.metric === metric);

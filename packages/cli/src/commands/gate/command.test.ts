@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { MetricValue, Paired, Snapshot } from "@periodic-eval/core";
 import { declarePhases, fileStore } from "@periodic-eval/core/snapshots";
@@ -141,6 +141,21 @@ describe("a run of a session", () => {
       fix: expect.stringContaining(`periodic-eval verify ${run}`),
       value: null,
     });
+  });
+
+  it("is inconclusive about a callback whose measurement at the end of the phase is lost", async () => {
+    const run = await writeGatedRun(join(folder, "lost"), { right: [90, 25] });
+    await rm(join(run, "periodic_eval", "em", "capability_step_2.json"));
+    const { code, outcomes, json } = await gated(run, "capability worse", "alignment.misaligned > 5 %");
+    expect([code, outcomes]).toEqual([3, ["inconclusive", "passed"]]);
+    expect(json.conditions[0]).toMatchObject({
+      reason: "the last measurement is at step 1, and the phase ended at step 2",
+      fix: expect.stringContaining("restore it"),
+      value: null,
+    });
+    // Without a record of how the phase ended, the other callback's measurement there says it.
+    await rm(join(run, "periodic_eval", ".phases"));
+    expect((await gated(run, "capability worse")).code).toBe(3);
   });
 
   it("is inconclusive for a run that was interrupted", async () => {

@@ -95,11 +95,11 @@ describe("the gate step", () => {
   it("ends with 3 if a file of the run is lost", async () => {
     await train({});
     const snapshots = join(folder, "runs/1/periodic_eval/em");
-    await rename(join(snapshots, "capability_step_2.samples.jsonl"), join(folder, "lost.jsonl"));
+    await rename(join(snapshots, "capability_step_2.json"), join(folder, "lost.json"));
     const { code, summary, junit } = await runStep();
     expect(code).toBe(3);
-    expect(summary).toContain("⚠️ periodic-eval gate: 2 conditions: 2 inconclusive");
-    expect(junit).toContain('tests="2" failures="0" errors="2"');
+    expect(summary).toContain("⚠️ periodic-eval gate: 2 conditions: 1 passed, 1 inconclusive");
+    expect(junit).toContain('tests="2" failures="0" errors="1"');
     await rm(join(folder, "runs"), { recursive: true });
     expect((await runStep()).code).toBe(3);
   });

@@ -24,6 +24,7 @@ import type { SessionParts } from "./parts.ts";
 export async function beginSession(parts: SessionParts, maxSteps: number | null): Promise<boolean> {
   const { options, callbacks, clock, progress, governor, records, preflight, hooks } = parts;
   const openedAt = clock.now();
+  parts.rejections.start();
   const measuring = () =>
     callbacks.filter(({ asks = [] }) => asks.every((one) => preflight.whyDisabled(one) === null));
   const { resume, runStepOffset } = options;

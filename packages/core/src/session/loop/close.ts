@@ -3,7 +3,7 @@ import { errorMessage } from "../../internal/error-message.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
 import { drive } from "../../internal/maybe-async.ts";
 import { withMinuteLines } from "../../internal/minute-lines.ts";
-import { keyText } from "../../snapshots/run-order.ts";
+import { inRunOrder, keyText } from "../../snapshots/run-order.ts";
 import { grouped } from "../../statistics/grouping.ts";
 import { fewerQuestions, remedyFor } from "../budget/remedy.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
@@ -19,7 +19,7 @@ export async function closeSession(
   parts: SessionParts,
   { hasBegun, isFinished }: { readonly hasBegun: boolean; readonly isFinished: boolean },
 ): Promise<void> {
-  const { callbacks, log, control, requests, hooks, records } = parts;
+  const { callbacks, log, control, requests, hooks, records, progress, window } = parts;
   requests.close();
   const part = async (what: string, work: () => Promise<unknown>) => {
     try {
@@ -32,6 +32,8 @@ export async function closeSession(
     await part("grading", () => drainGrading(parts));
     parts.reportPauses();
     await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
+    const ofPhase = inRunOrder(records.known.settled().filter(({ phase }) => phase === progress.phase));
+    await part("changes by hooks", () => window.disturbances.recordRest(ofPhase.at(-1), records.writer));
     await part("unwritten snapshots", () => records.writer.writeAll());
     await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
     await records.training.write();
@@ -42,7 +44,7 @@ export async function closeSession(
     await part(`callback "${callback.id}"`, () => hooks.closeCallback(callback));
   await drive(log.close());
   await part("store", async () => records.store.close?.());
-  parts.endReporting();
+  parts.rejections.end();
   control.throwError();
   const lost = records.lost();
   if (lost !== null) throw lost;

@@ -199,8 +199,7 @@ export class Hooks {
     );
     this.#running = null;
     for (const seen of evidence) {
-      if (seen.intact === false)
-        disturbances.add(`${hook} of ${callbackName(callback)}`, progress.current.step, seen);
+      if (seen.intact === false) disturbances.add(callbackName(callback), hook, progress.current.step, seen);
     }
     return outcome;
   }

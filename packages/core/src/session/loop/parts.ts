@@ -78,7 +78,7 @@ export function createParts(options: SessionOptions) {
     preflight,
     window,
     reportPauses,
-    endReporting: reportUnhandledRejections(reporter),
+    rejections: rejectionReport(reporter),
     signal,
     /** Ends the measurement that is running, as an abort does. */
     endMeasuring: () => measuring.abort(new Error("the session was closed")),
@@ -114,10 +114,10 @@ function createReporter(log: SessionLog, control: LoopControl, reportPauses: () 
 }
 
 /**
- * Reports rejections that nobody handles as warnings until the returned function is called. Without a listener they end a Node
- * process, and a callback may leave a promise behind. Browsers log them.
+ * Reports rejections that nobody handles as warnings, from `start` to `end`. Without a listener they end a Node process, and a
+ * callback may leave a promise behind. Browsers log them.
  */
-function reportUnhandledRejections(reporter: WindowReporter): () => void {
+function rejectionReport(reporter: WindowReporter): { start(): void; end(): void } {
   const reported = new Set<string>();
   const report = (error: unknown) => {
     reporter.fail(error);
@@ -127,6 +127,11 @@ function reportUnhandledRejections(reporter: WindowReporter): () => void {
     const message = `a promise that nobody handles was rejected (reported once): ${reason}`;
     reporter.warn("unhandledRejection", message);
   };
-  globalThis.process?.on?.("unhandledRejection", report);
-  return () => void globalThis.process?.off?.("unhandledRejection", report);
+  const end = () => void globalThis.process?.off?.("unhandledRejection", report);
+  const start = () => {
+    // A `begin` that threw may be called again.
+    end();
+    globalThis.process?.on?.("unhandledRejection", report);
+  };
+  return { start, end };
 }

@@ -175,6 +175,17 @@ describe("a promise that nobody handles", () => {
     ]);
   });
 
+  it("is looked for from begin to close", async () => {
+    const count = () => process.listenerCount("unhandledRejection");
+    const toy = toyTraining();
+    const session = openSession(toy.options([half(toyEvaluation())]));
+    expect(count()).toBe(0);
+    await session.begin();
+    expect(count()).toBe(1);
+    await session.close();
+    expect(count()).toBe(0);
+  });
+
   it('is thrown from the next call with onFailure "throw"', async () => {
     const toy = toyTraining();
     const session = openSession(toy.options([{ id: "leaves", onTrainBegin: leave }], { onFailure: "throw" }));

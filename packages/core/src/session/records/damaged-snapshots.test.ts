@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { SessionOptions, SessionState } from "../../contracts/session.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
+import { fileStore } from "../../snapshots/storage/file-store.ts";
 import { readRun } from "../../snapshots/storage/read-run.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
@@ -95,6 +96,16 @@ describe.each([
     expect(again).toMatchObject({ step: 4, crossed: before.crossed, metrics: before.metrics });
     expect(again.weights).toBe(before.weights);
   });
+});
+
+it("measures an unreadable snapshot of the flat layout again at the checkpoint", async () => {
+  const folder = temporaryFolder();
+  const store = () => fileStore(folder, { layout: "flat", onWarning: () => undefined });
+  const { saved } = await train(undefined, { run: store() });
+  await writeFile(join(folder, "periodic_eval", "toy_step_4.json"), "{");
+  const { warnings, measured } = await train(saved!, { run: store() });
+  expect(warnings).toEqual([expect.stringMatching(/^resume: train\/toy\/4 is measured again/)]);
+  expect(measured).toEqual([4]);
 });
 
 it("keeps a damaged snapshot that is measured again in superseded/", async () => {

@@ -3,10 +3,12 @@ import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import { streamGuard } from "../../guard/randomness.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
+import { displayLogger } from "../../console/console-logger.ts";
+import { undisturbed } from "../../snapshots/undisturbed.ts";
 import { fakeGuard } from "../../testing/fake-guard.ts";
 import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
 import { withSession } from "../loop/session.ts";
-import type { Session } from "../../contracts/session.ts";
+import type { Session, SessionOptions } from "../../contracts/session.ts";
 
 const train = (toy: ToyTraining) => async (session: Session) => {
   let stop = (await session.begin()).stop;
@@ -56,7 +58,7 @@ it("stops training at a hook that draws from training's stream, and records it i
   ]);
 });
 
-it("warns once of a leak, records it in the next snapshot, and stops nothing", async () => {
+it("warns once of a leak of a callback in several hooks, records it in the next snapshot, and stops nothing", async () => {
   const toy = toyTraining();
   let tensors = 0;
   const guard = fakeGuard({
@@ -65,7 +67,8 @@ it("warns once of a leak, records it in the next snapshot, and stops nothing", a
     advisory: true,
     observe: () => `${tensors} tensors`,
   });
-  const leaking = Object.assign(healthy("toy", 3), { onLog: () => void tensors++ });
+  const leak = () => void tensors++;
+  const leaking = Object.assign(healthy("toy", 3), { onLog: leak, onStepBegin: leak });
   const leakingAlone: TrainerCallback = { id: "alone", onLog: () => void tensors++ };
   const options = toy.options([leaking, leakingAlone], { guards: [guard] });
   await withSession(options, async (session) => {
@@ -83,12 +86,73 @@ it("warns once of a leak, records it in the next snapshot, and stops nothing", a
     after: "1 tensors",
     intact: false,
     advisory: true,
-    note: 'by onLog of callback "toy" at step 1',
+    note: 'by onStepBegin of callback "toy" at step 0',
   });
   expect(toy.warnings()).toEqual([
-    'guard "tensors": saw a change by onLog of callback "toy" at step 1 (reported once): 0 tensors before, 1 tensors after',
-    'guard "tensors": saw a change by onLog of callback "alone" at step 1 (reported once): 1 tensors before, 2 tensors after',
+    'guard "tensors": saw a change by onStepBegin of callback "toy" at step 0 (reported once): 0 tensors before, 1 tensors after',
+    'guard "tensors": saw a change by onLog of callback "alone" at step 1 (reported once): 2 tensors before, 3 tensors after',
   ]);
+});
+
+/** Draws when it receives its last snapshot, so that no later snapshot can record it. */
+async function drawsAtTheLastSnapshot(
+  storeOf: (toy: ToyTraining) => SessionOptions["run"],
+  onBrokenReceipt: "record" | "stop" = "record",
+) {
+  const { toy, guards, callback } = drawingTraining((draw) =>
+    Object.assign(healthy("toy", 3), {
+      onSnapshot: (_: unknown, { step }: { readonly step: number }) => void (step === 10 && draw()),
+    }),
+  );
+  const lines: string[] = [];
+  const display = displayLogger({ keep: (line) => lines.push(line), warn: () => undefined });
+  await withSession(
+    toy.options([callback], {
+      run: storeOf(toy),
+      guards,
+      onBrokenReceipt,
+      loggers: [toy.logger, display],
+    }),
+    train(toy),
+  );
+  const key = { phase: "train", id: "toy", step: 10 };
+  const { receipt } = (await toy.store.get(key))!;
+  const rows = await toy.store.rows(key);
+  const broken = receipt.filter(({ intact }) => intact === false).length;
+  return { toy, lines, broken, rows: rows.length, found: undisturbed(await toy.store.list())?.answer };
+}
+
+it("adds a disturbance after the last snapshot to that snapshot, and keeps its rows", async () => {
+  const { lines, ...recorded } = await drawsAtTheLastSnapshot((toy) => toy.store);
+  expect(recorded).toMatchObject({ broken: 1, rows: 3, found: "no" });
+  expect(lines.at(-1)).toContain("training undisturbed: no (measuring changed dropout)");
+  const stopped = await drawsAtTheLastSnapshot((toy) => toy.store, "stop");
+  expect(stopped).toMatchObject({ broken: 1, rows: 3, found: "no" });
+  // Also if the store refused the snapshot at first, so that only the session has the rows.
+  let refusals = 2;
+  const refusing = (toy: ToyTraining) => ({
+    ...toy.store,
+    put: async (...[snapshot, rows]: Parameters<typeof toy.store.put>) => {
+      if (snapshot.step === 10 && refusals-- > 0) throw new Error("ENOSPC");
+      await toy.store.put(snapshot, rows);
+    },
+  });
+  expect(await drawsAtTheLastSnapshot(refusing)).toMatchObject({ broken: 1, rows: 3, found: "no" });
+});
+
+it("leaves a snapshot unchanged if its rows cannot be read", async () => {
+  const unreadable = (toy: ToyTraining) => ({
+    ...toy.store,
+    rows: async (key: Parameters<typeof toy.store.rows>[0]) => {
+      if (key.step === 10) throw new Error("EIO");
+      return toy.store.rows(key);
+    },
+  });
+  const { toy, broken, rows } = await drawsAtTheLastSnapshot(unreadable);
+  expect([broken, rows]).toEqual([0, 3]);
+  expect(toy.warnings().at(-1)).toBe(
+    "resume: the rows of train/toy/10 cannot be read, so it lacks what hooks changed after it: EIO",
+  );
 });
 
 it("records a hook's disturbance in the next snapshot", async () => {

@@ -1,7 +1,8 @@
-import type { Evidence } from "../../contracts/snapshot.ts";
+import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
+import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import { describeChange, isBroken, reportDisturbance, type WindowReporter } from "./run-guarded.ts";
 
-/** Collects what guards saw change around hooks. The next snapshot takes it. */
+/** Collects what guards saw change around hooks. The next snapshot takes it; after the last one, that one. */
 export class Disturbances {
   readonly #reporter: WindowReporter;
   readonly #evidence = new Map<string, Evidence>();
@@ -15,11 +16,12 @@ export class Disturbances {
   /**
    * Adds a change, and warns once: a hook usually repeats at every step what it did at the first.
    *
-   * @param hook Names the hook and its callback: `onStepEnd of callback "em"`.
+   * @param callback Names the callback: `callback "em"`.
    */
-  add(hook: string, step: number, change: Evidence): void {
-    const by = `${hook} at step ${step}`;
-    const key = `${change.part} in ${hook}`;
+  add(callback: string, hook: string, step: number, change: Evidence): void {
+    const by = `${hook} of ${callback} at step ${step}`;
+    // For a leak it does not matter which hook leaks.
+    const key = `${change.part} in ${change.advisory === true ? "" : hook} of ${callback}`;
     const isFirst = !this.#reported.has(key);
     this.#reported.add(key);
     if (!this.#evidence.has(key)) {
@@ -37,5 +39,13 @@ export class Disturbances {
     const changes = [...this.#evidence.values()];
     this.#evidence.clear();
     return changes;
+  }
+
+  /** Adds what no snapshot has taken to the last snapshot of the phase, if it shows that training was disturbed. */
+  async recordRest(last: Snapshot | undefined, writer: SnapshotWriter): Promise<void> {
+    const changes = this.take();
+    if (last === undefined || !changes.some(isBroken)) return;
+    const rows = await writer.rowsOrWarn(last, "so it lacks what hooks changed after it");
+    if (rows !== null) await writer.commit({ ...last, receipt: [...last.receipt, ...changes] }, rows);
   }
 }

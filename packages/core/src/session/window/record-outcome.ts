@@ -97,9 +97,9 @@ async function recordSkipped(
   ready: ReadyRequest,
   { reason, warnings = [], decision, measured }: Outcome & { readonly kind: "skipped" },
 ): Promise<void> {
-  const receipt = [...(measured?.receipt ?? []), ...parts.disturbances.take()];
   const { phase, id, at } = ready.measurement;
   if (parts.records.known.isSettled({ phase, id, step: at.step })) return;
+  const receipt = [...(measured?.receipt ?? []), ...parts.disturbances.take()];
   await recordWithoutRows(parts, ready, {
     status: "skipped",
     reason,

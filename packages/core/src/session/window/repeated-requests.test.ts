@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import type { TrainerCallback } from "../../contracts/callback.ts";
+import { streamGuard } from "../../guard/randomness.ts";
 import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
 import { train } from "../loop/toy-run.test-data.ts";
 import { withSession } from "../loop/session.ts";
@@ -40,4 +41,36 @@ it("continues training if a hook requests another id for each snapshot, and reco
   await withSession(toy.options([endless]), train(toy, 1));
   const statuses = (await toy.store.list()).filter(({ step }) => step === 0).map(({ status }) => status);
   expect([statuses.length, statuses.filter((one) => one === "skipped").length]).toEqual([102, 1]);
+});
+
+it("loses no disturbance by a hook whose repetition of a failed measurement is skipped", async () => {
+  const toy = toyTraining();
+  const failing = toyEvaluation({
+    onMeasure() {
+      throw new Error("broken");
+    },
+  });
+  const evaluation = toyEvaluation({ items: 1 });
+  let requested = 0;
+  let draws = 0;
+  const repeating: TrainerCallback = {
+    id: "repeating",
+    onTrainBegin: ({ measure }) => measure({ id: "failing", evaluation: failing, crossed: [] }),
+    onSnapshot({ measure }) {
+      if (requested++ < 100) return measure({ id: `more-${requested}`, evaluation, crossed: [] });
+      draws += 1;
+      measure({ id: "failing", evaluation: failing, crossed: [] });
+    },
+  };
+  const guards = [streamGuard("dropout", () => `${draws} draws`)];
+  await withSession(toy.options([repeating], { guards, onBrokenReceipt: "record" }), (session) =>
+    session.begin(),
+  );
+  const snapshots = await toy.store.list();
+  expect(snapshots.find(({ id }) => id === "failing")).toMatchObject({ reason: "broken" });
+  const broken = snapshots.flatMap(({ receipt }) => receipt.filter(({ intact }) => intact === false));
+  expect(broken[0]).toMatchObject({
+    part: "dropout",
+    note: 'by onSnapshot of callback "repeating" at step 0',
+  });
 });

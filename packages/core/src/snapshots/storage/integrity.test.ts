@@ -158,6 +158,21 @@ describe("the index", () => {
   });
 });
 
+it("names the measurement of an unreadable file of the flat layout", async () => {
+  const run = join(runDir, "flat");
+  const flat = fileStore(run, { layout: "flat" });
+  await flat.put(exampleSnapshot({ phase: "other" }), rows);
+  await flat.put(exampleSnapshot({ phase: "em" }), rows);
+  await flat.close!();
+  const file = join(run, "periodic_eval/capability_step_0.em.json");
+  await writeFile(file, "{");
+  expect((await readRun(run)).problems).toMatchObject([{ kind: "unreadable", key: start, effect: lost }]);
+  // The start of the other phase does not stand in for it.
+  expect((await readEarlierRun(run)).startOf("em", "capability")).toBeNull();
+  await rm(join(run, "periodic_eval/index.jsonl"));
+  expect((await readRun(run)).problems).toMatchObject([{ kind: "unreadable", key: null }]);
+});
+
 describe("a write that a kill interrupted between rows and snapshot", () => {
   const graded = rows.map((row) => ({ ...row, graded: true }));
 

@@ -7,7 +7,7 @@ export function runPaths(runDir: string) {
   const root = join(runDir, "periodic_eval");
   return {
     root,
-    index: join(root, "index.jsonl"),
+    index: indexPath(root),
     lock: join(root, ".lock"),
     closings: join(root, ".phases"),
     training: join(root, "training"),
@@ -15,6 +15,8 @@ export function runPaths(runDir: string) {
     supersededIndex: join(root, "superseded", "index.jsonl"),
   };
 }
+
+export const indexPath = (root: string): string => join(root, "index.jsonl");
 
 /** Returns the file of a phase's training metrics. It is the same in both layouts. */
 export const trainingPath = (runDir: string, phase: string): string =>

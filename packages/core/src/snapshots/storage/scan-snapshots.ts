@@ -8,6 +8,7 @@ import { errnoOf, type FileReader, type FileSystem } from "./file-system.ts";
 import { fileName, keyFromName, looksLikeSnapshot, snapshotName, snapshotPaths } from "./layout.ts";
 import { problemOf } from "./problem.ts";
 import { listIfPresent, readIfPresent } from "./read-file.ts";
+import { keyFromIndex } from "./run-index.ts";
 import { parseSealed, type FoundSnapshot } from "./snapshot-file.ts";
 
 export interface Scan {
@@ -28,7 +29,8 @@ export async function scanSnapshots(root: string, fs: FileReader): Promise<Scan>
       else problems.push(snapshotProblem(root, { path, snapshot }, { kind: "edited", ...edited }));
     } catch (error) {
       if (errnoOf(error) === "ENOENT") continue; // moved since the folder was listed
-      problems.push(unreadable(file, keyFromName(file), error));
+      const key = keyFromName(file) ?? (await keyFromIndex(root, file, fs));
+      problems.push(unreadable(file, key, error));
     }
   }
   const found = new Map<Snapshot, FoundSnapshot>();
