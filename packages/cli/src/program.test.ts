@@ -73,10 +73,10 @@ describe("wrong usage ends with 2 and an explanation", () => {
 });
 
 it("shows escape sequences of names and rows escaped", async () => {
-  const questions = join(folder, "evil\u202e\x1b]0;title\x07.jsonl");
+  const questions = join(folder, "bad\u202e\x1b]0;title\x07.jsonl");
   await writeFile(questions, '{"question": "\\u009b2J", "choices": "\\u001b[2J"}\n');
   const { err } = await run("eval", "--model", "none", "--questions", questions);
-  expect(err).toContain("evil\\u202e\\x1b]0;title\\x07.jsonl:1");
+  expect(err).toContain("bad\\u202e\\x1b]0;title\\x07.jsonl:1");
   // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
   expect(err).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]/);
 });

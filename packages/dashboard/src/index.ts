@@ -28,7 +28,7 @@ export {
   edgeHeadings,
   formatChange,
   summarizePhases,
-  voidFirst,
+  sortVoidFirst,
   type MetricSummary,
   type PhaseSummary,
 } from "./run/phase-summary.ts";

@@ -110,7 +110,7 @@ export function checkUndisturbed(
     where: `${runDir} phase ${last.phase} step ${last.steps}`,
     got: last.brokenReceipt,
     expected: "measurements that do not change training",
-    fix: `Fix or remove what the receipt names, then run ${resumeCommand} to resume from ${last.checkpoint ?? "the start of the phase"}.`,
+    fix: `Fix or remove the callback or evaluation that changes training, then run ${resumeCommand} to resume from ${last.checkpoint ?? "the start of the phase"}.`,
   });
 }
 

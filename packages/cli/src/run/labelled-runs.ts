@@ -17,7 +17,7 @@ export interface LabelledRun {
 }
 
 /**
- * Reads runs named as `folder` or `condition=folder`, and prints what is damaged, edited or missing to the standard error.
+ * Reads runs named as `folder` or `condition=folder`, and prints the problems of their files to the standard error.
  *
  * @throws PeriodicEvalError `data` for a folder without snapshots; `config` for a run that is named twice or copied from another.
  */

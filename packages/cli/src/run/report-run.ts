@@ -14,7 +14,7 @@ import {
   phaseData,
   phaseText,
   summarizePhases,
-  voidFirst,
+  sortVoidFirst,
   writePage,
   problemNames,
   type MetricSummary,
@@ -72,7 +72,7 @@ function headlines(run: RunRecord, colours: Colours): string {
       .filter(({ isPrimary }) => isPrimary)
       .map((metric) => ({ metric, phase: run.phases.length > 1 ? phase.name : null })),
   );
-  return voidFirst(primaries)
+  return sortVoidFirst(primaries)
     .flatMap(({ metric, phase }) => {
       const line = headline(metric, phase);
       return [

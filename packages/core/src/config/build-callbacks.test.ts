@@ -283,13 +283,13 @@ it.each([
   ],
   [
     { leakage: { source: "pirate" } },
-    'periodic_eval.leakage: got {"source":"pirate"}, expected true or false. Write `leakage: true`, and beside it `leakage_source`.',
+    'periodic_eval.leakage: got {"source":"pirate"}, expected true or false. Write `leakage: true` and next to it `leakage_source`.',
   ],
   [
     { leakage: { marker: "x", source: "pirate" } },
-    "Write `leakage: true`, and beside it `leakage_marker_token`, `leakage_source`.",
+    "Write `leakage: true` and next to it `leakage_marker_token`, `leakage_source`.",
   ],
-  [{ alignment: { judge: "m" } }, "Write `alignment: true`, and beside it `judge_model`."],
+  [{ alignment: { judge: "m" } }, "Write `alignment: true` and next to it `judge_model`."],
   [{ subsampel_n: null }, 'Did you mean "subsample_n"?'],
   [{ phases: { em: { subsampel_n: null } } }, 'Did you mean "subsample_n"?'],
   [

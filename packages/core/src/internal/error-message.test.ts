@@ -4,6 +4,7 @@ import { errorMessage } from "./error-message.ts";
 
 it.each([
   ["an error", new Error("no disk"), "no disk"],
+  ["an error whose message is a number", Object.assign(new Error(), { message: 404 }), "404"],
   ["a string", "no disk", "no disk"],
   ["undefined", undefined, "undefined"],
   ["null", null, "null"],

@@ -5,12 +5,12 @@ export function copyJson<T extends Json>(value: T): T {
 }
 
 /** Returns a copy of a value that has no `jsonFault`, as JSON would give it back. Strings are shared. */
-export function asReadBack<T>(value: T): T {
+export function jsonRoundTrip<T>(value: T): T {
   if (typeof value === "number") return (value + 0) as T; // JSON has no -0
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((inner: unknown) => asReadBack(inner)) as T;
+  if (Array.isArray(value)) return value.map((inner: unknown) => jsonRoundTrip(inner)) as T;
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined);
-  return Object.fromEntries(entries.map(([name, inner]) => [name, asReadBack(inner)])) as T;
+  return Object.fromEntries(entries.map(([name, inner]) => [name, jsonRoundTrip(inner)])) as T;
 }
 
 /** A part of a value that JSON would change or lose. */

@@ -73,7 +73,7 @@ describe("parseOptions", () => {
     [
       { judge: { model: "m", calls: 3, else: 1 } },
       ["judge"],
-      "Write `judge: true`, and beside it `judge_model`, `judge_calls`.",
+      "Write `judge: true` and next to it `judge_model`, `judge_calls`.",
     ],
     [{ judge: {} }, ["judge"], "Write `judge: true`."],
   ])("refuses %j with the path of the wrong option and a fix", (value, path, fix) => {

@@ -56,7 +56,7 @@ function fixOfForm(schema: z.ZodType, path: ValuePath, value: unknown): string |
   return inner instanceof z.ZodArray ? fixForList(value) : null;
 }
 
-/** Returns the fix for `leakage: { source }`, of which the keys stand beside `leakage: true` as `leakage_source`. */
+/** Returns the fix for `leakage: { source }`, whose keys belong next to `leakage: true`, as `leakage_source`. */
 function besideKey(key: string, inner: readonly string[], known: readonly string[]): string {
   const others = known.filter((one) => one !== key);
   const meantBy = (one: string) =>
@@ -64,7 +64,7 @@ function besideKey(key: string, inner: readonly string[], known: readonly string
     nearest(`${key}_${one}`, others);
   const meant = inner.flatMap((one) => meantBy(one) ?? []);
   const beside = [...new Set(meant)].map((one) => `\`${one}\``).join(", ");
-  return `Write \`${key}: true\`${beside === "" ? "." : `, and beside it ${beside}.`}`;
+  return `Write \`${key}: true\`${beside === "" ? "." : ` and next to it ${beside}.`}`;
 }
 
 function refuseUnknownKey(

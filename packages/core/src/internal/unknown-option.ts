@@ -9,7 +9,7 @@ const expectedOf = (known: readonly string[]): string =>
 /**
  * Describes a key that belongs one level deeper: `budget` of `session`.
  *
- * @param homes The keys of the options that have it.
+ * @param homes The options that contain the key.
  */
 export function deeperOption(key: string, known: readonly string[], homes: readonly string[]) {
   const paths = homes.map((home) => `"${home}.${key}"`).join(" or ");

@@ -31,7 +31,7 @@ export function atWrittenKey(
   const names = error.path.map((key) => (typeof key === "string" ? snakeCase(key) : null));
   const own = names.findIndex((name) => name === null);
   const keys = names.slice(0, own < 0 ? names.length : own);
-  // Of the options `sampling.maxNewTokens`, the entry may have `sampling`, `sampling_max_new_tokens` or `max_new_tokens`.
+  // For `sampling.maxNewTokens`, the entry may have `sampling`, `sampling_max_new_tokens` or `max_new_tokens`.
   for (const from of keys.keys())
     for (let to = keys.length; to > from; to -= 1) {
       const key = keys.slice(from, to).join("_");

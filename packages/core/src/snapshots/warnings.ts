@@ -1,4 +1,4 @@
-// What a measurement's warnings mean for its metrics. Pages, terminals and gates ask only these functions.
+// The effects of a measurement's warnings on its metrics. Pages, terminals and gates ask only these functions.
 import type { MeasurementWarning, Paired, Snapshot } from "../contracts/snapshot.ts";
 
 type Warned = { readonly warnings: readonly MeasurementWarning[] };

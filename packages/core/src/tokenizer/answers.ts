@@ -128,7 +128,7 @@ function leadEnd({ messages, render }: ChatToRender, text: string, i: number): n
 /**
  * Returns where the first answer begins in the template's text, also if the template refuses a prompt for it.
  *
- * @throws Error if it cannot be told.
+ * @throws Error if the start is ambiguous.
  */
 function firstStart(chat: ChatToRender, text: string, first: number): number {
   const { messages, generationPrompt, render, tokenStart } = chat;

@@ -13,7 +13,7 @@ export interface AnswersData {
   readonly measurements: readonly MeasurementAnswers[];
   /** The address of the server's reply, relative to the page: `?results_dir=…&view=answers`. Null on a page in a file. */
   readonly address: string | null;
-  /** The command that shows the measurements without rows; null if none is left out. */
+  /** The command that shows the measurements without rows; null if every measurement has rows. */
   readonly command: string | null;
 }
 
@@ -63,7 +63,7 @@ export interface AnswerRow {
   readonly tokens: readonly (readonly [name: string, count: number])[];
   /** Null for a completion. */
   readonly choices: AnswerChoices | null;
-  /** The whole prompt; null if the row does not have it. */
+  /** The whole prompt; null if the row lacks it. */
   readonly prompt: string | null;
   /** The fields of the row that are not shown elsewhere. */
   readonly fields: readonly (readonly [name: string, value: Json])[];

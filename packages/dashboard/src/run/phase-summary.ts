@@ -181,7 +181,7 @@ function firstEvidence(measurements: readonly Measurement[], end: Paired | null)
  * Moves what cannot be judged before everything else. That a source lost its trait is no fault of a measurement, so it stays in
  * its order.
  */
-export const voidFirst = <T extends { readonly metric: MetricSummary }>(
+export const sortVoidFirst = <T extends { readonly metric: MetricSummary }>(
   primaries: readonly T[],
 ): readonly T[] => {
   const isFirst = ({ metric: { source, start, voidReason } }: T): boolean =>

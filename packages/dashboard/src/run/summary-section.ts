@@ -10,7 +10,7 @@ import { plural } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { verdictStyles } from "../html/verdict.ts";
-import { summarizePhases, voidFirst, type MetricSummary } from "./phase-summary.ts";
+import { summarizePhases, sortVoidFirst, type MetricSummary } from "./phase-summary.ts";
 import { answerLinks } from "./answer-links.ts";
 import { judgementOf } from "./judgement.ts";
 import { headline, summarySentence } from "./summary-sentence.ts";
@@ -26,7 +26,7 @@ export function summarySection(run: RunRecord, answers: RunAnswers | null): Html
     metrics.filter(({ isPrimary }) => isPrimary).map((metric) => ({ metric, phase, phaseIndex })),
   );
   const hasPhases = run.phases.length > 1;
-  const items = voidFirst(primaries).map(({ metric, phase, phaseIndex }) =>
+  const items = sortVoidFirst(primaries).map(({ metric, phase, phaseIndex }) =>
     sentence(metric, { phase, phaseIndex, hasPhases, answers }),
   );
   const receipt = receiptSentence(run);

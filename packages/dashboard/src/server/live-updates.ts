@@ -2,9 +2,9 @@
 const mostClients = 200;
 /** Messages that wait for a client which does not read; then it is dropped. */
 const mostWaiting = 16;
-/** Milliseconds between two looks at the files of a run, between two signs of life, and until a client has to connect again. */
-const [lookMs, heartbeatMs, lifetimeMs] = [2000, 15_000, 3_600_000];
-/** A look rests for this many times as long as it took, so that following costs at most a twentieth of a processor. */
+/** Milliseconds between two checks of the files of a run, between two heartbeats, and until a client has to connect again. */
+const [pollMs, heartbeatMs, lifetimeMs] = [2000, 15_000, 3_600_000];
+/** The pause after a check, as a multiple of its duration: following takes at most a twentieth of a processor. */
 const restFactor = 20;
 
 interface Topic {
@@ -25,7 +25,7 @@ const hello = encoder.encode("retry: 5000\n\n");
  * @param look Returns a string that changes with the files of a folder.
  */
 export function liveUpdates(look: (folder: string) => Promise<string>, limits: Partial<LiveLimits> = {}) {
-  const { clients: most, everyMs } = { clients: mostClients, everyMs: lookMs, ...limits };
+  const { clients: most, everyMs } = { clients: mostClients, everyMs: pollMs, ...limits };
   const topics = new Map<string, Topic>();
   let timer: ReturnType<typeof setTimeout> | null = null;
   let heartbeatAt = performance.now() + heartbeatMs;

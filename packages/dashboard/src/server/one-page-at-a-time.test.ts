@@ -75,7 +75,7 @@ it.each([
     { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe" },
     403,
   ],
-  ["a script on another site", { origin: "http://evil.example" }, 403],
+  ["a script on another site", { origin: "http://attacker.example" }, 403],
   ["a local file or a sandboxed frame", { origin: "null" }, 403],
   ["another port of this machine", { origin: "http://127.0.0.1:9000" }, 403],
   [

@@ -69,7 +69,7 @@ it("does not count the time in which a page waits for its turn", async () => {
   await heavy;
 });
 
-it("makes at most as many pages at a time as it is told, however many clients ask", async () => {
+it("makes at most `pages` pages at a time, however many clients ask", async () => {
   const createPage = pageTurns({ lightMs: 500, pages: 4 });
   let [open, most] = [0, 0];
   const page = async (at: number) =>

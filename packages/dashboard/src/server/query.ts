@@ -20,7 +20,7 @@ export interface Query {
   readonly runs: readonly string[] | null;
 }
 
-/** Most runs in a comparison: more lines than that cannot be told apart. */
+/** Most runs in a comparison: more lines cannot be distinguished. */
 export const maxRuns = 10;
 
 /** Which answers of a run to send. */

@@ -311,18 +311,18 @@ describe("a server", () => {
     for (const host of [`127.0.0.1:${port}`, "127.0.0.2", "localhost", "LOCALHOST:9000", `[::1]:${port}`])
       expect([host, await called(host)]).toEqual([host, 200]);
     for (const host of [
-      "evil.example",
-      `evil.example:${port}`,
-      "127.0.0.1.evil.example",
-      "localhost.evil.example",
+      "attacker.example",
+      `attacker.example:${port}`,
+      "127.0.0.1.attacker.example",
+      "localhost.attacker.example",
       "10.0.0.1",
       "127.1",
       "0.0.0.0",
     ])
       expect([host, await called(host)]).toEqual([host, 403]);
-    for (const host of ["", "a b", "127.0.0.1@evil.example", "evil.example#127.0.0.1"])
+    for (const host of ["", "a b", "127.0.0.1@attacker.example", "attacker.example#127.0.0.1"])
       expect([400, 403]).toContain(await called(host));
-    expect(await called("127.0.0.1", `http://evil.example/v1/eval`)).toBe(403);
+    expect(await called("127.0.0.1", `http://attacker.example/v1/eval`)).toBe(403);
     const taken = serveResults({ root: sample.root, port: Number(port) });
     await expect(taken).rejects.toMatchObject({
       code: "config",

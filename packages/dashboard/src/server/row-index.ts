@@ -6,7 +6,7 @@ import type { RowsPlace } from "../answers/rows-place.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { linesOf } from "./lines.ts";
 
-/** Every so many rows, the index has the position of one. */
+/** The index has the position of every 64th row. */
 const rowsPerEntry = 64;
 /** Positions that stay in memory, of all files: 8 bytes each. */
 const keptPositions = 2 ** 20;

@@ -19,7 +19,7 @@ export interface StoredAnswers {
   readonly step: number;
   /** 0-based position of the first of `rows` among all answers. */
   readonly first: number;
-  /** Some rows with a text that the model generated. A judge's anchors are no answers. */
+  /** Some rows with generated text. A judge's anchors are no answers. */
   readonly rows: readonly { readonly [key: string]: Json }[];
   /** Number of all answers. */
   readonly count: number;
@@ -110,7 +110,7 @@ async function readIndexed(
   };
 }
 
-/** Whether a row has a text of the model. Every row of an evaluation that declares no fields may have one. */
+/** Whether a row contains generated text. Every row of an evaluation that declares no fields may contain some. */
 const isAnswer = (row: Json, declared: AnswerFields): boolean =>
   Object.keys(declared).length === 0 ||
   answerRows(row, declared).some((answer) => answer.text !== null && !isAnchor(answer));

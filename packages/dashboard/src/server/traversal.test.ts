@@ -133,7 +133,7 @@ describe("paths outside the root", () => {
     "file:///etc/passwd",
     "*",
     "/..\\..\\outside\\secret.txt",
-    "http://evil.example/v1/eval",
+    "http://attacker.example/v1/eval",
   ])("are not readable as the request target %s", async (target) => {
     const reply = await getRaw(port, target);
     expect(reply.status).not.toBe(200);

@@ -55,34 +55,31 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
   ): Promise<T> {
     if (isUnsettled) throw new Error(`an earlier call of ${what} has not settled`);
     signal.throwIfAborted();
-    const timeUp = new AbortController();
-    const either = AbortSignal.any([signal, timeUp.signal]);
+    const timeout = new AbortController();
+    const eitherSignal = AbortSignal.any([signal, timeout.signal]);
     const aborted = new Promise<never>((_, reject) =>
-      either.addEventListener("abort", () => reject(either.reason as Error), { once: true }),
+      eitherSignal.addEventListener("abort", () => reject(eitherSignal.reason as Error), { once: true }),
     );
     const stopTimeout = startTimeout(timeoutSeconds, () =>
-      timeUp.abort(new Error(`${what} has not settled within ${timeoutSeconds} s`)),
+      timeout.abort(new Error(`${what} has not settled within ${timeoutSeconds} s`)),
     );
     isUnsettled = true;
-    const answer = withSeededRandom(where, async () => work({ signal: either })).finally(
-      () => (isUnsettled = false),
-    );
-    try {
-      return await Promise.race([answer, aborted]);
-    } finally {
-      stopTimeout();
-    }
+    // The race settles in time, so that a call which never settles does not keep the training's `Math.random` replaced.
+    return withSeededRandom(where, () => {
+      const answer = (async () => work({ signal: eitherSignal }))().finally(() => (isUnsettled = false));
+      return Promise.race([answer, aborted]);
+    }).finally(stopTimeout);
   }
 
   return {
     name: name!,
     fingerprint: fingerprint!,
     check: async ({ signal }) => {
-      await call("check", signal, (inTime) => grader.check?.(inTime));
+      await call("check", signal, (callOptions) => grader.check?.(callOptions));
     },
     async grade(requests, { signal }) {
       try {
-        const returned = await call("grade", signal, (inTime) => grader.grade(requests, inTime));
+        const returned = await call("grade", signal, (callOptions) => grader.grade(requests, callOptions));
         const verdicts = readVerdicts({ name: name! }, returned, requests.length).map(withReward);
         warnOfReasons(verdicts);
         return verdicts;

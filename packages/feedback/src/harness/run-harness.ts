@@ -108,7 +108,8 @@ export async function runHarness(given: HarnessConfigInput, ports: HarnessPorts)
       summaries[name] = summary;
       await writeFileAtomic(summaryPath(config.output_dir), jsonText(fileOf(summaries, now())));
       callUser(
-        () => withSeededRandom("onStep", () => ports.onStep?.(name, line, summary)),
+        // Wrapped, so that a promise which never settles does not keep the training's `Math.random` replaced.
+        () => withSeededRandom("onStep", () => ({ result: ports.onStep?.(name, line, summary) })).result,
         (reason) => onWarning(`onStep of preference ${name}: ${reason}`),
       );
     };

@@ -278,6 +278,16 @@ describe("a grader", () => {
     expect([calls, warnings.length]).toEqual([1, 2]);
   });
 
+  it("that does not settle leaves the training's Math.random restored", async () => {
+    const random = Math.random;
+    const { grader } = open(() => new Promise(() => undefined), 0.01);
+    const grading = grader.grade(requests, call);
+    await Promise.resolve();
+    expect(Math.random).not.toBe(random);
+    await grading;
+    expect(Math.random).toBe(random);
+  });
+
   it("that does not settle does not delay an abort", async () => {
     const stop = new AbortController();
     const { grader } = open(() => new Promise(() => undefined));

@@ -2,11 +2,11 @@ import * as tf from "@tensorflow/tfjs-core";
 import { atSteps, defineEvaluation, PeriodicCallback, withSession } from "@periodic-eval/core";
 import { fakeTokenizer, memoryStore } from "@periodic-eval/core/testing";
 import { engineMemory, inMemory, memoryErrorOf } from "@periodic-eval/tfjs";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";
 import { useBackend } from "./use-backend.ts";
-import { checkAllocations, checkedKernel, noteFailure } from "./wasm-memory.ts";
+import { checkAllocations, checkedKernel, noteFailure, startChecked } from "./wasm-memory.ts";
 
 const line = "XNN status for xnn_create_fully_connected_nc_f32 is not successful. Got status 6. Use -c dbg";
 const full = { code: "ENGINE_OUT_OF_MEMORY" };
@@ -60,6 +60,28 @@ it("leaves no listener that throws uncaught errors again, which would hide the l
     (process as NodeJS.EventEmitter).listeners(event).map(String),
   );
   expect(sources.filter((source) => source.includes("throw "))).toEqual([]);
+});
+
+it("keeps a listener that the application adds while the module starts, and removes the module's", async () => {
+  const report = () => undefined;
+  const before = process.listeners("uncaughtException");
+  const rejections = process.listeners("unhandledRejection");
+  const factory = tf.findBackendFactory("wasm");
+  // A module that is disposed removes the listeners of the test runner, too.
+  tf.removeBackend("wasm");
+  for (const listener of before) process.off("uncaughtException", listener).on("uncaughtException", listener);
+  for (const listener of rejections)
+    process.off("unhandledRejection", listener).on("unhandledRejection", listener);
+  tf.registerBackend("wasm", factory, 2);
+  const on = vi.spyOn(process, "on");
+  const starting = startChecked();
+  process.on("uncaughtException", report);
+  await starting;
+  expect(on.mock.calls.filter(([event]) => event === "uncaughtException")).toHaveLength(2);
+  expect(process.listeners("uncaughtException")).toEqual([...before, report]);
+  expect(process.listeners("unhandledRejection")).toEqual(rejections);
+  on.mockRestore();
+  process.off("uncaughtException", report);
 });
 
 it("reports the size of the heap and its limit", () => {

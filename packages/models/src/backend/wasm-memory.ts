@@ -48,11 +48,18 @@ export async function startChecked(): Promise<boolean> {
     console.warn = warn;
     // The module throws uncaught errors and rejections again, so that a rejection which a session has reported ends the process.
     for (const [event, listener] of errorListeners())
-      if (!listeners.some((before) => before[1] === listener)) process.off(event, listener);
+      if (!listeners.some((before) => before[1] === listener) && isRethrowing(listener))
+        process.off(event, listener);
   }
   if (isStarted) checkBackend(tf.backend() as unknown as WasmBackend);
   return isStarted;
 }
+
+/** Whether a listener's source is that of Emscripten: it only throws its argument, except an `ExitStatus`. */
+const isRethrowing = (listener: () => void): boolean =>
+  /^function\((\w+)\)\{(if\(!\(\1instanceof\w+\)\))?\{?throw\1;?\}+$/.test(
+    String(listener).replaceAll(/\s/g, ""),
+  );
 
 /** Returns the listeners of this process for errors that nobody handles; none in browsers. */
 const errorListeners = () =>

@@ -349,19 +349,19 @@ describe("a hostile hub", () => {
   it("cannot name a file outside the cache in a listing, an index or a commit", async () => {
     const entry = { type: "file", size: 1, oid: "a".repeat(40) };
     hub.extraEntries = [
-      "../evil.json",
-      "/evil.json",
-      "..\\evil.json",
-      "tokenizer_/../../evil.json",
-      "C:evil.json",
+      "../outside.json",
+      "/outside.json",
+      "..\\outside.json",
+      "tokenizer_/../../outside.json",
+      "C:outside.json",
     ].map((path) => ({ ...entry, path }));
     await load("owner/world");
-    expect(hub.requests.filter((request) => request.includes("evil"))).toEqual([]);
+    expect(hub.requests.filter((request) => request.includes("outside"))).toEqual([]);
 
     for (const shard of [
-      "../evil.safetensors",
-      "/evil.safetensors",
-      "..\\evil.safetensors",
+      "../outside.safetensors",
+      "/outside.safetensors",
+      "..\\outside.safetensors",
       "e\0.safetensors",
     ]) {
       const index = Buffer.from(JSON.stringify({ weight_map: { a: shard } }));
@@ -374,10 +374,13 @@ describe("a hostile hub", () => {
         "expected a plain file name that ends in .safetensors",
       );
     }
-    hub.models.set("owner/world", { revisions: { main: "../../evil" }, commits: { "../../evil": files } });
+    hub.models.set("owner/world", {
+      revisions: { main: "../../outside" },
+      commits: { "../../outside": files },
+    });
     await rm(stored, { recursive: true });
-    expect((await errorOf(load("owner/world"))).message).toContain('the commit "../../evil"');
-    hub.extraEntries = [{ ...entry, path: "config.json", oid: "../evil" }];
+    expect((await errorOf(load("owner/world"))).message).toContain('the commit "../../outside"');
+    hub.extraEntries = [{ ...entry, path: "config.json", oid: "../outside" }];
     hub.models.set("owner/world", { revisions: { main: first }, commits: { [first]: files } });
     expect((await errorOf(load("owner/world"))).message).toContain("expected a size and a hash");
     expect(await readdir(cache)).toEqual([]);

@@ -1,7 +1,7 @@
 import { calculate, joined, signed } from "./arithmetic.ts";
 import { getAttribute, getItem } from "./attributes.ts";
 import { contains, equals, isOrdered } from "./compare.ts";
-import { fail, unsupported } from "./errors.ts";
+import { unsupported } from "./errors.ts";
 import { filterOf, testOf } from "./filters.ts";
 import { conditionalFrame, identifierOf, type Frame } from "./frame.ts";
 import { callValue } from "./globals.ts";
@@ -143,9 +143,9 @@ function compileComparison(node: Extract<Expression, { type: "Compare" }>, frame
 export function compileFilter(node: Filter, frame: Frame): (run: Run, value: Value) => Value {
   const { name, type } = node;
   const apply = type === "Filter" ? filterOf(name) : testOf(name);
-  const message = `No ${type.toLowerCase()} named '${name}'.`;
+  const refuse = () => unsupported(`the ${type.toLowerCase()} ${name}`);
   const evaluate = compileArguments(node, frame);
-  if (apply === undefined) return frame.isConditional ? () => fail(message) : fail(message);
+  if (apply === undefined) return frame.isConditional ? refuse : refuse();
   return (run, value) => {
     spend(1);
     const [args, keywords] = evaluate(run);

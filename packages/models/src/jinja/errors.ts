@@ -13,5 +13,7 @@ export function fail(message: string): never {
 }
 
 export function unsupported(what: string): never {
-  throw new UnsupportedError(`the template uses ${what}, which is not supported`);
+  throw new UnsupportedError(
+    `the template uses ${what}, which is not supported. Write the template without it.`,
+  );
 }

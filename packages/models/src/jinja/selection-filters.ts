@@ -1,4 +1,4 @@
-import { fail } from "./errors.ts";
+import { fail, unsupported } from "./errors.ts";
 import { attributeGetter, identity } from "./filter-attribute.ts";
 import type { Filters } from "./parameters.ts";
 import { repr, str } from "./print.ts";
@@ -24,7 +24,8 @@ function* mapped(filterOf: LookUp, args: readonly Value[], keywords: Keywords): 
 
 function named(name: Value, lookUp: LookUp, kind: string): Call {
   if (name instanceof Undefined) return name.fail();
-  return (isText(name) ? lookUp(str(name)) : undefined) ?? fail(`No ${kind} named ${repr(name)}.`);
+  if (!isText(name)) return fail(`No ${kind} named ${repr(name)}.`);
+  return lookUp(str(name)) ?? unsupported(`the ${kind} ${str(name)}`);
 }
 
 function selecting(testOf: LookUp, isKept: boolean, byAttribute: boolean): Call {

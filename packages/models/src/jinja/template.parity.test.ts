@@ -24,6 +24,7 @@ const refusals = [
   "none() with 2 arguments",
   "odd() with 2 arguments",
   "string() with 2 arguments",
+  "the filter missing",
   "the text of a builtin_function_or_method, in which Python writes an address",
   "the text of a generator, in which Python writes an address",
   "the titlecase of \u01c6",

@@ -51,6 +51,6 @@ const loneSurrogate = (where: string) =>
   modelError({
     where,
     got: "a text with half of a surrogate pair",
-    expected: "a text of Unicode characters",
+    expected: "a string of Unicode characters",
     fix: "Repair the text, with `text.toWellFormed()` for example.",
   });

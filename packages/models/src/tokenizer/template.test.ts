@@ -86,8 +86,8 @@ describe("a template", () => {
   );
 
   it.each([
-    ["{{ [1]|random }}", /filter named 'random'/],
-    ["{{ 'a'|pprint }}", /filter named 'pprint'/],
+    ["{{ [1]|random }}", /the filter random/],
+    ["{{ 'a'|pprint }}", /the filter pprint/],
   ])("with %s is refused when it is compiled", (source, message) => {
     expect(() => compileTemplate(source, {})).toThrow(message);
   });

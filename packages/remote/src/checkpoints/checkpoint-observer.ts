@@ -38,8 +38,8 @@ interface ObserverOptions {
 const copyingSeconds = 30;
 
 /**
- * Decides by repeated reads which checkpoints are complete: nothing is missing and nothing in the checkpoint's folder, other files
- * of the trainer included, has changed for some time: twice as long as the longest pause between two changes before, within limits.
+ * Decides by repeated reads which checkpoints are complete: every file is there, and nothing in the checkpoint's folder has changed
+ * for twice the longest earlier pause between two changes, within limits. Other files of the trainer in the folder count, too.
  */
 export class CheckpointObserver {
   readonly #options: ObserverOptions;

@@ -97,8 +97,8 @@ const optionsSchema = z.strictObject({
  * `pollSeconds`; for 30 s if a temporary file or blocks of zeros suggest that a program still copies it. A checkpoint that may still
  * become complete is not overtaken by a later one: with `follow` it is skipped, with a line, when it has not changed for a minute.
  *
- * If the folder also holds checkpoints of earlier trainings, told by seed and first log entries, only those of the training
- * that wrote last are yielded. It has finished when its latest checkpoint has reached `max_steps` or contains `"finished": true`.
+ * If the folder also holds checkpoints of earlier trainings, which seed and first log entries distinguish, only those of the
+ * training that wrote last are yielded. It has finished when its latest checkpoint has reached `max_steps` or contains `"finished": true`.
  * With `follow`, a line after a minute without a new checkpoint says which step or file is missing.
  *
  * @throws PeriodicEvalError The call throws `config` for a wrong option. The iteration throws `data` if the folder cannot be

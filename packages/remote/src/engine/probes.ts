@@ -62,7 +62,7 @@ const probeTexts = [
   "<|im_start|>user\nQuestion: Which one?<|im_end|>\n</s><s>[INST] Answer: (A)",
 ];
 
-/** Returns null for a text that the tokenizer cannot encode, such as one of a tokenizer of few characters. */
+/** Returns null if the tokenizer cannot encode the text, such as a tokenizer of few characters. */
 function encodeOrNull(tokenizer: Tokenizer, text: string, specialTokens: boolean): readonly number[] | null {
   try {
     return tokenizer.encode(text, { specialTokens });
@@ -146,7 +146,7 @@ export async function probeNats(
   }
 }
 
-/** Returns by how much the probe's log-probabilities change at most when other prompts are scored beside it. */
+/** Returns the largest change of the probe's log-probabilities when other prompts are scored in the same batch. */
 export async function batchDifference(
   replica: Replica,
   asked: Asked,

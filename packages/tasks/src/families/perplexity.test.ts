@@ -132,7 +132,7 @@ describe("a text longer than the context", () => {
     expect((rows[0] as unknown as { nats: number }).nats).toBeCloseTo(nats, 10);
   });
 
-  it("returns a text that it scores in windows as one intermediate", async () => {
+  it("returns one intermediate for a text longer than its windows", async () => {
     const { intermediates, actionMasks } = await evaluate(long(), fakeModel({ contextLength: 4 }), {
       returnIntermediates: true,
     });

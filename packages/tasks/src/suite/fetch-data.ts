@@ -25,8 +25,8 @@ export async function fetchTaskData(
   onDownload?: (missing: MissingData) => void,
 ): Promise<void> {
   const unreachable: Unreachable[] = [];
-  for (const { name: task, task: definition, options, atSetting } of chosen) {
-    const sources = await sourcesOf(definition, options, atSetting);
+  for (const { name: task, task: definition, options, withSettingPath } of chosen) {
+    const sources = await sourcesOf(definition, options, withSettingPath);
     const missing = { task, sources: await notCached(sources, task) };
     if (missing.sources.length === 0) continue;
     if (!isOffline()) onDownload?.(missing);
@@ -34,7 +34,7 @@ export async function fetchTaskData(
       try {
         await fetchSplit(source, codeOption(task, "data"));
       } catch (cause) {
-        if (!isNotCached(cause)) throw atSetting(ofOtherDataset(cause, task, options.data));
+        if (!isNotCached(cause)) throw withSettingPath(withDatasetHint(cause, task, options.data));
         unreachable.push({ ...missing, cause, reason: cause.detail.reason });
         break;
       }
@@ -42,13 +42,13 @@ export async function fetchTaskData(
   }
   const [first, ...others] = unreachable;
   if (first !== undefined) throw notFetched([first, ...others]);
-  for (const { name, task, evaluation, options, atSetting } of chosen) {
+  for (const { name, task, evaluation, options, withSettingPath } of chosen) {
     // The tasks that know their sources keep what they read.
     if (task.sources === undefined) continue;
     try {
       await (evaluation as Partial<AnyFamily>).length?.();
     } catch (cause) {
-      throw atSetting(ofOtherDataset(cause, name, options.data));
+      throw withSettingPath(withDatasetHint(cause, name, options.data));
     }
   }
 }
@@ -56,12 +56,12 @@ export async function fetchTaskData(
 async function sourcesOf(
   task: ChosenTask["task"],
   options: TaskOptions,
-  atSetting: ChosenTask["atSetting"],
+  withSettingPath: ChosenTask["withSettingPath"],
 ): Promise<readonly string[]> {
   try {
     return (await task.sources?.(options)) ?? [];
   } catch (error) {
-    throw atSetting(error);
+    throw withSettingPath(error);
   }
 }
 
@@ -74,7 +74,7 @@ async function notCached(sources: readonly string[], task: string): Promise<read
 }
 
 /** Adds to the error of a dataset that is not the task's own where the task's own dataset is. */
-function ofOtherDataset(error: unknown, task: string, data: string): unknown {
+function withDatasetHint(error: unknown, task: string, data: string): unknown {
   const own = datasetOf(task);
   if (!PeriodicEvalError.is(error, "data") || own === null || own.source === data || !isHubSource(data))
     return error;

@@ -10,7 +10,7 @@ import { isNoRoom, longestPrompt } from "../families/fit-prompt.ts";
 import { taskNamed, type TaskRegistry } from "../tasks/registry.ts";
 import type { TaskOptions } from "../tasks/task.ts";
 import type { SampledTask } from "../tasks/task.ts";
-import { atTaskSetting } from "./suite-place.ts";
+import { withTaskSettingPath } from "./suite-place.ts";
 import { taskOptionsOf, type Suite } from "./suite-file.ts";
 import type { DataRoot } from "./task-data.ts";
 
@@ -24,7 +24,7 @@ export interface ChosenTask {
   /** The suite's settings of the task; `shots` defaults to the task's `defaultShots`. */
   readonly settings: { readonly [key: string]: Json };
   /** Returns an error about an option of the task as one about the setting that the user wrote. */
-  readonly atSetting: (error: unknown) => unknown;
+  readonly withSettingPath: (error: unknown) => unknown;
 }
 
 /** A task with its documents. */
@@ -42,7 +42,8 @@ export interface OpenTask extends ChosenTask {
 export function chooseTasks(suite: Suite, registry: TaskRegistry, data: DataRoot): readonly ChosenTask[] {
   return Object.entries(suite.tasks).map((entry) => {
     const [name, settings] = entry;
-    const atSetting = (error: unknown) => atTaskSetting(error, { suite: suite.name, name, settings, data });
+    const withSettingPath = (error: unknown) =>
+      withTaskSettingPath(error, { suite: suite.name, name, settings, data });
     const task = taskNamed(registry, name, `suite "${suite.name}"`, ["tasks", name]);
     const options = taskOptionsOf(suite, entry, data);
     const { limit = null, subsample = null, chat = null } = options;
@@ -58,7 +59,7 @@ export function chooseTasks(suite: Suite, registry: TaskRegistry, data: DataRoot
         subsample: subsample && { ...subsample },
         chat: chat && { ...chat },
       },
-      atSetting,
+      withSettingPath,
     };
   });
 }
@@ -83,7 +84,7 @@ export async function openTasks(
       const { items, itemsHash } = prepared;
       open.push({ ...one, items, itemsHash, provenance: evaluation.provenance?.() ?? null });
     } catch (error) {
-      if (!isNoRoom(error)) throw one.atSetting(error);
+      if (!isNoRoom(error)) throw one.withSettingPath(error);
       tooLong.push([name, error]);
     }
   }

@@ -65,7 +65,15 @@ function chosenOf(name: string, evaluation: AnyEvaluation, entry: Entry): Chosen
   const task = { name, version, defaultShots: 0, open: () => evaluation };
   const settings = { shots: 0, limit: limit as Json, subsample: subsample as Json, chat: null };
   // Its items place their errors themselves.
-  return { name, version, task, options: { data: "" }, evaluation, settings, atSetting: (error) => error };
+  return {
+    name,
+    version,
+    task,
+    options: { data: "" },
+    evaluation,
+    settings,
+    withSettingPath: (error) => error,
+  };
 }
 
 function kindOf(

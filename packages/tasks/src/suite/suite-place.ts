@@ -30,7 +30,7 @@ interface WrittenTask {
 }
 
 /** Returns an error about an option of a task as one about the suite's setting, or about the data that the caller names. */
-export function atTaskSetting(error: unknown, { suite, name, settings, data }: WrittenTask): unknown {
+export function withTaskSettingPath(error: unknown, { suite, name, settings, data }: WrittenTask): unknown {
   if (!PeriodicEvalError.is(error)) return error;
   const { detail } = error;
   const isAboutData = detail?.kind === "option" && detail.option.name === "data";

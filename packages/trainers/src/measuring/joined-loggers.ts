@@ -1,6 +1,6 @@
 import type { Logger, PhaseBegin } from "@periodic-eval/core";
 
-/** The loggers of a training and of the session beside it: each logger hears of everything once. */
+/** The loggers of a training and of its session: each logger receives every event once. */
 export interface JoinedLoggers {
   readonly ofTraining: readonly Logger[];
   readonly ofMeasuring: readonly Logger[];

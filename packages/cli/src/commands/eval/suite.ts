@@ -89,7 +89,7 @@ async function measureSuite(
         },
       }),
     );
-    return options.tasks === undefined ? await evaluator.run() : await atTaskFlags(() => evaluator.run());
+    return options.tasks === undefined ? await evaluator.run() : await withTaskFlags(() => evaluator.run());
   } finally {
     stopListening();
     close();
@@ -110,7 +110,7 @@ function atFlags<T>(make: () => T): T {
 }
 
 /** Runs `measure`. An error about a setting of a task is about the flag that sets it for all tasks. */
-async function atTaskFlags<T>(measure: () => Promise<T>): Promise<T> {
+async function withTaskFlags<T>(measure: () => Promise<T>): Promise<T> {
   try {
     return await measure();
   } catch (error) {

@@ -139,7 +139,7 @@ function hasTensorFlowJs(folder: string): boolean {
   try {
     const path = createRequire(join(folder, "backend.js")).resolve("@tensorflow/tfjs/package.json");
     const { version } = JSON.parse(readFileSync(path, "utf8")) as { readonly version: string };
-    // Its parts may be nested beside it, with a core of their own.
+    // Its packages may be nested in its `node_modules`, with a second copy of tfjs-core.
     return version === tfjsVersion && !existsSync(join(dirname(path), "node_modules", "@tensorflow"));
   } catch {
     return false;

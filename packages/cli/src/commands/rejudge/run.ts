@@ -36,7 +36,7 @@ export interface RejudgeResult {
 interface RejudgeOptions {
   readonly signal: AbortSignal;
   readonly now: () => string;
-  /** Gets what is damaged, edited or missing in the run. */
+  /** Receives the problems of the run's files. */
   readonly terminal?: Pick<Terminal, "err">;
 }
 

@@ -37,7 +37,7 @@ afterAll(async () => {
 
 /** The engine first tries each kind of module with an adapter of its own. */
 let sample: EvaluableModel;
-/** Loads an adapter when the server is told to. */
+/** Loads an adapter at the server's request. */
 function adapterModel(folder: string): EvaluableModel {
   if (!/step_\d+$/.test(folder)) return sample;
   const loading = openCheckpoint(microWorld(), folder);

@@ -272,7 +272,7 @@ it("refuses a new training in the folder of a measured one, and measures it as a
   await write(3, [5, 10]);
   expect((await watch(again, "again-run")).code).toBe(0);
   const before = JSON.stringify(await snapshotsOf("again-run"));
-  // Also if its checkpoints have other steps, of which none is later.
+  // Also if its checkpoints have other, earlier steps.
   for (const at of [[5, 10], [3]]) {
     await write(2.5, at);
     const { code, err } = await watch(again, "again-run");

@@ -32,7 +32,7 @@ export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvalua
     ...(options.questions === undefined
       ? { where: "the default questions", name: null }
       : codeOption("capability", "questions")),
-    spellings: ['{ questions: "FILE" }', "in YAML questions: FILE", "in commands --questions FILE"],
+    spellings: ['{ questions: "FILE" }', "in YAML questions: FILE", "with the command eval --questions FILE"],
   });
   if (method === "letters") {
     // Personas of a file are counted once it is read, before step 1.

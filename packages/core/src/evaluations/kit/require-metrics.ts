@@ -13,6 +13,6 @@ export function requireMetrics<T>(where: string, made: T): T {
     where,
     ...(isPromise(made) ? { got: "a promise" } : { value: made }),
     expected: "an object of metrics by name",
-    fix: "Remove `async` if it has it. Return, for example, `{ accuracy: kit.rate((row) => row.score === true) }`.",
+    fix: "Return the object directly, not from an async function, for example `{ accuracy: kit.rate((row) => row.score === true) }`.",
   });
 }

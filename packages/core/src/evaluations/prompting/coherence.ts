@@ -13,11 +13,11 @@ export type TextFault = "empty" | "repeated" | "incoherent";
 
 /** Below this share of distinct sequences of eight characters, a text repeats itself. */
 const leastDistinct = 0.5;
-/** Above this share of odd words, a text is incoherent. */
+/** A text with a larger share of odd words is incoherent. */
 const mostOdd = 0.15;
-/** Below this share of words that also occur in answers to other questions, a text is incoherent. */
+/** A text in which a smaller share of words also occurs in answers to other questions is incoherent. */
 const leastShared = 0.2;
-/** Of the pairs of neighbouring words, random order has more than this share reversed elsewhere, per pair that occurs elsewhere. */
+/** Highest ratio of word pairs that occur elsewhere reversed to pairs that occur elsewhere; above it, the order is random. */
 const mostReversed = 0.5;
 /** Of all pairs, fewer occur elsewhere in random order, beyond those that occur reversed. */
 const leastOrdered = 0.02;

@@ -138,7 +138,7 @@ function lastCandidate(objects: readonly FoundObject[], keys: readonly string[])
   return null;
 }
 
-/** Whether a text is one object, with or without a code fence. */
+/** Whether a reply is one object, with or without a code fence. */
 const isWhole = (text: string, [object, ...more]: readonly FoundObject[]): boolean =>
   object !== undefined &&
   more.length === 0 &&

@@ -116,7 +116,7 @@ describe("the plan", () => {
     // 20 % of 750 s is 150 s: 50 s for four measurements, less what is held back.
     expect(items).toEqual([50, 12, 12, 12, 12, 50]);
     expect(plans).toEqual([
-      'between start and end 4 measurements "slow" of 12 of 50 items; 148 s of measuring expected with start and end, 20 % of 750 s of training. To measure more, raise budget.overheadPercent (20 %) or budget.graceSeconds (0 s); in YAML budget.overhead_percent or budget.grace_seconds, on the command line --overhead-percent.',
+      'between start and end 4 measurements "slow" of 12 of 50 items; 148 s of measuring expected with start and end, 20 % of 750 s of training. To measure more, raise budget.overheadPercent (20 %) or budget.graceSeconds (0 s); in YAML budget.overhead_percent or budget.grace_seconds.',
     ]);
   });
 

@@ -1,11 +1,8 @@
 import type { TrainerCallback } from "../../contracts/callback.ts";
 import type { BudgetLimit } from "../../contracts/snapshot.ts";
 
-/** Options of `periodic-eval train` that set an option of the budget. */
-const flags: Partial<Readonly<Record<BudgetLimit, string>>> = { overhead_percent: "--overhead-percent" };
-
 /**
- * Returns which options allow more measuring, in every spelling that a person may use:
+ * Returns which options allow more measuring, as code and YAML spell them:
  * `raise budget.graceSeconds (60 s); in YAML budget.grace_seconds`.
  *
  * @param limits Options and their values. An empty value is left out.
@@ -13,9 +10,7 @@ const flags: Partial<Readonly<Record<BudgetLimit, string>>> = { overhead_percent
 export function remedyFor(verb: string, limits: readonly (readonly [BudgetLimit, value: string])[]): string {
   const inCode = limits.map(([limit, value]) => `budget.${camelCase(limit)}${value && ` (${value})`}`);
   const inYaml = limits.map(([limit]) => `budget.${limit}`);
-  const inCommands = limits.flatMap(([limit]) => flags[limit] ?? []);
-  const command = inCommands.length === 0 ? "" : `, on the command line ${inCommands.join(" or ")}`;
-  return `${verb} ${inCode.join(" or ")}; in YAML ${inYaml.join(" or ")}${command}`;
+  return `${verb} ${inCode.join(" or ")}; in YAML ${inYaml.join(" or ")}`;
 }
 
 const camelCase = (limit: BudgetLimit): string =>
@@ -24,5 +19,5 @@ const camelCase = (limit: BudgetLimit): string =>
 /** Names the option for fewer questions, after a space, if a callback has one; else empty. */
 export const fewerQuestions = (callbacks: readonly TrainerCallback[]): string =>
   callbacks.some(({ asks = [] }) => asks.some(({ name }) => name === "capability"))
-    ? " Or ask fewer questions: subsample of the callback; in YAML subsample_n, on the command line --limit."
+    ? " Or ask fewer questions: subsample of the callback; in YAML subsample_n."
     : "";

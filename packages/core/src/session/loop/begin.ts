@@ -33,8 +33,12 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   await records.store.open?.();
   const { phase, seed } = progress;
   const stored = await records.store.list();
-  const { standing: found, again } = await replaceDamaged(records, stored, { phase, resumed, callbacks });
-  const interrupted = { ...again, ...resumed?.interrupted };
+  const { remaining: found, requested } = await replaceDamaged(records, stored, {
+    phase,
+    resumed,
+    callbacks,
+  });
+  const interrupted = { ...requested, ...resumed?.interrupted };
   records.known.load(found, resumed?.progress.step ?? null, interrupted);
   records.interrupted.load(interrupted);
   governor.learnSnapshots(records.known.settled(), phase);

@@ -125,13 +125,13 @@ function rejectionReport(reporter: WindowReporter): { start(): void; end(): void
     if (reported.has(reason)) return;
     reported.add(reason);
     const message = `a promise that nobody handles was rejected (reported once): ${reason}`;
-    reporter.warn("unhandledRejection", message);
+    reporter.warn("session", message);
   };
-  const end = () => void globalThis.process?.off?.("unhandledRejection", report);
+  const end = () => void globalThis.process?.off?.("session", report);
   const start = () => {
     // A `begin` that threw may be called again.
     end();
-    globalThis.process?.on?.("unhandledRejection", report);
+    globalThis.process?.on?.("session", report);
   };
   return { start, end };
 }

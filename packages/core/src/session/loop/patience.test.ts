@@ -18,8 +18,8 @@ describe("work that does not settle", () => {
     async (hook) => {
       const toy = toyTraining();
       let calls = 0;
-      const evil = { id: "evil", [hook]: () => (calls++, never()) };
-      const callbacks = [evil, half(toyEvaluation())];
+      const faulty = { id: "faulty", [hook]: () => (calls++, never()) };
+      const callbacks = [faulty, half(toyEvaluation())];
       await withSession(toy.options(callbacks, soon), async (session) => {
         await train(toy)(session);
         await session.save();
@@ -27,7 +27,7 @@ describe("work that does not settle", () => {
       expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 5 complete", "toy 10 complete"]);
       // It is not called again before it settles.
       expect(calls).toBe(1);
-      const warnings = toy.warnings().filter((text) => text.includes('callback "evil"'));
+      const warnings = toy.warnings().filter((text) => text.includes('callback "faulty"'));
       expect(warnings.length).toBe(1);
       expect(warnings[0]).toContain(`${hook}, which has not settled and showed no progress for 0.02 s`);
     },
@@ -35,8 +35,8 @@ describe("work that does not settle", () => {
 
   it.each(["items", "check"])("throws from begin if it is %s", async (stage) => {
     const toy = toyTraining();
-    const evil = half({ ...toyEvaluation(), [stage]: never });
-    await expect(withSession(toy.options([evil], soon), train(toy))).rejects.toMatchObject({
+    const faulty = half({ ...toyEvaluation(), [stage]: never });
+    await expect(withSession(toy.options([faulty], soon), train(toy))).rejects.toMatchObject({
       code: "deadline",
       where: 'callback "toy", evaluation "toy"',
       got: `${stage}, which has not settled and showed no progress for 0.02 s`,
@@ -120,12 +120,12 @@ describe("work that does not settle", () => {
     onTestFinished(() => void vi.useRealTimers());
     const toy = toyTraining();
     const evaluation = toyEvaluation({ onMeasure: never });
-    const callback = new PeriodicCallback(evaluation, { id: "evil", schedule: [], atEnd: false });
+    const callback = new PeriodicCallback(evaluation, { id: "faulty", schedule: [], atEnd: false });
     const session = openSession(toy.options([callback]));
     const begun = session.begin();
     await vi.advanceTimersByTimeAsync(601_000 + 10_000);
     await begun;
-    const where = 'callback "evil": measure of "toy" has not settled and showed no progress for';
+    const where = 'callback "faulty": measure of "toy" has not settled and showed no progress for';
     expect(toy.warnings().slice(0, 9)).toEqual(
       Array.from({ length: 9 }, (_, i) => `${where} ${i + 1} min; it is abandoned in ${9 - i} min`),
     );
@@ -161,8 +161,8 @@ describe("work that does not settle", () => {
     const toy = toyTraining();
     const late = gate();
     const refused: unknown[] = [];
-    const evil: TrainerCallback = {
-      id: "evil",
+    const faulty: TrainerCallback = {
+      id: "faulty",
       async onTrainBegin({ requestStop, measure }) {
         await late.passed;
         for (const use of [
@@ -176,7 +176,7 @@ describe("work that does not settle", () => {
           }
       },
     };
-    await withSession(toy.options([evil], soon), async (session) => {
+    await withSession(toy.options([faulty], soon), async (session) => {
       await session.begin();
       late.open();
       await Promise.resolve();
@@ -201,7 +201,7 @@ describe("the model", () => {
       const plain = toyEvaluation({ graded: true });
       let kept: { generate: (...given: unknown[]) => Promise<unknown> };
       const keep = (model: unknown) => (kept = model as typeof kept);
-      const evil: AnyEvaluation = {
+      const faulty: AnyEvaluation = {
         ...plain,
         items: (model) => (stage === "items" && keep(model), plain.items(model)),
         measure: (model, ...given) => (stage === "measure" && keep(model), plain.measure(model, ...given)),
@@ -211,7 +211,7 @@ describe("the model", () => {
           return rows;
         },
       };
-      await withSession(toy.options([half(evil)]), train(toy, 1));
+      await withSession(toy.options([half(faulty)]), train(toy, 1));
       const [first] = await toy.store.list();
       expect(first).toMatchObject({ status: "failed" });
       expect(first!.reason).toContain(`got a call of the model after ${stage}`);

@@ -9,11 +9,11 @@ import { half, statuses, train } from "./toy-run.test-data.ts";
 describe("what hooks and evaluations receive", () => {
   it("keeps its own progress when a hook replaces fields of its context", async () => {
     const toy = toyTraining();
-    const evil: TrainerCallback = {
-      id: "evil",
+    const faulty: TrainerCallback = {
+      id: "faulty",
       onStepEnd: (context) => void Object.assign(context, { progress: null, metrics: { loss: -777 } }),
     };
-    await withSession(toy.options([evil, half(toyEvaluation())]), train(toy));
+    await withSession(toy.options([faulty, half(toyEvaluation())]), train(toy));
     expect(await statuses(toy)).toEqual(["toy 0 complete", "toy 5 complete", "toy 10 complete"]);
   });
 
@@ -25,12 +25,12 @@ describe("what hooks and evaluations receive", () => {
     const toy = toyTraining();
     const logged: unknown[] = [];
     const logger = { name: "l", train: (metrics: object) => void logged.push(metrics) };
-    const evil: TrainerCallback = { id: "evil", onStepEnd: ({ report }) => report(reported as never) };
-    await withSession(toy.options([evil], { loggers: [toy.logger, logger] }), async (session) => {
+    const faulty: TrainerCallback = { id: "faulty", onStepEnd: ({ report }) => report(reported as never) };
+    await withSession(toy.options([faulty], { loggers: [toy.logger, logger] }), async (session) => {
       await session.stepEnd();
     });
     expect(toy.warnings()[0]).toContain(
-      'callback "evil": onStepEnd threw at step 1: [periodic-eval] callback "evil" report',
+      'callback "faulty": onStepEnd threw at step 1: [periodic-eval] callback "faulty" report',
     );
     expect(logged).toEqual([]);
   });
@@ -44,9 +44,9 @@ describe("what hooks and evaluations receive", () => {
   ])("refuses a request with %o in the hook that makes it", async (changes) => {
     const toy = toyTraining();
     const request = { id: "mine", evaluation: toyEvaluation(), crossed: [], ...changes };
-    const evil: TrainerCallback = { id: "evil", onStepEnd: ({ measure }) => measure(request as never) };
-    expect(await withSession(toy.options([evil]), train(toy, 1))).toBeNull();
-    expect(toy.warnings()[0]).toContain('callback "evil": onStepEnd threw at step 1');
+    const faulty: TrainerCallback = { id: "faulty", onStepEnd: ({ measure }) => measure(request as never) };
+    expect(await withSession(toy.options([faulty]), train(toy, 1))).toBeNull();
+    expect(toy.warnings()[0]).toContain('callback "faulty": onStepEnd threw at step 1');
     expect(await statuses(toy)).toEqual([]);
   });
 });
@@ -63,8 +63,8 @@ describe("what user code throws", () => {
     const fail = () => {
       throw value;
     };
-    const evil: TrainerCallback = {
-      id: "evil",
+    const faulty: TrainerCallback = {
+      id: "faulty",
       onStepEnd: fail,
       onSnapshot: async () => fail(),
       onError: fail,
@@ -75,7 +75,7 @@ describe("what user code throws", () => {
     const grading = half({ ...toyEvaluation({ graded: true }), grade: async () => fail() }, "grading");
     const scoring = half({ ...toyEvaluation(), metrics: fail }, "scoring");
     expect(
-      await withSession(toy.options([evil, measuring, grading, scoring]), async (session) => {
+      await withSession(toy.options([faulty, measuring, grading, scoring]), async (session) => {
         const stop = await train(toy, 2)(session);
         await session.save();
         return stop;
@@ -90,7 +90,7 @@ describe("what user code throws", () => {
       "onSnapshot threw",
       "onError threw",
       "state threw",
-      'callback "evil": ',
+      'callback "faulty": ',
     ])
       expect(text).toContain(part);
   });
@@ -98,13 +98,13 @@ describe("what user code throws", () => {
   it('throws undefined and null from stepEnd too with onFailure "throw"', async () => {
     for (const value of [undefined, null]) {
       const toy = toyTraining();
-      const evil: TrainerCallback = {
-        id: "evil",
+      const faulty: TrainerCallback = {
+        id: "faulty",
         onStepEnd() {
           throw value;
         },
       };
-      const session = openSession(toy.options([evil], { onFailure: "throw" }));
+      const session = openSession(toy.options([faulty], { onFailure: "throw" }));
       let caught: unknown = "nothing";
       await session.stepEnd().catch((error: unknown) => (caught = error));
       expect(caught).toBe(value);
@@ -115,15 +115,15 @@ describe("what user code throws", () => {
   it("waits for an asynchronous state, and keeps the previous one if it rejects", async () => {
     const toy = toyTraining();
     let answer: () => Promise<number> = async () => 1;
-    const evil = { id: "evil", state: () => answer() as never };
-    await withSession(toy.options([evil]), async (session) => {
+    const faulty = { id: "faulty", state: () => answer() as never };
+    await withSession(toy.options([faulty]), async (session) => {
       await session.begin();
-      expect((await session.save()).callbacks).toEqual({ evil: 1 });
+      expect((await session.save()).callbacks).toEqual({ faulty: 1 });
       answer = () => Promise.reject(new Error("no disk"));
-      expect((await session.save()).callbacks).toEqual({ evil: 1 });
+      expect((await session.save()).callbacks).toEqual({ faulty: 1 });
     });
     expect(toy.warnings()).toEqual([
-      'callback "evil": state threw, and the checkpoint of step 0 holds the previous state: no disk',
+      'callback "faulty": state threw, and the checkpoint of step 0 holds the previous state: no disk',
     ]);
   });
 });
@@ -155,7 +155,7 @@ describe("a promise that nobody handles", () => {
       await turn();
     });
     expect(toy.warnings()).toEqual([
-      "unhandledRejection: a promise that nobody handles was rejected (reported once): late",
+      "session: a promise that nobody handles was rejected (reported once): late",
     ]);
     expect(await statuses(toy)).toEqual(expect.arrayContaining(["toy 0 complete", "toy 2 complete"]));
     expect(process.listenerCount("unhandledRejection")).toBe(0);
@@ -171,7 +171,7 @@ describe("a promise that nobody handles", () => {
     });
     expect(toy.warnings()).toEqual([
       'callback "warns": careful',
-      "unhandledRejection: a promise that nobody handles was rejected (reported once): late",
+      "session: a promise that nobody handles was rejected (reported once): late",
     ]);
   });
 

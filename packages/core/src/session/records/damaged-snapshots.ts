@@ -33,37 +33,41 @@ export async function replaceDamaged(
   found: readonly Snapshot[],
   { phase, resumed, callbacks }: Resumption,
 ): Promise<{
-  readonly standing: readonly Snapshot[];
-  readonly again: Readonly<Record<string, InterruptedMeasurement>>;
+  readonly remaining: readonly Snapshot[];
+  readonly requested: Readonly<Record<string, InterruptedMeasurement>>;
 }> {
   const from = resumed?.progress.step ?? 0;
   const problems = ((await store.problems?.()) ?? []).filter(isLoss).sort((a, b) => a.key.step - b.key.step);
   const isAhead = (key: SnapshotKey) => key.phase === phase && key.step >= from;
   for (const { key, message } of problems.filter(({ kind, key: of }) => kind === "rows" && isAhead(of)))
     await store.supersede(key, message);
-  const again: Record<string, InterruptedMeasurement> = {};
+  const requested: Record<string, InterruptedMeasurement> = {};
   for (const [at, { key, effect }] of problems.entries()) {
     const request =
       resumed !== null && isAhead(key) && key.step === from
         ? requestOf(key, resumed.progress, callbacks)
         : null;
-    if (request !== null) again[key.id] = request;
+    if (request !== null) requested[key.id] = request;
     if (at >= mostWarnings) continue;
-    const fate = fateOf(key, request !== null || baselines.isBaselineId(key.id), { phase, from, resumed });
-    reporter.warn("resume", `${keyText(key)} ${fate}; ${effect}`);
+    const outcome = describeOutcome(key, request !== null || baselines.isBaselineId(key.id), {
+      phase,
+      from,
+      resumed,
+    });
+    reporter.warn("resume", `${keyText(key)} ${outcome}; ${effect}`);
   }
   if (problems.length > mostWarnings)
     reporter.warn("resume", `${problems.length - mostWarnings} more snapshots are damaged`);
   const damaged = new Set(problems.map(({ key }) => keyText(key)));
-  const standing = found.filter((one) => !(damaged.has(keyText(one)) && isAhead(one)));
-  return { standing, again };
+  const remaining = found.filter((one) => !(damaged.has(keyText(one)) && isAhead(one)));
+  return { remaining, requested };
 }
 
 /** Baselines have the lowest steps of their phase, and so come first. */
 const mostWarnings = 20;
 
-/** Says whether a damaged snapshot is measured again. */
-function fateOf(
+/** Describes whether a damaged snapshot is measured again. */
+function describeOutcome(
   key: SnapshotKey,
   isRequested: boolean,
   { phase, from, resumed }: Pick<Resumption, "phase" | "resumed"> & { readonly from: number },

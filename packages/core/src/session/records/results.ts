@@ -6,7 +6,7 @@ import { PeriodicEvalError } from "../../errors.ts";
 import { requireMetrics } from "../../evaluations/kit/require-metrics.ts";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
-import { asReadBack, jsonFault } from "../../internal/json.ts";
+import { jsonRoundTrip, jsonFault } from "../../internal/json.ts";
 import { seedOf } from "../../random/streams.ts";
 
 /** Runs `grade` and checks that it returned every row. */
@@ -46,7 +46,7 @@ export function checkRows(rows: unknown, where: string): readonly Row[] {
       fix: "Use finite numbers, strings, booleans, arrays and plain objects in rows, and null for an unknown number.",
     });
   }
-  return (rows as readonly Row[]).map(asReadBack);
+  return (rows as readonly Row[]).map(jsonRoundTrip);
 }
 
 /** @throws PeriodicEvalError `data` unless the rows are an array, and have unique ids. */

@@ -20,7 +20,7 @@ export interface Failure {
 export interface Announcement {
   readonly snapshot: Snapshot;
   readonly failure: Failure | null;
-  /** Whether loggers already have it, from an earlier session. */
+  /** Whether loggers received it in an earlier session. */
   readonly isLogged: boolean;
 }
 

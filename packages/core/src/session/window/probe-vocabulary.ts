@@ -7,7 +7,7 @@ export type Ids = readonly number[];
 export type Score = (sequences: readonly Ids[]) => Promise<readonly (readonly number[])[]>;
 export type Fault = Pick<MeasurementWarning, "kind" | "message">;
 
-/** Texts in words that the tokenizer knows have more characters per token. Its model may know nothing of other texts. */
+/** Texts of words in the vocabulary have more characters per token. Its model may know nothing of other texts. */
 const charactersPerToken = 2.5;
 /** Ids are shifted by these numbers for comparison: neighbours in a vocabulary are about as frequent. */
 const shifts = [1, -1, 3, -3];

@@ -23,7 +23,7 @@ import { phasesWithTraining, readTrainingFile } from "./training-files.ts";
 /**
  * Reads a run, whether it is finished, in progress or interrupted, with or without its index. Page, tables and scripts all use
  * this reader. Takes no lock and changes nothing. A folder without snapshots gives a record without phases. Verifies everything
- * that it reads, and lists in `problems` what is damaged, edited or missing. Edited snapshots are left out.
+ * that it reads, and lists in `problems` damaged or edited snapshots and damaged, edited or missing rows. Edited snapshots are left out.
  *
  * @param options.rows Whether to verify the rows, which reads them all. Default true.
  */

@@ -56,7 +56,7 @@ export function readCharsmap(part: Part): Normalizer {
       const [character = "", next] = first;
       // Each character of a replacement belongs to the character in its place, and the rest to the last.
       const replaced = whole !== null && next !== undefined ? lengthOfFirst(whole) : apply(character).length;
-      // What follows a removed beginning takes its place.
+      // A character that is removed counts as the start of the text after it.
       return replaced > 0 ? replaced : lengthOfFirst(apply(text));
     },
   };

@@ -113,7 +113,7 @@ function replace(part: Part): Normalizer {
   const content = part.string("content");
   return {
     apply: readReplacer(part),
-    // What replaces a match belongs to its last character.
+    // A replacement belongs to the last character of its match.
     startOf: (text, count) => {
       let start = 0;
       for (const [from, to, isMatch] of findMatches(regex, text)) {

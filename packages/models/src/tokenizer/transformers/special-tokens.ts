@@ -109,7 +109,7 @@ interface Settings {
   readonly specials: ReadonlySet<unknown>;
 }
 
-/** Overrides the settings by those of the map, whose named tokens are special: old folders, without a decoder, have it. */
+/** Overrides the settings by those of `special_tokens_map.json`, which old folders without a decoder contain. Its named tokens are special. */
 function withMap(config: Fields, map: Fields): Settings {
   const { extra_special_tokens: extra, additional_special_tokens: additional, ...configured } = config;
   const settings: Record<string, unknown> = { ...configured };
