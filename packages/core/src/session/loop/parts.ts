@@ -127,11 +127,11 @@ function rejectionReport(reporter: WindowReporter): { start(): void; end(): void
     const message = `a promise that nobody handles was rejected (reported once): ${reason}`;
     reporter.warn("session", message);
   };
-  const end = () => void globalThis.process?.off?.("session", report);
+  const end = () => void globalThis.process?.off?.("unhandledRejection", report);
   const start = () => {
     // A `begin` that threw may be called again.
     end();
-    globalThis.process?.on?.("session", report);
+    globalThis.process?.on?.("unhandledRejection", report);
   };
   return { start, end };
 }
