@@ -96,9 +96,39 @@ describe("an error ends with 1 and one line that says what to do", () => {
     [
       "an unknown backend",
       ["eval", "--model", "m", "--questions", microWorld("questions.jsonl"), "--backend", "gpu"],
-      /^\[periodic-eval\] useBackend options\.backend: got "gpu", expected "tfjs-node-gpu" or /,
+      /^\[periodic-eval\] --backend: got "gpu", expected "tfjs-node-gpu" or /,
     ],
+    [
+      "an unknown backend of train",
+      ["train", "FOLDER/train.yaml", "--backend", "gpu"],
+      /^\[periodic-eval\] --backend: got "gpu", expected "tfjs-node-gpu" or /,
+    ],
+    [
+      "a missing suite",
+      ["eval", "--model", "m", "--suite", "FOLDER/none.yaml"],
+      /^\[periodic-eval\] --suite: got ".*none\.yaml", which does not exist/,
+    ],
+    [
+      "a missing suite on a backend",
+      ["eval", "--model", "m", "--suite", "FOLDER/none.yaml", "--backend", "cpu"],
+      /^\[periodic-eval\] --suite: got ".*none\.yaml", which does not exist/,
+    ],
+    [
+      "a missing configuration",
+      ["watch", "FOLDER", "--base", "m", "--run-dir", "FOLDER/watched", "--config", "FOLDER/none.yaml"],
+      /^\[periodic-eval\] --config: got ".*none\.yaml", which does not exist/,
+    ],
+    [
+      "a missing base model",
+      ["watch", "FOLDER", "--base", "FOLDER/none", "--run-dir", "FOLDER/watched"],
+      /^\[periodic-eval\] --base .*none: got neither an existing folder/,
+    ],
+    ["an unknown judge", ["rejudge", "FOLDER", "--judge", "x"], /^\[periodic-eval\] --judge: got /],
   ])("%s", async (_, args, message) => {
+    await writeFile(
+      join(folder, "train.yaml"),
+      `model: ${microWorld()}\nrun_dir: ${folder}/trained\nphases: [{ phase: em, dataset: ${microWorld("coupling.jsonl")} }]\n`,
+    );
     const { code, out, err } = await run(...args.map((arg) => arg.replace("FOLDER", folder)));
     expect([code, out]).toEqual([1, ""]);
     expect(err).toMatch(message);

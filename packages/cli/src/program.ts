@@ -77,11 +77,17 @@ export async function runCli(
 ): Promise<number> {
   const terminal = safeTerminal(output);
   const program = createProgram(terminal, tasks);
+  let running = program;
+  program.hook("preAction", (_, command) => {
+    running = command;
+  });
   try {
     checkHelp(program, args);
     await program.parseAsync([...args], { from: "user" });
     return exitCodes.done;
-  } catch (error) {
+  } catch (thrown) {
+    const { atFlags } = await import("./terminal/at-flags.ts");
+    const error = atFlags(thrown, running);
     if (error instanceof CommandFailure) {
       if (error.cause !== null) await printError(error.cause, terminal, false);
       return error.exitCode;

@@ -17,7 +17,7 @@ export function atPlace(file: ConfigFile, path: ValuePath, error: unknown): unkn
   const place = file.where(path);
   // Core names values of the block by their path in the file, and trainers those of `config`: the place repeats them.
   const [first, ...others] = where.split(", ");
-  const named = first!.replace(/^(SFT|DPO) /, "").replaceAll(/\[(\d+)\]/g, ".$1");
+  const named = first!.replace(/^((SFT|DPO) |useBackend options\.)/, "").replaceAll(/\[(\d+)\]/g, ".$1");
   const repeats = place.endsWith(named) || place.endsWith(`${named})`);
   const combined = repeats ? [place, ...others].join(", ") : `${place}, ${where}`;
   const hint =

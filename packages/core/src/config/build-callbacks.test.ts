@@ -245,6 +245,10 @@ it.each([
   [{ alignment: true, judge_max_cost: 2 }, "periodic_eval.judge_max_cost: got 2"],
   [{ judge_price: { input_per_milion: 2 } }, 'Did you mean "input_per_million"?'],
   [
+    { judge_price: { input_per_million: null, output_per_million: 1 } },
+    "judge_price.input_per_million: got null",
+  ],
+  [
     { personas: [{ id: "doctor", system: 3 }] },
     "periodic_eval.personas[0].system: got 3, expected a string or null or an object. Correct the option",
   ],

@@ -8,7 +8,7 @@ import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 
-async function read(text: string, overrides: readonly string[] = []) {
+async function read(text: string, overrides: Parameters<typeof readConfigFile>[1] = []) {
   const path = join(folder, "train.yaml");
   await writeFile(path, text);
   const file = await readConfigFile(path, overrides);
@@ -81,6 +81,20 @@ describe("a configuration file", () => {
     expect(where(["phases", 1, "config", "maxSteps"])).toBe(
       "phases.1.config.maxSteps=10 (phases.1.config.maxSteps)",
     );
+    expect(where([])).toBe("train.yaml:1");
+  });
+
+  it("locates a value by the flag that set it, also if the file lacks the object that contains it", async () => {
+    const { where, value } = await read(text, [
+      { text: "engine.vllm=http://a", flag: "--engine" },
+      "lora.rank=2",
+    ]);
+    expect(value).toMatchObject({ engine: { vllm: "http://a" } });
+    expect([["engine"], ["engine", "vllm"], ["lora"]].map(where)).toEqual([
+      "--engine",
+      "--engine",
+      "lora.rank=2 (lora)",
+    ]);
     expect(where([])).toBe("train.yaml:1");
   });
 

@@ -17,9 +17,17 @@ export interface ConfigFile {
   folderOf(path: ValuePath): string;
 }
 
-interface Override {
+/** An override that a flag of the command line stands for: errors name the flag. */
+export interface FlagOverride {
   readonly text: string;
+  /** `--backend`. */
+  readonly flag: string;
+}
+
+interface Override {
   readonly path: ValuePath;
+  /** Returns its place, for an error about the value at this path. */
+  readonly where: (name: string) => string;
 }
 
 /**
@@ -28,7 +36,10 @@ interface Override {
  *
  * @throws PeriodicEvalError `config` with file and line for invalid YAML, or naming a wrong override.
  */
-export async function readConfigFile(file: string, overrides: readonly string[] = []): Promise<ConfigFile> {
+export async function readConfigFile(
+  file: string,
+  overrides: readonly (string | FlagOverride)[] = [],
+): Promise<ConfigFile> {
   const lines = new LineCounter();
   const document = parseYaml(await readTextFile(file, "config"), lines);
   const [fault] = document.errors;
@@ -43,7 +54,10 @@ export async function readConfigFile(file: string, overrides: readonly string[] 
     });
   }
   const value = plainOf(document, (at) => (at === null ? file : `${file}:${lines.linePos(at).line}`));
-  const set = overrides.map((text) => override(value, text));
+  const set = overrides.map((one): Override => {
+    if (typeof one !== "string") return { path: override(value, one.text), where: () => one.flag };
+    return { path: override(value, one), where: (name) => `${one} (${name})` };
+  });
   const setBy = (path: ValuePath) =>
     set.findLast((one) => one.path.every((part, i) => String(part) === String(path[i])));
   return {
@@ -52,8 +66,11 @@ export async function readConfigFile(file: string, overrides: readonly string[] 
     folderOf: (path) => (setBy(path) === undefined ? dirname(file) : process.cwd()),
     where(path) {
       const name = path.join(".");
-      const by = setBy(path);
-      if (by !== undefined) return `${by.text} (${name})`;
+      // An override may have created the object that contains its value.
+      const inside = (one: Override) =>
+        path.length > 0 && path.every((part, i) => String(part) === String(one.path[i]));
+      const by = setBy(path) ?? (document.hasIn(path) ? undefined : set.findLast(inside));
+      if (by !== undefined) return by.where(name);
       // For a missing value, the innermost object that exists on its path.
       for (let depth = path.length; depth >= 0; depth -= 1) {
         const node: unknown = document.getIn(path.slice(0, depth), true);
@@ -100,8 +117,8 @@ function plainOf(document: Document.Parsed, place: (at: number | null) => string
   }
 }
 
-/** Applies one override. */
-function override(root: unknown, text: string): Override {
+/** Applies one override and returns its path. */
+function override(root: unknown, text: string): ValuePath {
   const at = text.indexOf("=");
   const parts = text.slice(0, Math.max(0, at)).split(".");
   if (at < 0 || parts.includes(""))
@@ -120,7 +137,7 @@ function override(root: unknown, text: string): Override {
     if (depth === parts.length - 1) map[key] = valueOf(text, at);
     else holder = map[key] = (Object.hasOwn(map, key) ? map[key] : null) ?? {};
   }
-  return { text, path };
+  return path;
 }
 
 function keyIn(holder: unknown, part: string, path: ValuePath, text: string): string | number {

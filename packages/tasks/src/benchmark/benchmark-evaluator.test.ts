@@ -144,8 +144,8 @@ describe("evaluate", () => {
 });
 
 describe("metrics", () => {
-  it("are the default ones if the array is empty", async () => {
-    const evaluator = await evaluatorOf({ metrics: [] });
+  it.each([[[]], [null]])("are the default ones for %j", async (metrics) => {
+    const evaluator = await evaluatorOf({ metrics });
     expect(Object.keys(await evaluator.evaluate(fakeModel()))).toEqual(["mean_reward", "pass_rate"]);
   });
 

@@ -33,8 +33,8 @@ export interface BenchmarkOptions {
   readonly nConcurrent?: number;
   /** Keys of the tasks' metadata: every metric is also computed for each of their values. Default none. */
   readonly breakdownKeys?: readonly string[];
-  /** Names of metrics, such as `["pass@3", "pass^3", "avg"]`; the first carries the verdict. `[]` or left out: `mean_reward` and `pass_rate`. */
-  readonly metrics?: readonly string[];
+  /** Names of metrics, such as `["pass@3", "pass^3", "avg"]`; the first carries the verdict. `[]`, null or left out: `mean_reward` and `pass_rate`. */
+  readonly metrics?: readonly string[] | null;
   /** The metrics that names refer to; default `benchmarkMetrics`. */
   readonly registry?: MetricRegistry;
   readonly chatTemplate?: BenchmarkChatTemplate;
@@ -78,6 +78,7 @@ export const benchmarkShape = {
   metrics: z
     .array(z.string().min(1), "an array of names of metrics")
     .meta({ fix: 'Name a metric, such as "pass_rate", or leave it out for mean_reward and pass_rate.' })
+    .nullable()
     .default([]),
   registry: z
     .custom<MetricRegistry>((value) => typeof value === "object" && value !== null, "metrics by name")
@@ -115,7 +116,7 @@ export function completeOptions(where: string, options: BenchmarkOptions): Compl
   if (runId !== null) checkName(`${where}.runId`, runId);
   if (benchmarkId !== null) checkName(`${where}.benchmarkId`, benchmarkId);
   const { registry = benchmarkMetrics, price: given = null, engine, ...rest } = parsed;
-  const metrics = findMetrics(where, rest.metrics, registry);
+  const metrics = findMetrics(where, rest.metrics ?? [], registry);
   const numSamples = Math.max(rest.numSamples, ...metrics.map(({ k }) => k ?? 1));
   const { temperature = numSamples > 1 ? 1 : 0 } = rest;
   if (numSamples > 1 && temperature === 0) {

@@ -185,8 +185,10 @@ describe("tasks without a suite", () => {
     expect(() => withoutSuite(given as never)).toThrow(`Evaluator.fromTrainer options.${where}: got ${got}`);
   });
 
-  it("are required", async () => {
-    await expect(withoutSuite([]).run()).rejects.toThrow("expected at least one task");
+  it.each([[[]], [{}]])("are required: %j", (none) => {
+    const message = `Evaluator.fromTrainer options.tasks: got ${JSON.stringify(none)}, expected at least one task`;
+    expect(() => withoutSuite(none)).toThrow(message);
+    expect(() => evaluator({ tasks: none })).toThrow(message);
   });
 });
 

@@ -5,7 +5,8 @@ import { isMissingFile } from "@periodic-eval/core/internal";
 import * as z from "zod";
 import { parseJson } from "../results/parse-json.ts";
 
-/** The configuration that is stored with a checkpoint. Null: the folder has no such file, or the source is a name on the hub. */
+/** The configuration that is stored with a checkpoint. Null: the folder has no such file, or the source is no folder here: a
+ * name on the hub, or one that only `openModel` knows, which `run` opens. */
 export interface CheckpointConfig {
   /** `config.json` of the checkpoint. */
   readonly model: Json;

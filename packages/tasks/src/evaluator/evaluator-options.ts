@@ -150,6 +150,14 @@ export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: b
   }
   parseOptions(where, z.strictObject(isCheckpoint ? checkpointShape : trainerShape), options);
   checkName(where, options.name, ["name"]);
+  if (Object.keys(options.tasks).length === 0)
+    throw configError({
+      where,
+      path: ["tasks"],
+      value: options.tasks,
+      expected: "at least one task",
+      fix: "Give tasks of `tasks`, or an evaluation such as rolloutEvaluation(…).",
+    });
   const seen = new Set<string>();
   for (const [key, task] of Object.entries(options.tasks)) {
     const path = ["tasks", Array.isArray(options.tasks) ? Number(key) : key];

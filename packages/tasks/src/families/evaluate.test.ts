@@ -25,6 +25,16 @@ const sums = rolloutEvaluation({
 const scripted = () => fakeModel({ contextLength: 16, reply: (prompt) => replies[prompt] ?? null });
 
 describe("one family by itself", () => {
+  it.each([
+    [
+      { name: "gsm8k", open: () => sums },
+      'evaluate: got the task "gsm8k", expected an evaluation. Open the task',
+    ],
+    [undefined, "evaluate: got undefined, expected an evaluation"],
+  ])("is required: %j", async (given, message) => {
+    await expect(evaluate(given as never, scripted())).rejects.toThrow(message);
+  });
+
   it("returns a mean, a sum, or the value of each sample in the documents' order", async () => {
     // 2, 6 and 8 are correct, 5 is not; the last prompt has 20 tokens and exceeds its budget of 12.
     expect(await evaluate(sums, scripted())).toBe(3 / 4);

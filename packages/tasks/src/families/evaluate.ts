@@ -51,6 +51,7 @@ export async function evaluate(
   ...given: readonly [given?: Reduce | EvaluateOptions, others?: EvaluateOptions]
 ): Promise<Evaluated<Reduce, boolean>> {
   const options = readEvaluateOptions(where, ...given);
+  checkEvaluation(evaluation);
   const model = modelOf(target);
   const { reduce = "mean", returnIntermediates = false, chunkSize, signal, guards, ...sampling } = options;
   if (returnIntermediates) checkIntermediates(evaluation, model);
@@ -185,6 +186,19 @@ function modelOf(target: Evaluable): EvaluableModel {
     value: target,
     expected: "a model, or a trainer with an `evaluableModel`",
     fix: "Give a trainer, `inMemory(model, tokenizer)`, or the `model` of an opened checkpoint.",
+  });
+}
+
+function checkEvaluation(evaluation: unknown): void {
+  if (isRecord(evaluation) && "measure" in evaluation) return;
+  const isTask = isRecord(evaluation) && "open" in evaluation;
+  throw configError({
+    where,
+    ...(isTask ? { got: `the task "${String(evaluation["name"])}"` } : { value: evaluation }),
+    expected: "an evaluation",
+    fix: isTask
+      ? "Open the task with its data, task.open({ data }), or give it to an Evaluator."
+      : "Give an evaluation such as rolloutEvaluation(…), then the model.",
   });
 }
 

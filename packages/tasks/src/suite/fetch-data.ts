@@ -97,7 +97,7 @@ function notFetched(missing: readonly [Unreachable, ...Unreachable[]]): Periodic
     `data of ${missing.map(({ task }) => task).join(", ")}`,
     `${reason}, but the cache lacks ${missing.map(cacheText).join(", ")}`,
     "datasets in the cache, a data folder, or a network",
-    `Run ${commands} on a machine with network, copy the folder and name it: --data data. Or ${isOffline() ? "unset HF_HUB_OFFLINE" : "check the network and HF_ENDPOINT"}.`,
+    `Run ${commands} on a machine with network, copy the folder and name it: \`data: "data"\` (--data data). Or ${isOffline() ? "unset HF_HUB_OFFLINE" : "check the network and HF_ENDPOINT"}.`,
     cause,
   );
 }

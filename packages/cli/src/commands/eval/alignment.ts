@@ -3,6 +3,7 @@ import { formatInterval, formatSeconds, formatValue } from "@periodic-eval/dashb
 import { defaultQuestions, publishedQuestions } from "../../config/command-options.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { startEngine } from "../../config/open-model.ts";
+import { atFlag } from "../../terminal/at-flags.ts";
 import { onInterrupt } from "../../terminal/interrupt.ts";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours, Terminal } from "../../terminal/terminal.ts";
@@ -19,7 +20,8 @@ export async function evaluateAlignment(options: EvalOptions, terminal: Terminal
   const method = options.judgeMethod ?? (questions === publishedQuestions ? "logprob" : "json");
   const { adapter = null, tokenizer = null } = options;
   const engine = await startEngine(options, terminal);
-  const judge = await openGrader(options.judge ?? null, { method });
+  const open = () => openGrader(options.judge ?? null, { method });
+  const judge = await (options.judge === undefined ? open() : atFlag("--judge", open));
   const { signal, stopListening } = onInterrupt(terminal);
   try {
     const evaluation = alignmentEvaluation({

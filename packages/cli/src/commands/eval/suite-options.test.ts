@@ -97,7 +97,7 @@ describe("without --data", () => {
           "data of arc_challenge, mmlu_anatomy",
           `arc_challenge (${join(folder, "cache", "datasets--allenai--ai2_arc")})`,
           "`npx periodic-eval data get arc_challenge --out data`, `npx periodic-eval data get mmlu --out data`",
-          "--data data",
+          `\`data: "data"\` (--data data)`,
         ])
           expect(err).toContain(part);
       }

@@ -12,7 +12,8 @@ import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.t
 const folder = temporaryFolder(afterAll);
 
 function feedback(...args: string[]) {
-  return runCommand(["feedback", "--backend", "wasm", ...args]);
+  const isRemote = args.some((one) => /^(service|claas)_url=/.test(one));
+  return runCommand(["feedback", ...(isRemote ? [] : ["--backend", "wasm"]), ...args]);
 }
 
 describe("periodic-eval feedback", () => {
@@ -150,6 +151,7 @@ describe("periodic-eval feedback", () => {
     [["general_probes=./none.yaml"], "{ questions: [{ prompt, says }] }"],
     [["gateway_url=http://localhost:8080"], "a gateway but no service_url"],
     [["wire=claas"], 'wire: got "claas" but no service_url'],
+    [["claas_url=http://localhost", "--backend", "cpu"], '--backend: got "cpu" with service_url'],
     [["service_url=http://user:secret@localhost"], "OPENCLAW_GATEWAY_TOKEN"],
   ])("rejects %j before anything is trained", async (args, message) => {
     const { code, err } = await feedback(`output_dir=${join(folder, "none")}`, ...args);

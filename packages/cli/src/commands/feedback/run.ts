@@ -81,6 +81,13 @@ async function openEngine(
   terminal: Terminal,
 ): Promise<FeedbackEngine> {
   if (serviceUrl !== null) {
+    if (backend !== undefined)
+      throw configError({
+        where: "--backend",
+        got: `"${backend}" with service_url`,
+        expected: "no backend: the service has the model",
+        fix: "Leave out --backend, or remove service_url (or claas_url) to train in this process.",
+      });
     terminal.out(`${serviceUrl} trains; files go to ${output}`);
     return httpEngine({ serviceUrl, gatewayUrl, baseModel, wire });
   }

@@ -36,10 +36,11 @@ export function addRejudge(program: Command, terminal: Terminal): void {
         if (heal) return healRun(runDir, { judge: spec ?? null, json, ...limits }, terminal);
         if (spec === undefined) return command.error("error: required option '--judge <name>' not specified");
         const { openGrader } = await import("../../config/open-grader.ts");
+        const { atFlag } = await import("../../terminal/at-flags.ts");
         const { onInterrupt } = await import("../../terminal/interrupt.ts");
         const { rejudge } = await import("./run.ts");
         const { rejudgeJson, rejudgeTable } = await import("./output.ts");
-        const judge = await openGrader(spec, { ...limits, runDir });
+        const judge = await atFlag("--judge", () => openGrader(spec, { ...limits, runDir }));
         const { signal, stopListening } = onInterrupt(terminal);
         try {
           const result = await rejudge(runDir, judge, {
@@ -62,9 +63,11 @@ async function healRun(
   terminal: Terminal,
 ): Promise<void> {
   const { openGrader } = await import("../../config/open-grader.ts");
+  const { atFlag } = await import("../../terminal/at-flags.ts");
   const { onInterrupt } = await import("../../terminal/interrupt.ts");
   const { checkHealed, heal, healedJson, healedTable } = await import("./heal.ts");
-  const open = (name: string) => openGrader(name, { ...limits, runDir });
+  const opener = (name: string) => openGrader(name, { ...limits, runDir });
+  const open = judge === null ? opener : (name: string) => atFlag("--judge", () => opener(name));
   const { signal, stopListening } = onInterrupt(terminal);
   try {
     const healed = await heal(runDir, { judge, open, signal }, terminal);

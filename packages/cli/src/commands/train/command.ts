@@ -43,8 +43,10 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
       const named = overridingOptions.filter((name) => options[name] !== undefined);
       const all = [
         ...overrides,
-        ...(options.engine ? [`engine.vllm=${JSON.stringify(options.engine)}`] : []),
-        ...named.map((name) => `${name}=${JSON.stringify(options[name])}`),
+        ...(options.engine
+          ? [{ text: `engine.vllm=${JSON.stringify(options.engine)}`, flag: "--engine" }]
+          : []),
+        ...named.map((name) => ({ text: `${name}=${JSON.stringify(options[name])}`, flag: `--${name}` })),
       ];
       await train(config, all, options, { terminal, loadTasks });
     });

@@ -155,6 +155,9 @@ it("names the line of engine without an adapter, of a wrong key, and of a server
   const full = await train("full", engine, "");
   expect(full.code).toBe(1);
   expect(full.err).toContain(`${full.config}:5 engine: got engine without lora or adapter`);
+  const flagged = await writeConfig("flagged", "", "");
+  const { err } = await runCommand(["train", flagged.config, "--engine", "http://127.0.0.1:1"]);
+  expect(err).toContain("[periodic-eval] --engine: got engine without lora or adapter");
   const wrong = await train("wrong", "engine: { vllm: http://127.0.0.1:1, besides: true }");
   expect(wrong.err).toContain(`${wrong.config}:5 engine.besides`);
   const { url } = await serve({

@@ -282,9 +282,7 @@ phases:
   it("rejects an unknown backend before it writes train.yaml", async () => {
     const runDir = join(folder, "unbegun");
     expect(await errorsOf("backend=foo", `run_dir=${runDir}`)).toEqual([
-      expect.stringContaining(
-        'backend=foo (backend), useBackend options.backend: got "foo", expected "tfjs-',
-      ),
+      expect.stringContaining('backend=foo (backend): got "foo", expected "tfjs-'),
     ]);
     expect(existsSync(runDir)).toBe(false);
   });

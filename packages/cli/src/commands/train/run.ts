@@ -1,4 +1,4 @@
-import { readConfigFile } from "@periodic-eval/core/config";
+import { readConfigFile, type FlagOverride } from "@periodic-eval/core/config";
 import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { noBlockText } from "../../config/eval-block.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
@@ -20,7 +20,7 @@ import { parseTrainingFile } from "./training-file.ts";
  */
 export async function train(
   path: string,
-  overrides: readonly string[],
+  overrides: readonly (string | FlagOverride)[],
   { json, serve }: Pick<TrainOptions, "json" | "serve">,
   { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
 ): Promise<void> {

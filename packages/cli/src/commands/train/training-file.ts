@@ -217,7 +217,7 @@ function contentErrors(value: Readonly<Record<string, unknown>>, file: ConfigFil
   const unadapted = fileError(file, ["engine"], {
     got: "engine without lora or adapter",
     expected: "a training of an adapter: a running server cannot load other weights",
-    fix: "Add lora: {} to train an adapter, or remove engine to measure in this process.",
+    fix: "Add lora: {} to train an adapter, or leave out the server to measure in this process.",
   });
   return [
     ...(engine !== undefined && (lora ?? adapter) === undefined ? [unadapted] : []),

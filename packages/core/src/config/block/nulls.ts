@@ -3,7 +3,7 @@ import { isRecord } from "../../internal/is-record.ts";
 
 /**
  * Returns a block without the keys that are null, which have their defaults. Where the schema accepts null, it stays: null is the
- * default there, or is documented as another value.
+ * default there, or is documented as another value. So does the null of a required key, for the error.
  */
 export function withoutNulls(schema: z.ZodType, value: unknown): unknown {
   const inner = unwrapped(schema);
@@ -11,7 +11,10 @@ export function withoutNulls(schema: z.ZodType, value: unknown): unknown {
   const entries = Object.entries(value).flatMap(([key, one]) => {
     const field = inner instanceof z.ZodObject ? (inner.shape as Shape)[key] : (inner.valueType as z.ZodType);
     if (field === undefined) return [[key, one]];
-    return one === null && !field.safeParse(null).success ? [] : [[key, withoutNulls(field, one)]];
+    const isOptional = inner instanceof z.ZodRecord || field.safeParse(undefined).success;
+    return one === null && isOptional && !field.safeParse(null).success
+      ? []
+      : [[key, withoutNulls(field, one)]];
   });
   return Object.fromEntries(entries);
 }
