@@ -3,6 +3,7 @@ import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { expect, it } from "vitest";
 import { recordingTerminal } from "../terminal/recording-terminal.test-data.ts";
 import { reportRun } from "./report-run.ts";
+import { writeRunOf } from "../../../dashboard/src/run/five-runs.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 it("explains a paired change that is not end minus start, in tables and JSON", async () => {
@@ -100,4 +101,14 @@ it("reports a failed end measurement in tables and JSON", async () => {
     ],
     incomplete: [{ ...end, id: "capability" }],
   });
+});
+
+it("shows the source's rate also if it is 0 at both ends, and no verdict on leakage then", async () => {
+  const runDir = temporaryFolder();
+  await writeRunOf(runDir, "destroyed");
+  const tables = recordingTerminal();
+  await reportRun(runDir, { json: false }, tables);
+  const rows = tables.outputs[0]!.split("\n").filter((line) => line.startsWith("leakage: "));
+  expect(rows[0]).toMatch(/^leakage: source rate +0\.0 % .*→ 0\.0 % /);
+  expect(rows[1]).toMatch(/^leakage: leakage rate .*cannot be judged/);
 });

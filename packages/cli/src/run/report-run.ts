@@ -91,9 +91,14 @@ const columnsOf = (metrics: readonly MetricSummary[]) => [
   { words: "verdict" },
 ];
 
-/** Whether a table shows a metric. Groups are only on the page, and a metric that is 0 at both ends is left out. */
+/**
+ * Whether a table shows a metric. Groups are only on the page, and a metric that is 0 at both ends is left out, but not the source's
+ * rate: it says what leakage is about.
+ */
 const isShown = ({ metric, isPrimary, start, end }: MetricSummary): boolean =>
-  isPrimary || (!isGroupMetric(metric) && !(start.value === 0 && end.value === 0));
+  isPrimary ||
+  metric === "source_rate" ||
+  (!isGroupMetric(metric) && !(start.value === 0 && end.value === 0));
 
 /**
  * Returns a table per phase with overhead above it: start → end, change with its interval, and the verdict; below them whether
