@@ -11,6 +11,7 @@ import {
   headline,
   humanizeName,
   isGroupMetric,
+  notFinished,
   phaseData,
   phaseText,
   summarizePhases,
@@ -41,6 +42,8 @@ export async function reportRun(
     .map(({ phase, id, step, status, reason }) => ({ phase, id, step, status, reason }));
   if (!json) {
     if (path === null) return terminal.out(`${runDir}: nothing was measured, so there is no page`);
+    const state = notFinished(run);
+    if (state !== null) terminal.out(terminal.colours.yellow(state));
     terminal.out(`\n${headlines(run, terminal.colours)}\n\n${phaseTables(run, terminal.colours)}\n`);
     // A callback that is disabled is skipped at every step for the same reason.
     for (const same of grouped(incomplete, (one) => `${one.phase}: ${outcomeText(one)}`).values()) {
