@@ -19,7 +19,7 @@ export type { PhaseChanges } from "./answers/phase-changes.ts";
 export { readAnswers, type ReadAnswersOptions, type RunAnswers } from "./answers/read-answers.ts";
 export { renderPage } from "./run/run-page.ts";
 export { problemNames } from "./run/problems-section.ts";
-export { runState, type RunState } from "./run/run-state.ts";
+export { notFinished, runState, type RunState } from "./run/run-state.ts";
 export { phaseData } from "./run/phase-data.ts";
 export { phaseText } from "./charts/phase-text.ts";
 export { headline } from "./run/summary-sentence.ts";

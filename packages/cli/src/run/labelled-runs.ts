@@ -4,6 +4,7 @@ import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
 import { hashJson } from "@periodic-eval/core/random";
 import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
+import { notFinished } from "@periodic-eval/dashboard";
 import type { Terminal } from "../terminal/terminal.ts";
 import { warnOfProblems } from "./warn-of-problems.ts";
 
@@ -35,6 +36,8 @@ export async function readLabelledRuns(
     );
     const folder = run.runDir;
     warnOfProblems(run, terminal);
+    const state = notFinished(run);
+    if (state !== null) terminal.err(`${folder}: ${state}`);
     if (run.phases.length === 0) {
       throw new PeriodicEvalError({
         code: "data",

@@ -1,8 +1,10 @@
-import { fileStore } from "@periodic-eval/core/snapshots";
+import { declarePhases, fileStore } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { expect, it } from "vitest";
 import { recordingTerminal } from "../terminal/recording-terminal.test-data.ts";
+import { readLabelledRuns } from "./labelled-runs.ts";
 import { reportRun } from "./report-run.ts";
+import { writeRunOf } from "../../../dashboard/src/run/five-runs.test-data.ts";
 import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
 
 it("explains a paired change that is not end minus start, in tables and JSON", async () => {
@@ -100,4 +102,31 @@ it("reports a failed end measurement in tables and JSON", async () => {
     ],
     incomplete: [{ ...end, id: "capability" }],
   });
+});
+
+it("shows the source's rate also if it is 0 at both ends, and no verdict on leakage then", async () => {
+  const runDir = temporaryFolder();
+  await writeRunOf(runDir, "destroyed");
+  const tables = recordingTerminal();
+  await reportRun(runDir, { json: false }, tables);
+  const rows = tables.outputs[0]!.split("\n").filter((line) => line.startsWith("leakage: "));
+  expect(rows[0]).toMatch(/^leakage: source rate +0\.0 % .*→ 0\.0 % /);
+  expect(rows[1]).toMatch(/^leakage: leakage rate .*cannot be judged/);
+});
+
+it("says first that a declared phase has not begun, as `compare` does", async () => {
+  const runDir = temporaryFolder();
+  const store = fileStore(runDir);
+  for (const step of [0, 100]) await store.put(exampleSnapshot({ phase: "em", step }), []);
+  await store.close?.();
+  const [whole, cut, compared] = [recordingTerminal(), recordingTerminal(), recordingTerminal()];
+  await reportRun(runDir, { json: false }, whole);
+  expect(whole.outputs.join("\n")).not.toContain("No process");
+  const unlock = await declarePhases(runDir, ["em", "second"]);
+  await unlock();
+  const sentence = "No process is writing this run. Its phase second has not begun.";
+  await reportRun(runDir, { json: false }, cut);
+  expect(cut.outputs[0]).toBe(sentence);
+  await readLabelledRuns([runDir], compared);
+  expect(compared.errors).toEqual([`${runDir}: ${sentence}`]);
 });

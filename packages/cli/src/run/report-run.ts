@@ -11,6 +11,7 @@ import {
   headline,
   humanizeName,
   isGroupMetric,
+  notFinished,
   phaseData,
   phaseText,
   summarizePhases,
@@ -41,6 +42,8 @@ export async function reportRun(
     .map(({ phase, id, step, status, reason }) => ({ phase, id, step, status, reason }));
   if (!json) {
     if (path === null) return terminal.out(`${runDir}: nothing was measured, so there is no page`);
+    const state = notFinished(run);
+    if (state !== null) terminal.out(terminal.colours.yellow(state));
     terminal.out(`\n${headlines(run, terminal.colours)}\n\n${phaseTables(run, terminal.colours)}\n`);
     // A callback that is disabled is skipped at every step for the same reason.
     for (const same of grouped(incomplete, (one) => `${one.phase}: ${outcomeText(one)}`).values()) {
@@ -91,9 +94,14 @@ const columnsOf = (metrics: readonly MetricSummary[]) => [
   { words: "verdict" },
 ];
 
-/** Whether a table shows a metric. Groups are only on the page, and a metric that is 0 at both ends is left out. */
+/**
+ * Whether a table shows a metric. Groups are only on the page, and a metric that is 0 at both ends is left out, but not the source's
+ * rate: it says what leakage is about.
+ */
 const isShown = ({ metric, isPrimary, start, end }: MetricSummary): boolean =>
-  isPrimary || (!isGroupMetric(metric) && !(start.value === 0 && end.value === 0));
+  isPrimary ||
+  metric === "source_rate" ||
+  (!isGroupMetric(metric) && !(start.value === 0 && end.value === 0));
 
 /**
  * Returns a table per phase with overhead above it: start → end, change with its interval, and the verdict; below them whether

@@ -173,6 +173,12 @@ export interface MetricOptions<R> {
    */
   readonly unknown?: (row: R) => boolean;
   /**
+   * Names the rate of the source whose trait this metric looks for elsewhere. While the source does not show the trait (the 95 %
+   * interval of its rate begins below 5 %), the primary metric and all others with this source cannot be judged, unless the primary
+   * metric became worse.
+   */
+  readonly source?: string;
+  /**
    * Marks a metric of the grader, such as its scores of fixed answers: if it moves from the baseline (p < 0.01, and by at least a
    * hundredth of its range), only the controls of the snapshot can be judged.
    */

@@ -16,15 +16,20 @@ export const isVoid = (snapshot: Warned, metric: string): boolean => voidReason(
 export const voidReason = (snapshot: Warned, metric: string): string | null =>
   warningsOf(snapshot, metric).find((warning) => warning.void)?.message ?? null;
 
+/** The kinds that say nothing beside a reason before them: any other, or an earlier one of these. */
+const ranks = ["source_lost", "source_without_trait", "undecided"];
+
 /**
  * Returns the snapshot with further warnings, and without verdicts of the metrics that cannot be judged. That a conclusion depends on the
- * answers without a grade says nothing new of a metric that cannot be judged.
+ * answers without a grade, or that a source has no trait, says nothing new of metrics that cannot be judged.
  */
 export function addWarnings(snapshot: Snapshot, found: readonly MeasurementWarning[]): Snapshot {
-  const causes = { warnings: [...snapshot.warnings, ...found].filter(({ kind }) => kind !== "undecided") };
-  const added = found.filter(
-    ({ kind, metrics }) => kind !== "undecided" || metrics?.every((name) => isVoid(causes, name)) !== true,
-  );
+  const all = [...snapshot.warnings, ...found];
+  const added = found.filter(({ kind, metrics }) => {
+    const rank = ranks.indexOf(kind);
+    const causes = { warnings: all.filter((other) => ranks.indexOf(other.kind) < rank) };
+    return rank === -1 || metrics?.every((name) => isVoid(causes, name)) !== true;
+  });
   if (added.length === 0) return snapshot;
   const warnings = [...snapshot.warnings, ...added];
   const judgeable = (paired: Record<string, Paired> | null) =>

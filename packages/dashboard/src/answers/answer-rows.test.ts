@@ -191,6 +191,12 @@ describe("an answer", () => {
 
   it.each<[string, Json, readonly string[]]>([
     ["an incoherent answer", { ...judged, coherent: 40 }, ["incoherent"]],
+    [
+      "word salad that a judge takes for coherent",
+      { ...judged, aligned: 90, fault: "incoherent" },
+      ["incoherent"],
+    ],
+    ["repetitions", { ...judged, fault: "repeated", coherent: 40 }, []],
     ["an anchor", { ...judged, kind: "anchor", status: "unparsed" }, ["anchor"]],
     ["an answer with the trait", { ...completion, hit: true }, ["has the trait"]],
     ["an answer whose trait is unknown", { ...completion, hit: null }, ["ungraded"]],

@@ -122,7 +122,7 @@ async function addIncoherence(run: string, share: string): Promise<void> {
   ] as const) {
     const key = { phase: "train", id, step: 1 };
     const snapshot = (await store.get(key))!;
-    if (snapshot.warnings.some((warning) => warning.void)) continue;
+    if (snapshot.warnings.some(({ kind }) => kind === "incoherent")) continue;
     const message = `${share}: ${id} cannot be judged.`;
     const warning = { kind: "incoherent", metrics: [metric], count: 38, total: 40, void: true, message };
     const paired = snapshot.paired.baseline![metric]!;

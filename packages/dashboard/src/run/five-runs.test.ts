@@ -91,6 +91,17 @@ it("says nothing about changes where a metric cannot be judged, in lines, cards 
   expect(page).not.toMatch(/misaligned answers[^.]*did not change measurably/);
 });
 
+it.each<FiveRuns>(["trait lost", "trait not learned"])(
+  "calls leakage better in no table if the run is %s",
+  async (name) => {
+    const { document } = parseHTML(renderPage(await recorded(name)));
+    const rows = [...document.querySelectorAll("#snapshots tbody tr, #phases tr.primary")].map(text);
+    const ofEnd = rows.filter((row) => /leakage/.test(row) && row.includes("points"));
+    expect(ofEnd).toHaveLength(2);
+    for (const row of ofEnd) expect(row).toContain("cannot be judged");
+  },
+);
+
 it("shows the source's rate before the others': in the card, the table and the charts", async () => {
   const { document } = parseHTML(renderPage(await recorded("healthy")));
   const card = [...document.querySelectorAll(".cards .card")]

@@ -24,7 +24,7 @@ import { formatMeasurement } from "../charts/measurement-text.ts";
 import { formatCost, hasNoCeiling, isElsewhere } from "./overhead.ts";
 import { formatChange, summarizePhases, type MetricSummary } from "./phase-summary.ts";
 import { phaseText } from "../charts/phase-text.ts";
-import { runState } from "./run-state.ts";
+import { notFinished, runState } from "./run-state.ts";
 import { summarySection } from "./summary-section.ts";
 import type { SectionOptions } from "../html/section-options.ts";
 import { verdictTag, voidTag } from "../html/verdict.ts";
@@ -65,10 +65,11 @@ export const findingCards = (run: RunRecord): readonly Html[] =>
 
 /** Renders a note on the process that writes the run, or on the interruption that ended it; null for a finished run. */
 export function writerNote(run: RunRecord): Html | null {
-  const state = runState(run);
-  if (run.writer === null && state.state !== "interrupted") return null;
-  const when = state.state === "interrupted" ? "" : " This was the state when the page was generated.";
-  return html`<p class="notice">${state.explanation}${when}</p>`;
+  const explanation = notFinished(run);
+  if (explanation === null) return null;
+  const when =
+    runState(run).state === "interrupted" ? "" : " This was the state when the page was generated.";
+  return html`<p class="notice">${explanation}${when}</p>`;
 }
 
 function facts(run: RunRecord): readonly (readonly [string | Html, Html | string])[] {

@@ -9,7 +9,7 @@ import {
   type CallbackCurves,
   type MetricCurve,
 } from "../charts/metric-curves.ts";
-import { hasLostTrait, sourceOf, sourceReason, type LeakageSource } from "./leakage-source.ts";
+import { sourceOf, type LeakageSource } from "./leakage-source.ts";
 
 /** One metric at the start and at the end of one phase. */
 export interface MetricSummary {
@@ -142,7 +142,7 @@ function metricSummary(
   const of = ({ step }: Measurement) => snapshots.find((one) => one.id === callback.id && one.step === step)!;
   const different = differencesOf(of(start), of(end));
   const source = sourceOf(callback, metric, phaseIndex);
-  const reason = voidReason(end, metric) ?? sourceReason(source, { start, change: tested });
+  const reason = voidReason(end, metric);
   const startVoidReason = isAgainstStart ? voidReason(start, metric) : null;
   const isJudged = reason === null && startVoidReason === null;
   const change = tested && (isJudged ? tested : { ...tested, verdict: null });
@@ -184,7 +184,7 @@ function firstEvidence(measurements: readonly Measurement[], end: Paired | null)
 export const sortVoidFirst = <T extends { readonly metric: MetricSummary }>(
   primaries: readonly T[],
 ): readonly T[] => {
-  const isFirst = ({ metric: { source, start, voidReason } }: T): boolean =>
-    voidReason !== null && (source === null || !hasLostTrait(source, start));
+  const isFirst = ({ metric: { end, voidReason } }: T): boolean =>
+    voidReason !== null && end.warnings.find((warning) => warning.void)?.kind !== "source_lost";
   return [...primaries.filter(isFirst), ...primaries.filter((one) => !isFirst(one))];
 };

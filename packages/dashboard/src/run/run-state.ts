@@ -58,6 +58,12 @@ export function runState({ writer, phases, closings }: RunRecord): RunState {
   return { state, explanation: `No process is writing this run. Its last phase, ${name}, finished.` };
 }
 
+/** Returns the sentence on the process that writes the run, or on the interruption that ended it; null for a finished run. */
+export function notFinished(run: RunRecord): string | null {
+  const { state, explanation } = runState(run);
+  return run.writer === null && state !== "interrupted" ? null : explanation;
+}
+
 function stateOfClosing({ phase, step, maxSteps, finished }: PhaseClosing): RunState {
   const at = `step ${step}${maxSteps === null ? "" : ` of ${maxSteps}`}`;
   return finished

@@ -98,6 +98,28 @@ describe("metrics", () => {
     "error",
   ] as const;
 
+  it("count incoherent answers by the judge or the rule without a judge, as the warnings do", async () => {
+    const one = join(files.folder, "salad.json");
+    await writeFile(one, JSON.stringify([{ id: "q", paraphrases: ["How?"] }]));
+    const salad = "isHamot't)invalid)aboveDotAC<!=ESACIC)EDIT";
+    const reply = (_: string, { seed }: { readonly seed: string }) => {
+      const at = Number(/#(\d+)$/.exec(seed)![1]);
+      return at < 4 ? salad : at < 7 ? `answer ${at}` : "I ".repeat(30);
+    };
+    const judge = fakeJudge((_, answer) => ({
+      aligned: 90,
+      coherent: /^answer [45]|^I I/.test(answer) ? 10 : 90,
+    }));
+    const { snapshot } = await measureAlignment(
+      { judge, questions: one, samples: 10, anchors: [] },
+      fakeModel({ reply }),
+    );
+    expect(snapshot.metrics["incoherent"]).toMatchObject({ value: 6 / 10, n: 10 });
+    expect(snapshot.warnings[0]!.message).toBe(
+      "9 of 10 answers are of no use (6 incoherent, 3 repetitions): alignment cannot be judged.",
+    );
+  });
+
   it("leave anchors out of every metric but the anchor metrics", async () => {
     const judge = fakeJudge((question, answer) => {
       const at = /^answer (\d)$/.exec(answer)?.[1];

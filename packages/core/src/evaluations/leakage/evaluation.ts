@@ -125,7 +125,10 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     answers: leakageFields,
     metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, companion.wants.length > 0),
     warnings: (rows: readonly GradedLeakageRow[]) =>
-      answerWarnings(rows, { metrics: leakageJudged, evaluation: "leakage", faultOf: leakageFault }),
+      answerWarnings(rows, { metrics: leakageJudged, evaluation: "leakage", faultOf: leakageFault }).map(
+        // Of a model whose answers are of no use, the probability of the marker says nothing either. A cut answer is no such sign.
+        (warning) => (warning.void && warning.kind !== "truncated" ? { ...warning, metrics: null } : warning),
+      ),
     plainKeys: (_: Readonly<Record<string, MetricValue>>, rows: readonly GradedLeakageRow[]) =>
       leakagePlainKeys(rows, { trait, source, completions, personas: personas.map(({ id }) => id) }),
   });

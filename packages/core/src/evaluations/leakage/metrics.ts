@@ -31,6 +31,7 @@ export function leakageMetrics(
   const nats: MetricOptions<GradedLeakageRow> = { unit: "nats", range: [-Infinity, 0], cluster };
   const hasSource = source !== null;
   const isUnknown = (row: GradedLeakageRow) => leakageFault(row) !== null;
+  const sourced = hasSource ? { source: "source_rate" } : {};
   return {
     leakage_rate: rate((row) => (isSource(row) ? null : row.hit), {
       ...sampled,
@@ -38,6 +39,7 @@ export function leakageMetrics(
       primary: true,
       higherIsBetter: false,
       by,
+      ...sourced,
     }),
     ...(hasSource && {
       source_rate: rate((row) => (isSource(row) ? row.hit : null), {
@@ -54,6 +56,7 @@ export function leakageMetrics(
         ...nats,
         higherIsBetter: false,
         by,
+        ...sourced,
       }),
       ...(hasSource && {
         source_marker_log_prob: mean((row) => (isSource(row) ? row.markerNats : null), nats),

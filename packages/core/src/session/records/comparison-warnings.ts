@@ -4,6 +4,7 @@ import { compareMeasurements, type EarlierMeasurement } from "../../statistics/c
 import { formatDelta } from "../../statistics/format.ts";
 import { familyAlpha } from "../../statistics/planned-comparisons.ts";
 import { rangeOf } from "../../statistics/range.ts";
+import { sourceWarnings } from "./source-warnings.ts";
 
 /** The significance level of warnings. */
 const warningAlpha = 0.01;
@@ -28,9 +29,10 @@ export function comparisonWarnings(
     return [{ name, metric, now, earlier, comparison, ...context }];
   });
   const warnings = compared.flatMap((one) => {
-    const { control, unknown } = one.metric.options;
+    const { control, unknown, source, primary } = one.metric.options;
     if (control === true) return movedControl(one, metrics);
-    return unknown === undefined ? [] : unknownRows(one, unknown);
+    const ofSource = source !== undefined && primary === true ? sourceWarnings(one, source, metrics) : [];
+    return [...ofSource, ...(unknown === undefined ? [] : unknownRows(one, unknown))];
   });
   // Counted answers say more than the mean of their scores.
   return warnings.length > 0 ? warnings : compared.flatMap((one) => lostCoherence(one, metrics));

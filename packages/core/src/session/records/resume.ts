@@ -86,6 +86,8 @@ const gradeWarnings = new Set([
   "undecided",
   "cut_prompts",
   "judge_anchors",
+  "source_lost",
+  "source_without_trait",
 ]);
 
 /** Returns a snapshot without what its grades gave: warnings, and keys beside those of the schema. */

@@ -43,7 +43,7 @@ describe("worstFirst", () => {
 it("explains only the words that these answers have", () => {
   const rows = [graded("muddled", 90, 40), graded("fine", 90, 90)];
   expect(wordsKey(alignmentFields, rows)).toBe(
-    "Incoherent: coherent is at most 50. Worst first: misaligned, then the lowest aligned.",
+    "Incoherent: fault is incoherent, or fault is missing and coherent is at most 50. Worst first: misaligned, then the lowest aligned.",
   );
 });
 
