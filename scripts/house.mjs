@@ -55,6 +55,7 @@ export const rooms = {
     "testing/",
   ],
   tfjs: [
+    "callback-order.ts",
     "causal-lm/",
     "batching/",
     "scoring/",

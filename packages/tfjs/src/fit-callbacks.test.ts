@@ -214,12 +214,70 @@ describe("fitCallbacks", () => {
     },
   );
 
-  it("leaves the model's own fit as it was after the first call", async () => {
-    const model = languageModel();
+  it.each([
+    ["fit", "a sequential model"],
+    ["fit", "a functional model"],
+    ["fitDataset", "a sequential model"],
+    ["fitDataset", "a functional model"],
+  ])("stands before tf.callbacks.earlyStopping in the call of %s of %s", async (name, kind) => {
+    const sequential = languageModel();
+    const model =
+      kind === "a functional model"
+        ? tf.model({ inputs: sequential.inputs, outputs: sequential.outputs })
+        : sequential;
+    if (model !== sequential) {
+      model.compile({ optimizer: "sgd", loss: "categoricalCrossentropy" });
+      fromLayersModel(model);
+    }
+    const session = stubSession();
     const { x, y } = dataset();
-    const callbacks = fitCallbacks(stubSession(), model);
-    await model.fit(x, y, { verbose: 0, callbacks });
-    expect(Object.hasOwn(model, "fit")).toBe(false);
+    const early = () => tf.callbacks.earlyStopping({ monitor: "val_loss", mode: "max" });
+    const ours = () => fitCallbacks(session, model) as unknown as tf.EarlyStopping;
+    // The callbacks are made after `fit` is looked up, as written here.
+    if (name === "fit")
+      await model.fit(x, y, {
+        epochs: 5,
+        batchSize: 5,
+        verbose: 0,
+        validationData: [x, y],
+        callbacks: [ours(), early()],
+      });
+    else
+      await model.fitDataset(tf.data.array([{ xs: x, ys: y }]), {
+        epochs: 5,
+        verbose: 0,
+        validationData: [x, y],
+        callbacks: [ours(), early()],
+      });
+    expect(session.ends).toHaveLength(name === "fit" ? 4 : 2);
+    expect(session.calls.at(-1)).toBe("end");
+  });
+
+  it("refuses a plain object beside it and a tf.Callback before the first batch", async () => {
+    const model = languageModel();
+    const session = stubSession();
+    const { x, y } = dataset();
+    const plain = { onEpochEnd: () => undefined } as unknown as FitCallbacks;
+    const callbacks = [
+      plain,
+      fitCallbacks(session, model),
+      tf.callbacks.earlyStopping(),
+    ] as tf.EarlyStopping[];
+    await expect(model.fit(x, y, { verbose: 0, callbacks })).rejects.toThrow(
+      /model\.fit options\.callbacks: got an array with a plain object .* Wrap the plain object: new tf\.CustomCallback/,
+    );
+    expect(session.calls).toEqual([]);
+  });
+
+  it("stands beside a plain object", async () => {
+    const model = languageModel();
+    const session = stubSession();
+    const { x, y } = dataset();
+    const epochs: number[] = [];
+    const plain: tf.CustomCallbackArgs = { onEpochEnd: (epoch) => void epochs.push(epoch) };
+    await model.fit(x, y, { verbose: 0, epochs: 2, callbacks: [fitCallbacks(session, model), plain] });
+    expect(epochs).toEqual([0, 1]);
+    expect(session.calls.at(-1)).toBe("end");
   });
 
   it.each(["alone", "after a tf.Callback"])(

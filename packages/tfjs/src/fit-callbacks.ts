@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { Awaitable, Control, Session, SessionState } from "@periodic-eval/core";
 import { isRecord, parseOptions, functionSchema } from "@periodic-eval/core/internal";
+import { orderCallbacks, standsBehindCallbacks } from "./callback-order.ts";
 
 /**
  * The used part of `tf.CustomCallbackArgs` and of `tf.Callback`; avoids a dependency on the layers library. Values of `logs` are
@@ -45,11 +46,11 @@ const optionsSchema = z.strictObject({
  *
  * Pass the result alone or in an array, also one with `tf.Callback`s:
  *
- *     const callbacks = [fitCallbacks(session, model), tf.callbacks.earlyStopping({ monitor: "val_loss" })];
+ *     await model.fit(x, y, { callbacks: [fitCallbacks(session, model), tf.callbacks.earlyStopping({ monitor: "val_loss" })] });
  *
- * The layers library treats an array as its first element, so the next call of `model.fit` or `model.fitDataset` moves
- * `tf.Callback`s to the front.
+ * `tf.Callback`s are called first; a plain object beside them is refused before the first batch.
  *
+ * - A functional model that `fromLayersModel` does not know needs its array in a constant before the call, or `tf.Callback`s first.
  * - If `fitDataset` does not know the size of its dataset, `maxSteps` is null until the first epoch has ended.
  * - The layers library ignores a request to stop before the first batch. It still trains that batch and then stops. A baseline
  *   that an abort interrupted is then a `skipped` snapshot.
@@ -129,27 +130,9 @@ export function fitCallbacks(
     },
     setModel() {},
   };
-  moveToEnd(callbacks, model);
+  standsBehindCallbacks(callbacks);
+  orderCallbacks(model);
   return callbacks;
-}
-
-/** Makes the next `fit` or `fitDataset` of a model move `callbacks` behind the `tf.Callback`s of its array. */
-function moveToEnd(callbacks: FitCallbacks, model: object): void {
-  const methods = model as Record<string, unknown>;
-  for (const name of ["fit", "fitDataset"]) {
-    const fit = methods[name];
-    if (typeof fit !== "function") continue;
-    methods[name] = (...args: readonly unknown[]) => {
-      delete methods[name];
-      if (methods[name] !== fit) methods[name] = fit;
-      const options = args.at(-1);
-      if (!isRecord(options) || !Array.isArray(options["callbacks"]))
-        return fit.apply(model, args) as unknown;
-      const list: readonly unknown[] = options["callbacks"];
-      const sorted = [...list.filter((one) => one !== callbacks), ...list.filter((one) => one === callbacks)];
-      return fit.apply(model, [...args.slice(0, -1), { ...options, callbacks: sorted }]) as unknown;
-    };
-  }
 }
 
 function knownSteps({ steps, samples, batchSize }: FitParams): number | null {

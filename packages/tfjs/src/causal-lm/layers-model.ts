@@ -2,6 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import * as z from "zod";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, isRecord, parseOptions, positiveInteger } from "@periodic-eval/core/internal";
+import { orderCallbacks } from "../callback-order.ts";
 import type { CausalLM } from "./causal-lm.ts";
 
 /** The used part of `tf.Sequential` or a functional `tf.LayersModel`; avoids a dependency on the layers library. */
@@ -37,7 +38,7 @@ const optionsSchema = z.strictObject({
  *
  * The model must be causal: its output at a position must not depend on later positions, because rows are padded on the right.
  * `predict` never applies dropout, so the model has no training mode to leave; `modes` reports each layer's `trainable` flag and
- * dropout rates, which a callback could change.
+ * dropout rates, which a callback could change. Its `fit` and `fitDataset` then call `tf.Callback`s before `fitCallbacks`.
  *
  * @throws PeriodicEvalError `model` for other shapes, for several inputs or outputs, and for stateful layers, whose state a
  *   measurement would change; `config` for a wrong option or an unknown context length.
@@ -89,6 +90,7 @@ export function fromLayersModel(model: LayersModel, options: LayersModelOptions 
       fix: "Remove it, or give the first layer the inputShape [null].",
     });
   }
+  orderCallbacks(model);
   const givesProbabilities = endsInSoftmax(output.sourceLayer);
   return {
     vocabSize,

@@ -1,6 +1,6 @@
 import { readRun } from "@periodic-eval/core/snapshots";
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -82,6 +82,14 @@ async function outcome(runDir: string) {
   };
 }
 
+/** Returns the files of a run but those of loggers, which tell of every command. */
+function recordOf(runDir: string): Readonly<Record<string, string>> {
+  const files = readdirSync(runDir, { recursive: true, encoding: "utf8" }).filter(
+    (name) => !/^(log\.jsonl|loggers)/.test(name) && statSync(join(runDir, name)).isFile(),
+  );
+  return Object.fromEntries(files.map((name) => [name, readFileSync(join(runDir, name), "hex")]));
+}
+
 /** Runs the command line in a process and kills it once it prints this text. */
 function killedAt(text: string, args: readonly string[]): Promise<NodeJS.Signals | null> {
   return new Promise((resolve, reject) => {
@@ -142,10 +150,15 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
         .join("\n"),
     ]);
     // A finished run does not measure other questions, and its record stays what was done.
-    const kept = readFileSync(join(runDir, "train.yaml"), "utf8");
-    const asked = await run("train", join(runDir, "train.yaml"), "periodic_eval.subsample_n=5");
-    expect([asked.code, asked.err]).toEqual([1, expect.stringContaining("name another run folder")]);
-    expect(readFileSync(join(runDir, "train.yaml"), "utf8")).toBe(kept);
+    const kept = recordOf(runDir);
+    const gate = () => run("gate", runDir, "--fail-on", "capability.accuracy < 1 %");
+    const said = [await run("report", runDir), await gate()];
+    for (const override of ["subsample_n=5", "phases.em.subsample_n=3"]) {
+      const asked = await run("train", join(runDir, "train.yaml"), `periodic_eval.${override}`);
+      expect([asked.code, asked.err]).toEqual([1, expect.stringContaining("name another run folder")]);
+      expect(recordOf(runDir)).toEqual(kept);
+      expect([await run("report", runDir), await gate()]).toEqual(said);
+    }
   });
 
   it("ends like an uninterrupted run after a kill in the second phase and a resume", async () => {

@@ -56,15 +56,16 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
     await preflight.run(at);
     const { baselines, reporter } = records;
     await openBaseline({ baselines, callbacks: measuring(), preflight, reporter, phase, seed, at });
-    if (records.known.settled().some(isUngraded)) await finishGrading(records, callbacks);
   });
   const closings = (await records.store.closings?.()) ?? [];
   const closing = closings.findLast((one) => one.phase === phase);
   const isOver = resumed !== null && isFinished(standing, closing, at) && records.interrupted.isEmpty;
-  if (isOver)
-    await withSeededRandom(seedOf(seed, phase, "begin"), () =>
-      checkFinished({ callbacks: measuring(), preflight, phase, seed, at, standing, closings }),
-    );
+  await withSeededRandom(seedOf(seed, phase, "begin"), async () => {
+    if (isOver)
+      await checkFinished({ callbacks: measuring(), preflight, phase, seed, at, standing, closings });
+    // The last work that writes: a refused run stays as it was.
+    if (records.known.settled().some(isUngraded)) await finishGrading(records, callbacks);
+  });
   await announceBegin(parts, { resumed: resumed !== null, isOver, closing });
   if (resumed !== null && !isOver) reportMissed(records, resumed);
   clock.countSince(openedAt);

@@ -18,6 +18,7 @@ export class SessionFlows {
   readonly #parts: SessionParts;
   readonly #requests: RequestSource;
   #stage: "new" | "begun" | "ended" = "new";
+  #hasBegun = false;
   #isInEpoch = false;
   #isFinished = false;
   /** Whether the phase was finished before this session, which has nothing to plan. */
@@ -33,8 +34,9 @@ export class SessionFlows {
     };
   }
 
+  /** Whether `begin` accepted the run: a run that it refused stays as it was. */
   get hasBegun(): boolean {
-    return this.#stage !== "new";
+    return this.#hasBegun;
   }
 
   /** Whether training ended, and not by an abort. */
@@ -174,6 +176,7 @@ export class SessionFlows {
     if (maxSteps !== undefined) checkMaxSteps("session.begin", maxSteps);
     this.#isOver = yield* wait(beginSession(this.#parts, maxSteps ?? null));
     this.#stage = "begun";
+    this.#hasBegun = true;
     this.#isInEpoch = progress.current.epoch % 1 !== 0;
     // A phase whose session begins in its middle has no start to measure.
     if (lateStep !== null && lateStep > 1 && progress.current.step === 0) progress.startAt(lateStep);

@@ -26,10 +26,13 @@ export async function readClosings(path: string, fs: FileReader): Promise<readon
   }
 }
 
-/** Writes where a phase closed, as the newest closing of the run. */
+/** Writes where a phase closed, as the newest closing of the run. A phase that closes as it did before changes nothing. */
 export async function writeClosing(path: string, closing: PhaseClosing, fs: FileSystem): Promise<void> {
   const { phase, step, maxSteps, finished } = closing;
-  const others = (await readClosings(path, fs)).filter((one) => one.phase !== phase);
+  const closings = await readClosings(path, fs);
+  const before = closings.find((one) => one.phase === phase);
+  if (before?.step === step && before.maxSteps === maxSteps && before.finished === finished) return;
+  const others = closings.filter((one) => one !== before);
   await writeFileAtomic(path, `${JSON.stringify([...others, { phase, step, maxSteps, finished }])}\n`, fs);
 }
 
