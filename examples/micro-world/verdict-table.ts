@@ -3,7 +3,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Snapshot } from "@periodic-eval/core";
-import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
+import { isVoid, readRun, type RunRecord } from "@periodic-eval/core/snapshots";
 import { recordingTerminal } from "../../packages/cli/src/terminal/recording-terminal.test-data.ts";
 import { runCli } from "../../packages/cli/src/program.ts";
 
@@ -37,7 +37,11 @@ function row(seed: string, phase: string, run: RunRecord): string {
 function cell(snapshots: readonly Snapshot[]): string {
   const metric = snapshots[0]!.primary_metric!;
   // A skipped measurement has no verdict. The budget skips some on a busy machine.
-  const verdicts = snapshots.slice(1).flatMap(({ paired }) => paired.baseline?.[metric]?.verdict ?? []);
+  const verdicts = snapshots
+    .slice(1)
+    .flatMap((one) =>
+      isVoid(one, metric) ? "cannot be judged" : (one.paired.baseline?.[metric]?.verdict ?? []),
+    );
   return `${change(snapshots, metric)}, ${[...new Set(verdicts)].join(", ")}`;
 }
 
