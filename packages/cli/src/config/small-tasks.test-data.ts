@@ -1,3 +1,4 @@
+import { codeOption } from "@periodic-eval/core/internal";
 import {
   multipleChoiceEvaluation,
   readDocuments,
@@ -19,7 +20,7 @@ interface Fact {
 const factsOf =
   ({ data, limit = null }: TaskOptions) =>
   async (): Promise<readonly Fact[]> => {
-    const { rows } = await readDocuments(join(data, "test.jsonl"), "facts.data");
+    const { rows } = await readDocuments(join(data, "test.jsonl"), codeOption("facts", "data"));
     return rows.slice(0, limit ?? undefined).map(({ row }, at) => ({
       id: String(at),
       question: row["question"] as string,
