@@ -253,7 +253,7 @@ describe("fitCallbacks", () => {
     expect(session.calls.at(-1)).toBe("end");
   });
 
-  it("refuses a plain object beside it and a tf.Callback before the first batch", async () => {
+  it("refuses an array with a plain object, itself and a tf.Callback before the first batch", async () => {
     const model = languageModel();
     const session = stubSession();
     const { x, y } = dataset();

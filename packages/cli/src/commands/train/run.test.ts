@@ -82,7 +82,7 @@ async function outcome(runDir: string) {
   };
 }
 
-/** Returns the files of a run but those of loggers, which tell of every command. */
+/** Returns the files of a run without those of loggers, which every command writes. */
 function recordOf(runDir: string): Readonly<Record<string, string>> {
   const files = readdirSync(runDir, { recursive: true, encoding: "utf8" }).filter(
     (name) => !/^(log\.jsonl|loggers)/.test(name) && statSync(join(runDir, name)).isFile(),

@@ -126,7 +126,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, companion.wants.length > 0),
     warnings: (rows: readonly GradedLeakageRow[]) =>
       answerWarnings(rows, { metrics: leakageJudged, evaluation: "leakage", faultOf: leakageFault }).map(
-        // Of a model whose answers are of no use, the probability of the marker says nothing either. A cut answer is no such sign.
+        // If the answers cannot be judged, the probability of the marker cannot either. Cut answers void only the rates.
         (warning) => (warning.void && warning.kind !== "truncated" ? { ...warning, metrics: null } : warning),
       ),
     plainKeys: (_: Readonly<Record<string, MetricValue>>, rows: readonly GradedLeakageRow[]) =>

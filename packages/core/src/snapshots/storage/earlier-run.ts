@@ -5,7 +5,6 @@ import { keyText } from "../run-order.ts";
 import { nodeFiles, type FileSystem } from "./file-system.ts";
 import { runPaths } from "./layout.ts";
 import { listIfPresent } from "./read-file.ts";
-import { inspectRun } from "./inspect-run.ts";
 import { scanSnapshots } from "./scan-snapshots.ts";
 import { readRows } from "./snapshot-file.ts";
 
@@ -29,9 +28,7 @@ export interface EarlierRun {
 export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): Promise<EarlierRun> {
   const { root } = runPaths(path);
   const isRun = (await listIfPresent(root, fs)).length > 0;
-  const { found, problems } = isRun
-    ? await inspectRun(path, fs, { rows: false })
-    : await scanSnapshots(path, fs);
+  const { found, problems } = await scanSnapshots(isRun ? root : path, fs);
   if (found.length === 0) {
     throw configError({
       where: "session options",
