@@ -25,7 +25,6 @@ export { describeZodIssue, type ZodIssueDescription } from "./describe-zod-issue
 export { downloadAdvice } from "./download-advice.ts";
 export { endingSignals, exitCodeOf, onEndingSignal, type EndingSignal } from "./ending-signals.ts";
 export { errorMessage } from "./error-message.ts";
-export { fixForList, fixForObject } from "./fix-for-form.ts";
 export type { Reporter } from "../session/records/reporter.ts";
 export { resolvesWithin, startTimeout } from "./timeout.ts";
 export { workingSeconds } from "./working-clock.ts";
@@ -46,7 +45,7 @@ export { atWrittenKey, snakeCase } from "./written-key.ts";
 export { fixForMissing, isMissingFile } from "./missing-source.ts";
 export { checkName, checkPhaseName } from "./names.ts";
 export { didYouMean, nearest } from "./nearest.ts";
-export { parseOptions } from "./parse-options.ts";
+export { fixAt, parseOptions } from "./parse-options.ts";
 export { pythonWhitespace } from "./python-whitespace.ts";
 export { abbreviated, quoteValue, shortMessage } from "./quote-value.ts";
 export { shardedCheckpoint, type ShardedCheckpoint } from "./sharded-checkpoint.ts";

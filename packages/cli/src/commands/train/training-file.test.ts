@@ -75,6 +75,20 @@ it("names a list where a phase is written as an object", async () => {
   expect(error!.fix).toBe("Write a list: in YAML with a dash before each entry, in code in [ ].");
 });
 
+it.each([
+  [
+    "phases: [em.jsonl]\n",
+    'phases.0: got "em.jsonl", expected a map. Write a phase as a map: { phase: NAME, dataset: FILE }.',
+  ],
+  [
+    "phases:\n  -\n",
+    "phases.0: got null, expected a map. Indent its options by two spaces below it, or write {}.",
+  ],
+])("names what a phase looks like: %j", async (yaml, message) => {
+  const errors = await errorsIn(`model: m\nrun_dir: r\n${yaml}`);
+  expect(errors.map((error) => error.message)).toEqual([expect.stringContaining(message)]);
+});
+
 describe("parseTrainingFile", () => {
   it.each([
     ["top", whole + unknownKeys("")],

@@ -1,13 +1,6 @@
 import { periodicEvalConfig, PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import {
-  describeZodIssue,
-  fixForList,
-  fixForObject,
-  isRecord,
-  quoteValue,
-  unknownOption,
-} from "@periodic-eval/core/internal";
+import { describeZodIssue, fixAt, isRecord, quoteValue, unknownOption } from "@periodic-eval/core/internal";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import * as z from "zod";
 import { errorsOf, throwAll } from "../../config/collect-errors.ts";
@@ -55,7 +48,9 @@ const phaseFields = {
     .describe("Options of the trainer for this phase; they take precedence over the shared ones."),
 };
 
-const phaseSchema = z.object(phaseFields, "a map");
+const phaseSchema = z
+  .object(phaseFields, "a map")
+  .meta({ fix: "Write a phase as a map: { phase: NAME, dataset: FILE }." });
 type Phase = z.infer<typeof phaseSchema>;
 
 const fields = {
@@ -199,8 +194,7 @@ function formError(value: unknown, issue: z.core.$ZodIssue, file: ConfigFile): P
     const fix = `Add ${key}${description === undefined ? "." : `: ${description}`}`;
     return fileError(file, path, { got: "nothing: it is missing", expected, fix });
   }
-  const wantsList = expected.startsWith("a list");
-  const fix = (wantsList ? fixForList(got) : fixForObject(got)) ?? "Correct the value.";
+  const fix = fixAt(trainingSchema, path, got) ?? "Correct the value.";
   return fileError(file, path, { got: quoteValue(got), expected, fix });
 }
 
