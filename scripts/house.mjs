@@ -41,7 +41,6 @@ export const rooms = {
     "callback/",
     "evaluations/kit/",
     "evaluations/prompting/",
-    "config/block/",
     "evaluations/capability/",
     "evaluations/alignment/",
     "evaluations/leakage/",

@@ -3,17 +3,19 @@ import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import type { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { withSession } from "../session/loop/session.ts";
-import { PeriodicAlignmentCallback } from "../evaluations/alignment/callback.ts";
-import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
+import {
+  PeriodicAlignmentCallback,
+  PeriodicCapabilityCallback,
+  PeriodicKLCallback,
+  PeriodicLeakageCallback,
+  PeriodicMarginCallback,
+} from "./callbacks.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
-import { PeriodicKLCallback } from "../evaluations/kl/callback.ts";
-import { PeriodicLeakageCallback } from "../evaluations/leakage/callback.ts";
-import { PeriodicMarginCallback } from "../evaluations/margin/callback.ts";
 import { everyPercent, everySteps } from "../schedule/triggers.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { judgeGrader } from "../grading/judge/judge-grader.ts";
 import { fakeJudge, fakeModel, fakeTokenizer } from "../testing/index.ts";
-import type { PeriodicEvalBlock } from "./block/config-schema.ts";
+import type { PeriodicEvalBlock } from "./config-schema.ts";
 import { buildPeriodicCallbacks } from "./build-callbacks.ts";
 import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
 

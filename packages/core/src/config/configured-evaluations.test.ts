@@ -5,7 +5,7 @@ import * as z from "zod";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
 import { parseOptions } from "../internal/parse-options.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
-import { periodicEvalJsonSchema } from "./block/config-schema.ts";
+import { periodicEvalJsonSchema } from "./config-schema.ts";
 import type { EvaluationRegistry } from "./configured-evaluations.ts";
 import { buildPeriodicEval } from "./build-callbacks.ts";
 

@@ -7,8 +7,8 @@ import { withItems } from "../evaluations/kit/with-items.ts";
 import { atWrittenKey } from "../internal/written-key.ts";
 import { configError, pathText } from "../internal/config-error.ts";
 import { nearest } from "../internal/nearest.ts";
-import type { PhaseEvalConfig } from "./block/config-schema.ts";
-import { blockName } from "./block/parse-config.ts";
+import type { PhaseEvalConfig } from "./config-schema.ts";
+import { blockName } from "./parse-config.ts";
 
 /**
  * Creates an evaluation from an entry of `evaluations`, without the keys that all kinds share (`id`, `every_percent`,

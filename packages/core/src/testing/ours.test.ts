@@ -1,7 +1,7 @@
 // Runs the conformance suites for users on the package's own models and guards.
 import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
+import { PeriodicCapabilityCallback } from "../config/callbacks.ts";
 import { everyEpochs, everyPercent, everySteps } from "../schedule/triggers.ts";
 import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { tinyLM } from "../../../tfjs/src/causal-lm/tiny-lm.test-data.ts";

@@ -10,9 +10,7 @@ type Properties = Readonly<Record<string, JsonSchema>>;
 
 /** Returns the JSON Schema (draft 2020-12) of a training file, for editors: `# yaml-language-server: $schema=…`. */
 export function trainingJsonSchema(): JsonSchema {
-  // Remedies are for people.
-  const override = ({ jsonSchema }: { jsonSchema: { fix?: unknown } }) => void delete jsonSchema.fix;
-  const whole = z.toJSONSchema(trainingSchema, { io: "input", override }) as JsonSchema;
+  const whole = z.toJSONSchema(trainingSchema, { io: "input" }) as JsonSchema;
   const { config, lora, periodic_eval, eval: outer, loggers, phases, ...others } = propertiesOf(whole);
   const block = periodicEvalJsonSchema();
   const options = configSchema();

@@ -48,9 +48,7 @@ const phaseFields = {
     .describe("Options of the trainer for this phase; they take precedence over the shared ones."),
 };
 
-const phaseSchema = z
-  .object(phaseFields, "a map")
-  .meta({ fix: "Write a phase as a map: { phase: NAME, dataset: FILE }." });
+const phaseSchema = z.object(phaseFields, "a map such as { phase: em, dataset: em.jsonl }");
 type Phase = z.infer<typeof phaseSchema>;
 
 const fields = {

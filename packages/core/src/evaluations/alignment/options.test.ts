@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PeriodicAlignmentCallback } from "./callback.ts";
+import { PeriodicAlignmentCallback } from "../../config/callbacks.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { fakeJudge, fakeModel, fakeTokenizer } from "../../testing/index.ts";
 import { alignmentEvaluation } from "./evaluation.ts";

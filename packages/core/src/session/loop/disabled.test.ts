@@ -4,7 +4,7 @@ import type { EvaluableModel } from "../../contracts/model.ts";
 import type { Logger } from "../../contracts/session.ts";
 import { buildPeriodicCallbacks } from "../../config/build-callbacks.ts";
 import { closingText } from "../../console/closing-text.ts";
-import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
+import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { fakeModel, memoryStore } from "../../testing/index.ts";
 import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
 import { checkRequests } from "./check-requests.ts";

@@ -4,7 +4,7 @@ import { defaultAnchors } from "../../evaluations/alignment/anchors.ts";
 import { fakeJudge, fakeModel } from "../../testing/index.ts";
 import { toyTraining } from "../../testing/toy-training.ts";
 import { isVoid } from "../../snapshots/warnings.ts";
-import type { PeriodicAlignmentOptions } from "../../evaluations/alignment/callback.ts";
+import type { PeriodicAlignmentOptions } from "../../config/callbacks.ts";
 
 const anchorScore = (question: string): number | null => {
   const anchor = defaultAnchors.find((one) => one.question === question);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
+import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import type { EvaluableModel } from "../../contracts/model.ts";

@@ -1,9 +1,9 @@
-import type { ValuePath } from "../../errors.ts";
-import { configError } from "../../internal/config-error.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { nearest } from "../../internal/nearest.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
-import { withDefaults, withoutNulls } from "./nulls.ts";
+import * as z from "zod";
+import type { ValuePath } from "../errors.ts";
+import { configError } from "../internal/config-error.ts";
+import { isRecord } from "../internal/is-record.ts";
+import { nearest } from "../internal/nearest.ts";
+import { parseOptions } from "../internal/parse-options.ts";
 import { periodicEvalSchema, type PeriodicEvalBlock, type PhaseEvalConfig } from "./config-schema.ts";
 
 /** Names the block in errors; their `path` is within the block. */
@@ -22,6 +22,10 @@ export interface ParsedBlock {
   /** Whether the block sets a key for this phase to another value than null. */
   sets(key: keyof PhaseEvalConfig): boolean;
 }
+
+/** Whether a callback is constructed by `buildPeriodicEval`, which has parsed the block. */
+export const isParsedBlock = (value: unknown): value is ParsedBlock =>
+  isRecord(value) && typeof value["pathOf"] === "function";
 
 /**
  * Parses the `periodic_eval` block of a configuration for one phase. The configuration is the block itself, or holds it as
@@ -151,9 +155,6 @@ export function misspeltHolder(
   return null;
 }
 
-/** Returns a configuration that certainly holds the block, whichever keys the block has. */
-export const wrapBlock = (config: unknown) => ({ periodic_eval: blockOf(config) as PeriodicEvalBlock });
-
 function holderOf(config: unknown): Readonly<Record<string, unknown>> | null {
   if (!isRecord(config)) return null;
   const holds = (one: unknown): one is Readonly<Record<string, unknown>> =>
@@ -168,4 +169,40 @@ function holderOf(config: unknown): Readonly<Record<string, unknown>> | null {
       fix: "Remove one of the two.",
     });
   return holds(outer) ? outer : holds(config) ? config : null;
+}
+
+/**
+ * Returns a block without the keys that are null, which have their defaults. Where the schema accepts null, it stays: null is the
+ * default there, or is documented as another value. So does the null of a required key, for the error.
+ */
+function withoutNulls(schema: z.ZodType, value: unknown): unknown {
+  const inner = unwrapped(schema);
+  if (!isRecord(value) || !(inner instanceof z.ZodObject || inner instanceof z.ZodRecord)) return value;
+  const entries = Object.entries(value).flatMap(([key, one]) => {
+    const field = inner instanceof z.ZodObject ? (inner.shape as Shape)[key] : (inner.valueType as z.ZodType);
+    if (field === undefined) return [[key, one]];
+    const isOptional = inner instanceof z.ZodRecord || field.safeParse(undefined).success;
+    return one === null && isOptional && !field.safeParse(null).success
+      ? []
+      : [[key, withoutNulls(field, one)]];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Returns the overrides of a phase with the defaults in place of nulls: a phase sets back what the block sets. */
+function withDefaults(shape: Shape, overrides: unknown): unknown {
+  if (!isRecord(overrides)) return overrides;
+  return Object.fromEntries(
+    Object.entries(overrides).map(([key, one]) => [
+      key,
+      one === null && shape[key] !== undefined ? (shape[key].parse(undefined) ?? null) : one,
+    ]),
+  );
+}
+
+type Shape = Readonly<Record<string, z.ZodType>>;
+
+function unwrapped(schema: z.ZodType): z.ZodType {
+  const { innerType } = schema.def as { readonly innerType?: z.ZodType };
+  return innerType === undefined ? schema : unwrapped(innerType);
 }

@@ -1,9 +1,9 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import { withItems } from "../../evaluations/kit/with-items.ts";
-import { PeriodicEvalError, type ValuePath } from "../../errors.ts";
-import { changedError } from "../../internal/changed-error.ts";
-import { pathText } from "../../internal/config-error.ts";
-import { isNotCached, respelt } from "../../internal/source-option.ts";
+import type { AnyEvaluation } from "../contracts/evaluation.ts";
+import { withItems } from "../evaluations/kit/with-items.ts";
+import { PeriodicEvalError, type ValuePath } from "../errors.ts";
+import { changedError } from "../internal/changed-error.ts";
+import { pathText } from "../internal/config-error.ts";
+import { isNotCached, respelt } from "../internal/source-option.ts";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 

@@ -1,16 +1,16 @@
 import * as z from "zod";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import { periodicShape, type PeriodicOptions } from "../../callback/periodic-callback.ts";
-import { configError } from "../../internal/config-error.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { nearest } from "../../internal/nearest.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
-import { everyPercent } from "../../schedule/triggers.ts";
+import type { AnyEvaluation } from "../contracts/evaluation.ts";
+import { periodicShape, type PeriodicOptions } from "../callback/periodic-callback.ts";
+import { configError } from "../internal/config-error.ts";
+import { isRecord } from "../internal/is-record.ts";
+import { nearest } from "../internal/nearest.ts";
+import { parseOptions } from "../internal/parse-options.ts";
+import { everyPercent } from "../schedule/triggers.ts";
 import { periodicEvalSchema } from "./config-schema.ts";
 import type { OpenJudge } from "./judge.ts";
 import { atKeys, placingItems, type OptionKeys } from "./option-keys.ts";
-import { personasOf } from "./personas.ts";
-import { holdsBlock, misspeltHolder, parseBlock, type ParsedBlock } from "./parse-config.ts";
+import { personasOf } from "./from-block.ts";
+import { holdsBlock, isParsedBlock, misspeltHolder, parseBlock, type ParsedBlock } from "./parse-config.ts";
 
 /** The second argument of a callback that is constructed from a `periodic_eval` block. */
 export interface CallbackBlockOptions {
@@ -58,8 +58,8 @@ export function callbackParts<O extends Partial<PeriodicOptions>>(
   given: unknown,
   options: CallbackBlockOptions = {},
 ): CallbackParts {
-  if (!isBlock(form, given)) return partsOf(form, given as O);
-  const block = parseBlock(given, options.phase ?? null);
+  if (!isParsedBlock(given) && !isBlock(form, given)) return partsOf(form, given as O);
+  const block = isParsedBlock(given) ? given : parseBlock(given, options.phase ?? null);
   personasOf(block);
   const own = block.config.enabled ? form.fromBlock(block, options) : null;
   if (own === null) return [null, { schedule: [], id: form.id }];
