@@ -8,9 +8,10 @@ import { parseOptions } from "../internal/parse-options.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { periodicEvalSchema } from "./config-schema.ts";
 import type { OpenJudge } from "./judge.ts";
-import { atKeys, placingItems, type OptionKeys } from "./option-keys.ts";
+import { optionsIn, placingItems, type OptionKeys } from "./option-keys.ts";
 import { personasOf } from "./from-block.ts";
 import { holdsBlock, isParsedBlock, misspeltHolder, parseBlock, type ParsedBlock } from "./parse-config.ts";
+import { checked } from "../internal/written.ts";
 
 /** The second argument of a callback that is constructed from a `periodic_eval` block. */
 export interface CallbackBlockOptions {
@@ -63,7 +64,7 @@ export function callbackParts<O extends Partial<PeriodicOptions>>(
   personasOf(block);
   const own = block.config.enabled ? form.fromBlock(block, options) : null;
   if (own === null) return [null, { schedule: [], id: form.id }];
-  const [evaluation, periodic] = atKeys(() => partsOf(form, own), block, form.keys);
+  const [evaluation, periodic] = checked(optionsIn(block, form.keys), () => partsOf(form, own));
   const placed = placingItems(evaluation, block, form.keys);
   return [form.isOptional?.(block) === true ? Object.assign(placed, { optional: true }) : placed, periodic];
 }

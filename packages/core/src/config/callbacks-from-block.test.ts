@@ -187,7 +187,11 @@ it("names the block's key of an option that a file of personas makes wrong", asy
     fix: 'Did you mean "pirate"?',
   });
   await writeFile(personas, "source: 3\n");
-  await expect(itemsOf("coupling")).rejects.toMatchObject({ code: "data", path: ["source"] });
+  await expect(itemsOf("coupling")).rejects.toMatchObject({
+    code: "data",
+    where: `periodic_eval.personas, ${personas}.source`,
+    path: ["personas"],
+  });
 });
 
 it("applies the overrides of the phase that is passed", () => {
@@ -254,7 +258,7 @@ it("places a dataset that cannot be had at its key of the block", async () => {
     code: "data",
     where: "periodic_eval.phases.em.alignment_questions",
     path: ["phases", "em", "alignment_questions"],
-    fix: expect.stringContaining("a file: alignment_questions: FILE;"),
+    fix: expect.stringContaining("a file in `alignment_questions`;"),
   });
   vi.unstubAllEnvs();
 });

@@ -5,6 +5,7 @@ import { errorMessage } from "../internal/error-message.ts";
 import { isRecord } from "../internal/is-record.ts";
 import { parseYaml } from "../internal/parse-yaml.ts";
 import { quoteValue } from "../internal/quote-value.ts";
+import { atOption } from "../internal/written.ts";
 import { readTextFile } from "../snapshots/storage/read-file.ts";
 
 export interface ConfigFile {
@@ -41,7 +42,8 @@ export async function readConfigFile(
   overrides: readonly (string | FlagOverride)[] = [],
 ): Promise<ConfigFile> {
   const lines = new LineCounter();
-  const document = parseYaml(await readTextFile(file, "config"), lines);
+  const text = await atOption({ where: "config", path: ["config"] }, () => readTextFile(file, "config"));
+  const document = parseYaml(text, lines);
   const [fault] = document.errors;
   if (fault !== undefined) {
     throw new PeriodicEvalError({
@@ -51,6 +53,7 @@ export async function readConfigFile(
       expected: "YAML or JSON",
       fix: fixOfFault(fault),
       cause: fault,
+      isWritten: true,
     });
   }
   const value = plainOf(document, (at) => (at === null ? file : `${file}:${lines.linePos(at).line}`));
@@ -113,6 +116,7 @@ function plainOf(document: Document.Parsed, place: (at: number | null) => string
       expected: "aliases (*name) of earlier anchors (&name)",
       fix: "Correct the alias, and quote strings that start with * or &.",
       cause,
+      isWritten: true,
     });
   }
 }
@@ -172,4 +176,4 @@ function valueOf(text: string, at: number): unknown {
 }
 
 const wrongOverride = (text: string, got: string, expected: string, fix: string): PeriodicEvalError =>
-  new PeriodicEvalError({ code: "config", where: `override ${text}`, got, expected, fix });
+  new PeriodicEvalError({ code: "config", where: `override ${text}`, got, expected, fix, isWritten: true });

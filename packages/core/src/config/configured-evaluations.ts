@@ -1,10 +1,10 @@
-import { PeriodicEvalError, type ValuePath } from "../errors.ts";
+import type { ValuePath } from "../errors.ts";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import type { Awaitable } from "../contracts/json.ts";
 import type { Trigger } from "../contracts/schedule.ts";
 import { withItems } from "../evaluations/kit/with-items.ts";
-import { atWrittenKey } from "../internal/written-key.ts";
+import { entryAt, fromWritten } from "../internal/written.ts";
 import { configError, pathText } from "../internal/config-error.ts";
 import { nearest } from "../internal/nearest.ts";
 import type { PhaseEvalConfig } from "./config-schema.ts";
@@ -52,12 +52,13 @@ export async function configuredCallbacks(
     // Null means the default, whatever the kind of evaluation.
     const options = Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== null));
     const make = kinds[kindOf(options, kinds, path)]!;
-    const made = await placed(options, path, () => make(options, `${blockName}${pathText(path)}`));
-    const evaluation = withItems(made, (model) => placed(options, path, () => made.items(model)));
+    const place = `${blockName}${pathText(path)}`;
+    const written = entryAt(options, place, path);
+    const made = await fromWritten(written, () => make(options, place));
+    const evaluation = withItems(made, (model) => fromWritten(written, () => made.items(model)));
     const schedule = scheduleOf(entry);
-    const callback = await placed(
-      options,
-      path,
+    const callback = await fromWritten(
+      written,
       () => new PeriodicCallback(evaluation, { schedule, ...(id !== undefined && { id }) }),
     );
     if ([...taken, ...callbacks.map((one) => one.id)].includes(callback.id))
@@ -98,14 +99,4 @@ function kindOf(
     expected,
     fix: guess === undefined ? `Name the evaluation, as ${known[0]}: name.` : `Did you mean "${guess}"?`,
   });
-}
-
-/** Runs `make`. Its errors are about the keys of the entry, or have the entry's place and path before theirs. */
-async function placed<T>(entry: Entry, path: ValuePath, make: () => Awaitable<T>): Promise<T> {
-  try {
-    return await make();
-  } catch (error) {
-    if (!PeriodicEvalError.is(error)) throw error;
-    throw atWrittenKey(error, entry, { place: `${blockName}${pathText(path)}`, path });
-  }
 }

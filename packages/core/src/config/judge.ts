@@ -3,8 +3,8 @@ import type { Awaitable } from "../contracts/json.ts";
 import type { JudgePrice } from "../grading/judge/budget.ts";
 import { importJudgeOpener } from "../grading/judge/local-judge.ts";
 import type { VerdictCache } from "../grading/judge/verdict-cache.ts";
-import { PeriodicEvalError } from "../errors.ts";
-import { changedError } from "../internal/changed-error.ts";
+import type { ValuePath } from "../errors.ts";
+import { fromWritten } from "../internal/written.ts";
 import { configError, pathText } from "../internal/config-error.ts";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
@@ -34,13 +34,11 @@ export async function openBlockJudge(block: ParsedBlock, open?: OpenJudge): Prom
   const { config, pathOf } = block;
   const options = { ...judgeOptions(block), ...(await cacheOf(config)) };
   const opener = open ?? (await defaultOpener(block));
-  try {
-    return await opener(config.judge_model, options);
-  } catch (error) {
-    if (!PeriodicEvalError.is(error)) throw error;
-    const path = pathOf("judge_model");
-    throw changedError(error, { where: `${blockName}${pathText(path)}, ${error.where}`, path });
-  }
+  const written = {
+    where: (path: ValuePath) => `${blockName}${pathText(path)}`,
+    pathOf: () => pathOf("judge_model"),
+  };
+  return fromWritten(written, () => opener(config.judge_model, options));
 }
 
 async function defaultOpener({ config, pathOf }: ParsedBlock): Promise<OpenJudge> {

@@ -1,19 +1,14 @@
 import type { AnyEvaluation } from "../contracts/evaluation.ts";
 import { withItems } from "../evaluations/kit/with-items.ts";
-import { PeriodicEvalError, type ValuePath } from "../errors.ts";
-import { changedError } from "../internal/changed-error.ts";
 import { pathText } from "../internal/config-error.ts";
-import { isNotCached, respelt } from "../internal/source-option.ts";
+import { fromWritten, type Written } from "../internal/written.ts";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 
-/** The keys of the block that set a callback's options. The key `defaultQuestions` asks for the default questions. */
+/** The keys of the block that set a callback's options. */
 export type OptionKeys = Readonly<Record<string, keyof PhaseEvalConfig>>;
 
-const defaultQuestions = "default questions";
-
 export const capabilityKeys: OptionKeys = {
-  [defaultQuestions]: "capability",
   questions: "questions",
   method: "capability_method",
   "subsample.n": "subsample_n",
@@ -32,7 +27,7 @@ export const alignmentKeys: OptionKeys = {
   system: "system",
 };
 export const marginKeys: OptionKeys = { probes: "margin" };
-export const klKeys: OptionKeys = { ...capabilityKeys, of: "kl", [defaultQuestions]: "kl" };
+export const klKeys: OptionKeys = { ...capabilityKeys, of: "kl" };
 export const leakageKeys: OptionKeys = {
   marker: "leakage_marker_token",
   "marker.regex": "leakage_marker_regex",
@@ -43,53 +38,22 @@ export const leakageKeys: OptionKeys = {
   source: "leakage_source",
 };
 
-/**
- * Runs `make`. An error about an option that a key of the block sets becomes an error at that key.
- *
- * @throws PeriodicEvalError with `path` within the block; the errors of `make` about other options unchanged.
- */
-export function atKeys<T>(make: () => T, block: ParsedBlock, keys: OptionKeys): T {
-  try {
-    return make();
-  } catch (cause) {
-    throw errorAtKey(cause, block, keys);
-  }
-}
+/** Returns where a block sets the options of a callback. */
+export const optionsIn = (block: ParsedBlock, keys: OptionKeys): Written => ({
+  where: (path) => `${blockName}${pathText(path)}`,
+  pathOf(option) {
+    const length = [2, 1].find((count) => Object.hasOwn(keys, option.slice(0, count).join(".")));
+    if (length === undefined) return null;
+    return [...block.pathOf(keys[option.slice(0, length).join(".")]!), ...option.slice(length)];
+  },
+  nameOf: (name) =>
+    keys[name] ?? keys[Object.keys(keys).find((one) => one.endsWith(`.${name}`)) ?? ""] ?? null,
+});
 
-/** Returns the evaluation of a block. Its `items`, which read files, place errors about options as `atKeys` does. */
-export function placingItems(evaluation: AnyEvaluation, block: ParsedBlock, keys: OptionKeys): AnyEvaluation {
-  return withItems(evaluation, async (model) => {
-    try {
-      return await evaluation.items(model);
-    } catch (cause) {
-      throw PeriodicEvalError.is(cause, "config")
-        ? errorAtKey(cause, block, keys)
-        : sourceErrorAtKey(cause, block, keys);
-    }
-  });
-}
-
-/** The path of such an error is within a file, unless its detail names the option whose source cannot be read. */
-function sourceErrorAtKey(error: unknown, block: ParsedBlock, keys: OptionKeys): unknown {
-  if (!PeriodicEvalError.is(error)) return error;
-  const { detail } = error;
-  const option = detail?.kind === "option" || detail?.kind === "not-cached" ? detail.option : null;
-  const key = keys[option?.name ?? defaultQuestions];
-  if (option === null || key === undefined) return error;
-  const isDefault = option.name === null;
-  const spelt = isNotCached(error) ? respelt(error, [`${isDefault ? "questions" : key}: FILE`]) : error;
-  if (isDefault && !block.sets(key)) return spelt;
-  const path = block.pathOf(key);
-  const rest = isDefault ? `, ${error.where}` : error.where.slice(option.where.length);
-  return changedError(spelt, { where: `${blockName}${pathText(path)}${rest}`, path });
-}
-
-function errorAtKey(error: unknown, { pathOf }: ParsedBlock, keys: OptionKeys): unknown {
-  if (!PeriodicEvalError.is(error)) return error;
-  const found = [2, 1]
-    .map((length) => ({ key: keys[error.path.slice(0, length).join(".")], rest: error.path.slice(length) }))
-    .find(({ key }) => key !== undefined);
-  if (found === undefined) return error;
-  const path: ValuePath = [...pathOf(found.key!), ...found.rest];
-  return changedError(error, { where: `${blockName}${pathText(path)}`, path });
-}
+/** Returns the evaluation of a block. Errors of its `items`, which read files, are about the block's keys. */
+export const placingItems = (
+  evaluation: AnyEvaluation,
+  block: ParsedBlock,
+  keys: OptionKeys,
+): AnyEvaluation =>
+  withItems(evaluation, (model) => fromWritten(optionsIn(block, keys), () => evaluation.items(model)));

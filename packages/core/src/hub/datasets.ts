@@ -9,7 +9,7 @@ import { openRepository, type HubFile } from "./repository.ts";
 import { isUnreachable } from "./request-error.ts";
 import { command } from "../internal/command.ts";
 import { dataError } from "../internal/data-error.ts";
-import { notCachedFix, optionAt, type NotCached } from "../internal/source-option.ts";
+import { optionAt } from "../internal/written.ts";
 
 /** A split of a dataset in the cache. */
 export interface DatasetSplit {
@@ -159,22 +159,22 @@ function notCached(
   const copy = `copy ${basename(cache.root)} from the cache of a machine with network to ${dirname(cache.root)}`;
   const online = unanswered === undefined ? "unset HF_HUB_OFFLINE" : "check the network and HF_ENDPOINT";
   const reason = unanswered === undefined ? "HF_HUB_OFFLINE" : `no answer from the hub (${unanswered.got})`;
-  const detail: NotCached = {
-    kind: "not-cached",
-    option,
-    reason,
-    download: command(`data get ${downloadNames[name.dataset] ?? wanted} --out FOLDER`),
-    otherwise: option.spellings === null ? `${online}, or ${copy}` : `${copy}, or ${online}`,
-  };
+  const get = command(`data get ${downloadNames[name.dataset] ?? wanted} --out FOLDER`);
+  const named = option.path.length === 0 ? "" : ` in \`${option.path.at(-1)}\``;
+  // The command that downloads takes no file, and would fail again.
+  const fix =
+    option.isDownload === true
+      ? `${online[0]!.toUpperCase()}${online.slice(1)}, or ${copy}.`
+      : `Name the path of a file${named}; ${get} writes one on a machine with network. Or ${copy}, or ${online}.`;
   return new PeriodicEvalError({
     code: "data",
     where: option.where,
     got: `${reason}, ${unanswered === undefined ? "but" : "and"} ${source} is not in the cache ${cache.root}`,
     expected: "a dataset in the cache, or a network",
-    fix: notCachedFix(detail),
+    fix,
     // `got` repeats the messages of the errors around the reason.
     cause: innermostCause(unanswered),
-    detail,
+    detail: { kind: "not-cached", reason },
   });
 }
 

@@ -4,7 +4,7 @@ import type { SourceOption } from "../errors.ts";
 import { fixForMissing, withDownload } from "../internal/missing-source.ts";
 import { dataError } from "../internal/data-error.ts";
 import { abbreviated, quoteValue } from "../internal/quote-value.ts";
-import { atOption, optionAt } from "../internal/source-option.ts";
+import { atOption, optionAt } from "../internal/written.ts";
 import { unreadable } from "../snapshots/storage/read-file.ts";
 import { isHubSource } from "./dataset-name.ts";
 import { fetchSplit, type DatasetSplit, type SplitFile } from "./datasets.ts";

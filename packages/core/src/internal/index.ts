@@ -39,9 +39,21 @@ export { isRecord } from "./is-record.ts";
 export { isRunning } from "./is-running.ts";
 export { limitedTime, type TimeLimits } from "./limited-time.ts";
 export { describeBytes, fullHeapCode, joinRemedies } from "./memory-errors.ts";
-export { atOption, codeOption, downloadOption, isNotCached, yamlOption } from "./source-option.ts";
-export { changedError } from "./changed-error.ts";
-export { atWrittenKey, snakeCase } from "./written-key.ts";
+export {
+  aboutOption,
+  atOption,
+  atWritten,
+  changedError,
+  checked,
+  codeOption,
+  entryAt,
+  fromWritten,
+  isNotCached,
+  optionsAt,
+  snakeCase,
+  yamlOption,
+  type Written,
+} from "./written.ts";
 export { fixForMissing, isMissingFile } from "./missing-source.ts";
 export { checkName, checkPhaseName } from "./names.ts";
 export { didYouMean, nearest } from "./nearest.ts";

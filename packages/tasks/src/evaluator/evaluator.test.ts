@@ -321,14 +321,14 @@ describe("settings", () => {
     };
     await expect(evaluator({ evaluations }).run()).rejects.toMatchObject({
       code: "data",
-      where: `${suite}:7: suite "small".evaluations[0], rows`,
+      where: `${suite}:7 evaluations.0, rows`,
       path: ["evaluations", 0],
     });
   });
 
   it("throw for an unknown task", async () => {
     await writeFile(suite, suiteText.replace("replies", "replys"));
-    await expect(evaluator().run()).rejects.toThrow('suite "small".tasks.replys: got "replys"');
+    await expect(evaluator().run()).rejects.toThrow(`${suite}:5 tasks.replys: got "replys"`);
   });
 });
 

@@ -12,7 +12,7 @@ import {
   resolveSource,
   valueAt,
 } from "../../config/config-paths.ts";
-import { atPlace, blockPathOf, fileError, optionPath } from "../../config/config-place.ts";
+import { atPlace, fileError } from "../../config/config-place.ts";
 import { trainingEngineFields, engineText } from "../../config/engine-config.ts";
 import { blockPaths, refuseTwoBlocks } from "../../config/eval-block.ts";
 import { loggerNames } from "../../config/open-loggers.ts";
@@ -176,9 +176,7 @@ function blockErrors(file: ConfigFile, blockPath: ValuePath): readonly unknown[]
   const check = (phase: string) =>
     periodicEvalConfig({ periodic_eval: block }, phase, isWhole ? names : undefined);
   return firstErrors(isWhole ? names : ["train"], (phase) =>
-    errorsOf(() => check(phase)).map((error) =>
-      atPlace(file, [...blockPath, ...blockPathOf(error, () => [])], error),
-    ),
+    errorsOf(() => check(phase)).map((error) => atPlace(file, error, (option) => [...blockPath, ...option])),
   );
 }
 
@@ -267,7 +265,7 @@ function configErrors(
       return fileError(file, [...holder, key], unknownOption(key, known));
     }),
     ...errorsOf(() => configParsers[phase.method](others)).map((error) =>
-      atPlace(file, phaseErrorPath(phase, at, shared, error), error),
+      atPlace(file, error, phasePathOf(phase, at, shared)),
     ),
   ];
 }
@@ -305,21 +303,16 @@ function seedErrors(
   ];
 }
 
-/** Returns the path in the file of the value that a trainer's error is about: a key or an option of the phase, or a shared one. */
-export function phaseErrorPath(
-  phase: Phase,
-  at: number,
-  shared: TrainConfig["config"],
-  error: unknown,
-): ValuePath {
-  const path = PeriodicEvalError.is(error) ? error.path : [];
-  const [option] = path;
-  if (option === "runDir") return ["run_dir"];
-  // None of these is a key of a trainer's config.
-  if (option === "dataset" || option === "validation" || option === "reference")
-    return ["phases", at, option];
-  return optionPath(error, [["phases", at, "config"], phase.config], [["config"], shared]);
-}
+/** Returns the path in the file of an option of a phase's trainer: a key or an option of the phase, or a shared one. */
+export const phasePathOf =
+  (phase: Phase, at: number, shared: TrainConfig["config"]) =>
+  (option: ValuePath): ValuePath => {
+    const [key] = option;
+    if (key === "runDir") return ["run_dir"];
+    if (key === undefined || Object.hasOwn(phaseFields, key)) return ["phases", at, ...option];
+    const isShared = !Object.hasOwn(phase.config, key) && Object.hasOwn(shared, key);
+    return [...(isShared ? [] : ["phases", at]), "config", ...option];
+  };
 
 function withAbsolutePaths(
   { eval: outer, ...config }: z.infer<typeof trainingSchema>,

@@ -5,7 +5,7 @@ import type { CallOptions, SystemPrompt, TemplateKwargs } from "../../contracts/
 import { PeriodicEvalError } from "../../errors.ts";
 import { configError } from "../../internal/config-error.ts";
 import { shortMessage } from "../../internal/quote-value.ts";
-import { codeOption } from "../../internal/source-option.ts";
+import { atOption, codeOption } from "../../internal/written.ts";
 import { hashJson } from "../../random/hash.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
@@ -86,7 +86,8 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     samplesPerItem: samples,
     canReduceSamples: true,
     async items(model): Promise<readonly AlignmentItem[]> {
-      const read = await readAlignmentQuestions(options.questions, codeOption("alignment", "questions"));
+      const option = codeOption("alignment", "questions");
+      const read = await atOption(option, () => readAlignmentQuestions(options.questions, option));
       const { questions } = read;
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);

@@ -1,10 +1,10 @@
 import type { Grader, GradeRequest } from "../../contracts/grading.ts";
 import type { CallOptions } from "../../contracts/model.ts";
 import { PeriodicEvalError } from "../../errors.ts";
-import { changedError } from "../../internal/changed-error.ts";
+import { changedError } from "../../internal/written.ts";
 import { configError } from "../../internal/config-error.ts";
 import { readVerdicts } from "../../grading/read-verdicts.ts";
-import { codeOption } from "../../internal/source-option.ts";
+import { codeOption } from "../../internal/written.ts";
 import { isUngraded, totalSpending, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
 import type { JudgePrompts } from "./questions.ts";
 
@@ -88,11 +88,8 @@ export function checkLengthFor(rows: readonly Judged[], judging: JudgeRows): voi
     judging.judge.checkLength?.(requestsOf(rows, judging));
   } catch (error) {
     if (!PeriodicEvalError.is(error, "judge")) throw error;
-    const option = codeOption("alignment", "judge");
-    throw changedError(error, {
-      where: `${option.where}, ${error.where}`,
-      detail: { kind: "option", option },
-    });
+    const { where, path } = codeOption("alignment", "judge");
+    throw changedError(error, { where: `${where}, ${error.where}`, path, inside: error.where });
   }
 }
 

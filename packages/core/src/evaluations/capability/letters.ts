@@ -3,7 +3,7 @@ import type { ModelWith, Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from 
 import { PeriodicEvalError } from "../../errors.ts";
 import type { MeasurementWarning } from "../../contracts/snapshot.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { codeOption } from "../../internal/source-option.ts";
+import { codeOption } from "../../internal/written.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { checkLength, checkSystemPrompts } from "../prompting/check-prompts.ts";
@@ -174,15 +174,12 @@ function noQuestionRenders(
   cause: unknown,
 ): PeriodicEvalError {
   const systems = [...new Set(items.map((item) => JSON.stringify(item.system ?? system)))].join(" or ");
-  const option = codeOption("capability", "system");
   return new PeriodicEvalError({
     code: "model",
-    where: option.where,
-    path: ["system"],
+    ...codeOption("capability", "system"),
     got: `a chat template that fails on every question (${errorMessage(cause)})`,
     expected: `a template that renders a user turn with system = ${systems}`,
     fix: 'Choose another `system`, or set `method: "cloze"`, which needs no chat template.',
     cause,
-    detail: { kind: "option", option },
   });
 }

@@ -6,7 +6,7 @@ import { isRecord } from "../../internal/is-record.ts";
 import { nearest } from "../../internal/nearest.ts";
 import { quoteValue } from "../../internal/quote-value.ts";
 import { isRowSource } from "../../hub/dataset-name.ts";
-import { codeOption } from "../../internal/source-option.ts";
+import { atOption, codeOption } from "../../internal/written.ts";
 import { parseData, placesIn, readData, type SourceData } from "../prompting/read-data.ts";
 
 export type Side = "affirm" | "negate";
@@ -34,7 +34,10 @@ const variantSchema = z.object({ affirm: sideSchema, negate: sideSchema } satisf
  *
  * @throws PeriodicEvalError `data` for a source of another form or a side without statements; `config` for an unknown variant.
  */
-export async function readStatements(
+export const readStatements = (path: string, variants?: readonly string[]) =>
+  atOption(codeOption("margin", "probes"), () => statementsIn(path, variants));
+
+async function statementsIn(
   path: string,
   variants?: readonly string[],
 ): Promise<{ readonly statements: readonly Statement[]; readonly provenance: SourceData["provenance"] }> {

@@ -1,10 +1,10 @@
 import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
-import { changedError } from "../../internal/changed-error.ts";
+import { changedError } from "../../internal/written.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { parseJson } from "../../hub/parse-text.ts";
 import { checkRowLength } from "../../hub/rows.ts";
 import { fixForMissing, isMissingFile, withDownload } from "../../internal/missing-source.ts";
-import { atOption, optionAt } from "../../internal/source-option.ts";
+import { atOption, optionAt } from "../../internal/written.ts";
 
 /**
  * Reads a YAML or JSON (`.json`) file and returns its parsed value and its text. A key that occurs twice in an object is an error.

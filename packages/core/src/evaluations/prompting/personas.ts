@@ -12,6 +12,7 @@ import { isTextPrompt, systemPromptSchema } from "./prompt-options.ts";
 import { readData, type PlaceOf } from "./read-data.ts";
 import { nameRule } from "../../internal/names.ts";
 import { arrayOrPath, nameSchema } from "../../internal/option-schemas.ts";
+import { atOption } from "../../internal/written.ts";
 
 /**
  * A role that the model plays. No system prompt (`"omit"`) and an empty one (`{ text: "" }`) are different personas: without a
@@ -75,8 +76,11 @@ export function checkPersonas(where: string, personas: readonly Persona[]): void
  *   of `readData` for a source that cannot be read.
  */
 export async function readPersonas(source: string): Promise<readonly Persona[]> {
-  const { value, placeOf } = await readData(source, "personas");
-  return parsePersonas(value, { placeOf, code: "data" });
+  const option = { where: "personas", path: ["personas"] };
+  return atOption(option, async () => {
+    const { value, placeOf } = await readData(source, option);
+    return parsePersonas(value, { placeOf, code: "data" });
+  });
 }
 
 interface PersonasPlace {
