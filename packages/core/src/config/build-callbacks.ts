@@ -1,5 +1,4 @@
-import type { AnyEvaluation } from "../contracts/evaluation.ts";
-import type { SessionOptions } from "../contracts/session.ts";
+import type { AnyEvaluation, SessionOptions } from "@periodic-eval/contracts";
 import type { PeriodicCallback } from "../callback/periodic-callback.ts";
 import {
   PeriodicAlignmentCallback,
@@ -10,7 +9,7 @@ import {
 } from "./callbacks.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { capabilityOptionsOf, personasOf, scheduleOf, scheduleOfEntry } from "./from-block.ts";
-import { configError } from "../internal/config-error.ts";
+import { configError } from "@periodic-eval/contracts/options";
 import { klSourcesOf, type defaultPercents, type klSources, type PhaseEvalConfig } from "./config-schema.ts";
 import { klKeys, placingItems } from "./option-keys.ts";
 import { openBlockJudge, type OpenJudge } from "./judge.ts";

@@ -9,7 +9,7 @@ import { leakageEvaluation } from "../evaluations/leakage/evaluation.ts";
 import { leakageShape, requireSource, type LeakageOptions } from "../evaluations/leakage/options.ts";
 import { marginEvaluation } from "../evaluations/margin/evaluation.ts";
 import { marginShape, type MarginOptions } from "../evaluations/margin/options.ts";
-import { configError } from "../internal/config-error.ts";
+import { configError } from "@periodic-eval/contracts/options";
 import { callbackParts, type CallbackBlockOptions, type CallbackForm } from "./callback-parts.ts";
 import { defaultPercents, klSourcesOf } from "./config-schema.ts";
 import { alignmentOptionsOf, capabilityOptionsOf, leakageOptionsOf, scheduleOf } from "./from-block.ts";

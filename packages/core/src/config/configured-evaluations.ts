@@ -1,12 +1,8 @@
-import type { ValuePath } from "../errors.ts";
+import type { ValuePath, AnyEvaluation, Awaitable, Trigger } from "@periodic-eval/contracts";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
-import type { AnyEvaluation } from "../contracts/evaluation.ts";
-import type { Awaitable } from "../contracts/json.ts";
-import type { Trigger } from "../contracts/schedule.ts";
 import { withItems } from "../evaluations/kit/with-items.ts";
 import { entryAt, fromWritten } from "../internal/written.ts";
-import { configError, pathText } from "../internal/config-error.ts";
-import { nearest } from "../internal/nearest.ts";
+import { configError, pathText, nearest } from "@periodic-eval/contracts/options";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName } from "./parse-config.ts";
 

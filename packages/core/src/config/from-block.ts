@@ -1,12 +1,12 @@
 import type { PeriodicOptions } from "../callback/periodic-callback.ts";
-import type { Trigger } from "../contracts/schedule.ts";
+import type { Trigger } from "@periodic-eval/contracts";
 import type { AlignmentOptions } from "../evaluations/alignment/options.ts";
 import type { CapabilityOptions } from "../evaluations/capability/options.ts";
 import type { LeakageOptions } from "../evaluations/leakage/options.ts";
 import type { TraitOptions } from "../evaluations/leakage/traits.ts";
 import { defaultPersonas, parsePersonas, type Persona } from "../evaluations/prompting/personas.ts";
 import { placesIn } from "../evaluations/prompting/read-data.ts";
-import { configError } from "../internal/config-error.ts";
+import { configError } from "@periodic-eval/contracts/options";
 import {
   atPercents,
   atSteps,

@@ -1,6 +1,6 @@
-import type { AnyEvaluation } from "../contracts/evaluation.ts";
+import type { AnyEvaluation } from "@periodic-eval/contracts";
 import { withItems } from "../evaluations/kit/with-items.ts";
-import { pathText } from "../internal/config-error.ts";
+import { pathText } from "@periodic-eval/contracts/options";
 import { fromWritten, type Written } from "../internal/written.ts";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";

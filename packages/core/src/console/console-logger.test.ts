@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { earlyStopping } from "../callback/watch-metric.ts";
-import type { RunProgress, SessionOptions } from "../contracts/session.ts";
+import type { RunProgress, SessionOptions } from "../../../contracts/src/session.ts";
 import {
   PeriodicCapabilityCallback,
   PeriodicKLCallback,
@@ -9,11 +9,9 @@ import {
 } from "../config/callbacks.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { openSession, withSession } from "../session/loop/session.ts";
-import { exampleSnapshot } from "../testing/example-snapshot.ts";
-import { fakeGuard } from "../testing/fake-guard.ts";
-import { manualClock } from "../testing/manual-clock.ts";
-import { toyEvaluation, toyTraining } from "../testing/toy-training.ts";
-import { checkpointEvidence } from "../snapshots/undisturbed.ts";
+import { exampleSnapshot, fakeGuard, manualClock } from "@periodic-eval/testing";
+import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.ts";
+import { checkpointEvidence } from "../../../store/src/snapshots/undisturbed.ts";
 import { closingText } from "./closing-text.ts";
 import { displayLogger, plainConsoleLogger } from "./console-logger.ts";
 import { durationText } from "./sentences.ts";

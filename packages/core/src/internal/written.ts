@@ -4,9 +4,8 @@ import {
   type ErrorDetails,
   type SourceOption,
   type ValuePath,
-} from "../errors.ts";
-import { pathText } from "./config-error.ts";
-import { errorMessage } from "./error-message.ts";
+} from "@periodic-eval/contracts";
+import { pathText, errorMessage } from "@periodic-eval/contracts/options";
 
 /** An object that a user wrote: a file, a block or an entry of it, the flags of a command. */
 export interface Written {

@@ -6,15 +6,9 @@ import {
   type Grader,
   type SourceOption,
 } from "@periodic-eval/core";
-import {
-  atOption,
-  configError,
-  fromWritten,
-  importJudgeOpener,
-  optionsAt,
-  parseOptions,
-  yamlOption,
-} from "@periodic-eval/core/internal";
+import { atOption, fromWritten, optionsAt, yamlOption } from "@periodic-eval/core/internal";
+import { configError, parseOptions } from "@periodic-eval/contracts/options";
+import { importJudgeOpener } from "@periodic-eval/core/grading";
 import * as z from "zod";
 import { isAnswersFile } from "./entry-paths.ts";
 import { pairOptions } from "./pair-judge.ts";

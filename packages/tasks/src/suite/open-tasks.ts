@@ -5,7 +5,8 @@ import {
   type Json,
   type Row,
 } from "@periodic-eval/core";
-import { atWritten, entryAt, pathText } from "@periodic-eval/core/internal";
+import { atWritten, entryAt } from "@periodic-eval/core/internal";
+import { pathText } from "@periodic-eval/contracts/options";
 import { prepareEvaluation } from "@periodic-eval/core/session";
 import { isNoRoom, longestPrompt } from "../families/fit-prompt.ts";
 import { taskNamed, type TaskRegistry } from "../tasks/registry.ts";

@@ -1,17 +1,15 @@
 import { stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { PeriodicEvalError, SourceOption } from "@periodic-eval/core";
+import { atOption } from "@periodic-eval/core/internal";
 import {
-  atOption,
   configError,
   dataError,
   downloadAdvice,
   errorMessage,
-  fixForMissing,
-  isMissingFile,
   quoteValue,
-} from "@periodic-eval/core/internal";
-import { isHubSource } from "@periodic-eval/core/hub";
+} from "@periodic-eval/contracts/options";
+import { fixForMissing, isMissingFile, isHubSource } from "@periodic-eval/data";
 import { datasetOf } from "./datasets.ts";
 
 /** Where a split of a task's data is, in a folder and on the hub. */

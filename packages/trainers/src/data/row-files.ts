@@ -1,5 +1,5 @@
-import { checkCached, fetchSplit, isHubSource } from "@periodic-eval/core/hub";
-import { hashFiles } from "@periodic-eval/core/snapshots";
+import { checkCached, fetchSplit, isHubSource } from "@periodic-eval/data";
+import { hashFiles } from "@periodic-eval/store";
 import type { RowsOf } from "./bad-rows-file.ts";
 
 export interface RowFile {

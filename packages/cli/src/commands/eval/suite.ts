@@ -1,5 +1,5 @@
 import { fromWritten, type Written } from "@periodic-eval/core/internal";
-import { checkWritable } from "@periodic-eval/core/snapshots";
+import { checkWritable } from "@periodic-eval/store";
 import {
   datasetOf,
   defaultSuitePath,

@@ -1,6 +1,12 @@
 import { periodicEvalConfig, PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { describeZodIssue, fixAt, isRecord, quoteValue, unknownOption } from "@periodic-eval/core/internal";
+import {
+  describeZodIssue,
+  fixAt,
+  isRecord,
+  quoteValue,
+  unknownOption,
+} from "@periodic-eval/contracts/options";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import * as z from "zod";
 import { errorsOf, throwAll } from "../../config/collect-errors.ts";

@@ -1,8 +1,11 @@
-import type { Grader, GradeRequest } from "../../contracts/grading.ts";
-import type { CallOptions } from "../../contracts/model.ts";
-import { PeriodicEvalError } from "../../errors.ts";
+import {
+  type Grader,
+  type GradeRequest,
+  type CallOptions,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
 import { changedError } from "../../internal/written.ts";
-import { configError } from "../../internal/config-error.ts";
+import { configError } from "@periodic-eval/contracts/options";
 import { readVerdicts } from "../../grading/read-verdicts.ts";
 import { codeOption } from "../../internal/written.ts";
 import { isUngraded, totalSpending, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";

@@ -1,12 +1,8 @@
-import type { Json } from "../../contracts/json.ts";
-import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
-import { isRowSource } from "../../hub/dataset-name.ts";
-import type { PinnedFile } from "../../hub/pinned-file.ts";
+import { type Json, PeriodicEvalError, type SourceOption, hashJson } from "@periodic-eval/contracts";
+import { isRowSource, type PinnedFile } from "@periodic-eval/data";
 import { changedError } from "../../internal/written.ts";
-import { printable } from "../../internal/printable.ts";
-import { nearest } from "../../internal/nearest.ts";
+import { printable, nearest } from "@periodic-eval/contracts/options";
 import { atOption, optionAt } from "../../internal/written.ts";
-import { hashJson } from "../../random/hash.ts";
 import { readHashed } from "../prompting/data-file.ts";
 import { readData } from "../prompting/read-data.ts";
 import {
@@ -88,7 +84,7 @@ function warnOfUnused(questions: readonly AlignmentQuestion[], source: string): 
 
 async function readPublished(option: SourceOption | string): Promise<QuestionSource> {
   // Imported only if it is used: the package's root runs outside Node.
-  const { fetchPinnedFile } = await import("../../hub/pinned-file.ts");
+  const { fetchPinnedFile } = await import("@periodic-eval/data");
   const { name, repository, commit, path, sha256 } = betley2025Questions;
   const text = await atOption(option, () => fetchPinnedFile(betley2025Questions, optionAt(option).where));
   return {

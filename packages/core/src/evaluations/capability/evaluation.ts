@@ -1,4 +1,4 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation } from "@periodic-eval/contracts";
 import { codeOption } from "../../internal/written.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { readPersonas } from "../prompting/personas.ts";

@@ -1,9 +1,7 @@
-import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
+import { PeriodicEvalError, type SourceOption } from "@periodic-eval/contracts";
 import { changedError } from "../../internal/written.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { parseJson } from "../../hub/parse-text.ts";
-import { checkRowLength } from "../../hub/rows.ts";
-import { fixForMissing, isMissingFile, withDownload } from "../../internal/missing-source.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { parseJson, checkRowLength, fixForMissing, isMissingFile, withDownload } from "@periodic-eval/data";
 import { atOption, optionAt } from "../../internal/written.ts";
 
 /**
@@ -23,10 +21,7 @@ export async function readYaml(
     } catch {
       // The parser of YAML names the line of the fault.
     }
-  const [{ LineCounter }, { parseYaml }] = await Promise.all([
-    import("yaml"),
-    import("../../internal/parse-yaml.ts"),
-  ]);
+  const [{ LineCounter }, { parseYaml }] = await Promise.all([import("yaml"), import("@periodic-eval/data")]);
   const lines = new LineCounter();
   const document = parseYaml(text, lines, { merge: false });
   const [fault] = document.errors;
@@ -53,7 +48,7 @@ export async function readHashed(path: string, option: SourceOption | string) {
 
 /** Reads a text file, whose lines must not be longer than a row may be. The error of a missing one names the dataset on the hub that may be meant. */
 async function readSourceText(path: string, option: SourceOption | string): Promise<string> {
-  const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
+  const { readTextFile } = await import("@periodic-eval/store");
   const read = atOption(option, () => readTextFile(path, optionAt(option).where));
   const text = await read.catch((error: unknown) => {
     if (!PeriodicEvalError.is(error) || !isMissingFile(error)) throw error;
