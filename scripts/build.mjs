@@ -15,9 +15,10 @@ const packages = readdirSync(join(root, "packages")).filter((name) =>
   existsSync(join(root, "packages", name, "src")),
 );
 
-/** Matches tests, their data and child processes, and the `testing` folders of packages, which serve their own tests. */
+/** Matches tests, their data and child processes, and `testing` folders that no entry of their package publishes. */
 const isTest = (path) =>
-  /[\\/](src|dist)[\\/]testing$/.test(path) || /\.(test|test-data|child)\.(js|d\.ts)(\.map)?$/.test(path);
+  /[\\/](models|trainers)[\\/](src|dist)[\\/]testing$/.test(path) ||
+  /\.(test|test-data|child)\.(js|d\.ts)(\.map)?$/.test(path);
 
 /** Returns the hash of every input of the build. */
 function sourcesHash() {
