@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { atWritten, changedError } from "@periodic-eval/core/internal";
+import { atWritten, changedError } from "@periodic-eval/contracts/options";
 import { fixForMissing, isMissingFile } from "@periodic-eval/data";
 import { mayNameDataset, valueAt } from "./config-paths.ts";
 

@@ -1,7 +1,6 @@
 import type { ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { checked } from "@periodic-eval/core/internal";
-import { parseOptions } from "@periodic-eval/contracts/options";
+import { checked, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { isTrainingFile } from "./eval-block.ts";
 import { valueAt } from "./config-paths.ts";

@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
-import { atWritten, fromWritten, type Written } from "@periodic-eval/core/internal";
+import { atWritten, fromWritten, type Written } from "@periodic-eval/contracts/options";
 import type { Command } from "commander";
 
 /** Returns an error about an option that a flag of the command sets as one about the flag; other errors as they are. */

@@ -36,3 +36,19 @@ export { repeatedId } from "./repeated-id.ts";
 export { sharedEnd, sharedStart } from "./shared-start.ts";
 export { shellWord } from "./shell-word.ts";
 export { unknownOption } from "./unknown-option.ts";
+export {
+  aboutOption,
+  atOption,
+  atWritten,
+  changedError,
+  checked,
+  codeOption,
+  entryAt,
+  fromWritten,
+  isNotCached,
+  optionAt,
+  optionsAt,
+  snakeCase,
+  yamlOption,
+  type Written,
+} from "./written.ts";

@@ -1,14 +1,13 @@
 import * as z from "zod";
 import type { AnyEvaluation } from "@periodic-eval/contracts";
 import { periodicShape, type PeriodicOptions } from "../callback/periodic-callback.ts";
-import { configError, isRecord, nearest, parseOptions } from "@periodic-eval/contracts/options";
+import { configError, isRecord, nearest, parseOptions, checked } from "@periodic-eval/contracts/options";
 import { everyPercent } from "../schedule/triggers.ts";
 import { periodicEvalSchema } from "./config-schema.ts";
 import type { OpenJudge } from "./judge.ts";
 import { optionsIn, placingItems, type OptionKeys } from "./option-keys.ts";
 import { personasOf } from "./from-block.ts";
 import { holdsBlock, isParsedBlock, misspeltHolder, parseBlock, type ParsedBlock } from "./parse-config.ts";
-import { checked } from "../internal/written.ts";
 
 /** The second argument of a callback that is constructed from a `periodic_eval` block. */
 export interface CallbackBlockOptions {

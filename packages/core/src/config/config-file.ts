@@ -1,9 +1,8 @@
 import { dirname } from "node:path";
 import { isAlias, isNode, LineCounter, parse, visit, type Document, type YAMLParseError } from "yaml";
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/contracts";
-import { errorMessage, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { errorMessage, isRecord, quoteValue, atOption } from "@periodic-eval/contracts/options";
 import { parseYaml } from "@periodic-eval/data";
-import { atOption } from "../internal/written.ts";
 import { readTextFile } from "@periodic-eval/store";
 
 export interface ConfigFile {

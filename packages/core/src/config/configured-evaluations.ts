@@ -1,8 +1,7 @@
 import type { ValuePath, AnyEvaluation, Awaitable, Trigger } from "@periodic-eval/contracts";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { withItems } from "../evaluations/kit/with-items.ts";
-import { entryAt, fromWritten } from "../internal/written.ts";
-import { configError, pathText, nearest } from "@periodic-eval/contracts/options";
+import { entryAt, fromWritten, configError, pathText, nearest } from "@periodic-eval/contracts/options";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName } from "./parse-config.ts";
 

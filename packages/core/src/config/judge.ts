@@ -1,8 +1,7 @@
 import type { Grader, Awaitable, VerdictCache, ValuePath } from "@periodic-eval/contracts";
 import type { JudgePrice } from "../grading/judge/budget.ts";
 import { importJudgeOpener } from "../grading/judge/local-judge.ts";
-import { fromWritten } from "../internal/written.ts";
-import { configError, pathText } from "@periodic-eval/contracts/options";
+import { fromWritten, configError, pathText } from "@periodic-eval/contracts/options";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 

@@ -1,7 +1,6 @@
 import type { AnyEvaluation } from "@periodic-eval/contracts";
 import { withItems } from "../evaluations/kit/with-items.ts";
-import { pathText } from "@periodic-eval/contracts/options";
-import { fromWritten, type Written } from "../internal/written.ts";
+import { pathText, fromWritten, type Written } from "@periodic-eval/contracts/options";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 

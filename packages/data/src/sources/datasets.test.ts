@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { codeOption, yamlOption } from "../../../core/src/internal/written.ts";
+import { codeOption, yamlOption } from "@periodic-eval/contracts/options";
 import { chooseSplit, parseDatasetName } from "./dataset-name.ts";
 import { cachedSplit, fetchSplit } from "./datasets.ts";
 import { datasetCommit, hostDataset, startHub, type HubServer } from "../hub/hub-server.test-data.ts";
@@ -339,6 +339,6 @@ it("parses only valid names of datasets", () => {
 });
 
 it("imports the hub library lazily, so that local folders do not pay for it", () => {
-  const source = readFileSync(fileURLToPath(new URL("repository.ts", import.meta.url)), "utf8");
+  const source = readFileSync(fileURLToPath(new URL("../hub/repository.ts", import.meta.url)), "utf8");
   expect(source).not.toMatch(/^import (?!type).*@huggingface\/hub/m);
 });

@@ -7,8 +7,7 @@ import { cacheError, fetchFile } from "../hub/fetch-file.ts";
 import type { HubRepo } from "../hub/hub-id.ts";
 import { openRepository, type HubFile } from "../hub/repository.ts";
 import { isUnreachable } from "../hub/request-error.ts";
-import { command, dataError } from "@periodic-eval/contracts/options";
-import { optionAt } from "@periodic-eval/core/internal";
+import { command, dataError, optionAt } from "@periodic-eval/contracts/options";
 
 /** A split of a dataset in the cache. */
 export interface DatasetSplit {

@@ -1,8 +1,7 @@
 import { access, createHash, process, readFile, realpath } from "@periodic-eval/store/platform";
 import type { Json, SourceOption } from "@periodic-eval/contracts";
 import { fixForMissing, withDownload } from "../rows/missing-source.ts";
-import { dataError, abbreviated, quoteValue } from "@periodic-eval/contracts/options";
-import { atOption, optionAt } from "@periodic-eval/core/internal";
+import { dataError, abbreviated, quoteValue, atOption, optionAt } from "@periodic-eval/contracts/options";
 import { unreadable, utf8Text } from "@periodic-eval/store";
 import { isHubSource } from "./dataset-name.ts";
 import { fetchSplit, type DatasetSplit, type SplitFile } from "./datasets.ts";

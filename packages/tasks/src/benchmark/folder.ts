@@ -1,6 +1,6 @@
 import { hashText } from "@periodic-eval/core/random";
 import { readTextFile, utf8Text } from "@periodic-eval/store";
-import { atOption } from "@periodic-eval/core/internal";
+import { atOption } from "@periodic-eval/contracts/options";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { checkRowLength } from "@periodic-eval/data";

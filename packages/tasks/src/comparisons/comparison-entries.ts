@@ -6,8 +6,14 @@ import {
   type Grader,
   type SourceOption,
 } from "@periodic-eval/core";
-import { atOption, fromWritten, optionsAt, yamlOption } from "@periodic-eval/core/internal";
-import { configError, parseOptions } from "@periodic-eval/contracts/options";
+import {
+  atOption,
+  fromWritten,
+  optionsAt,
+  yamlOption,
+  configError,
+  parseOptions,
+} from "@periodic-eval/contracts/options";
 import { importJudgeOpener } from "@periodic-eval/core/grading";
 import * as z from "zod";
 import { isAnswersFile } from "./entry-paths.ts";

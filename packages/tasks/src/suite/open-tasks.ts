@@ -5,13 +5,11 @@ import {
   type Json,
   type Row,
 } from "@periodic-eval/core";
-import { atWritten, entryAt } from "@periodic-eval/core/internal";
-import { pathText } from "@periodic-eval/contracts/options";
+import { atWritten, entryAt, pathText } from "@periodic-eval/contracts/options";
 import { prepareEvaluation } from "@periodic-eval/core/session";
 import { isNoRoom, longestPrompt } from "../families/fit-prompt.ts";
 import { taskNamed, type TaskRegistry } from "../tasks/registry.ts";
-import type { TaskOptions } from "../tasks/task.ts";
-import type { SampledTask } from "../tasks/task.ts";
+import type { TaskOptions, SampledTask } from "../tasks/task.ts";
 import { taskOptionsOf, type Suite, type SuiteTask } from "./suite-file.ts";
 import type { DataRoot } from "./task-data.ts";
 

@@ -1,7 +1,14 @@
 import { resolve } from "node:path";
 import { type AnyEvaluation, type EvaluationRegistry, type Json } from "@periodic-eval/core";
-import { checkName, configError, didYouMean, isRecord, pathText } from "@periodic-eval/contracts/options";
-import { entryAt, fromWritten } from "@periodic-eval/core/internal";
+import {
+  checkName,
+  configError,
+  didYouMean,
+  isRecord,
+  pathText,
+  entryAt,
+  fromWritten,
+} from "@periodic-eval/contracts/options";
 import { resolveEntryPaths } from "../comparisons/entry-paths.ts";
 import type { ChosenTask } from "./open-tasks.ts";
 import type { Suite } from "./suite-file.ts";

@@ -1,8 +1,8 @@
 import { stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { PeriodicEvalError, SourceOption } from "@periodic-eval/core";
-import { atOption } from "@periodic-eval/core/internal";
 import {
+  atOption,
   configError,
   dataError,
   downloadAdvice,

@@ -1,7 +1,6 @@
 import type { Json, Prompt, Row, SourceOption } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { codeOption } from "@periodic-eval/core/internal";
-import { configError, quoteValue } from "@periodic-eval/contracts/options";
+import { codeOption, configError, quoteValue } from "@periodic-eval/contracts/options";
 import { drawExamples } from "../documents/few-shot.ts";
 import { readDocuments, type ReadDocuments } from "../documents/read-documents.ts";
 import type { DataRow, PlacedRow } from "@periodic-eval/data";

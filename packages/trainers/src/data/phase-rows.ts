@@ -1,4 +1,4 @@
-import { aboutOption } from "@periodic-eval/core/internal";
+import { aboutOption } from "@periodic-eval/contracts/options";
 import { join } from "@periodic-eval/store/platform";
 import type { Json, Tokenizer } from "@periodic-eval/core";
 import { badRowsFile, type RowsOf } from "./bad-rows-file.ts";

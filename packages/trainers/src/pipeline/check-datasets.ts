@@ -1,4 +1,4 @@
-import { aboutOption } from "@periodic-eval/core/internal";
+import { aboutOption } from "@periodic-eval/contracts/options";
 import * as tf from "@tensorflow/tfjs-core";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { checkSource } from "../data/read-rows.ts";

@@ -4,8 +4,7 @@ import {
   type EvaluationRegistry,
   type PeriodicEval,
 } from "@periodic-eval/core";
-import { checked, fromWritten, optionsAt } from "@periodic-eval/core/internal";
-import { configError, isRecord } from "@periodic-eval/contracts/options";
+import { checked, fromWritten, optionsAt, configError, isRecord } from "@periodic-eval/contracts/options";
 import type { SessionSettings } from "../loop/phase.ts";
 
 /** A `periodic_eval` block among the options of a trainer, a phase or a pipeline. */

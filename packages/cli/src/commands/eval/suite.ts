@@ -1,4 +1,4 @@
-import { fromWritten, type Written } from "@periodic-eval/core/internal";
+import { fromWritten, type Written } from "@periodic-eval/contracts/options";
 import { checkWritable } from "@periodic-eval/store";
 import {
   datasetOf,

@@ -10,8 +10,7 @@ import {
   hashJson,
   type Anchor,
 } from "@periodic-eval/contracts";
-import { configError, shortMessage } from "@periodic-eval/contracts/options";
-import { atOption, codeOption } from "../../internal/written.ts";
+import { configError, shortMessage, atOption, codeOption } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";

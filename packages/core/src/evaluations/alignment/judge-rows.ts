@@ -4,10 +4,8 @@ import {
   type CallOptions,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
-import { changedError } from "../../internal/written.ts";
-import { configError } from "@periodic-eval/contracts/options";
+import { changedError, configError, codeOption } from "@periodic-eval/contracts/options";
 import { readVerdicts } from "../../grading/read-verdicts.ts";
-import { codeOption } from "../../internal/written.ts";
 import { isUngraded, totalSpending, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
 import type { JudgePrompts } from "./questions.ts";
 

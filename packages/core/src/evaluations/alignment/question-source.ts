@@ -1,8 +1,6 @@
 import { type Json, PeriodicEvalError, type SourceOption, hashJson } from "@periodic-eval/contracts";
 import { isRowSource, type PinnedFile } from "@periodic-eval/data";
-import { changedError } from "../../internal/written.ts";
-import { printable, nearest } from "@periodic-eval/contracts/options";
-import { atOption, optionAt } from "../../internal/written.ts";
+import { changedError, printable, nearest, atOption, optionAt } from "@periodic-eval/contracts/options";
 import { readHashed } from "../prompting/data-file.ts";
 import { readData } from "../prompting/read-data.ts";
 import {

@@ -8,8 +8,7 @@ import {
   PeriodicEvalError,
   type MeasurementWarning,
 } from "@periodic-eval/contracts";
-import { errorMessage } from "@periodic-eval/contracts/options";
-import { codeOption } from "../../internal/written.ts";
+import { errorMessage, codeOption } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { checkLength, checkSystemPrompts } from "../prompting/check-prompts.ts";

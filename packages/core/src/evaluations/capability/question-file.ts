@@ -2,7 +2,7 @@ import type { Json, SourceOption } from "@periodic-eval/contracts";
 import { nestedSubset } from "../kit/subset.ts";
 import { arcQuestionsOf, type ArcQuestion } from "./arc-questions.ts";
 import { checkKeys, distinctQuestions } from "./question-quality.ts";
-import { atOption } from "../../internal/written.ts";
+import { atOption } from "@periodic-eval/contracts/options";
 
 /** The questions of ARC-Challenge's test split (arXiv:1803.05457): 1,172 questions of school science. */
 export const defaultQuestions = "hf:allenai/ai2_arc";

@@ -1,8 +1,14 @@
 import * as z from "zod";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
-import { configError, parseOptions, repeatedId, filledString } from "@periodic-eval/contracts/options";
+import {
+  configError,
+  parseOptions,
+  repeatedId,
+  filledString,
+  atOption,
+  codeOption,
+} from "@periodic-eval/contracts/options";
 import { parseData, readData } from "../prompting/read-data.ts";
-import { atOption, codeOption } from "../../internal/written.ts";
 
 /** A question that every persona answers. */
 export interface LeakageQuestion {

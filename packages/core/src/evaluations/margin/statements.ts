@@ -1,8 +1,14 @@
 import * as z from "zod";
 import { namePattern, PeriodicEvalError } from "@periodic-eval/contracts";
-import { configError, isRecord, nearest, quoteValue } from "@periodic-eval/contracts/options";
+import {
+  configError,
+  isRecord,
+  nearest,
+  quoteValue,
+  atOption,
+  codeOption,
+} from "@periodic-eval/contracts/options";
 import { isRowSource } from "@periodic-eval/data";
-import { atOption, codeOption } from "../../internal/written.ts";
 import { parseData, placesIn, readData, type SourceData } from "../prompting/read-data.ts";
 
 export type Side = "affirm" | "negate";

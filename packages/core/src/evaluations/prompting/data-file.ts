@@ -1,8 +1,6 @@
 import { PeriodicEvalError, type SourceOption } from "@periodic-eval/contracts";
-import { changedError } from "../../internal/written.ts";
-import { errorMessage } from "@periodic-eval/contracts/options";
+import { changedError, errorMessage, atOption, optionAt } from "@periodic-eval/contracts/options";
 import { parseJson, checkRowLength, fixForMissing, isMissingFile, withDownload } from "@periodic-eval/data";
-import { atOption, optionAt } from "../../internal/written.ts";
 
 /**
  * Reads a YAML or JSON (`.json`) file and returns its parsed value and its text. A key that occurs twice in an object is an error.

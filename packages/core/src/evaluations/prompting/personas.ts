@@ -15,10 +15,10 @@ import {
   nameRule,
   arrayOrPath,
   nameSchema,
+  atOption,
 } from "@periodic-eval/contracts/options";
 import { isTextPrompt, systemPromptSchema } from "./prompt-options.ts";
 import { readData, type PlaceOf } from "./read-data.ts";
-import { atOption } from "../../internal/written.ts";
 
 /**
  * A role that the model plays. No system prompt (`"omit"`) and an empty one (`{ text: "" }`) are different personas: without a

@@ -4,8 +4,9 @@ import {
   type ErrorDetails,
   type SourceOption,
   type ValuePath,
-} from "@periodic-eval/contracts";
-import { pathText, errorMessage } from "@periodic-eval/contracts/options";
+} from "../errors.ts";
+import { pathText } from "./config-error.ts";
+import { errorMessage } from "./error-message.ts";
 
 /** An object that a user wrote: a file, a block or an entry of it, the flags of a command. */
 export interface Written {
