@@ -28,7 +28,7 @@ const wholes = new Map<SimulatedUser, Promise<Whole>>();
 
 async function wholeOf(user: SimulatedUser): Promise<Whole> {
   const disk = new SimulatedDisk(simulatedRoot);
-  disk.create(simulatedRoot + "/runs", true);
+  disk.create(`${simulatedRoot}/runs`, true);
   await new SimulatedProcess(disk, "a").run(async () => user.prepare?.(folder));
   const after = disk.copy();
   const process = new SimulatedProcess(after, "a");
@@ -86,11 +86,13 @@ export async function runSeed(
         () => null,
         (thrown: unknown) => thrown,
       );
-    if (process.failed !== null)
-      story.push(`${name}: ${process.isDead ? "killed at " : ""}${process.failed}`);
-    return { error, process };
+    const isKilled = process.isDead;
+    // Nothing that the command left running in this program may go on.
+    process.isDead = true;
+    if (process.failed !== null) story.push(`${name}: ${isKilled ? "killed at " : ""}${process.failed}`);
+    return { name, error, isKilled, isFailed: process.failed !== null };
   };
-  const isStoreError = (error: unknown) => PeriodicEvalError.is(error, "store");
+  const isExpected = (error: unknown) => user.isLogger === true || PeriodicEvalError.is(error);
   const faultOf = (kind: Fault["kind"]): Fault => ({
     at: 1 + Math.floor(random() * whole.operations * 1.1),
     kind,
@@ -104,13 +106,13 @@ export async function runSeed(
 
   const interrupt = async (way: number): Promise<void> => {
     if (way < 0.5) {
-      const { error, process } = await run("a", faultOf("die"), null);
-      if (!process.isDead && error !== null) wrong.push(`throws without a fault: ${String(error)}`);
+      const { error, isKilled } = await run("a", faultOf("die"), null);
+      if (!isKilled && error !== null) wrong.push(`throws without a fault: ${String(error)}`);
       endProcess(random() < 0.7);
     } else if (way < 0.75) {
       const errno = errnos[Math.floor(random() * errnos.length)]!;
-      const { error, process } = await run("a", faultOf({ errno, isLasting: random() < 0.5 }), null);
-      if (error !== null && (process.failed === null || !isStoreError(error)))
+      const { error, isFailed } = await run("a", faultOf({ errno, isLasting: random() < 0.5 }), null);
+      if (error !== null && !(isFailed && isExpected(error)))
         wrong.push(`throws another error than one of the store: ${String(error)}`);
       endProcess(random() < 0.2);
     } else if (user.beside !== null) {
@@ -118,10 +120,10 @@ export async function runSeed(
       const turns = new Turns(random);
       const ends = [run("a", random() < 0.3 ? faultOf("die") : null, turns), run("b", null, turns)];
       await turns.run(ends);
-      for (const { error, process } of await Promise.all(ends)) {
-        if (error === null || process.isDead) continue;
-        if (user.beside === "both succeed" || !isStoreError(error))
-          wrong.push(`process ${process.name} throws ${String(error)}`);
+      for (const { name, error, isKilled } of await Promise.all(ends)) {
+        if (error === null || isKilled) continue;
+        if (user.beside === "both succeed" || !PeriodicEvalError.is(error, "store"))
+          wrong.push(`process ${name} throws ${String(error)}`);
       }
       endProcess(random() < 0.5);
     }
@@ -136,7 +138,18 @@ export async function runSeed(
     const expected = isOfTwo ? whole.outcomeOfTwo : whole.outcome;
     const outcome = await outcomeOn(disk, user, server).catch((error: unknown) => String(error));
     if (!isDeepStrictEqual(outcome, expected))
-      wrong.push(`another outcome: ${JSON.stringify(outcome)} instead of ${JSON.stringify(expected)}`);
+      wrong.push(`another outcome: ${differenceOf(outcome, expected)}`);
   }
   return wrong.length === 0 ? null : `seed ${seed}, ${user.name}: ${story.join("; ")}: ${wrong.join("; ")}`;
+}
+
+/** Describes the first difference between two values. */
+function differenceOf(got: unknown, expected: unknown, path = ""): string {
+  if (typeof got === "object" && typeof expected === "object" && got !== null && expected !== null) {
+    for (const key of new Set([...Object.keys(got), ...Object.keys(expected)])) {
+      const [one, other] = [got, expected].map((value) => (value as Record<string, unknown>)[key]);
+      if (!isDeepStrictEqual(one, other)) return differenceOf(one, other, `${path}.${key}`);
+    }
+  }
+  return `${path} is ${JSON.stringify(got)}, not ${JSON.stringify(expected)}`;
 }

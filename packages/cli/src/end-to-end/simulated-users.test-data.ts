@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { SnapshotKey, SnapshotStore } from "@periodic-eval/core";
-import { declarePhases, fileStore, readIfPresent, readLines, readRun } from "@periodic-eval/core/snapshots";
+import type { Logger, SnapshotKey, SnapshotStore } from "@periodic-eval/core";
+import { fileStore, readIfPresent, readLines, readRun, removeRunLeftovers } from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { openSafetensors, writeSafetensors } from "@periodic-eval/safetensors";
 import { Evaluator } from "@periodic-eval/tasks";
@@ -42,9 +42,15 @@ export interface SimulatedUser {
   outcome(folder: string, server: Reports["server"]): Promise<unknown>;
   /** What happens if two processes run the command at once; null if nobody does that. */
   readonly beside: "one is refused" | "both succeed" | null;
+  /** The session turns its errors, of any kind, into warnings. */
+  readonly isLogger?: true;
 }
 
 const quiet = () => undefined;
+
+/** Lists a folder without its locks: one that a cut brings back is taken over. */
+const visible = async (folder: string) => (await readdir(folder)).filter((name) => !/\.lock$/.test(name));
+
 const keyText = ({ id, step }: Pick<SnapshotKey, "id" | "step">) => `${id} ${step}`;
 
 const rowsOf = (id: string, step: number, grade: boolean | null) =>
@@ -52,9 +58,7 @@ const rowsOf = (id: string, step: number, grade: boolean | null) =>
 
 /** Measures what is missing: first without grades, as a window does, then graded, as background grading does. */
 async function measureMissing(store: SnapshotStore, { does, done }: Reports): Promise<void> {
-  const wanted = [0, 2, 4].flatMap((step) =>
-    ["capability", "alignment"].map((id) => ({ phase: "train", id, step })),
-  );
+  const wanted = [0, 2].map((step) => ({ phase: "train", id: "capability", step }));
   for (const key of wanted) {
     const stored = await store.get(key);
     if (stored?.["note"] === "of other weights") await store.supersede(key, "other weights");
@@ -65,7 +69,7 @@ async function measureMissing(store: SnapshotStore, { does, done }: Reports): Pr
     await store.put(exampleSnapshot(key), rowsOf(id, step, true));
     done(keyText(key));
   }
-  await store.recordClosing!({ phase: "train", step: 4, maxSteps: 4, finished: true });
+  await store.recordClosing!({ phase: "train", step: 2, maxSteps: 2, finished: true });
 }
 
 export const snapshots: SimulatedUser = {
@@ -98,27 +102,28 @@ export const snapshots: SimulatedUser = {
   },
 };
 
-const tensorFiles = ["model.safetensors", "optimizer.safetensors"];
+const tensorFiles = ["model.safetensors"];
 
 export const checkpoints: SimulatedUser = {
   name: "checkpoints",
   beside: "one is refused",
   async command(runDir, { does, done }) {
-    const release = await declarePhases(runDir, ["train"]);
+    const lock = fileStore(runDir, { onWarning: quiet });
     try {
+      await lock.open!();
       const warn = (where: string, message: string) => {
         throw new Error(`${where}: ${message}`);
       };
       const all = checkpointsOf({ runDir, phase: "train", keep: 1, warn });
       const newest = await all.newest();
       await all.tidy(newest?.state ?? null);
-      for (let step = (newest?.state.step ?? 0) + 1; step <= 4; step += 1) {
+      for (let step = (newest?.state.step ?? 0) + 1; step <= 3; step += 1) {
         does(`step ${step}`);
-        await all.save(stateOf(step, step, step > 1 ? 2 : null), (folder) => fill(folder, step));
+        await all.save(stateOf(step, step, 1), (folder) => fill(folder, step));
         done(`step ${step}`);
       }
     } finally {
-      await release();
+      await lock.close!();
     }
   },
   async outcome(runDir) {
@@ -148,25 +153,25 @@ export const taskResults: SimulatedUser = {
   name: "results of tasks",
   beside: "one is refused",
   async command(results, { does, done }) {
-    const partial = await readIfPresent(join(results, "metrics.sft.partial.json"));
-    const finished = (JSON.parse(partial ?? '{"tasks":{}}') as { readonly tasks: object }).tasks;
-    for (const task of Object.keys(finished)) done(task);
-    const before = (task: string) => does(task);
+    const before = (task: string) => {
+      does(task);
+      // The first task is stored before the second one begins.
+      if (task === "replies") done("choices");
+    };
     const tasks = {
       choices: choiceTask({ before, documents: 2 }),
       replies: replyTask({ before, documents: 2 }),
     };
     const now = () => new Date(0);
-    const { run } = await Evaluator.fromTrainer(fakeTrainer(), { name: "sft", tasks, results, now }).run();
-    for (const task of Object.keys(run.n)) done(task.split("/")[0]!);
+    await Evaluator.fromTrainer(fakeTrainer(), { name: "sft", tasks, results, now }).run();
     for (const task of Object.keys(tasks)) done(task);
   },
   async outcome(results) {
     const job = join(results, "jobs/sft");
-    const files = (await readdir(job)).filter((name) => name.startsWith("samples_"));
+    const files = (await visible(job)).filter((name) => name.startsWith("samples_"));
     return {
       ...(await readMetrics(join(results, "metrics.json"))),
-      names: [await readdir(results), await readdir(job)],
+      names: [await visible(results), await visible(job)],
       samples: await Promise.all(files.map((name) => readFile(join(job, name), "utf8"))),
     };
   },
@@ -175,6 +180,7 @@ export const taskResults: SimulatedUser = {
 export const metricsFile: SimulatedUser = {
   name: "metrics.json of several processes",
   beside: "both succeed",
+  prepare: (folder) => mkdir(folder).then(quiet),
   async command(folder, { process, does, done }) {
     for (const number of [1, 2]) {
       const name = `${process}${number}`;
@@ -188,7 +194,7 @@ export const metricsFile: SimulatedUser = {
   },
   async outcome(folder) {
     const { runs } = await readMetrics(join(folder, "metrics.json"));
-    return { runs: runs.toSorted((a, b) => (a.name < b.name ? -1 : 1)), files: await readdir(folder) };
+    return { runs: runs.toSorted((a, b) => (a.name < b.name ? -1 : 1)), files: await visible(folder) };
   },
 };
 
@@ -233,16 +239,28 @@ export const feedback: SimulatedUser = {
   async outcome(folder) {
     const output = join(folder, "output");
     const names = (await readdir(output, { recursive: true })).filter(
-      (name) => !name.endsWith("set-aside.jsonl"),
+      (name) => !/set-aside\.jsonl$|\.lock$/.test(name),
     );
     const text = await readFile(join(output, "short/steps.jsonl"), "utf8");
     return { names, text, summary: await readFile(join(output, "summary.json"), "utf8") };
   },
 };
 
+/** Logs a training that begins at step 0, as a session does. */
+async function logRun(logger: Logger): Promise<void> {
+  try {
+    await logger.begin!(begins("train", 0));
+    for (const step of [1, 2, 3]) await logger.train!({ loss: lossAt(step) }, at("train", step));
+    await logger.snapshot!(capabilityAt("train", 3, 3, 0.5));
+  } finally {
+    await logger.close!();
+  }
+}
+
 export const outbox: SimulatedUser = {
   name: "outbox of loggers",
   beside: null,
+  isLogger: true,
   async command(runDir, { server }) {
     const logger = outboxLogger(
       {
@@ -258,12 +276,9 @@ export const outbox: SimulatedUser = {
         },
         close: async () => undefined,
       },
-      { runDir, now: () => 0 },
+      { runDir, now: () => 0, closeSeconds: 0.005 },
     );
-    await logger.begin!(begins("train", 0));
-    for (const step of [1, 2, 3]) await logger.train!({ loss: lossAt(step) }, at("train", step));
-    await logger.snapshot!(capabilityAt("train", 3, 3, 0.5));
-    await logger.close!();
+    await logRun(logger);
   },
   outcome: async (_, { points }) => points,
 };
@@ -271,12 +286,10 @@ export const outbox: SimulatedUser = {
 export const lines: SimulatedUser = {
   name: "lines of loggers",
   beside: null,
+  isLogger: true,
   async command(runDir) {
     const logger = jsonlLogger({ path: join(runDir, "lines.jsonl") });
-    await logger.begin!(begins("train", 0));
-    for (const step of [1, 2, 3]) await logger.train!({ loss: lossAt(step) }, at("train", step));
-    await logger.snapshot!(capabilityAt("train", 3, 3, 0.5));
-    await logger.close!();
+    await logRun(logger);
   },
   outcome: (runDir) => readFile(join(runDir, "lines.jsonl"), "utf8"),
 };
@@ -291,10 +304,11 @@ export const watchState: SimulatedUser = {
   },
   async command(folder, { does, done }) {
     const [runDir, asked] = [join(folder, "run"), { checkpoints: folder, base: "base" }];
-    const release = await declarePhases(runDir, ["train"]);
+    const lock = fileStore(runDir, { onWarning: quiet });
     try {
-      const tokenizer = await keepTokenizer(join(folder, "checkpoint-1"), runDir, "train");
-      if ((await readdir(tokenizer!)).length !== 2) throw new Error("a tokenizer with missing files");
+      await lock.open!();
+      await removeRunLeftovers(runDir);
+      await keepTokenizer(join(folder, "checkpoint-1"), runDir, "train");
       let passed = (await readWatchState(runDir, "train", asked))?.passed ?? [];
       for (let step = passed.length + 1; step <= 4; step += 1) {
         does(`step ${step}`);
@@ -306,15 +320,13 @@ export const watchState: SimulatedUser = {
         done(`step ${step}`);
       }
     } finally {
-      await release();
+      await lock.close!();
     }
   },
   async outcome(folder) {
     const watch = join(folder, "run/watch");
-    return {
-      names: await readdir(watch, { recursive: true }),
-      text: await readFile(join(watch, "train.json"), "utf8"),
-    };
+    const state: unknown = JSON.parse(await readFile(join(watch, "train.json"), "utf8"));
+    return { names: await readdir(watch, { recursive: true }), state };
   },
 };
 

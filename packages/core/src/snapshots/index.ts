@@ -16,7 +16,21 @@ export { checkRows, parseVerified, readRows } from "./storage/snapshot-file.ts";
 export { readRun } from "./storage/read-run.ts";
 export type { InspectOptions } from "./storage/inspect-run.ts";
 
-export { appendLines, removeTemporaryFiles, writeFileAtomic, type Content } from "./storage/atomic-file.ts";
+export {
+  appendLines,
+  makeFolder,
+  removeTemporaryFiles,
+  writeFileAtomic,
+  type Content,
+} from "./storage/atomic-file.ts";
+export {
+  filesIn,
+  putBackFolders,
+  removeLeftovers,
+  removeWholeFolder,
+  writeWholeFolder,
+} from "./storage/whole-folder.ts";
+export { removeRunLeftovers } from "./storage/run-leftovers.ts";
 export {
   checkWritable,
   errnoOf,

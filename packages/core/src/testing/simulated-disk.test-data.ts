@@ -46,6 +46,7 @@ export class SimulatedDisk {
   readonly planted: Planted | null;
   #top = newEntry(true);
   #pending: Change[] = [];
+  readonly #names = new Map<string, readonly string[]>();
 
   constructor(root: string, planted: Planted | null = null) {
     this.root = root;
@@ -184,10 +185,12 @@ export class SimulatedDisk {
   }
 
   #namesOf(path: string): readonly string[] {
-    return resolve(path)
-      .slice(this.root.length)
-      .split("/")
-      .filter((name) => name !== "");
+    let names = this.#names.get(path);
+    if (names === undefined) {
+      names = resolve(path).slice(this.root.length).split("/").filter((name) => name !== "");
+      this.#names.set(path, names);
+    }
+    return names;
   }
 
   #parentOf(path: string, syscall: string): Entry {
@@ -249,6 +252,11 @@ function setEntry(folder: Map<string, Entry>, name: string, entry: Entry | null)
   else folder.set(name, entry);
 }
 
-/** Returns an error as Node's file operations throw it. */
-export const fileError = (code: string, syscall: string, path: string): Error =>
-  Object.assign(new Error(`${code}: simulated, ${syscall} '${path}'`), { code, syscall, path });
+/** Returns an error as Node's file operations throw it, without a stack, whose capture takes most of the time. */
+export function fileError(code: string, syscall: string, path: string): Error {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  const error = new Error(`${code}: simulated, ${syscall} '${path}'`);
+  Error.stackTraceLimit = stackTraceLimit;
+  return Object.assign(error, { code, syscall, path });
+}

@@ -298,5 +298,5 @@ export const simulatedTimers = (real: typeof timers): typeof timers => {
     await process.turn();
     return undefined;
   }) as typeof real.setTimeout;
-  return { ...real, setTimeout, default: { ...real, setTimeout } };
+  return { ...real, setTimeout, default: { ...real, setTimeout } } as typeof timers;
 };

@@ -60,12 +60,36 @@ export class SimulatedProcess {
     const { errno, isLasting } = fault.kind;
     // A full disk can still be read.
     const isReading = /^(scandir|stat|read|access)$/.test(syscall);
-    if ((isReading && errno === "ENOSPC") || (this.failed !== null && !isLasting)) return;
+    // A folder that nobody may read cannot be synced, which the store accepts.
+    const isAccepted = syscall === "access" && errno === "EACCES";
+    if (isAccepted || (isReading && errno === "ENOSPC") || (this.failed !== null && !isLasting)) return;
     half?.(fault.share);
     this.failed ??= `${errno} of ${syscall} ${path}`;
     throw fileError(errno, syscall, path);
   }
 }
+
+/** A map of which each process has another one: globals that processes do not share. */
+class MapOfProcess extends Map<unknown, unknown> {
+  readonly #maps = new WeakMap<object, Map<unknown, unknown>>();
+
+  get #own(): Map<unknown, unknown> {
+    const process = currentProcess() ?? this;
+    if (!this.#maps.has(process)) this.#maps.set(process, new Map());
+    return this.#maps.get(process)!;
+  }
+  override get size(): number {
+    return this.#own.size;
+  }
+  override get = (key: unknown) => this.#own.get(key);
+  override has = (key: unknown) => this.#own.has(key);
+  override set = (key: unknown, value: unknown) => (this.#own.set(key, value), this);
+  override delete = (key: unknown) => this.#own.delete(key);
+}
+
+// The store's folders whose locks this process has, its locks between sessions, and the folders that it has synced. Its modules are loaded later.
+for (const name of ["folders", "kept-locks", "durable"])
+  Object.assign(globalThis, { [Symbol.for(`periodic-eval.${name}`)]: new MapOfProcess() });
 
 const running = new AsyncLocalStorage<SimulatedProcess>();
 

@@ -1,6 +1,14 @@
 import { join, mkdir, readdir, rename, writeFile } from "@periodic-eval/core/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { storeError, nodeFiles } from "@periodic-eval/core/snapshots";
+import {
+  makeFolder,
+  putBackFolders,
+  removeLeftovers,
+  removeRunLeftovers,
+  removeWholeFolder,
+  storeError,
+  writeWholeFolder,
+} from "@periodic-eval/core/snapshots";
 import {
   stateFile,
   hashesIn,
@@ -10,8 +18,6 @@ import {
   type PhaseStart,
   type TrainerState,
 } from "./trainer-state.ts";
-import { removeRunLeftovers } from "./run-leftovers.ts";
-import { putBackFolders, removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
 
 export interface Checkpoint {
   readonly path: string;
@@ -132,7 +138,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
 /** Creates the parent, and returns the path of a new folder for superseded checkpoints, numbered after all existing ones. */
 async function newAsideFolder(runDir: string, phase: string): Promise<string> {
   const parent = join(runDir, "checkpoints", ".superseded");
-  await nodeFiles.makeFolder(parent);
+  await makeFolder(parent);
   // Numbers may have gaps, and a folder may belong to another phase whose name starts with this one and a dot.
   const taken = (await readdir(parent)).map((name) =>
     name.startsWith(`${phase}.`) ? Number(/^\d+$/.exec(name.slice(phase.length + 1))?.[0] ?? 0) : 0,

@@ -1,8 +1,14 @@
 import { join, readdir, readFile, resolve, rm } from "@periodic-eval/core/platform";
 import type { Progress, SessionState } from "@periodic-eval/core";
-import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import {
+  makeFolder,
+  readIfPresent,
+  removeLeftovers,
+  removeWholeFolder,
+  writeFileAtomic,
+  writeWholeFolder,
+} from "@periodic-eval/core/snapshots";
 import type { TrainableLM } from "@periodic-eval/tfjs";
-import { removeLeftovers, removeWholeFolder, writeWholeFolder } from "../checkpoint/whole-folder.ts";
 
 /** An adapter that training has exported. */
 export interface Exported extends Pick<Progress, "step" | "maxSteps" | "epoch"> {
@@ -76,7 +82,7 @@ export class Exports {
   }
 
   async writeState(state: SessionState): Promise<void> {
-    await nodeFiles.makeFolder(this.#states);
+    await makeFolder(this.#states);
     await writeFileAtomic(this.#stateFile(state.progress.step), `${JSON.stringify(state)}\n`);
   }
 

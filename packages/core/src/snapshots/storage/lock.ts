@@ -1,7 +1,7 @@
-import { createHash, process, randomUUID, resolve, sleep } from "#platform";
+import { basename, createHash, dirname, process, randomUUID, resolve, sleep } from "#platform";
 import type { Writer } from "../../contracts/run-record.ts";
 import { PeriodicEvalError } from "../../errors.ts";
-import { temporaryPath, writeFileAtomic, writeNew } from "./atomic-file.ts";
+import { removeTemporaryFiles, temporaryPath, writeFileAtomic, writeNew } from "./atomic-file.ts";
 import { errnoOf, storeError, type FileReader, type FileSystem } from "./file-system.ts";
 import { holderText, renewalsText, startLease, type Lease } from "./lease.ts";
 import {
@@ -57,6 +57,7 @@ export async function takeLock(path: string, fs: FileSystem, options: TakeOption
     heldTokens.delete(holder.token);
     throw storeError(path, error);
   }
+  await removeTemporaryFiles(dirname(path), (file) => file === basename(path), fs);
   return startLease(path, holder, { fs, owner });
 }
 
