@@ -1,7 +1,13 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger, SnapshotKey, SnapshotStore } from "@periodic-eval/core";
-import { fileStore, readIfPresent, readLines, readRun, removeRunLeftovers } from "@periodic-eval/core/snapshots";
+import {
+  fileStore,
+  readIfPresent,
+  readLines,
+  readRun,
+  removeRunLeftovers,
+} from "@periodic-eval/core/snapshots";
 import { exampleSnapshot } from "@periodic-eval/core/testing";
 import { openSafetensors, writeSafetensors } from "@periodic-eval/safetensors";
 import { Evaluator } from "@periodic-eval/tasks";
@@ -48,8 +54,8 @@ export interface SimulatedUser {
 
 const quiet = () => undefined;
 
-/** Lists a folder without its locks: one that a cut brings back is taken over. */
-const visible = async (folder: string) => (await readdir(folder)).filter((name) => !/\.lock$/.test(name));
+/** Lists a folder without its locks and their drafts: those that a cut brings back are taken over and removed. */
+const visible = async (folder: string) => (await readdir(folder)).filter((name) => !/\.lock\b/.test(name));
 
 const keyText = ({ id, step }: Pick<SnapshotKey, "id" | "step">) => `${id} ${step}`;
 
@@ -98,7 +104,11 @@ export const snapshots: SimulatedUser = {
     const hidden = (await readdir(join(folder, "periodic_eval"), { recursive: true })).filter((name) =>
       /\.(tmp|next|lock.*)$/.test(name),
     );
-    return { all, rows, problems, superseded, writer, closings, index, hidden };
+    const rowsOfSuperseded = await readFile(
+      join(folder, "periodic_eval/superseded/train/capability_step_2.1.samples.jsonl"),
+      "utf8",
+    );
+    return { all, rows, problems, superseded, rowsOfSuperseded, writer, closings, index, hidden };
   },
 };
 
@@ -120,6 +130,8 @@ export const checkpoints: SimulatedUser = {
       for (let step = (newest?.state.step ?? 0) + 1; step <= 3; step += 1) {
         does(`step ${step}`);
         await all.save(stateOf(step, step, 1), (folder) => fill(folder, step));
+        // A resumed phase saves its last step again.
+        if (step === 2) await all.save(stateOf(step, step, 1), (folder) => fill(folder, step));
         done(`step ${step}`);
       }
     } finally {
@@ -239,7 +251,7 @@ export const feedback: SimulatedUser = {
   async outcome(folder) {
     const output = join(folder, "output");
     const names = (await readdir(output, { recursive: true })).filter(
-      (name) => !/set-aside\.jsonl$|\.lock$/.test(name),
+      (name) => !/set-aside\.jsonl$|\.lock\b/.test(name),
     );
     const text = await readFile(join(output, "short/steps.jsonl"), "utf8");
     return { names, text, summary: await readFile(join(output, "summary.json"), "utf8") };
@@ -330,13 +342,13 @@ export const watchState: SimulatedUser = {
   },
 };
 
-export const users = [
+export const users: readonly SimulatedUser[] = [
   snapshots,
   checkpoints,
-  taskResults,
   metricsFile,
-  feedback,
   outbox,
   lines,
   watchState,
-] as const;
+  taskResults,
+  feedback,
+];

@@ -187,7 +187,10 @@ export class SimulatedDisk {
   #namesOf(path: string): readonly string[] {
     let names = this.#names.get(path);
     if (names === undefined) {
-      names = resolve(path).slice(this.root.length).split("/").filter((name) => name !== "");
+      names = resolve(path)
+        .slice(this.root.length)
+        .split("/")
+        .filter((name) => name !== "");
       this.#names.set(path, names);
     }
     return names;

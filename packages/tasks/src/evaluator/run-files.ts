@@ -129,10 +129,7 @@ function unknownWeights({ partial }: RunFiles, { name }: PartialRun): PeriodicEv
 }
 
 /** Removes drafts of interrupted writes. The caller must hold the run's lock. */
-export async function removeRunDrafts(
-  { folder, job, partial }: RunFiles,
-  fs: FileSystem,
-): Promise<void> {
+export async function removeRunDrafts({ folder, job, partial }: RunFiles, fs: FileSystem): Promise<void> {
   await removeTemporaryFiles(folder, (file) => file === basename(partial), fs);
   await removeTemporaryFiles(job, () => true, fs);
 }

@@ -29,7 +29,8 @@ export async function removeRunLeftovers(runDir: string): Promise<void> {
     for (const entry of await list(folder)) {
       const path = join(folder, entry.name);
       const writer = temporaryFile.exec(entry.name)?.[1];
-      if (entry.isDirectory() && (folder !== runDir || writtenFolders.includes(entry.name))) folders.push(path);
+      if (entry.isDirectory() && (folder !== runDir || writtenFolders.includes(entry.name)))
+        folders.push(path);
       else if (writer !== undefined && !(await isBeingWritten(path, Number(writer))))
         await rm(path, { force: true }).catch(() => undefined); // nobody reads it
     }

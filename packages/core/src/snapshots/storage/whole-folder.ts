@@ -1,14 +1,4 @@
-import {
-  basename,
-  dirname,
-  join,
-  open,
-  randomUUID,
-  readdir,
-  rename,
-  rm,
-  stat,
-} from "#platform";
+import { basename, dirname, join, open, randomUUID, readdir, rename, rm, stat } from "#platform";
 import { nodeFiles, storeError, syncFolder } from "./file-system.ts";
 import { checkFolder } from "./held-folders.ts";
 
@@ -88,11 +78,19 @@ export async function removeWholeFolder(path: string): Promise<void> {
   }
 }
 
-/** Removes the leftovers of interrupted writes and removals in a folder. */
+/**
+ * Removes the leftovers of interrupted writes and removals in a folder.
+ *
+ * @throws PeriodicEvalError `store` with the path and a fix.
+ */
 export async function removeLeftovers(folder: string): Promise<void> {
-  await putBackFolders(folder);
-  for (const name of await readdir(folder).catch(() => [] as string[])) {
-    if (temporary.test(name)) await rm(join(folder, name), { recursive: true, force: true });
+  try {
+    await putBackFolders(folder);
+    for (const name of await readdir(folder).catch(() => [] as string[])) {
+      if (temporary.test(name)) await rm(join(folder, name), { recursive: true, force: true });
+    }
+  } catch (error) {
+    throw storeError(folder, error);
   }
 }
 
