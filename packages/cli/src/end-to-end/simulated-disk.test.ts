@@ -6,15 +6,15 @@ import { runSeed } from "./simulated-runs.test-data.ts";
 import { users } from "./simulated-users.test-data.ts";
 
 vi.mock("node:fs/promises", async (importOriginal) => {
-  const { simulatedPromises } = await import("../../../core/src/testing/simulated-files.test-data.ts");
+  const { simulatedPromises } = await import("../../../testing/src/simulated-files.test-data.ts");
   return simulatedPromises(await importOriginal<typeof promises>());
 });
 vi.mock("node:fs", async (importOriginal) => {
-  const { simulatedSync } = await import("../../../core/src/testing/simulated-files.test-data.ts");
+  const { simulatedSync } = await import("../../../testing/src/simulated-files.test-data.ts");
   return simulatedSync(await importOriginal<typeof sync>());
 });
 vi.mock("node:timers/promises", async (importOriginal) => {
-  const { simulatedTimers } = await import("../../../core/src/testing/simulated-files.test-data.ts");
+  const { simulatedTimers } = await import("../../../testing/src/simulated-files.test-data.ts");
   return simulatedTimers(await importOriginal<typeof timers>());
 });
 

@@ -1,16 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import {
-  seededRandom,
-  SimulatedDisk,
-  type Planted,
-} from "../../../core/src/testing/simulated-disk.test-data.ts";
-import { seen, simulatedRoot } from "../../../core/src/testing/simulated-files.test-data.ts";
-import {
-  SimulatedProcess,
-  Turns,
-  type Fault,
-} from "../../../core/src/testing/simulated-process.test-data.ts";
+import { seededRandom, SimulatedDisk, type Planted } from "../../../testing/src/simulated-disk.test-data.ts";
+import { seen, simulatedRoot } from "../../../testing/src/simulated-files.test-data.ts";
+import { SimulatedProcess, Turns, type Fault } from "../../../testing/src/simulated-process.test-data.ts";
 import { users, type Reports, type SimulatedUser } from "./simulated-users.test-data.ts";
 
 const folder = `${simulatedRoot}/runs/one`;

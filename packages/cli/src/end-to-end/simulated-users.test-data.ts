@@ -1,14 +1,8 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger, SnapshotKey, SnapshotStore } from "@periodic-eval/core";
-import {
-  fileStore,
-  readIfPresent,
-  readLines,
-  readRun,
-  removeRunLeftovers,
-} from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore, readIfPresent, readLines, readRun, removeRunLeftovers } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { openSafetensors, writeSafetensors } from "@periodic-eval/safetensors";
 import { Evaluator } from "@periodic-eval/tasks";
 import { fakeEngine } from "../../../feedback/src/engine/fake-engine.test-data.ts";

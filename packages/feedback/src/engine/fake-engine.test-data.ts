@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeFileAtomic } from "@periodic-eval/core/snapshots";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { writeFileAtomic } from "@periodic-eval/store";
+import { fakeModel } from "@periodic-eval/testing";
 import type { FeedbackEngine, TrainedState, UpdateRecord, UpdateReport } from "./types.ts";
 
 /** Points at which a test may interrupt a run. */

@@ -10,14 +10,14 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { quoteValue } from "@periodic-eval/core/internal";
+import { quoteValue } from "@periodic-eval/contracts/options";
 import {
   checkFolder,
   readIfPresent,
   storeError,
   writeFileAtomic,
   makeFolderSync,
-} from "@periodic-eval/core/snapshots";
+} from "@periodic-eval/store";
 
 /** A file of lines that grows while training runs. */
 export interface LineFile {

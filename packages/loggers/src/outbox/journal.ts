@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, truncateSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Json } from "@periodic-eval/core";
-import { storeError, syncFolder } from "@periodic-eval/core/snapshots";
+import { storeError, syncFolder } from "@periodic-eval/store";
 import { lineFile } from "../lines/line-file.ts";
 import { nothingLogged, readAlreadyLogged } from "./already-logged.ts";
 import { lineText, parseLine, type JournalLine, type Point } from "./journal-line.ts";

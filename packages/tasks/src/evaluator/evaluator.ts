@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { makeFolder, nodeFiles, takeLock } from "@periodic-eval/core/snapshots";
+import { makeFolder, nodeFiles, takeLock } from "@periodic-eval/store";
 import { checkpointConfig, type CheckpointConfig } from "./checkpoint-config.ts";
 import { evaluate } from "../families/evaluate.ts";
 import {

@@ -1,4 +1,5 @@
-import { join, mkdir, readdir, rename, writeFile } from "@periodic-eval/core/platform";
+import { join, rename } from "@periodic-eval/store/platform";
+import { mkdir, readdir, writeFile } from "@periodic-eval/store/browser";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import {
   makeFolder,
@@ -8,7 +9,7 @@ import {
   removeWholeFolder,
   storeError,
   writeWholeFolder,
-} from "@periodic-eval/core/snapshots";
+} from "@periodic-eval/store";
 import {
   stateFile,
   hashesIn,

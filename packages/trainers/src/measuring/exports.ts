@@ -1,4 +1,5 @@
-import { join, readdir, readFile, resolve, rm } from "@periodic-eval/core/platform";
+import { join, resolve } from "@periodic-eval/store/platform";
+import { readdir, readFile, rm } from "@periodic-eval/store/browser";
 import type { Progress, SessionState } from "@periodic-eval/core";
 import {
   makeFolder,
@@ -7,7 +8,7 @@ import {
   removeWholeFolder,
   writeFileAtomic,
   writeWholeFolder,
-} from "@periodic-eval/core/snapshots";
+} from "@periodic-eval/store";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 
 /** An adapter that training has exported. */

@@ -1,6 +1,6 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { makeFolder, writeWholeFolder } from "@periodic-eval/core/snapshots";
+import { makeFolder, writeWholeFolder } from "@periodic-eval/store";
 
 /**
  * Copies the tokenizer of a checkpoint into the run's folder, because the trainer may delete the checkpoint, and returns its folder;
