@@ -25,8 +25,8 @@ export {
   removeLeftovers,
   removeWholeFolder,
   writeWholeFolder,
-} from "./snapshots/whole-folder.ts";
-export { removeRunLeftovers } from "./snapshots/run-leftovers.ts";
+} from "./files/whole-folder.ts";
+export { removeRunLeftovers } from "./files/run-leftovers.ts";
 export {
   checkWritable,
   errnoOf,

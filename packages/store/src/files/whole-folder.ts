@@ -1,6 +1,6 @@
 import { basename, dirname, join, open, randomUUID, readdir, rename, rm, stat } from "#platform";
-import { nodeFiles, storeError, syncFolder } from "../files/file-system.ts";
-import { checkFolder } from "../files/held-folders.ts";
+import { nodeFiles, storeError, syncFolder } from "./file-system.ts";
+import { checkFolder } from "./held-folders.ts";
 
 /** Names of folders that are being written, and of checkpoints that are being replaced or removed. */
 const temporary = /^\.(?:(step_\d+)\.(draft-\w+|old|removed)|.+\.draft-[0-9a-f]{8})$/;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
-import { hashFiles } from "../files/hash-files.ts";
+import { hashFiles } from "./hash-files.ts";
 import { filesIn, removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
 
 const fill = (text: string) => async (draft: string) => {
