@@ -1,9 +1,9 @@
-import { basename, dirname, join, open, randomUUID, rename } from "@periodic-eval/store/platform";
-import { readdir, rm, stat } from "@periodic-eval/store/browser";
-import { checkFolder, storeError, syncFolder, nodeFiles } from "@periodic-eval/store";
+import { basename, dirname, join, open, randomUUID, readdir, rename, rm, stat } from "#platform";
+import { nodeFiles, storeError, syncFolder } from "./file-system.ts";
+import { checkFolder } from "./held-folders.ts";
 
-/** Names of checkpoints that are being written, replaced or removed. */
-const temporary = /^\.(step_\d+)\.(draft-\w+|old|removed)$/;
+/** Names of folders that are being written, and of checkpoints that are being replaced or removed. */
+const temporary = /^\.(?:(step_\d+)\.(draft-\w+|old|removed)|.+\.draft-[0-9a-f]{8})$/;
 const beside = (path: string, kind: string) => join(dirname(path), `.${basename(path)}.${kind}`);
 
 /**
@@ -34,7 +34,7 @@ export async function writeWholeFolder(path: string, fill: (draft: string) => Pr
   } catch (cause) {
     await rm(draft, { recursive: true, force: true }).catch(() => undefined);
     await putBackIfOurs(path).catch(() => undefined);
-    throw storeError(path, cause, "a written checkpoint");
+    throw storeError(path, cause, "a written folder");
   }
 }
 
@@ -57,24 +57,40 @@ export async function putBackFolders(folder: string): Promise<void> {
   }
 }
 
-/** Removes a folder atomically. */
+/**
+ * Removes a folder atomically.
+ *
+ * @throws PeriodicEvalError `store` with the path and a fix.
+ */
 export async function removeWholeFolder(path: string): Promise<void> {
   checkFolder(path);
   const removed = beside(path, "removed");
-  // Otherwise an older version would be put back as soon as the name is free.
-  await rm(beside(path, "old"), { recursive: true, force: true });
-  await rm(removed, { recursive: true, force: true });
-  await rename(path, removed);
-  // Otherwise a power cut could undo the rename and keep the removal of some files: a damaged folder.
-  await syncFolder(dirname(path));
-  await rm(removed, { recursive: true, force: true });
+  try {
+    // Otherwise an older version would be put back as soon as the name is free.
+    await rm(beside(path, "old"), { recursive: true, force: true });
+    await rm(removed, { recursive: true, force: true });
+    await rename(path, removed);
+    // Otherwise a power cut could undo the rename and keep the removal of some files: a damaged folder.
+    await syncFolder(dirname(path));
+    await rm(removed, { recursive: true, force: true });
+  } catch (error) {
+    throw storeError(path, error);
+  }
 }
 
-/** Removes the leftovers of interrupted writes and removals in a folder. */
+/**
+ * Removes the leftovers of interrupted writes and removals in a folder.
+ *
+ * @throws PeriodicEvalError `store` with the path and a fix.
+ */
 export async function removeLeftovers(folder: string): Promise<void> {
-  await putBackFolders(folder);
-  for (const name of await readdir(folder).catch(() => [] as string[])) {
-    if (temporary.test(name)) await rm(join(folder, name), { recursive: true, force: true });
+  try {
+    await putBackFolders(folder);
+    for (const name of await readdir(folder).catch(() => [] as string[])) {
+      if (temporary.test(name)) await rm(join(folder, name), { recursive: true, force: true });
+    }
+  } catch (error) {
+    throw storeError(folder, error);
   }
 }
 

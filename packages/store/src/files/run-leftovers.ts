@@ -1,13 +1,12 @@
-import { isRunning } from "@periodic-eval/store";
-import { join, process } from "@periodic-eval/store/platform";
-import { readdir, rm, stat } from "@periodic-eval/store/browser";
+import { join, process, readdir, rm, stat } from "#platform";
+import { isRunning } from "../process/is-running.ts";
 import { removeLeftovers } from "./whole-folder.ts";
 
 /** The name of a file that is being written: the process and the number of the write in it. */
 const temporaryFile = /^\..+\.(\d+)\.\d+\.tmp$/;
 
 /** The folders of a run in which a training, its judges and its loggers write. All others belong to the user. */
-const ownFolders = [
+const writtenFolders = [
   "checkpoints",
   "saved",
   "bad_rows",
@@ -30,7 +29,8 @@ export async function removeRunLeftovers(runDir: string): Promise<void> {
     for (const entry of await list(folder)) {
       const path = join(folder, entry.name);
       const writer = temporaryFile.exec(entry.name)?.[1];
-      if (entry.isDirectory() && (folder !== runDir || ownFolders.includes(entry.name))) folders.push(path);
+      if (entry.isDirectory() && (folder !== runDir || writtenFolders.includes(entry.name)))
+        folders.push(path);
       else if (writer !== undefined && !(await isBeingWritten(path, Number(writer))))
         await rm(path, { force: true }).catch(() => undefined); // nobody reads it
     }

@@ -1,9 +1,9 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { hashFiles } from "@periodic-eval/store";
 import { describe, expect, it } from "vitest";
-import { temporaryFolder } from "../testing/tiny-run.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
+import { hashFiles } from "./hash-files.ts";
 import { filesIn, removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
 
 const fill = (text: string) => async (draft: string) => {
@@ -14,7 +14,7 @@ const fill = (text: string) => async (draft: string) => {
 
 describe("writeWholeFolder", () => {
   it("writes all files, replaces an existing folder, and leaves nothing else", async () => {
-    const parent = await temporaryFolder();
+    const parent = temporaryFolder();
     const path = join(parent, "step_1");
     await writeWholeFolder(path, fill("old"));
     await writeWholeFolder(path, fill("new"));
@@ -24,7 +24,7 @@ describe("writeWholeFolder", () => {
   });
 
   it("leaves an existing folder unchanged when the disk is full, and says what to do", async () => {
-    const parent = await temporaryFolder();
+    const parent = temporaryFolder();
     const path = join(parent, "step_1");
     await writeWholeFolder(path, fill("old"));
     const full = async (draft: string) => {
@@ -39,7 +39,7 @@ describe("writeWholeFolder", () => {
   });
 
   it("names a folder that cannot be created", async () => {
-    const parent = await temporaryFolder();
+    const parent = temporaryFolder();
     await writeFile(join(parent, "train"), "a file");
     await expect(writeWholeFolder(join(parent, "train/step_1"), fill("new"))).rejects.toThrow(
       /step_1: got (ENOTDIR|EEXIST)/,
@@ -48,7 +48,7 @@ describe("writeWholeFolder", () => {
 });
 
 it("removes folders, and the leftovers of an interrupted write", async () => {
-  const parent = await temporaryFolder();
+  const parent = temporaryFolder();
   const names = [
     "step_1",
     ".step_2.draft-0a",
@@ -67,7 +67,7 @@ it("removes folders, and the leftovers of an interrupted write", async () => {
 });
 
 it("hashes a file's bytes with SHA-256", async () => {
-  const path = join(await temporaryFolder(), "abc");
+  const path = join(temporaryFolder(), "abc");
   await writeFile(path, "abc");
   // FIPS 180-2, appendix B.1.
   expect(await hashFiles([path])).toBe(
