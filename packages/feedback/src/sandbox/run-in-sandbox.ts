@@ -1,8 +1,6 @@
 import { fork, type ChildProcess } from "node:child_process";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { extname } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { parseOptions, startTimeout } from "@periodic-eval/core/internal";
 import * as z from "zod";
 import type { SandboxLimits, SandboxReply, SandboxRequest, SandboxValue } from "./messages.ts";
@@ -76,12 +74,10 @@ export async function runInSandbox(
 }
 
 function startEngine(): ChildProcess {
-  const ending = extname(import.meta.url);
-  // The TypeScript source needs a loader.
-  const loader =
-    ending === ".ts" ? ["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href] : [];
-  return fork(fileURLToPath(new URL(`./engine${ending}`, import.meta.url)), {
-    execArgv: [...loader, `--max-old-space-size=${heapMegabytes}`],
+  // The TypeScript source starts the compiled file, which needs no loader.
+  const compiled = import.meta.url.replace(/\/src\/(.*)\.ts$/, "/dist/$1.js");
+  return fork(fileURLToPath(new URL("./engine.js", compiled)), {
+    execArgv: [`--max-old-space-size=${heapMegabytes}`],
     cwd: tmpdir(),
     env: {},
     // JSON would turn NaN and Infinity into null.
