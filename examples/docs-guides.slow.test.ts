@@ -39,7 +39,7 @@ it("runs the files and commands of docs/guides/training-file.md and of one model
     document: "docs/guides/training-file.md",
     project,
     command: fewer,
-    // readme.test.ts runs the rest.
+    // readme.slow.test.ts runs the rest.
     until: "## Several phases",
   });
   expect(trained.map(({ line }) => line.split(" ")[2])).toEqual(["train", "report"]);
@@ -48,7 +48,7 @@ it("runs the files and commands of docs/guides/training-file.md and of one model
     project,
     files: { "village.yaml": { "limit: 100": "limit: 5" } },
     command: fewer,
-    // docs-benchmarks.test.ts runs the rest.
+    // docs-benchmarks.slow.test.ts runs the rest.
     until: "## A suite for several models",
   });
   expect(measured.map(({ line }) => line.split(" ")[2])).toEqual([

@@ -47,7 +47,7 @@ const trainedOnFeedback: Readonly<Record<string, readonly [output: string, prefe
     "14-feedback.ts": ["feedback", ["concise"]],
   };
 
-/** These examples need a real model and an optional package. `persona-leakage.test.ts` and `transformers-js.test.ts` test them. */
+/** These examples need a real model and an optional package. `persona-leakage.slow.test.ts` and `transformers-js.slow.test.ts` test them. */
 const testedElsewhere = ["06-persona-leakage.ts", "16-transformers-js.ts"];
 
 const files = [measured, evaluated, trainedOnFeedback].flatMap((examples) => Object.keys(examples)).sort();
