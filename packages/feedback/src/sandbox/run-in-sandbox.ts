@@ -1,7 +1,8 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
-import { parseOptions, startTimeout } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/contracts/options";
+import { startTimeout } from "@periodic-eval/store";
 import * as z from "zod";
 import type { SandboxLimits, SandboxReply, SandboxRequest, SandboxValue } from "./messages.ts";
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { expectedAccuracies, expectedLosses, logKilledRun } from "../logged-run.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { python, pythonHas } from "../python.test-data.ts";
 import { killable, type KillableDestination } from "../killable-destination.test-data.ts";
 import { outboxLogger } from "../outbox/outbox-logger.ts";

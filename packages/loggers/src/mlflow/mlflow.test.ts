@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { AbortError } from "p-retry";
 import { afterEach, expect, it, onTestFinished, vi } from "vitest";
 import { at, begins } from "../logged-run.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { serveJson, type Reply } from "../loopback.test-data.ts";
 import { mlflowLogger } from "./index.ts";
 import { metricName } from "./metric-name.ts";

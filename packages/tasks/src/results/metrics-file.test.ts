@@ -1,10 +1,10 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { faultyFiles } from "@periodic-eval/core/testing";
+import { faultyFiles } from "@periodic-eval/testing";
 import { beforeEach, expect, it } from "vitest";
 import { exampleRun } from "./example-run.test-data.ts";
 import { appendRun, readMetrics } from "./metrics-file.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 let folder: string;
 let path: string;

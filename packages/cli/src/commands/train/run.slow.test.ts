@@ -1,4 +1,4 @@
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { spawn } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { readdir, writeFile } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { parse } from "yaml";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { writeTwoPhases } from "./two-phases.test-data.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 let config = "";

@@ -1,4 +1,4 @@
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { recordingTerminal } from "../../terminal/recording-terminal.test-data.t
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
 import { writeTwoPhases } from "./two-phases.test-data.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 let config = "";

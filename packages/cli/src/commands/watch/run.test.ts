@@ -1,10 +1,10 @@
 import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Snapshot } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { watchArgs, writeCheckpoint } from "./written-checkpoints.test-data.ts";
