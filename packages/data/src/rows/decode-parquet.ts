@@ -89,7 +89,7 @@ export async function* decodeParquet(
 function startWorker(mebibytes: number): ChildProcess {
   // The TypeScript source starts the compiled file, which needs no loader.
   const compiled = import.meta.url.replace(/\/src\/(.*)\.ts$/, "/dist/$1.js");
-  return fork(fileURLToPath(new URL("../../../core/src/hub/parquet-worker.js", compiled)), {
+  return fork(fileURLToPath(new URL("./parquet-worker.js", compiled)), {
     execArgv: [`--max-old-space-size=${mebibytes}`],
     // A crash may leave a dump in its folder.
     cwd: tmpdir(),
