@@ -205,6 +205,9 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     expect(other.err).toContain(
       "train.yaml: got lora.rank 4, expected lora.rank 2, as at the start of the run",
     );
+    const renamed = await run("train", config, "phases.0.phase=first");
+    expect(renamed.code).toBe(1);
+    expect(renamed.err).toContain('got phase "em" after "first", expected after "coupling"');
     const data = await run("train", config, "config.batchSize=3");
     expect(data.err).toContain("got batchSize 3, expected batchSize 2, as in the checkpoint");
   });

@@ -104,7 +104,6 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     [["loggers.tensorboard.now=1"], 1, "(loggers.tensorboard.now), "],
     [["loggers.mlflow.now=1"], 1, "(loggers.mlflow.now), "],
     [["phases.1.dataset=none.jsonl", "run_dir=runs/none2"], 1, "none.jsonl: got a path which does not exist"],
-    [["phases.0.phase=first"], 1, 'got phase "em" after "first", expected after "coupling"'],
     [["--resume", "yes"], 2, "Allowed choices are auto, never."],
     [["--backend", "abacus"], 1, '--backend: got "abacus"'],
   ])("rejects %j", async (args, code, message) => {
