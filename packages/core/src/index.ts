@@ -32,6 +32,8 @@ export type {
 export { openSession, withSession } from "./session/loop/session.ts";
 export { measure, type MeasureOptions } from "./session/window/measure.ts";
 
+export { bulkTokenizer } from "./model/bulk-tokenizer.ts";
+
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic-callback.ts";
 export { earlyStopping, type EarlyStoppingOptions } from "./callback/watch-metric.ts";
 export { escalate, worse, type EscalateOptions } from "./callback/escalate.ts";

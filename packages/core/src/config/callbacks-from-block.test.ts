@@ -12,6 +12,7 @@ import { PeriodicMarginCallback } from "../evaluations/margin/callback.ts";
 import { everyPercent, everySteps } from "../schedule/triggers.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { judgeGrader } from "../grading/judge/judge-grader.ts";
+import { bulkTokenizer } from "../model/bulk-tokenizer.ts";
 import { fakeJudge, fakeModel, fakeTokenizer } from "../testing/index.ts";
 import type { PeriodicEvalBlock } from "./block/config-schema.ts";
 import { buildPeriodicCallbacks } from "./build-callbacks.ts";
@@ -272,7 +273,9 @@ it("reads a file of personas in items, and counts them for the fewest questions"
 });
 
 it("refuses a judge whose context is too short when items are made, at judge_model or at the option", async () => {
-  const short = judgeGrader({ model: { ...fakeModel(), contextLength: 99, tokenizer: fakeTokenizer() } });
+  const short = await judgeGrader({
+    model: { ...fakeModel(), contextLength: 99, tokenizer: bulkTokenizer(fakeTokenizer()) },
+  });
   const given = { capability: false, alignment: true, judge_model: "folder:small" };
   const options = { phase: "em", openJudge: () => short };
   const [built] = await buildPeriodicCallbacks(given, options);

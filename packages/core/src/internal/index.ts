@@ -65,19 +65,19 @@ export {
   parseLocalJudge,
   type LocalJudgeName,
 } from "../grading/judge/local-judge.ts";
-export { fitPair, fitPrompt, logLikelihoodOf, type FitLimits } from "../model/fit-scored.ts";
+export { fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "../model/fit-scored.ts";
 export { drawToken, type Drawn } from "../model/sampling.ts";
 export {
   acceptToken,
   beginWriting,
   charactersPerToken,
   completionOf,
-  fitRequest,
+  fitRequests,
   isWritten,
   type Writing,
 } from "../model/writing.ts";
 export { wrapModel, type Ask } from "../model/wrap-model.ts";
-export { mapInTurns, nextTurn, yieldToEvents } from "../model/yield-to-events.ts";
+export { nextTurn, yieldToEvents } from "../model/yield-to-events.ts";
 export { byteLetters, tokenByteRanges } from "../tokenizer/align.ts";
 export { tokenizerOf, type TransformersTokenizer } from "../tokenizer/auto-tokenizer.ts";
 export type { ChatTemplate, TemplateInput, TemplateRendering } from "../tokenizer/chat-template.ts";

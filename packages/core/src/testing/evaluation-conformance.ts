@@ -60,11 +60,11 @@ function itemChecks(check: MakeCheck, make: MakePair): readonly Check[] {
     check("returns one prompt per item, whatever the other items are", async (evaluation, model) => {
       if (evaluation.prompts === undefined) return;
       const items = await itemsOf(evaluation, model);
-      const prompts = evaluation.prompts(model, items);
+      const prompts = await evaluation.prompts(model, items);
       expectEqual(prompts.length, items.length, "prompts, one per item");
       for (const prompt of prompts) fakeTokenizer().render(prompt);
       expectEqual(
-        evaluation.prompts(model, items.slice(1)),
+        await evaluation.prompts(model, items.slice(1)),
         prompts.slice(1),
         "prompts of all items except the first",
       );
