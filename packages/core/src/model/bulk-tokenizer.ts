@@ -1,4 +1,4 @@
-import type { BulkTokenizer, Prompt, RenderedPrompt, Tokenizer } from "../contracts/model.ts";
+import type { BulkTokenizer, Prompt, RenderedPrompt, Tokenizer } from "@periodic-eval/contracts";
 import { mapInTurns } from "./yield-to-events.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { bulkTokenizer } from "./bulk-tokenizer.ts";
 import { encodePairs, quoteContinuation, renderPrompts } from "./encode-pair.ts";
-import type { LogLikelihoodRequest, Prompt, Tokenizer } from "../contracts/model.ts";
+import type { LogLikelihoodRequest, Prompt, Tokenizer } from "@periodic-eval/contracts";
 
 const encodePair = async (tokenizer: Tokenizer, request: LogLikelihoodRequest) =>
   (await encodePairs(bulkTokenizer(tokenizer), [request]))[0]!;

@@ -1,12 +1,12 @@
-import type {
-  BulkOptions,
-  BulkTokenizer,
-  LogLikelihoodRequest,
-  Prompt,
-  RenderedPrompt,
-} from "../contracts/model.ts";
-import { PeriodicEvalError } from "../errors.ts";
-import { pythonWhitespace } from "../internal/python-whitespace.ts";
+import {
+  type BulkOptions,
+  type BulkTokenizer,
+  type LogLikelihoodRequest,
+  type Prompt,
+  type RenderedPrompt,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { pythonWhitespace } from "@periodic-eval/contracts/options";
 import { checkPrompt } from "./check-prompt.ts";
 
 export interface EncodedPair {

@@ -1,11 +1,11 @@
-import type {
-  BulkOptions,
-  BulkTokenizer,
-  LogLikelihood,
-  LogLikelihoodRequest,
-  NextTokenRequest,
-} from "../contracts/model.ts";
-import { PeriodicEvalError } from "../errors.ts";
+import {
+  type BulkOptions,
+  type BulkTokenizer,
+  type LogLikelihood,
+  type LogLikelihoodRequest,
+  type NextTokenRequest,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
 import { checkIds } from "./check-ids.ts";
 import { encodePairs, quoteContinuation, renderPrompts } from "./encode-pair.ts";
 

@@ -1,14 +1,14 @@
-import type {
-  BulkOptions,
-  BulkTokenizer,
-  Completion,
-  GenerateRequest,
-  Prompt,
-  Sampling,
-  Tokenizer,
-} from "../contracts/model.ts";
-import { PeriodicEvalError } from "../errors.ts";
-import { parseOptions } from "../internal/parse-options.ts";
+import {
+  type BulkOptions,
+  type BulkTokenizer,
+  type Completion,
+  type GenerateRequest,
+  type Prompt,
+  type Sampling,
+  type Tokenizer,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import { namedStream } from "../random/streams.ts";
 import { renderPrompts } from "./encode-pair.ts";
 import { samplingSchema, type Drawn } from "./sampling.ts";

@@ -9,3 +9,5 @@ export { checkSessionOptions } from "./loop/options.ts";
 export { adapterOffId } from "./records/baselines.ts";
 export { isUngraded } from "./records/resume.ts";
 export { lacksOptionalQuestions, prepareEvaluation } from "./window/prepare.ts";
+export { countTokens } from "./window/count-tokens.ts";
+export { deadlineAt } from "./window/measure-once.ts";

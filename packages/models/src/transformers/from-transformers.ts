@@ -11,15 +11,9 @@ import {
   type NextTokenRequest,
   type Tokenizer,
 } from "@periodic-eval/core";
-import {
-  fitPairs,
-  fitPrompts,
-  logLikelihoodOf,
-  parseOptions,
-  tokenizerOf,
-  type FitLimits,
-  type TransformersTokenizer,
-} from "@periodic-eval/core/internal";
+import { fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "@periodic-eval/core/model";
+import { parseOptions } from "@periodic-eval/contracts/options";
+import { tokenizerOf, type TransformersTokenizer } from "@periodic-eval/tokenizers";
 import { namedStream } from "@periodic-eval/core/random";
 import * as z from "zod";
 import { modelError } from "../folder/model-error.ts";

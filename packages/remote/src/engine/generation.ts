@@ -14,7 +14,7 @@ import {
   fitRequests,
   isWritten,
   type Writing,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/core/model";
 import { arrayOrNull, at } from "../http/reply-fields.ts";
 import { trackCall } from "../http/track-requests.ts";
 import { seedNumber } from "../models/openai.ts";

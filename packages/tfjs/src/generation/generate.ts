@@ -13,7 +13,7 @@ import {
   isWritten,
   type Writing,
   yieldToEvents,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/core/model";
 import { hasCompiledKernels } from "../batching/device.ts";
 import { batchBudget, type BatchBudget, type ForwardLimits } from "../batching/batches.ts";
 import { inBatches } from "../batching/in-batches.ts";

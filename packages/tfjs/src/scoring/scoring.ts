@@ -8,7 +8,7 @@ import type {
 } from "@periodic-eval/core";
 import type { ForwardLimits } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "@periodic-eval/core/internal";
+import { fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "@periodic-eval/core/model";
 import { windowLength } from "../causal-lm/forward.ts";
 import { scoreSequences } from "./score-sequences.ts";
 

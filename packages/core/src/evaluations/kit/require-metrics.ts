@@ -1,6 +1,5 @@
-import { configError } from "../../internal/config-error.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { isPromise } from "../../internal/maybe-async.ts";
+import { configError, isRecord } from "@periodic-eval/contracts/options";
+import { isPromise } from "../../model/maybe-async.ts";
 
 /**
  * Returns the metrics that a function of the user returned.

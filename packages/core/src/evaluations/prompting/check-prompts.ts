@@ -1,6 +1,10 @@
-import type { BulkTokenizer, Prompt, SystemPrompt } from "../../contracts/model.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
+import {
+  type BulkTokenizer,
+  type Prompt,
+  type SystemPrompt,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { quoteValue } from "@periodic-eval/contracts/options";
 
 /** An item's prompt as the model reads it. */
 export interface RenderedItem {

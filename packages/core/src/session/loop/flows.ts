@@ -1,7 +1,6 @@
-import type { Json } from "../../contracts/json.ts";
-import type { Control, SessionState, StepEnd } from "../../contracts/session.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { drive, wait, type Flow } from "../../internal/maybe-async.ts";
+import type { Json, Control, SessionState, StepEnd } from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { drive, wait, type Flow } from "../../model/maybe-async.ts";
 import { abortReason } from "../records/interrupted.ts";
 import { knownSteps } from "../records/damaged-snapshots.ts";
 import { supersedeUnsettled } from "../records/resume.ts";

@@ -1,9 +1,15 @@
-import type { Logger, PhaseBegin, PhaseEnd, RunProgress, SessionEvent } from "../../contracts/session.ts";
-import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
-import { printable } from "../../internal/printable.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { resolvesWithin } from "../../internal/timeout.ts";
-import { drive, isPromise, noFlow, wait, type Flow } from "../../internal/maybe-async.ts";
+import type {
+  Logger,
+  PhaseBegin,
+  PhaseEnd,
+  RunProgress,
+  SessionEvent,
+  Snapshot,
+  SnapshotKey,
+} from "@periodic-eval/contracts";
+import { printable, errorMessage } from "@periodic-eval/contracts/options";
+import { resolvesWithin } from "@periodic-eval/store";
+import { drive, isPromise, noFlow, wait, type Flow } from "../../model/maybe-async.ts";
 
 type LoggerCall = "begin" | "train" | "snapshot" | "end" | "close";
 

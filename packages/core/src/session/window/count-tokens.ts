@@ -1,5 +1,5 @@
-import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
-import { isCount } from "../../internal/is-count.ts";
+import type { CallOptions, EvaluableModel } from "@periodic-eval/contracts";
+import { isCount } from "@periodic-eval/contracts/options";
 import { wrapModel } from "../../model/wrap-model.ts";
 
 /**

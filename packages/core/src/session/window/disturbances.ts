@@ -1,4 +1,4 @@
-import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
+import type { Evidence, Snapshot } from "@periodic-eval/contracts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import { describeChange, isBroken, reportDisturbance, type WindowReporter } from "./run-guarded.ts";
 

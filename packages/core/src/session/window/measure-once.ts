@@ -1,13 +1,16 @@
-import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
-import type { Guard } from "../../contracts/guard.ts";
-import type { Awaitable } from "../../contracts/json.ts";
-import type { MeasurementPace } from "../../contracts/session.ts";
-import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { drive } from "../../internal/maybe-async.ts";
+import {
+  type AnyEvaluation,
+  type Row,
+  type Guard,
+  type Awaitable,
+  type MeasurementPace,
+  type Evidence,
+  type Snapshot,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { drive } from "../../model/maybe-async.ts";
 import { onYield } from "../../model/yield-to-events.ts";
-import { startTimeout } from "../../internal/timeout.ts";
-import { workingSeconds } from "../../internal/working-clock.ts";
+import { startTimeout, workingSeconds } from "@periodic-eval/store";
 import { noTiming } from "../records/new-snapshot.ts";
 import type { Course, Mark } from "../budget/learned.ts";
 import { countTokens } from "./count-tokens.ts";

@@ -1,9 +1,13 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { Guard } from "../../contracts/guard.ts";
-import type { SessionOptions } from "../../contracts/session.ts";
-import type { Evidence, MeasurementWarning, Snapshot } from "../../contracts/snapshot.ts";
+import type {
+  AnyEvaluation,
+  Guard,
+  SessionOptions,
+  Evidence,
+  MeasurementWarning,
+  Snapshot,
+} from "@periodic-eval/contracts";
 import { seedOf } from "../../random/streams.ts";
-import { availableMemory } from "../../internal/available-memory.ts";
+import { availableMemory } from "@periodic-eval/store";
 import type { Governor, MeasurementBudget } from "../budget/governor.ts";
 import { sizeOf } from "../budget/measurement-size.ts";
 import type { PhaseClock } from "../budget/phase-clock.ts";

@@ -1,5 +1,4 @@
-import type { BulkTokenizer } from "../../contracts/model.ts";
-import type { MeasurementWarning } from "../../contracts/snapshot.ts";
+import type { BulkTokenizer, MeasurementWarning } from "@periodic-eval/contracts";
 
 /** Token ids of one text. */
 export type Ids = readonly number[];

@@ -1,6 +1,6 @@
-import type { MeasurementWarning, Snapshot } from "../../contracts/snapshot.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { checkpointEvidence } from "../../snapshots/undisturbed.ts";
+import type { MeasurementWarning, Snapshot } from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { checkpointEvidence } from "@periodic-eval/store";
 import type { PhaseClock } from "../budget/phase-clock.ts";
 import { abortReason } from "../records/interrupted.ts";
 import { newSnapshot, noTiming, type Measurement, type Position } from "../records/new-snapshot.ts";

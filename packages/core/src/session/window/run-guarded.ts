@@ -1,10 +1,14 @@
-import type { EnteredGuard, Guard, GuardContext } from "../../contracts/guard.ts";
-import type { Awaitable } from "../../contracts/json.ts";
-import type { SessionEvent } from "../../contracts/session.ts";
-import type { Evidence } from "../../contracts/snapshot.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { isPromise, wait, type Flow } from "../../internal/maybe-async.ts";
+import {
+  type EnteredGuard,
+  type Guard,
+  type GuardContext,
+  type Awaitable,
+  type SessionEvent,
+  type Evidence,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { isPromise, wait, type Flow } from "../../model/maybe-async.ts";
 import type { Reporter } from "../records/reporter.ts";
 
 /** The result of a body that ran inside guards. It is never thrown: evidence matters most when the body failed. */

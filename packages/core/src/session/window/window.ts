@@ -1,9 +1,9 @@
 // A window is the pause of training in which the requested measurements run, on the frozen weights of one step.
 // Window → measure-request (one Outcome) → record-outcome → records/background-grading → records/snapshot-writer.
-import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
+import type { Evidence, Snapshot } from "@periodic-eval/contracts";
 import { withSeededRandom } from "../../guard/randomness.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { workingSeconds } from "../../internal/working-clock.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { workingSeconds } from "@periodic-eval/store";
 import { shareGenerations, type SharedModel } from "../../model/share-generations.ts";
 import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
