@@ -36,8 +36,6 @@ export { type MeasurementWarning } from "./measurement-warning.ts";
 export {
   type Abilities,
   type Ability,
-  type BulkOptions,
-  type BulkTokenizer,
   type CallOptions,
   type ChatEnding,
   type Completion,
@@ -58,8 +56,10 @@ export {
   type TemplateChat,
   type TemplateKwargs,
   type TemplateMessage,
-  type Tokenizer,
   type TokenizerFacts,
+  type Tokenizer,
+  type BulkOptions,
+  type BulkTokenizer,
   type TopToken,
   type Usage,
 } from "./model.ts";

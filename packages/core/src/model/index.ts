@@ -1,6 +1,7 @@
 export { checkIds } from "./check-ids.ts";
 export { checkPrompt } from "./check-prompt.ts";
-export { endingOf } from "./encode-pair.ts";
+export { bulkTokenizer } from "./bulk-tokenizer.ts";
+export { encodePairs, endingOf, renderPrompts, type EncodedPair } from "./encode-pair.ts";
 export { fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "./fit-scored.ts";
 export { drawToken, type Drawn } from "./sampling.ts";
 export { type Ask, wrapModel } from "./wrap-model.ts";
