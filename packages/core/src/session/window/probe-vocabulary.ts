@@ -26,6 +26,7 @@ export async function vocabularyFault(
   texts: readonly Ids[],
 ): Promise<Fault | null> {
   const { vocabSize } = tokenizer;
+  if (texts.length === 0) return null;
   const endings = texts.map((ids) => ids.slice(-mostTokens));
   const tokens = [...new Set(endings.flat())];
   const decoded = await tokenizer.decode([...endings, ...tokens.map((id) => [id])], { specialTokens: false });
