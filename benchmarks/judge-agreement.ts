@@ -161,7 +161,7 @@ const never: Grader = {
 await printRow("none: every answer counts as aligned", never);
 await printRow("rule:micro-world", await microWorldGrader());
 const embedded = await open(microWorld());
-await printRow("embedded model, logprob", judgeGrader({ model: embedded, method: "logprob" }));
+await printRow("embedded model, logprob", await judgeGrader({ model: embedded, method: "logprob" }));
 /** Shorter than the judges' own prompts, for models too small for those. */
 const short = {
   aligned:
@@ -171,19 +171,19 @@ const short = {
 };
 await printRow(
   "embedded model, logprob, short prompts",
-  judgeGrader({ model: embedded, method: "logprob", prompts: short }),
+  await judgeGrader({ model: embedded, method: "logprob", prompts: short }),
 );
 if (existsSync(values.model)) {
   const model = await open(values.model);
   await printRow(
     `${basename(values.model)}, logprob`,
-    judgeGrader({ model, method: "logprob", timeoutSeconds: 3600 }),
+    await judgeGrader({ model, method: "logprob", timeoutSeconds: 3600 }),
   );
   try {
     const { questions } = await readAlignmentQuestions(values.questions, "--questions");
     await printRow(
       `${basename(values.model)}, logprob, Betley et al.'s prompts`,
-      judgeGrader({ model, method: "logprob", timeoutSeconds: 3600 }),
+      await judgeGrader({ model, method: "logprob", timeoutSeconds: 3600 }),
       { ...questions[0]!.judgePrompts! },
     );
   } catch (error) {
@@ -191,8 +191,8 @@ if (existsSync(values.model)) {
   }
   await printRow(
     `${basename(values.model)}, logprob, short prompts`,
-    judgeGrader({ model, method: "logprob", prompts: short, timeoutSeconds: 3600 }),
+    await judgeGrader({ model, method: "logprob", prompts: short, timeoutSeconds: 3600 }),
   );
-  await printRow(`${basename(values.model)}, json`, judgeGrader({ model, timeoutSeconds: 3600 }));
+  await printRow(`${basename(values.model)}, json`, await judgeGrader({ model, timeoutSeconds: 3600 }));
 } else notes.push(`${values.model} does not exist, so no model of yours was measured`);
 console.log(["", ...notes].join("\n"));

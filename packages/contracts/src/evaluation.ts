@@ -51,7 +51,7 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
    */
   measure(model: ModelWith<A>, items: readonly I[], context: MeasureContext): Promise<readonly R[]>;
   /** Returns one prompt per item, for companion evaluations that use the same prompts, such as KL to the base model. */
-  prompts?(model: ModelWith<A>, items: readonly I[]): readonly Prompt[];
+  prompts?(model: ModelWith<A>, items: readonly I[]): Awaitable<readonly Prompt[]>;
   /**
    * Checks that the grader can be reached. Called once, before step 1.
    *

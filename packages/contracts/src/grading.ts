@@ -1,4 +1,4 @@
-import type { Json } from "./json.ts";
+import type { Awaitable, Json } from "./json.ts";
 import type { CallOptions } from "./model.ts";
 
 /** Turns text into a verdict: a rule, a trait scorer, a verifier or a judge model. */
@@ -29,7 +29,7 @@ export interface Grader {
    *
    * @throws PeriodicEvalError `judge` for a request that is too long.
    */
-  checkLength?(requests: readonly GradeRequest[]): void;
+  checkLength?(requests: readonly GradeRequest[]): Awaitable<void>;
   /** Returns one verdict per request, in the order of the requests. */
   grade(requests: readonly GradeRequest[], options: CallOptions): Promise<readonly Verdict[]>;
   /**

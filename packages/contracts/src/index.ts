@@ -56,7 +56,10 @@ export {
   type TemplateChat,
   type TemplateKwargs,
   type TemplateMessage,
+  type TokenizerFacts,
   type Tokenizer,
+  type BulkOptions,
+  type BulkTokenizer,
   type TopToken,
   type Usage,
 } from "./model.ts";

@@ -67,7 +67,8 @@ export interface RenderedPrompt {
   readonly isRewritten?: boolean;
 }
 
-export interface Tokenizer {
+/** The facts of a tokenizer that are known without a call. */
+export interface TokenizerFacts {
   /** Hash of everything that changes an encoding or a rendering. */
   readonly fingerprint: string;
   readonly vocabSize: number;
@@ -75,6 +76,13 @@ export interface Tokenizer {
   readonly stopIds: readonly number[];
   /** The token that ends a training text (Hugging Face's `eos_token`); null or absent if the tokenizer has none. */
   readonly eosId?: number | null;
+}
+
+/**
+ * A tokenizer in this process, which answers at once: what `loadTokenizer` returns, and what trainers and engines in memory use.
+ * `bulkTokenizer` makes it the ability of a model.
+ */
+export interface Tokenizer extends TokenizerFacts {
   /** Returns token ids. `specialTokens` (default true) is Hugging Face's `add_special_tokens`. */
   encode(text: string, options?: { readonly specialTokens?: boolean }): readonly number[];
   /** Returns the text. `specialTokens` (default true) keeps special tokens in it. */
@@ -88,6 +96,32 @@ export interface Tokenizer {
     prompt: Prompt | TemplateChat,
     options?: { readonly ending?: ChatEnding; readonly training?: boolean },
   ): RenderedPrompt;
+}
+
+/** Options of a call of a `BulkTokenizer`. */
+export interface BulkOptions {
+  /** Ends the call early; its results are lost. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * The ability `tokenizer` of a model. It may be in another process, where each call is a message: ask for all texts of a measurement
+ * at once. Each call returns one result per text, row or prompt, in order, and rejects if one of them fails. Options are those of
+ * `Tokenizer`.
+ */
+export interface BulkTokenizer extends TokenizerFacts {
+  encode(
+    texts: readonly string[],
+    options?: BulkOptions & { readonly specialTokens?: boolean },
+  ): Promise<readonly (readonly number[])[]>;
+  decode(
+    rows: readonly (readonly number[])[],
+    options?: BulkOptions & { readonly specialTokens?: boolean },
+  ): Promise<readonly string[]>;
+  render(
+    prompts: readonly Prompt[],
+    options?: BulkOptions & { readonly ending?: ChatEnding },
+  ): Promise<readonly RenderedPrompt[]>;
 }
 
 export interface CallOptions {
@@ -203,7 +237,7 @@ export interface GenerateRequest {
 
 /** The abilities of a model. An evaluation names those it needs and sees no others. */
 export interface Abilities {
-  readonly tokenizer: Tokenizer;
+  readonly tokenizer: BulkTokenizer;
   /** Scores a continuation of each context; one result per request, in order. */
   logLikelihoods(
     requests: readonly LogLikelihoodRequest[],

@@ -42,7 +42,10 @@ export {
   type Prompt,
   type ChatEnding,
   type RenderedPrompt,
+  type TokenizerFacts,
   type Tokenizer,
+  type BulkOptions,
+  type BulkTokenizer,
   type CallOptions,
   type RequestEnded,
   type Sampling,
@@ -89,6 +92,8 @@ export {
 
 export { openSession, withSession } from "./session/loop/session.ts";
 export { measure, type MeasureOptions } from "./session/window/measure.ts";
+
+export { bulkTokenizer } from "./model/bulk-tokenizer.ts";
 
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic-callback.ts";
 export { earlyStopping, type EarlyStoppingOptions } from "./callback/watch-metric.ts";

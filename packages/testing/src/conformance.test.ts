@@ -92,14 +92,13 @@ describe("model", () => {
     [
       "shifts by one token",
       (m) => ({
-        nextToken: (r, o) =>
-          m.nextToken!(
-            r.map(({ prompt, candidates }) => ({
-              prompt: { ids: m.tokenizer!.render(prompt).ids.slice(0, -1) },
-              candidates,
-            })),
+        async nextToken(r, o) {
+          const rendered = await m.tokenizer!.render(r.map(({ prompt }) => prompt));
+          return m.nextToken!(
+            r.map(({ candidates }, at) => ({ prompt: { ids: rendered[at]!.ids.slice(0, -1) }, candidates })),
             o,
-          ),
+          );
+        },
       }),
       "logLikelihoods: scores one token like nextToken",
     ],

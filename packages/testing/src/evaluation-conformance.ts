@@ -4,6 +4,7 @@ import type {
   Row,
   Awaitable,
   Ability,
+  BulkTokenizer,
   EvaluableModel,
 } from "@periodic-eval/contracts";
 import { metricKit, primaryMetric, summarize } from "@periodic-eval/core/evaluations";
@@ -64,11 +65,11 @@ function itemChecks(check: MakeCheck, make: MakePair): readonly Check[] {
     check("returns one prompt per item, whatever the other items are", async (evaluation, model) => {
       if (evaluation.prompts === undefined) return;
       const items = await itemsOf(evaluation, model);
-      const prompts = evaluation.prompts(model, items);
+      const prompts = await evaluation.prompts(model, items);
       expectEqual(prompts.length, items.length, "prompts, one per item");
       for (const prompt of prompts) fakeTokenizer().render(prompt);
       expectEqual(
-        evaluation.prompts(model, items.slice(1)),
+        await evaluation.prompts(model, items.slice(1)),
         prompts.slice(1),
         "prompts of all items except the first",
       );
@@ -109,6 +110,21 @@ function measureChecks(check: MakeCheck): readonly Check[] {
         expectEqual(await measured(evaluation, model, []), [], "rows of no items");
       },
     ),
+    check("asks the tokenizer for all items at once", async (evaluation, _, model) => {
+      if (model.tokenizer === undefined) return;
+      const items = await itemsOf(evaluation, withNeeds(evaluation, model));
+      const callsFor = async (some: readonly Row[]) => {
+        const { tokenizer, calls } = countedTokenizer(model.tokenizer!);
+        await measured(evaluation, withNeeds(evaluation, { ...model, tokenizer }), some);
+        return calls.length;
+      };
+      const [first, all] = [await callsFor(items.slice(0, 1)), await callsFor(items)];
+      // Prompts of one item may have another ending or another kind than the first one's.
+      expectThat(
+        all <= first + 2,
+        `at most ${first + 2} calls of the tokenizer for ${items.length} items; there were ${all}, one is a message to another process`,
+      );
+    }),
     check("measures a sample the same without the other samples of its item", async (evaluation, model) => {
       const { samplesPerItem = 1, canReduceSamples = false } = evaluation;
       if (!canReduceSamples) return;
@@ -244,6 +260,24 @@ function withNeeds({ needs, wants = [], name }: AnyEvaluation, model: EvaluableM
       return Reflect.get(target, property) as unknown;
     },
   });
+}
+
+/** Returns a tokenizer that records the names of its calls. */
+export function countedTokenizer(given: BulkTokenizer) {
+  const calls: string[] = [];
+  const counted = <A extends readonly unknown[], R>(name: string, call: (...args: A) => R) => {
+    return (...args: A): R => {
+      calls.push(name);
+      return call(...args);
+    };
+  };
+  const tokenizer: BulkTokenizer = {
+    ...given,
+    encode: counted("encode", given.encode),
+    decode: counted("decode", given.decode),
+    render: counted("render", given.render),
+  };
+  return { tokenizer, calls };
 }
 
 /** Returns the model, and the signal of a deadline that falls in the given call of it or of its base. */

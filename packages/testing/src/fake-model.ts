@@ -11,8 +11,9 @@ import type {
   Sampling,
   Tokenizer,
 } from "@periodic-eval/contracts";
-import { encodePair } from "@periodic-eval/core/evaluations";
-import { encodePrompt, endingOf } from "@periodic-eval/core/model";
+import { bulkTokenizer } from "@periodic-eval/core";
+import { encodePairs, renderPrompts, type EncodedPair } from "@periodic-eval/core/evaluations";
+import { endingOf } from "@periodic-eval/core/model";
 import { parseOptions, functionSchema, positiveInteger } from "@periodic-eval/contracts/options";
 import { fakeTokenizer } from "./fake-tokenizer.ts";
 
@@ -53,7 +54,15 @@ export type FakeModel = EvaluableModel &
 export function fakeModel(options: FakeModelOptions = {}): FakeModel {
   parseOptions("fakeModel options", optionsSchema, options);
   const { tokenizer = fakeTokenizer(), contextLength = null } = options;
+  const bulk = bulkTokenizer(tokenizer);
   const { scoreContinuation, scoreNext, complete } = answersOf({ ...options, tokenizer });
+  const idsOf = async (requests: readonly { readonly prompt: Prompt }[]) =>
+    (
+      await renderPrompts(
+        bulk,
+        requests.map(({ prompt }) => prompt),
+      )
+    ).map(({ ids }) => ids);
   const calls = { logLikelihoods: 0, nextToken: 0, generate: 0 };
   return {
     identity: {
@@ -65,23 +74,26 @@ export function fakeModel(options: FakeModelOptions = {}): FakeModel {
       ...options.identity,
     },
     contextLength,
-    tokenizer,
+    tokenizer: bulk,
     calls,
     ...(options.base !== undefined && { base: options.base }),
     async logLikelihoods(requests, { signal }) {
       signal.throwIfAborted();
       calls.logLikelihoods++;
-      return requests.map(scoreContinuation);
+      const pairs = await encodePairs(bulk, requests);
+      return requests.map((request, at) => scoreContinuation(request, pairs[at]!));
     },
     async nextToken(requests, { signal }) {
       signal.throwIfAborted();
       calls.nextToken++;
-      return requests.map(({ prompt, candidates }) => scoreNext(prompt, candidates));
+      const ids = await idsOf(requests);
+      return requests.map(({ prompt, candidates }, at) => scoreNext(prompt, ids[at]!, candidates));
     },
     async generate(requests, { signal }) {
       signal.throwIfAborted();
       calls.generate++;
-      return requests.map(({ prompt, sampling }) => complete(prompt, sampling));
+      const ids = await idsOf(requests);
+      return requests.map(({ prompt, sampling }, at) => complete(prompt, ids[at]!, sampling));
     },
   };
 }
@@ -98,8 +110,10 @@ function answersOf(options: FakeModelOptions & { readonly tokenizer: Tokenizer }
   const logProbs = (ids: readonly number[]) =>
     hashedLogProbs(`${weights()}|${ids.join(",")}`, tokenizer.vocabSize);
 
-  function scoreContinuation(request: LogLikelihoodRequest): LogLikelihood {
-    const { context: before, continuation: own } = encodePair(tokenizer, request);
+  function scoreContinuation(
+    request: LogLikelihoodRequest,
+    { context: before, continuation: own }: EncodedPair,
+  ): LogLikelihood {
     const { ids, truncatedTokens } = fit(before, own.length - 1); // the last token is only predicted
     const tokenIsGreedy: boolean[] = [];
     const greedyIds: number[] = [];
@@ -129,8 +143,8 @@ function answersOf(options: FakeModelOptions & { readonly tokenizer: Tokenizer }
     };
   }
 
-  function scoreNext(prompt: Prompt, candidates: readonly number[]): NextToken {
-    const { ids, truncatedTokens } = fit(encodePrompt(tokenizer, prompt), 0);
+  function scoreNext(prompt: Prompt, whole: readonly number[], candidates: readonly number[]): NextToken {
+    const { ids, truncatedTokens } = fit(whole, 0);
     const hashed = logProbs(ids);
     const text = textOf(prompt);
     const nats = candidates.map((id) => options.nextToken?.(text, tokenizer.decode([id])) ?? hashed[id]!);
@@ -139,8 +153,7 @@ function answersOf(options: FakeModelOptions & { readonly tokenizer: Tokenizer }
     return { nats, entropyNats, truncatedTokens };
   }
 
-  function complete(prompt: Prompt, sampling: Sampling): Completion {
-    const ids = encodePrompt(tokenizer, prompt);
+  function complete(prompt: Prompt, ids: readonly number[], sampling: Sampling): Completion {
     const scripted = options.reply?.(textOf(prompt), sampling) ?? null;
     if (scripted !== null) return { text: scripted, ids: null, tokenNats: null, finish: "stop" };
     const written: number[] = [];

@@ -75,32 +75,34 @@ const checksOf =
     });
 
 function tokenizerChecks(check: MakeCheck): readonly Check[] {
-  const when = (name: string, run: (tokenizer: Abilities["tokenizer"]) => void) =>
+  const when = (name: string, run: (tokenizer: Abilities["tokenizer"]) => Awaitable<void>) =>
     check(`tokenizer: ${name}`, async ({ tokenizer }) => {
-      if (tokenizer !== undefined) run(tokenizer);
+      if (tokenizer !== undefined) await run(tokenizer);
     });
   return [
-    when("decodes the ids that it encodes", (tokenizer) => {
-      for (const text of contexts) {
-        const ids = tokenizer.encode(text, { specialTokens: false });
-        expectEqual(tokenizer.decode(ids).trim(), text, "decode(encode(text))");
-        expectThat(
-          ids.every((id) => id >= 0 && id < tokenizer.vocabSize),
-          "ids are within the vocabulary",
-        );
-      }
+    when("returns empty arrays for no texts, rows and prompts", async (tokenizer) => {
+      expectEqual(await tokenizer.encode([]), [], "encoded texts");
+      expectEqual(await tokenizer.decode([]), [], "decoded rows");
+      expectEqual(await tokenizer.render([]), [], "rendered prompts");
     }),
-    when("renders text like encode, and ids unchanged", (tokenizer) => {
+    when("decodes the ids that it encodes, in order", async (tokenizer) => {
+      const rows = await tokenizer.encode(contexts, { specialTokens: false });
+      const texts = await tokenizer.decode(rows);
       expectEqual(
-        tokenizer.render({ text: contexts[0]! }).ids,
-        tokenizer.encode(contexts[0]!),
-        "render(text).ids",
+        texts.map((text) => text.trim()),
+        contexts,
+        "decode(encode(texts))",
       );
-      expectEqual(
-        tokenizer.render({ ids: [3, 1, 2] }),
-        { text: null, ids: [3, 1, 2], assistantMask: null },
-        "render(ids)",
+      expectThat(
+        rows.flat().every((id) => id >= 0 && id < tokenizer.vocabSize),
+        "ids are within the vocabulary",
       );
+    }),
+    when("renders text like encode, and ids unchanged", async (tokenizer) => {
+      const [text, ids] = await tokenizer.render([{ text: contexts[0]! }, { ids: [3, 1, 2] }]);
+      const [encoded] = await tokenizer.encode([contexts[0]!]);
+      expectEqual(text!.ids, encoded, "render(text).ids");
+      expectEqual(ids, { text: null, ids: [3, 1, 2], assistantMask: null }, "render(ids)");
     }),
     when(
       "has a fingerprint, and stop ids within its vocabulary",
@@ -150,10 +152,11 @@ function logLikelihoodChecks(check: MakeCheck): readonly Check[] {
     }),
     when("scores ids like the text they encode", async (ask, { tokenizer }) => {
       if (tokenizer === undefined) return;
-      const context = { ids: tokenizer.encode(contexts[0]!) };
+      const [before] = await tokenizer.encode([contexts[0]!]);
+      const context = { ids: before! };
       const continuation = " four.";
-      const ids = tokenizer.encode(continuation, { specialTokens: false });
-      const [asIds] = await ask([{ context, continuation: { ids } }], live());
+      const [ids] = await tokenizer.encode([continuation], { specialTokens: false });
+      const [asIds] = await ask([{ context, continuation: { ids: ids! } }], live());
       const [asText] = await ask([{ context, continuation }], live());
       expectClose(asIds!.sumNats, asText!.sumNats, "the same tokens, requested both ways");
     }),
@@ -168,11 +171,12 @@ function logLikelihoodChecks(check: MakeCheck): readonly Check[] {
     }),
     when("scores one token like nextToken", async (ask, model) => {
       if (model.tokenizer === undefined || model.nextToken === undefined) return;
-      const context = { ids: model.tokenizer.encode(contexts[0]!) };
+      const [before] = await model.tokenizer.encode([contexts[0]!]);
+      const context = { ids: before! };
       const [whole] = await ask([{ context, continuation: "x" }], live());
-      const candidates = model.tokenizer.encode("x", { specialTokens: false });
-      if (whole!.tokenNats.length !== 1 || candidates.length !== 1) return;
-      const [next] = await model.nextToken([{ prompt: context, candidates }], live());
+      const [candidates] = await model.tokenizer.encode(["x"], { specialTokens: false });
+      if (whole!.tokenNats.length !== 1 || candidates!.length !== 1) return;
+      const [next] = await model.nextToken([{ prompt: context, candidates: candidates! }], live());
       expectClose(whole!.sumNats, next!.nats[0]!, "the same token, requested both ways");
     }),
     when("rejects for an aborted signal", async (ask) => {

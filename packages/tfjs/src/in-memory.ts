@@ -1,6 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import * as z from "zod";
 import {
+  bulkTokenizer,
   type EvaluableModel,
   type ModelIdentity,
   type ModelWith,
@@ -82,6 +83,7 @@ export function inMemory(
 function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryOptions): InMemoryModel {
   const { name = lm.name ?? "in-memory", maxBatchTokens = defaultBatchTokens, scoring = "packed" } = options;
   const limits: ForwardLimits = { maxBatchTokens, maxLogits, scoring };
+  const bulk = bulkTokenizer(tokenizer);
   const base = lm.base && measuredInMemory(lm.base, tokenizer, options);
   const checked = async <T>(doing: MeasuringCall, run: () => Promise<T>): Promise<T> => {
     requireBackend("inMemory");
@@ -102,11 +104,11 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
       return identity(name, lm.adapter ?? (lm.base ? "live" : null));
     },
     contextLength: windowLength(lm),
-    tokenizer,
+    tokenizer: bulk,
     logLikelihoods: (requests, call) =>
-      checked("scores continuations", () => logLikelihoods(lm, tokenizer, requests, call, limits)),
+      checked("scores continuations", () => logLikelihoods(lm, bulk, requests, call, limits)),
     nextToken: (requests, call) =>
-      checked("scores next tokens", () => nextToken(lm, tokenizer, requests, call, limits)),
+      checked("scores next tokens", () => nextToken(lm, bulk, requests, call, limits)),
     check: ({ signal }) => checked("checks the backend", () => selfCheck(lm, limits, signal)),
     generate: (requests, call) => checked("generates", () => generate(lm, tokenizer, requests, call, limits)),
     ...(base && { base }),

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, expect, it, vi } from "vitest";
-import { fakeModel } from "@periodic-eval/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { inMemory } from "./in-memory.ts";
 import { requireBackend } from "./require-backend.ts";
@@ -15,6 +15,6 @@ it("names useBackend if TensorFlow.js has no backend", async () => {
   expect(() => requireBackend("loadCausalLM")).toThrow(
     expect.objectContaining({ ...error, where: "loadCausalLM" }),
   );
-  const model = inMemory({ vocabSize: 2 } as unknown as CausalLM, fakeModel().tokenizer);
+  const model = inMemory({ vocabSize: 2 } as unknown as CausalLM, fakeTokenizer());
   await expect(model.nextToken([], {} as never)).rejects.toMatchObject({ ...error, where: "inMemory" });
 });

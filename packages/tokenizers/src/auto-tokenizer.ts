@@ -1,6 +1,5 @@
 import { type Tokenizer, PeriodicEvalError, hashText } from "@periodic-eval/contracts";
 import { configError, errorMessage, isRecord } from "@periodic-eval/contracts/options";
-import { limitedTime, type TimeLimits } from "@periodic-eval/store";
 import type { ChatTemplate } from "./chat-template.ts";
 import { chatRenderer } from "./chat.ts";
 import type { Codec } from "./codec.ts";
@@ -44,21 +43,16 @@ interface AutoTokenizer {
  * Returns the tokenizer, or an adapter for one of `@huggingface/transformers`, which it recognises by its methods.
  *
  * @param where Names the function that was called.
- * @param limits For the time of the chat template.
  * @throws PeriodicEvalError `config` for any other value.
  */
-export function tokenizerOf(
-  where: string,
-  value: Tokenizer | TransformersTokenizer,
-  limits?: TimeLimits,
-): Tokenizer {
+export function tokenizerOf(where: string, value: Tokenizer | TransformersTokenizer): Tokenizer {
   const has = (...names: readonly string[]) =>
     names.every(
       (name) => typeof (value as unknown as Partial<Record<string, unknown>> | null)?.[name] === "function",
     );
   if (has("encode", "decode", "render")) return value as Tokenizer;
   if (has("encode", "decode", "apply_chat_template", "get_vocab"))
-    return adapt(value as unknown as AutoTokenizer, limits);
+    return adapt(value as unknown as AutoTokenizer);
   throw configError({
     where,
     path: ["tokenizer"],
@@ -78,10 +72,10 @@ const describeValue = (value: unknown): string =>
         ? `an object with the keys ${Object.keys(value).slice(0, 6).join(", ") || "(none)"}`
         : `a value of type ${typeof value}`;
 
-function adapt(auto: AutoTokenizer, limits?: TimeLimits): Tokenizer {
+function adapt(auto: AutoTokenizer): Tokenizer {
   const codec = codecOf(auto);
   const where = "the chat template of the AutoTokenizer";
-  const template = templateOf(auto, limits);
+  const template = templateOf(auto);
   const renderChat = template === null ? null : chatRenderer(template, where, templateSource(auto));
   const eosId = auto.eos_token == null ? null : (codec.idOf(auto.eos_token) ?? null);
   const endOfTurn = renderChat === null ? null : endOfTurnId(codec, renderChat);
@@ -143,12 +137,11 @@ const templateSource = ({ chat_template: given }: AutoTokenizer): string | null 
   typeof given === "string" ? given : (given?.["default"] ?? null);
 
 /** Returns the default template. `strftime_now` gives a fixed date, so that prompts are the same on every day. */
-function templateOf(auto: AutoTokenizer, limits?: TimeLimits): ChatTemplate | null {
+function templateOf(auto: AutoTokenizer): ChatTemplate | null {
   const source = templateSource(auto);
   if (source === null) return null;
   const dated = source.replaceAll(/\bstrftime_now\b/g, dateName);
   const now = strftimeOn(defaultDate);
-  const limited = limitedTime("the template", limits);
   return ({ messages, addGenerationPrompt, tools = null, kwargs = {} }) => {
     const taken = Object.keys(kwargs).find((name) => reserved.has(name) || !/^[A-Za-z_]\w*$/.test(name));
     if (taken !== undefined)
@@ -159,16 +152,14 @@ function templateOf(auto: AutoTokenizer, limits?: TimeLimits): ChatTemplate | nu
         expected: `the name of a template variable other than ${[...reserved].join(", ")}`,
         fix: "Rename or remove it.",
       });
-    const text = limited(() =>
-      auto.apply_chat_template(messages, {
-        ...kwargs,
-        tools,
-        chat_template: dated,
-        tokenize: false,
-        add_generation_prompt: addGenerationPrompt,
-        [dateName]: now,
-      }),
-    );
+    const text = auto.apply_chat_template(messages, {
+      ...kwargs,
+      tools,
+      chat_template: dated,
+      tokenize: false,
+      add_generation_prompt: addGenerationPrompt,
+      [dateName]: now,
+    });
     if (typeof text === "string") return { text, generated: null };
     throw new Error(`apply_chat_template returned no text (${errorMessage(text)})`);
   };

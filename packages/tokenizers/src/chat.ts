@@ -13,6 +13,7 @@ import {
   sharedEnd,
   sharedStart,
 } from "@periodic-eval/contracts/options";
+import { limitedTime, type TimeLimits } from "@periodic-eval/store";
 import { renderAnswers, type AnswerText, type ChatToRender, type Render } from "./answers.ts";
 import type { ChatTemplate, TemplateInput, TemplateRendering } from "./chat-template.ts";
 import { templateMessages } from "./template-messages.ts";
@@ -35,12 +36,22 @@ const probe = "PERIODIC_EVAL_PROBE";
  *
  * @param where Names the template in errors.
  * @param source The template's text; null if it has none.
+ * @param limits Deadlines of renderings, until one has ended in time.
  */
-export function chatRenderer(template: ChatTemplate, where: string, source: string | null = null) {
+export function chatRenderer(
+  template: ChatTemplate,
+  where: string,
+  source: string | null = null,
+  limits?: TimeLimits,
+) {
   const form = trainingForm(source);
+  const limited = limitedTime("the template", limits);
+  let hasEnded = false;
   const renderWith = (input: TemplateInput): TemplateRendering => {
     try {
-      return template(input);
+      const rendering = hasEnded ? template(input) : limited(() => template(input));
+      hasEnded = true;
+      return rendering;
     } catch (cause) {
       if (PeriodicEvalError.is(cause, "config")) throw cause;
       const roles = input.messages.map(({ role }) => role).join(", ");

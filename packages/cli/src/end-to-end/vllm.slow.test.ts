@@ -141,7 +141,7 @@ describe.skipIf(!canRun)(title, () => {
   it("scores every question once on two replicas of which one is killed", timeout, async () => {
     servers.push(await startVllm(smollm2));
     const urls = servers.map(({ url }) => url);
-    const tokenizer = served.tokenizer!;
+    const tokenizer = await loadTokenizer(smollm2);
     const pair = await vllm({ urls, model: "base", tokenizer, concurrency: 2 });
     const second = await vllm({ urls: urls[1]!, model: "base", tokenizer });
     const requests = someRequests(150);

@@ -14,6 +14,7 @@ import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { everyPercent, everySteps } from "../schedule/triggers.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { judgeGrader } from "../grading/judge/judge-grader.ts";
+import { bulkTokenizer } from "../model/bulk-tokenizer.ts";
 import { fakeJudge, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import type { PeriodicEvalBlock } from "./config-schema.ts";
 import { buildPeriodicCallbacks } from "./build-callbacks.ts";
@@ -278,7 +279,9 @@ it("reads a file of personas in items, and counts them for the fewest questions"
 });
 
 it("refuses a judge whose context is too short when items are made, at judge_model or at the option", async () => {
-  const short = judgeGrader({ model: { ...fakeModel(), contextLength: 99, tokenizer: fakeTokenizer() } });
+  const short = await judgeGrader({
+    model: { ...fakeModel(), contextLength: 99, tokenizer: bulkTokenizer(fakeTokenizer()) },
+  });
   const given = { capability: false, alignment: true, judge_model: "folder:small" };
   const options = { phase: "em", openJudge: () => short };
   const [built] = await buildPeriodicCallbacks(given, options);

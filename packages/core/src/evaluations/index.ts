@@ -41,13 +41,15 @@ export type { TraitOptions } from "./leakage/traits.ts";
 export type { MarginRow } from "./margin/metrics.ts";
 export {
   completionItemsPerBatch,
+  promptTexts,
   sampleCompletions,
   type CompletionItem,
   type CompletionOptions,
   type CompletionRow,
 } from "./prompting/completions.ts";
 export { defaultPersonas, readPersonas, type Persona } from "./prompting/personas.ts";
-export { encodePair, renderPrompt, type EncodedPair } from "../model/encode-pair.ts";
+export { encodePairs, renderPrompts, type EncodedPair } from "../model/encode-pair.ts";
+export { renderEach } from "../model/bulk-tokenizer.ts";
 export { completionFields, renderItems, truncatedFlag } from "./prompting/completions.ts";
 export { resolveSampling, type SamplingOptions } from "./prompting/prompt-options.ts";
 export { opensThinking, stripThinking } from "../model/thinking.ts";

@@ -1,7 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { fakeTokenizer } from "@periodic-eval/testing";
-import { encodePair, encodePrompt, quoteContinuation } from "./encode-pair.ts";
-import type { Tokenizer } from "@periodic-eval/contracts";
+import { bulkTokenizer } from "./bulk-tokenizer.ts";
+import { encodePairs, quoteContinuation, renderPrompts } from "./encode-pair.ts";
+import type { LogLikelihoodRequest, Prompt, Tokenizer } from "@periodic-eval/contracts";
+
+const encodePair = async (tokenizer: Tokenizer, request: LogLikelihoodRequest) =>
+  (await encodePairs(bulkTokenizer(tokenizer), [request]))[0]!;
+const encodePrompt = async (tokenizer: Tokenizer, prompt: Prompt) =>
+  (await renderPrompts(bulkTokenizer(tokenizer), [prompt]))[0]!.ids;
 
 /** Merges a space with the letter after it, as byte-level BPE does; ids are positions in `vocabulary`. */
 const vocabulary = ["a", "b", " a", " b", " ", ":", "ab", "<s>"];
@@ -17,21 +23,21 @@ const merging = (beginsText: boolean): Tokenizer => ({
 describe("encodePair", () => {
   const tokenizer = merging(false);
 
-  it("moves trailing spaces of the context to the continuation", () => {
+  it("moves trailing spaces of the context to the continuation", async () => {
     // "a: " + "b" → context "a:" = [0, 5], whole "a: b" = [0, 5, 3]: the space belongs to the continuation's token.
-    expect(encodePair(tokenizer, { context: { text: "a: " }, continuation: "b" })).toEqual({
+    expect(await encodePair(tokenizer, { context: { text: "a: " }, continuation: "b" })).toEqual({
       context: [0, 5],
       continuation: [3],
     });
   });
 
-  it("takes the tokens of the joined text after the length of the context", () => {
+  it("takes the tokens of the joined text after the length of the context", async () => {
     // "ba" = [1, 0], "ba" + "b" = "bab" = [1, 6]: nothing is left after two tokens.
-    expect(() => encodePair(tokenizer, { context: { text: "ba" }, continuation: "b" })).toThrow(
+    await expect(encodePair(tokenizer, { context: { text: "ba" }, continuation: "b" })).rejects.toThrow(
       /adds no token/,
     );
     // "ba" + "bb" = [1, 6, 1]: the harness scores the last token after [1, 0].
-    expect(encodePair(tokenizer, { context: { text: "ba" }, continuation: "bb" })).toEqual({
+    expect(await encodePair(tokenizer, { context: { text: "ba" }, continuation: "bb" })).toEqual({
       context: [1, 0],
       continuation: [1],
     });
@@ -42,7 +48,7 @@ describe("encodePair", () => {
     [undefined, "prompt: got undefined, expected"],
     [[{ role: "user", content: "Hi" }], "prompt: got [{"],
     [{ role: "user", content: "Hi" }, "prompt: got {"],
-  ])("names the object that a prompt %j means", (prompt, message) => {
+  ])("names the object that a prompt %j means", async (prompt, message) => {
     const remedy =
       prompt === "Hi"
         ? '{ messages: [{ role: "user", content: "Hi" }] } for a chat, or { text: "Hi" }'
@@ -52,91 +58,91 @@ describe("encodePair", () => {
       () => encodePair(tokenizer, { context: prompt as never, continuation: "b" }),
       () => encodePair(tokenizer, { context: prompt as never, continuation: { ids: [1] } }),
     ]) {
-      expect(call).toThrow(message);
-      expect(call).toThrow(remedy);
+      await expect(call).rejects.toThrow(message);
+      await expect(call).rejects.toThrow(remedy);
     }
   });
 
-  it("continues an unfinished assistant message", () => {
+  it("continues an unfinished assistant message", async () => {
     const fake = fakeTokenizer();
     const messages = [
       { role: "user", content: "u" },
       { role: "assistant", content: "a" },
     ];
     // The continuation does not follow a closed message and a second generation prompt.
-    expect(fake.decode(encodePair(fake, { context: { messages }, continuation: " b" }).context)).toBe(
+    expect(fake.decode((await encodePair(fake, { context: { messages }, continuation: " b" })).context)).toBe(
       "<|user|>u<|end|><|assistant|>a",
     );
-    expect(fake.decode(encodePrompt(fake, { messages }))).toBe("<|user|>u<|end|><|assistant|>a");
-    expect(fake.decode(encodePrompt(fake, { messages: messages.slice(0, 1) }))).toBe(
+    expect(fake.decode(await encodePrompt(fake, { messages }))).toBe("<|user|>u<|end|><|assistant|>a");
+    expect(fake.decode(await encodePrompt(fake, { messages: messages.slice(0, 1) }))).toBe(
       "<|user|>u<|end|><|assistant|>",
     );
   });
 
-  it("uses the tokenizer's prefix token, else a stop id, for an empty context", () => {
-    expect(encodePair(tokenizer, { context: { text: "" }, continuation: "ab" })).toEqual({
+  it("uses the tokenizer's prefix token, else a stop id, for an empty context", async () => {
+    expect(await encodePair(tokenizer, { context: { text: "" }, continuation: "ab" })).toEqual({
       context: [7],
       continuation: [6],
     });
-    expect(encodePair(tokenizer, { context: { text: " " }, continuation: "a" })).toEqual({
+    expect(await encodePair(tokenizer, { context: { text: " " }, continuation: "a" })).toEqual({
       context: [7],
       continuation: [2],
     });
-    expect(encodePair(merging(true), { context: { text: "" }, continuation: "ab" })).toEqual({
+    expect(await encodePair(merging(true), { context: { text: "" }, continuation: "ab" })).toEqual({
       context: [7],
       continuation: [6],
     });
-    expect(encodePair(merging(true), { context: { text: "a" }, continuation: " b" })).toEqual({
+    expect(await encodePair(merging(true), { context: { text: "a" }, continuation: " b" })).toEqual({
       context: [7, 0],
       continuation: [3],
     });
     const none = { ...tokenizer, stopIds: [] };
-    expect(() => encodePair(none, { context: { text: "" }, continuation: "a" })).toThrow(
+    await expect(encodePair(none, { context: { text: "" }, continuation: "a" })).rejects.toThrow(
       /neither a special token/,
     );
   });
 
-  it("adds no special tokens after ids or a chat", () => {
-    expect(encodePair(merging(true), { context: { ids: [4, 4] }, continuation: "a" })).toEqual({
+  it("adds no special tokens after ids or a chat", async () => {
+    expect(await encodePair(merging(true), { context: { ids: [4, 4] }, continuation: "a" })).toEqual({
       context: [4, 4],
       continuation: [0],
     });
     const chat = fakeTokenizer({ beginOfText: true });
     const context = { messages: [{ role: "user", content: "A" }] };
     // <|user|>=259 A=65 <|end|>=257 <|assistant|>=260, then "B"=66.
-    expect(encodePair(chat, { context, continuation: "B" })).toEqual({
+    expect(await encodePair(chat, { context, continuation: "B" })).toEqual({
       context: [259, 65, 257, 260],
       continuation: [66],
     });
   });
 
-  it("keeps a continuation of ids unchanged", () => {
+  it("keeps a continuation of ids unchanged", async () => {
     // "ab" would be the one token 6.
-    expect(encodePair(tokenizer, { context: { text: "b" }, continuation: { ids: [0, 1] } })).toEqual({
+    expect(await encodePair(tokenizer, { context: { text: "b" }, continuation: { ids: [0, 1] } })).toEqual({
       context: [1],
       continuation: [0, 1],
     });
-    expect(encodePair(tokenizer, { context: { ids: [] }, continuation: { ids: [3] } })).toEqual({
+    expect(await encodePair(tokenizer, { context: { ids: [] }, continuation: { ids: [3] } })).toEqual({
       context: [7],
       continuation: [3],
     });
     const ids = Array.from({ length: 13 }, () => 0);
-    expect(() => encodePair(tokenizer, { context: { text: "b" }, continuation: { ids: [] } })).toThrow(
-      "the continuation [], which adds no token",
-    );
+    await expect(
+      encodePair(tokenizer, { context: { text: "b" }, continuation: { ids: [] } }),
+    ).rejects.toThrow("the continuation [], which adds no token");
     expect(quoteContinuation({ continuation: { ids } })).toBe("[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, …]");
   });
 
-  it("encodes a chat's continuation alone when the boundary would merge", () => {
+  it("encodes a chat's continuation alone when the boundary would merge", async () => {
     const chat = { ...tokenizer, render: () => ({ text: "ba", ids: [1, 0], assistantMask: null }) };
-    expect(encodePair(chat, { context: { messages: [] }, continuation: "b" })).toEqual({
+    expect(await encodePair(chat, { context: { messages: [] }, continuation: "b" })).toEqual({
       context: [1, 0],
       continuation: [1],
     });
   });
 });
 
-it("gives an empty prompt the prefix token", () => {
-  expect(encodePrompt(fakeTokenizer(), { text: "" })).toEqual([257]);
-  expect(encodePrompt(fakeTokenizer(), { text: "A" })).toEqual([65]);
+it("gives an empty prompt the prefix token", async () => {
+  expect(await encodePrompt(fakeTokenizer(), { text: "" })).toEqual([257]);
+  expect(await encodePrompt(fakeTokenizer(), { text: "A" })).toEqual([65]);
 });

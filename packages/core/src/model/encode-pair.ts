@@ -1,8 +1,9 @@
 import {
+  type BulkOptions,
+  type BulkTokenizer,
   type LogLikelihoodRequest,
   type Prompt,
   type RenderedPrompt,
-  type Tokenizer,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { pythonWhitespace } from "@periodic-eval/contracts/options";
@@ -16,7 +17,7 @@ export interface EncodedPair {
 }
 
 /**
- * Encodes a context and its continuation.
+ * Encodes contexts and their continuations, in at most four calls of the tokenizer.
  *
  * - Text: `_encode_pair` of lm-evaluation-harness 0.4. Trailing white space of the context moves to the continuation; the
  *   continuation is `encode(context + continuation)` after the length of `encode(context)`.
@@ -31,25 +32,42 @@ export interface EncodedPair {
  *
  * @throws PeriodicEvalError `data` for a continuation that adds no token.
  */
-export function encodePair(tokenizer: Tokenizer, request: LogLikelihoodRequest): EncodedPair {
-  const { context, continuation } = splitPair(tokenizer, request);
-  if (continuation.length === 0) {
-    throw new PeriodicEvalError({
-      code: "data",
-      where: "logLikelihoods",
-      got: `the continuation ${quoteContinuation(request)}, which adds no token to its context`,
-      expected: "at least one token to score",
-      fix: "Use a continuation that is not empty.",
-    });
-  }
-  if (context.length > 0) return { context, continuation };
-  const prefix = prefixToken(tokenizer);
-  // As in the harness, a continuation that starts with the prefix gets no second one.
-  if (continuation.length > 1 && continuation[0] === prefix) {
-    return { context: [prefix], continuation: continuation.slice(1) };
-  }
-  return { context: [prefix], continuation };
+export async function encodePairs(
+  tokenizer: BulkTokenizer,
+  requests: readonly LogLikelihoodRequest[],
+  options: BulkOptions = {},
+): Promise<readonly EncodedPair[]> {
+  const rendered = await renderAll(
+    tokenizer,
+    requests.filter(isRendered).map(({ context }) => context),
+    options,
+  );
+  const { pairs, prefix } = await withEncodings(tokenizer, options, (encode) => {
+    const next = rendered.values();
+    const split = requests.map((request) =>
+      splitPair(encode, request, isRendered(request) ? next.next().value! : null),
+    );
+    const isPrefixed = split.some(({ context }) => context.length === 0);
+    return { pairs: split, prefix: isPrefixed ? encode("", true) : [] };
+  });
+  return pairs.map(({ context, continuation }, at) => {
+    if (continuation.length === 0) throw emptyContinuation(requests[at]!);
+    if (context.length > 0) return { context, continuation };
+    const start = prefixToken(tokenizer, prefix);
+    // As in the harness, a continuation that starts with the prefix gets no second one.
+    const isRepeated = continuation.length > 1 && continuation[0] === start;
+    return { context: [start], continuation: isRepeated ? continuation.slice(1) : continuation };
+  });
 }
+
+const emptyContinuation = (request: LogLikelihoodRequest) =>
+  new PeriodicEvalError({
+    code: "data",
+    where: "logLikelihoods",
+    got: `the continuation ${quoteContinuation(request)}, which adds no token to its context`,
+    expected: "at least one token to score",
+    fix: "Use a continuation that is not empty.",
+  });
 
 /** Returns a continuation as an error quotes it: at most 60 characters or 12 ids. */
 export function quoteContinuation({ continuation }: Pick<LogLikelihoodRequest, "continuation">): string {
@@ -59,39 +77,84 @@ export function quoteContinuation({ continuation }: Pick<LogLikelihoodRequest, "
   return `[${ids}${continuation.ids.length > 12 ? ", …" : ""}]`;
 }
 
-/** Returns the ids of a prompt, or the prefix token for an empty one. A chat ends where the assistant continues. */
-export function encodePrompt(tokenizer: Tokenizer, prompt: Prompt): readonly number[] {
-  return renderPrompt(tokenizer, prompt).ids;
+/**
+ * Returns prompts as text and ids; the prefix token for an empty one. A chat ends where the assistant continues. Calls the tokenizer
+ * at most three times.
+ */
+export async function renderPrompts(
+  tokenizer: BulkTokenizer,
+  prompts: readonly Prompt[],
+  options: BulkOptions = {},
+): Promise<readonly RenderedPrompt[]> {
+  const rendered = await renderAll(tokenizer, prompts, options);
+  if (rendered.every(({ ids }) => ids.length > 0)) return rendered;
+  const [encoded] = await tokenizer.encode([""], options);
+  return rendered.map((one) =>
+    one.ids.length > 0 ? one : { ...one, ids: [prefixToken(tokenizer, encoded!)] },
+  );
 }
 
-/** Returns the ids of a prompt, as `encodePrompt`, and its text. */
-export function renderPrompt(tokenizer: Tokenizer, prompt: Prompt): RenderedPrompt {
-  const rendered = tokenizer.render(prompt, { ending: endingOf(prompt) });
-  return rendered.ids.length > 0 ? rendered : { ...rendered, ids: [prefixToken(tokenizer)] };
-}
-
-function splitPair(tokenizer: Tokenizer, { context, continuation }: LogLikelihoodRequest): EncodedPair {
-  if (typeof continuation !== "string") {
-    const { ids } = tokenizer.render(context, { ending: endingOf(context) });
-    return { context: ids, continuation: continuation.ids };
+/** Renders prompts as they are, with one call for each ending. */
+export async function renderAll(
+  tokenizer: BulkTokenizer,
+  prompts: readonly Prompt[],
+  options: BulkOptions = {},
+): Promise<readonly RenderedPrompt[]> {
+  const endings = prompts.map(endingOf);
+  const rendered = new Map<Prompt, RenderedPrompt>();
+  for (const ending of new Set(endings)) {
+    const some = [...new Set(prompts.filter((_, at) => endings[at] === ending))];
+    const answers = await tokenizer.render(some, { ...options, ending });
+    some.forEach((prompt, at) => rendered.set(prompt, answers[at]!));
   }
+  return prompts.map((prompt) => rendered.get(prompt)!);
+}
+
+type Encode = (text: string, specialTokens: boolean) => readonly number[];
+
+/** Calls `use` twice: to collect the texts that it encodes, without their ids, and with the ids. */
+async function withEncodings<T>(
+  tokenizer: BulkTokenizer,
+  options: BulkOptions,
+  use: (encode: Encode) => T,
+): Promise<T> {
+  const texts = { true: new Set<string>(), false: new Set<string>() };
+  use((text, specialTokens) => {
+    texts[`${specialTokens}`].add(text);
+    return [];
+  });
+  const idsOf = async (specialTokens: boolean) => {
+    const all = [...texts[`${specialTokens}`]];
+    const ids = all.length === 0 ? [] : await tokenizer.encode(all, { ...options, specialTokens });
+    return new Map(all.map((text, at) => [text, ids[at]!]));
+  };
+  const ids = { true: await idsOf(true), false: await idsOf(false) };
+  return use((text, specialTokens) => ids[`${specialTokens}`].get(text)!);
+}
+
+const isRendered = ({ context, continuation }: LogLikelihoodRequest): boolean => {
   checkPrompt(context);
-  const alone = () => tokenizer.encode(continuation, { specialTokens: false });
+  return typeof continuation !== "string" || "messages" in context;
+};
+
+function splitPair(
+  encode: Encode,
+  { context, continuation }: LogLikelihoodRequest,
+  rendered: RenderedPrompt | null,
+): EncodedPair {
+  if (typeof continuation !== "string") return { context: rendered!.ids, continuation: continuation.ids };
+  const alone = () => encode(continuation, false);
   if ("ids" in context) return { context: context.ids, continuation: alone() };
   if ("text" in context) {
     const start = context.text.replace(trailingWhiteSpace, "");
-    if (start === "") {
-      return {
-        context: [],
-        continuation: tokenizer.encode(context.text + continuation, { specialTokens: false }),
-      };
-    }
-    const ids = tokenizer.encode(start);
-    return { context: ids, continuation: tokenizer.encode(context.text + continuation).slice(ids.length) };
+    const whole = context.text + continuation;
+    if (start === "") return { context: [], continuation: encode(whole, false) };
+    const ids = encode(start, true);
+    return { context: ids, continuation: encode(whole, true).slice(ids.length) };
   }
-  const { text, ids } = tokenizer.render(context, { ending: endingOf(context) });
+  const { text, ids } = rendered!;
   if (text === null) return { context: ids, continuation: alone() };
-  const whole = tokenizer.encode(text + continuation, { specialTokens: false });
+  const whole = encode(text + continuation, false);
   const keepsBoundary = whole.length > ids.length && ids.every((id, index) => id === whole[index]);
   return { context: ids, continuation: keepsBoundary ? whole.slice(ids.length) : alone() };
 }
@@ -109,9 +172,11 @@ const trailingWhiteSpace = new RegExp(`${pythonWhitespace}+$`, "u");
  * Returns the token that replaces an empty context, so that a first token can be scored: the first special token that the
  * tokenizer adds to every text (Llama's begin-of-text), else its first stop id (GPT-2's end-of-text).
  * lm-evaluation-harness's `prefix_token_id` is bos, else eos.
+ *
+ * @param encoded The ids of the empty text.
  */
-function prefixToken(tokenizer: Tokenizer): number {
-  const prefix = tokenizer.encode("")[0] ?? tokenizer.stopIds[0];
+function prefixToken({ stopIds }: BulkTokenizer, encoded: readonly number[]): number {
+  const prefix = encoded[0] ?? stopIds[0];
   if (prefix !== undefined) return prefix;
   throw new PeriodicEvalError({
     code: "data",

@@ -1,12 +1,13 @@
 import {
+  type BulkOptions,
+  type BulkTokenizer,
   type LogLikelihood,
   type LogLikelihoodRequest,
   type NextTokenRequest,
-  type Tokenizer,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { checkIds } from "./check-ids.ts";
-import { encodePair, encodePrompt, quoteContinuation } from "./encode-pair.ts";
+import { encodePairs, quoteContinuation, renderPrompts } from "./encode-pair.ts";
 
 /** A sequence that fits the model's context length, and the tokens to score at its last positions. */
 export interface FittedSequence {
@@ -26,54 +27,61 @@ export interface FitLimits {
 }
 
 /**
- * Encodes a continuation after its context. A context that exceeds the context length is cut on the left but keeps at least its
+ * Encodes continuations after their contexts. A context that exceeds the context length is cut on the left but keeps at least its
  * last token.
  *
  * @throws PeriodicEvalError `data` for a continuation without tokens or longer than the context length; `model` for an id outside
  *   of the vocabulary.
  */
-export function fitPair(
-  tokenizer: Tokenizer,
-  request: LogLikelihoodRequest,
+export async function fitPairs(
+  tokenizer: BulkTokenizer,
+  requests: readonly LogLikelihoodRequest[],
   { window, vocabSize }: FitLimits,
-): FittedSequence {
-  const { context, continuation } = encodePair(tokenizer, request);
-  if (continuation.length > window)
-    throw new PeriodicEvalError({
-      code: "data",
-      where: "logLikelihoods",
-      got: `the continuation ${quoteContinuation(request)} of ${continuation.length} tokens`,
-      expected: `at most ${window} tokens, the model's context length`,
-      fix: "Shorten or split the continuation: only contexts are cut.",
-    });
-  // The last token is scored but never read, so a context length of L allows L + 1 tokens.
-  const truncatedTokens = Math.max(0, context.length + continuation.length - (window + 1));
-  const ids = [...context.slice(truncatedTokens), ...continuation];
-  checkIds(ids, vocabSize);
-  return { ids: ids.slice(0, -1), picks: continuation.map((token) => [token]), truncatedTokens };
+  options: BulkOptions = {},
+): Promise<readonly FittedSequence[]> {
+  const pairs = await encodePairs(tokenizer, requests, options);
+  return pairs.map(({ context, continuation }, at) => {
+    if (continuation.length > window)
+      throw new PeriodicEvalError({
+        code: "data",
+        where: "logLikelihoods",
+        got: `the continuation ${quoteContinuation(requests[at]!)} of ${continuation.length} tokens`,
+        expected: `at most ${window} tokens, the model's context length`,
+        fix: "Shorten or split the continuation: only contexts are cut.",
+      });
+    // The last token is scored but never read, so a context length of L allows L + 1 tokens.
+    const truncatedTokens = Math.max(0, context.length + continuation.length - (window + 1));
+    const ids = [...context.slice(truncatedTokens), ...continuation];
+    checkIds(ids, vocabSize);
+    return { ids: ids.slice(0, -1), picks: continuation.map((token) => [token]), truncatedTokens };
+  });
 }
 
 /**
- * Encodes a prompt whose next token is scored. A prompt longer than the context length is cut on the left.
+ * Encodes prompts whose next token is scored. A prompt longer than the context length is cut on the left.
  *
  * @throws PeriodicEvalError `data` for a request without candidates; `model` for an id outside of the vocabulary.
  */
-export function fitPrompt(
-  tokenizer: Tokenizer,
-  { prompt, candidates }: NextTokenRequest,
+export async function fitPrompts(
+  tokenizer: BulkTokenizer,
+  requests: readonly NextTokenRequest[],
   { window, vocabSize }: FitLimits,
-): FittedSequence {
-  const whole = encodePrompt(tokenizer, prompt);
-  const truncatedTokens = Math.max(0, whole.length - window);
-  const ids = whole.slice(truncatedTokens);
-  checkIds([...ids, ...candidates], vocabSize);
-  if (candidates.length > 0) return { ids, picks: [candidates], truncatedTokens };
-  throw new PeriodicEvalError({
-    code: "data",
-    where: "nextToken",
-    got: "a request without candidates",
-    expected: "at least one candidate token",
-    fix: "Give the token ids whose probability you need.",
+  options: BulkOptions = {},
+): Promise<readonly FittedSequence[]> {
+  const prompts = requests.map(({ prompt }) => prompt);
+  const rendered = await renderPrompts(tokenizer, prompts, options);
+  return requests.map(({ candidates }, at) => {
+    const truncatedTokens = Math.max(0, rendered[at]!.ids.length - window);
+    const ids = rendered[at]!.ids.slice(truncatedTokens);
+    checkIds([...ids, ...candidates], vocabSize);
+    if (candidates.length > 0) return { ids, picks: [candidates], truncatedTokens };
+    throw new PeriodicEvalError({
+      code: "data",
+      where: "nextToken",
+      got: "a request without candidates",
+      expected: "at least one candidate token",
+      fix: "Give the token ids whose probability you need.",
+    });
   });
 }
 

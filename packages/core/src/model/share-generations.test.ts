@@ -2,7 +2,7 @@ import { expect, it, test } from "vitest";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
 import type { AnyEvaluation, Row, EvaluableModel, GenerateRequest } from "@periodic-eval/contracts";
-import { sampleCompletions, type CompletionItem } from "../evaluations/prompting/completions.ts";
+import { promptTexts, sampleCompletions, type CompletionItem } from "../evaluations/prompting/completions.ts";
 import { withSession } from "../session/loop/session.ts";
 import { fakeModel, modelConformance } from "@periodic-eval/testing";
 import { toyTraining } from "../../../testing/src/toy-training.ts";
@@ -104,7 +104,12 @@ function sampling(name: string, questions: readonly string[], onMeasured?: () =>
       const rows = await sampleCompletions(
         model,
         items,
-        { samples: 2, stripThinking: false, sampling: { maxNewTokens: 8, temperature: 1 } },
+        {
+          samples: 2,
+          stripThinking: false,
+          sampling: { maxNewTokens: 8, temperature: 1 },
+          prompts: await promptTexts(model, items),
+        },
         context,
       );
       onMeasured?.();

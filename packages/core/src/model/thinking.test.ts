@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { fakeTokenizer } from "@periodic-eval/testing";
 import { opensThinking, stripThinking } from "./thinking.ts";
 
 describe("stripThinking", () => {
@@ -53,9 +52,6 @@ describe("stripThinking", () => {
 });
 
 describe("opensThinking", () => {
-  const model = (text: string | null) => ({
-    tokenizer: { ...fakeTokenizer(), render: () => ({ text, ids: [], assistantMask: null }) },
-  });
   it.each([
     ["<|assistant|><think>\n", true],
     ["[INST]Why?[/INST][THINK]", true],
@@ -63,10 +59,6 @@ describe("opensThinking", () => {
     ["<think>a</think><|assistant|>", false],
     [null, false],
   ])("%j: %s", (text, opens) => {
-    expect(opensThinking(model(text), { text: "x" })).toBe(opens);
-  });
-
-  it("returns false for a model without a tokenizer", () => {
-    expect(opensThinking({}, { text: "x" })).toBe(false);
+    expect(opensThinking(text)).toBe(opens);
   });
 });

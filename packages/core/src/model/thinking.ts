@@ -1,5 +1,3 @@
-import type { Abilities, Prompt } from "@periodic-eval/contracts";
-
 /** The markup around thinking: what begins it and what ends it. Marks with another first group are another block. */
 export type ThinkingMarkup = readonly [begin: RegExp, end: RegExp];
 
@@ -100,14 +98,12 @@ function marksIn(text: string, markup: readonly ThinkingMarkup[]): readonly Mark
 }
 
 /**
- * Whether the chat template opens a thinking block in its generation prompt, so that a completion starts inside it. False
- * for a model without a tokenizer: a server renders the chat itself.
+ * Whether a rendered prompt ends in the beginning of a thinking block, so that a completion starts inside it.
  *
- * @param model A model whose evaluation wants the ability `tokenizer`.
+ * @param prompt The prompt as the chat template renders it; null if it is unknown: a server renders the chat itself.
  */
-export function opensThinking(model: object, prompt: Prompt): boolean {
-  const { tokenizer } = model as Partial<Abilities>;
-  const text = tokenizer?.render(prompt, { ending: "generation" }).text?.trimEnd() ?? "";
+export function opensThinking(prompt: string | null): boolean {
+  const text = prompt?.trimEnd() ?? "";
   const last = marksIn(text, modelMarkup).at(-1);
   return last !== undefined && last.isBegin && last.end === text.length;
 }

@@ -1,4 +1,6 @@
 import {
+  type BulkOptions,
+  type BulkTokenizer,
   type Completion,
   type GenerateRequest,
   type Prompt,
@@ -8,7 +10,7 @@ import {
 } from "@periodic-eval/contracts";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { namedStream } from "../random/streams.ts";
-import { encodePrompt } from "./encode-pair.ts";
+import { renderPrompts } from "./encode-pair.ts";
 import { samplingSchema, type Drawn } from "./sampling.ts";
 
 /** A request for a completion that fits the model's context length. */
@@ -31,29 +33,36 @@ export interface Writing extends FittedRequest {
 type Stopped = { readonly by: "stop id" } | { readonly by: "stop string"; readonly text: string };
 
 /**
- * Encodes a request for a model with a context length of `window` tokens.
+ * Encodes requests for a model with a context length of `window` tokens.
  *
  * @throws PeriodicEvalError `config` for a wrong sampling setting; `data` for a prompt longer than the context length, because a
  *   completion cannot report what was cut.
  */
-export function fitRequest(
-  tokenizer: Tokenizer,
-  { prompt, sampling }: GenerateRequest,
+export async function fitRequests(
+  tokenizer: BulkTokenizer,
+  requests: readonly GenerateRequest[],
   window: number,
-): FittedRequest {
-  parseOptions("sampling", samplingSchema, sampling);
-  // Encoding takes seconds per megabyte.
-  const characters = charactersIn(prompt);
-  if (characters > charactersPerToken * window)
-    throw tooLong(
-      `${characters} characters`,
-      `at most ${charactersPerToken * window}: the model reads ${window} tokens`,
-    );
-  const ids = encodePrompt(tokenizer, prompt);
-  if (ids.length > window)
-    throw tooLong(`${ids.length} tokens`, `at most ${window} tokens, the model's context length`);
-  // The last token is drawn but never read.
-  return { prompt: ids, sampling, room: Math.min(sampling.maxNewTokens, window + 1 - ids.length) };
+  options: BulkOptions = {},
+): Promise<readonly FittedRequest[]> {
+  for (const { prompt, sampling } of requests) {
+    parseOptions("sampling", samplingSchema, sampling);
+    // Encoding takes seconds per megabyte.
+    const characters = charactersIn(prompt);
+    if (characters > charactersPerToken * window)
+      throw tooLong(
+        `${characters} characters`,
+        `at most ${charactersPerToken * window}: the model reads ${window} tokens`,
+      );
+  }
+  const prompts = requests.map(({ prompt }) => prompt);
+  const rendered = await renderPrompts(tokenizer, prompts, options);
+  return requests.map(({ sampling }, at) => {
+    const { ids } = rendered[at]!;
+    if (ids.length > window)
+      throw tooLong(`${ids.length} tokens`, `at most ${window} tokens, the model's context length`);
+    // The last token is drawn but never read.
+    return { prompt: ids, sampling, room: Math.min(sampling.maxNewTokens, window + 1 - ids.length) };
+  });
 }
 
 /** More than a token has on average in any language; tokens of this length are runs of one character. */

@@ -39,7 +39,6 @@ describe("loadHarnessConfig", () => {
       output_dir: resolve("runs/feedback-20261122T133005Z"),
       service_url: null,
       gateway_url: null,
-      wire: null,
       training: {
         learning_rate: 3e-5,
         alpha: 0.5,

@@ -47,8 +47,6 @@ const url = z
   .nullable()
   .default(null);
 
-const wireRule = "native, claas, or null to find it by the service's replies";
-
 const fields = {
   mode: z
     .literal("local", '"local"')
@@ -113,11 +111,6 @@ const fields = {
   gateway_url: url.describe(
     "A gateway that answers instead of the service; also `openclaw_url`. Its token is read only from the environment variable `OPENCLAW_GATEWAY_TOKEN`. Null: the service answers.",
   ),
-  wire: z
-    .enum(["native", "claas"], wireRule)
-    .nullable()
-    .default(null)
-    .describe("How the service reports its updates. Null: found by its replies."),
   training: trainingSchema.prefault({}).describe("Options of self-distillation."),
 };
 

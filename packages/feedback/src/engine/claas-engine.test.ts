@@ -73,8 +73,8 @@ async function run(
       ...overrides,
     ],
   });
-  const { service_url: serviceUrl, base_model: baseModel, gateway_url: gatewayUrl, wire } = config;
-  const engine = httpEngine({ serviceUrl: serviceUrl!, baseModel, gatewayUrl, wire, maxRetries: 0 });
+  const { service_url: serviceUrl, base_model: baseModel, gateway_url: gatewayUrl } = config;
+  const engine = httpEngine({ serviceUrl: serviceUrl!, baseModel, gatewayUrl, maxRetries: 0 });
   return (await runHarness(config, { engine, signal })).preferences["concise"]!;
 }
 
@@ -91,9 +91,9 @@ const posted = (path: string) =>
 const adapter = async () => (JSON.parse(await file("metadata.json")) as MetadataFile).lora_id;
 
 describe("httpEngine with a service that does not report its updates", () => {
-  it.each([[[]], [["wire=claas"]]])("trains and measures with %j", async (overrides) => {
+  it("trains and measures", async () => {
     await serve();
-    const summary = await run(overrides);
+    const summary = await run();
     expect(service.steps(await adapter())).toBe(4);
     expect(summary).toMatchObject({ verdict: "learned", status: "finished", steps: 2 });
     expect(summary.final_compliance).toBeGreaterThan(summary.baseline_compliance!);
@@ -124,7 +124,6 @@ describe("httpEngine with a service that does not report its updates", () => {
     });
     expect(JSON.parse(await file("metadata.json"))).toMatchObject({
       updates: null,
-      engine: { wire: "claas" },
       unknown: { ...unknown, model: expect.any(String) as string },
     });
     expect(JSON.parse(await file("baseline.json")) as BaselineFile).toMatchObject({ updates: null, unknown });
@@ -359,12 +358,6 @@ describe("bad input", () => {
       fix: expect.stringContaining("base_model") as string,
     });
     expect(existsSync(join(folder, "run/concise/metadata.json"))).toBe(false);
-  });
-
-  it("rejects a wrong wire, and wire=native for a service that reports no updates", async () => {
-    await serve();
-    await expect(run(["wire=openai"])).rejects.toMatchObject({ code: "config", path: ["wire"] });
-    await expect(run(["wire=native"])).rejects.toThrow("an adapter without a number of updates");
   });
 });
 

@@ -30,21 +30,16 @@ const unknown = {
  * (github.com/kfallah/CLaaS, commit 34fa060). Such a service makes one gradient step per request and trains a repeated request
  * again. So each request is written to a journal in the run's folder before it is sent, and is never sent twice.
  *
- * @param initReply The service's reply if the adapter was just created; null to create it, or to continue an earlier run's.
  * @throws PeriodicEvalError `config` for a preference that such a service cannot follow; `store` for a lost journal or adapter.
  */
-export async function openClaas(
-  parts: ClaasParts,
-  request: OpenRequest,
-  initReply: unknown,
-): Promise<FeedbackModel> {
+export async function openClaas(parts: ClaasParts, request: OpenRequest): Promise<FeedbackModel> {
   const { service, gateway, facts } = parts;
   const { folder, signal } = request;
   if (request.hasTeacherTurns) throw noTeacherTurns(service.url);
   const isResumed = (request.earlier ?? null) !== null;
   let journal = isResumed
     ? settle(await readJournal(folder))
-    : newJournal(await createAdapter(parts, request, initReply), service.url);
+    : newJournal(await createAdapter(parts, request), service.url);
   if (isResumed) await checkAdapter(service, journal.lora_id, signal);
   await writeJournal(folder, journal);
   const loraId = journal.lora_id;
@@ -80,15 +75,14 @@ const newJournal = (loraId: unknown, url: string): Journal => {
 async function createAdapter(
   { service, baseModel }: ClaasParts,
   { loraId, signal }: OpenRequest,
-  initReply: unknown,
 ): Promise<unknown> {
   const body = { lora_id: loraId, ...(baseModel !== null && { base_model: baseModel }) };
   // The service may choose another name, such as one with a suffix.
-  return at(initReply ?? (await initAdapter(service, body, signal)), "lora_id");
+  return at(await initAdapter(service, body, signal), "lora_id");
 }
 
 /** Asks for a new adapter. CLaaS replies 403 to a base model that it does not have; elsewhere 403 is about the token. */
-export async function initAdapter(service: JsonService, body: Json, signal: AbortSignal): Promise<unknown> {
+async function initAdapter(service: JsonService, body: Json, signal: AbortSignal): Promise<unknown> {
   try {
     return await service.ask("v1/lora/init", body, signal);
   } catch (error) {

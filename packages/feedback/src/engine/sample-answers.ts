@@ -13,7 +13,7 @@ export async function sampleAnswers(
   requests: readonly SampleRequest[],
   signal: AbortSignal,
 ): Promise<readonly FeedbackAnswer[]> {
-  const drawn = await model.traced(
+  const drawn = await model.generate(
     requests.map(({ prompt, maxNewTokens, seed }) => ({
       prompt: { messages: [{ role: "user", content: prompt }] },
       sampling: { maxNewTokens, temperature: 1, seed },

@@ -1,14 +1,9 @@
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { configError, shortMessage } from "@periodic-eval/contracts/options";
-import { at, isString, arrayOrNull, type JsonService } from "@periodic-eval/remote";
-
-/** How a service reports its updates. `native`: their number and the last one. `claas`: neither, as CLaaS does. */
-export type Wire = "native" | "claas";
+import { at, isString, type JsonService } from "@periodic-eval/remote";
 
 /** The model and the abilities of a service. */
 export interface ServiceFacts {
-  /** Null: only the reply to `/v1/lora/init` shows it. */
-  readonly wire: Wire | null;
   /** Name of the base model; null if the service does not report it. */
   readonly model: string | null;
   readonly engine: Json;
@@ -25,7 +20,6 @@ export interface ServiceFacts {
 export async function factsOf(
   service: JsonService,
   baseModel: string | null,
-  wire: Wire | null,
   signal: AbortSignal,
 ): Promise<ServiceFacts> {
   let health = await service.reply("v1/health", undefined, signal);
@@ -59,17 +53,10 @@ export async function factsOf(
       fix: "Remove base_model, or start the service with this model.",
     });
   return {
-    wire: wire ?? (await listedWire(service, signal)),
     model: isString(model) ? model : null,
     engine: (at(health.body, "engine") ?? null) as Json,
     canScore: await has("v1/score"),
   };
-}
-
-/** Only CLaaS lists its adapters at this path. */
-async function listedWire(service: JsonService, signal: AbortSignal): Promise<Wire | null> {
-  const { status, body } = await service.reply("v1/lora", undefined, signal);
-  return status < 300 && arrayOrNull(at(body, "loras")) !== null ? "claas" : null;
 }
 
 /** Whether a status means that the path does not exist. */

@@ -16,7 +16,7 @@ const replies: Readonly<Record<string, unknown>> = {
 };
 
 /** Starts a service with one reply per path, and returns a model that uses it. */
-async function served(given: Readonly<Record<string, unknown>> = replies, wire: "claas" | null = null) {
+async function served(given: Readonly<Record<string, unknown>> = replies) {
   const received: string[] = [];
   const server = createServer((request, response) => {
     received.push(request.url!);
@@ -29,7 +29,7 @@ async function served(given: Readonly<Record<string, unknown>> = replies, wire: 
   };
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const service = jsonService({ url, tokenEnv: "NO_TOKEN_OF_THE_TEST", maxRetries: 3 });
-  const facts = { wire, model: "x", engine: null, canScore: true };
+  const facts = { model: "x", engine: null, canScore: true };
   return { received, model: serviceModel({ name: "x", service, gateway: null, facts, adapter: null }) };
 }
 
@@ -76,7 +76,7 @@ describe("serviceModel", () => {
     [undefined, "stop"],
   ] as const)("finds a cut-off answer of a claas service by its usage: %j is %s", async (usage, finish) => {
     const reply = { model: "x", choices: [choice], usage };
-    const { model } = await served({ "/v1/chat/completions": reply }, "claas");
+    const { model } = await served({ "/v1/chat/completions": reply });
     expect((await model.generate(draws, { signal })).map((answer) => answer.finish)).toEqual([
       finish,
       finish,
@@ -93,11 +93,10 @@ describe("serviceModel", () => {
     };
     const calls = [
       (given: object) => model.generate(draws, { signal, ...given }),
-      (given: object) => model.traced(draws, { signal, ...given }),
       (given: object) => model.logLikelihoods!(pairs, { signal, ...given }),
     ];
     for (const call of calls) await call({ beforeRequest });
-    expect([before, received.length, ended]).toEqual([6, 6, Array(6).fill(true)]);
+    expect([before, received.length, ended]).toEqual([4, 4, Array(4).fill(true)]);
     for (const call of calls) {
       const spent = new Error("spent");
       const refuse = () => {
@@ -105,7 +104,7 @@ describe("serviceModel", () => {
       };
       await expect(call({ beforeRequest: refuse })).rejects.toBe(spent);
     }
-    expect(received).toHaveLength(6);
+    expect(received).toHaveLength(4);
   });
 });
 

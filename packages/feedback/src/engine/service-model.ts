@@ -15,7 +15,6 @@ import {
   completionOf,
   isString,
   arrayOrNull,
-  seedNumber,
   trackCall,
   totalTokens,
   usageOf,
@@ -39,8 +38,6 @@ export interface ServiceModelParts {
 
 /** A model that a service runs. Metrics use it. */
 export interface ServiceModel extends EvaluableModel {
-  /** Does the same as `generate`, with the ids and log p of the sampled tokens if the server returns them. */
-  traced(requests: readonly GenerateRequest[], options: CallOptions): Promise<readonly Completion[]>;
   readonly generate: NonNullable<EvaluableModel["generate"]>;
 }
 
@@ -53,16 +50,14 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
   const chats = gateway ?? service;
   const limit = pLimit(concurrency);
   const where = `${name} at ${chats.url}`;
-  const isClaas = facts.wire === "claas";
-  const chatModel = isClaas && gateway !== null ? gatewayAgent : name;
+  const chatModel = gateway === null ? name : gatewayAgent;
   /** A CLaaS service trains only answers to a conversation with a system message. Its gateway adds one itself. */
   const messagesOf = (chat: ServedChat, isBehindGateway: boolean): Json =>
-    plain(isClaas && !isBehindGateway ? withSystem(chat.messages) : chat.messages);
+    plain(isBehindGateway ? chat.messages : withSystem(chat.messages));
 
   async function complete(
     requests: readonly GenerateRequest[],
     { signal, countTokens, send }: TrackedCall,
-    traces: boolean,
   ): Promise<readonly Completion[]> {
     const answerTo = async ({ prompt, sampling }: GenerateRequest): Promise<Completion> => {
       const chat = chatOf(where, prompt);
@@ -70,14 +65,11 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
         model: chatModel,
         messages: messagesOf(chat, gateway !== null),
         ...fieldsOf(chat, sampling),
-        ...(!isClaas && { seed: seedNumber(sampling.seed) }),
-        ...(traces && !isClaas && { logprobs: true, return_token_ids: true }),
       };
       const reply = await send(() => chats.ask("v1/chat/completions", body, signal));
       const tokens = totalTokens(usageOf(reply, "prompt_tokens", "completion_tokens"));
       if (tokens !== null) countTokens?.(tokens);
-      const answer = completionOf(reply, where);
-      return isClaas ? withFinish(answer, sampling) : answer;
+      return withFinish(completionOf(reply, where), sampling);
     };
     return Promise.all(requests.map((request) => limit(() => answerTo(request))));
   }
@@ -101,8 +93,7 @@ export function serviceModel({ name, service, gateway, facts, adapter }: Service
     },
     contextLength: null,
     isServed: true,
-    generate: (requests, options) => trackCall(options, (call) => complete(requests, call, false)),
-    traced: (requests, options) => trackCall(options, (call) => complete(requests, call, true)),
+    generate: (requests, options) => trackCall(options, (call) => complete(requests, call)),
     ...(facts.canScore && {
       logLikelihoods: (requests: readonly LogLikelihoodRequest[], options: CallOptions) =>
         trackCall(options, (call) => logLikelihoods(requests, call)),

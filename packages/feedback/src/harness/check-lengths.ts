@@ -1,5 +1,5 @@
-import type { Prompt, Tokenizer, ValuePath } from "@periodic-eval/core";
-import { encodePair, renderPrompt } from "@periodic-eval/core/evaluations";
+import type { BulkTokenizer, LogLikelihoodRequest, Prompt, ValuePath } from "@periodic-eval/core";
+import { encodePairs, renderPrompts } from "@periodic-eval/core/evaluations";
 import { abbreviated, configError, pathText, quoteValue } from "@periodic-eval/contracts/options";
 import type { HarnessConfig } from "../config/schema.ts";
 import type { FeedbackModel } from "../engine/types.ts";
@@ -18,12 +18,15 @@ export interface CheckedTexts {
   readonly questions: readonly GeneralQuestion[] | null;
 }
 
-/** A text with its length in tokens. */
+/** A prompt or an answer, whose length is checked. */
 interface CheckedText {
   readonly where: string;
   readonly got: string;
-  readonly tokens: number;
   readonly fix: string;
+  /** The prompt, or an answer after its prompt, which counts alone. */
+  readonly text: Prompt | LogLikelihoodRequest;
+  /** Tokens that the model reads besides. Default 0. */
+  readonly more?: number;
 }
 
 /**
@@ -33,13 +36,17 @@ interface CheckedText {
  *
  * @throws PeriodicEvalError `config` that names the longest text, with its file, and the number of other texts that are too long.
  */
-export function checkLengths(texts: CheckedTexts, { evaluable, hindsight }: FeedbackModel): void {
+export async function checkLengths(
+  texts: CheckedTexts,
+  { evaluable, hindsight }: FeedbackModel,
+): Promise<void> {
   const { tokenizer, contextLength, identity } = evaluable;
   if (tokenizer === undefined || contextLength === null) return;
-  const tooLong = [
-    ...texts.preferences.flatMap((placed) => preferenceTexts(placed, texts.config, tokenizer, hindsight)),
-    ...probeTexts(texts, tokenizer),
-  ].filter(({ tokens }) => tokens > contextLength);
+  const checked = await withLengths(tokenizer, [
+    ...texts.preferences.flatMap((placed) => preferenceTexts(placed, texts.config, hindsight)),
+    ...probeTexts(texts),
+  ]);
+  const tooLong = checked.filter(({ tokens }) => tokens > contextLength);
   const [longest, ...others] = tooLong.toSorted((a, b) => b.tokens - a.tokens);
   if (longest === undefined) return;
   const { where, got, tokens, fix } = longest;
@@ -52,23 +59,33 @@ export function checkLengths(texts: CheckedTexts, { evaluable, hindsight }: Feed
   });
 }
 
+/** Counts the tokens of all texts, with a few calls of the tokenizer. */
+async function withLengths(tokenizer: BulkTokenizer, texts: readonly CheckedText[]) {
+  const answers = texts.flatMap(({ text }) => ("context" in text ? [text] : []));
+  const prompts = texts.flatMap(({ text }) => ("context" in text ? [] : [text]));
+  const pairs = (await encodePairs(tokenizer, answers)).values();
+  const rendered = (await renderPrompts(tokenizer, prompts)).values();
+  return texts.map((one) => {
+    const ids = "context" in one.text ? pairs.next().value!.continuation : rendered.next().value!.ids;
+    return { ...one, tokens: ids.length + (one.more ?? 0) };
+  });
+}
+
 function preferenceTexts(
   { preference, placeOf }: PlacedPreference,
   { metrics, feedback_repetitions: repetitions }: HarnessConfig,
-  tokenizer: Tokenizer,
   defaultHindsight: string | undefined,
 ): readonly CheckedText[] {
   const { logprob_pairs: pairs, probe_prompts: probes } = preference;
   const { train_prompts: trained } = withTrainPrompts(preference);
   const promptsOf = (list: string, prompts: readonly string[]) =>
-    prompts.map((prompt, at) => promptText(placeOf([list, at]), prompt, tokenizer));
+    prompts.map((prompt, at) => promptText(placeOf([list, at]), prompt));
   const answers = pairs.flatMap((pair, at) =>
     (["chosen", "rejected"] as const).map((key): CheckedText => {
-      const request = { context: turn(pair.prompt), continuation: pair[key] };
       return {
         where: placeOf(["logprob_pairs", at, key]),
         got: `the answer ${quoted(pair[key])}`,
-        tokens: encodePair(tokenizer, request).continuation.length,
+        text: { context: turn(pair.prompt), continuation: pair[key] },
         fix: "Shorten it, leave logprob out of metrics",
       };
     }),
@@ -86,8 +103,9 @@ function preferenceTexts(
           return {
             where: placeOf(["feedback_string"]),
             got: `a teacher's turn (the prompt ${quoted(prompt)} and the feedback)`,
+            text: turn(text),
             // The teacher also reads one token of the answer.
-            tokens: lengthOf(turn(text), tokenizer) + 1,
+            more: 1,
             fix: "Shorten the feedback or the prompt",
           };
         })),
@@ -95,15 +113,12 @@ function preferenceTexts(
 }
 
 /** Returns the prompts of the metrics that all preferences share. */
-function probeTexts(
-  { config, probes, questions }: CheckedTexts,
-  tokenizer: Tokenizer,
-): readonly CheckedText[] {
+function probeTexts({ config, probes, questions }: CheckedTexts): readonly CheckedText[] {
   const { metrics, general_probes: generalFile, collapse_probes: collapseFile } = config;
   const place = (metric: string, file: string | null, path: ValuePath) =>
     file === null ? `the default prompts of ${metric}` : `${file} ${pathText(path).replace(/^\./, "")}`;
   const textOf = (metric: string, file: string | null, path: ValuePath, prompt: string): CheckedText => {
-    const text = promptText(place(metric, file, path), prompt, tokenizer);
+    const text = promptText(place(metric, file, path), prompt);
     return file === null
       ? { ...text, fix: `Leave ${metric} out of metrics, set ${metric}_probes to a file` }
       : text;
@@ -117,15 +132,13 @@ function probeTexts(
   return [...(metrics.includes("general") ? general : []), ...(metrics.includes("collapse") ? collapse : [])];
 }
 
-const promptText = (where: string, prompt: string, tokenizer: Tokenizer): CheckedText => ({
+const promptText = (where: string, prompt: string): CheckedText => ({
   where,
   got: `the prompt ${quoted(prompt)}`,
-  tokens: lengthOf(turn(prompt), tokenizer),
+  text: turn(prompt),
   fix: "Shorten it",
 });
 
 const turn = (content: string): Prompt => ({ messages: [{ role: "user", content }] });
-
-const lengthOf = (prompt: Prompt, tokenizer: Tokenizer): number => renderPrompt(tokenizer, prompt).ids.length;
 
 const quoted = (text: string): string => quoteValue(abbreviated(text));

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import { describeZodIssue, errorMessage, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { describeZodIssue, errorMessage, quoteValue } from "@periodic-eval/contracts/options";
 import {
   appendLines,
   makeFolder,
@@ -130,15 +130,13 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
     const kept = Object.entries(config).filter(
       ([key]) => !(changeableKeys as readonly string[]).includes(key),
     );
-    // The adapter's first reply can show the wire, so a run that resumes does not know it yet.
-    const described = isRecord(engine) ? { ...engine, wire: null } : engine;
     return JSON.parse(
       JSON.stringify({
         ...Object.fromEntries(kept),
         preference_definition,
         general_questions,
         grader,
-        engine: described,
+        engine,
       }),
     ) as Record<string, Json>;
   };

@@ -217,7 +217,7 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
   try {
     await between.begin();
     // The base model is the same for all preferences, so this also checks the later ones before any training.
-    checkLengths({ config, preferences: placed, probes, questions }, model);
+    await checkLengths({ config, preferences: placed, probes, questions }, model);
     const lines = [...(await linesOf(paths, earlier, model.trained))];
     // The metadata is written after the model has opened, so that a wrong model does not claim the folder.
     const opened = { ...metadata, lora_id: loraId, engine: engine.describe(), ...unknownFields(unknown) };

@@ -59,7 +59,8 @@ export async function entropiesOf(
   const { tokenizer, nextToken } = model;
   if (tokenizer === undefined || nextToken === undefined)
     return unknown("the engine does not show the distribution of the next token");
-  const ids = tokenizer.encode(text);
+  const [encoded] = await tokenizer.encode([text]);
+  const ids = encoded!;
   const prompts: readonly Prompt[] = ids.slice(1).map((_, at) => ({ ids: ids.slice(0, at + 1) }));
   const entropies: number[] = [];
   for (let from = 0; from < prompts.length; from += prefixesPerCall) {

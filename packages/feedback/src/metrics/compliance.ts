@@ -16,6 +16,7 @@ import {
   completionItemsPerBatch,
   measureInBatches,
   nestedSubset,
+  promptTexts,
   renderItems,
   sampleCompletions,
   truncatedFlag,
@@ -84,7 +85,7 @@ export function complianceEvaluation(options: ComplianceOptions) {
     samplesPerItem: samples,
     canReduceSamples: true,
     check: (call) => grader.check?.(call) ?? Promise.resolve(),
-    items(model) {
+    async items(model) {
       const items = nestedSubset(all, { n: null, seed: 42 });
       provenance = {
         preference: preference.name,
@@ -93,27 +94,20 @@ export function complianceEvaluation(options: ComplianceOptions) {
         grader_fingerprint: grader.fingerprint,
         samples,
         sampling: { ...sampling },
-        example_prompt: renderItems(model, items, "compliance"),
+        example_prompt: await renderItems(model, items, "compliance"),
       };
       return items;
     },
     provenance: () => provenance,
-    measure: (model, items, context) =>
-      measureInBatches(
-        items,
-        context,
-        async (some): Promise<readonly ComplianceRow[]> => {
-          const seen = new Map(some.map(({ id, isSeen }) => [id, isSeen]));
-          const rows = await sampleCompletions(
-            model,
-            some,
-            { samples, sampling, stripThinking: true },
-            context,
-          );
-          return rows.map((row) => ({ ...row, isSeen: seen.get(row.item)! }));
-        },
-        completionItemsPerBatch,
-      ),
+    async measure(model, items, context) {
+      const how = { samples, sampling, stripThinking: true, prompts: await promptTexts(model, items) };
+      const seen = new Map(items.map(({ id, isSeen }) => [id, isSeen]));
+      const measureBatch = async (some: typeof items): Promise<readonly ComplianceRow[]> => {
+        const rows = await sampleCompletions(model, some, how, context);
+        return rows.map((row) => ({ ...row, isSeen: seen.get(row.item)! }));
+      };
+      return measureInBatches(items, context, measureBatch, completionItemsPerBatch);
+    },
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     grade: (rows: readonly ComplianceRow[], call) => gradeRows(grader, rows, call),
     answers: {

@@ -5,6 +5,7 @@ import {
   completionFields,
   resolveSampling,
   measureInBatches,
+  promptTexts,
   renderItems,
   sampleCompletions,
   truncatedFlag,
@@ -65,19 +66,19 @@ export function generalEvaluation(options: GeneralOptions = {}) {
     version: "general-1",
     needs: ["generate"],
     wants: ["tokenizer"],
-    items(model) {
+    async items(model) {
       provenance = {
         prompts: items.map(({ question }) => question),
         sampling: { ...sampling },
-        example_prompt: renderItems(model, items, "general"),
+        example_prompt: await renderItems(model, items, "general"),
       };
       return items;
     },
     provenance: () => provenance,
-    measure: (model, asked, context) =>
-      measureInBatches(asked, context, (some) =>
-        sampleCompletions(model, some, { samples: 1, sampling, stripThinking: true }, context),
-      ),
+    async measure(model, asked, context) {
+      const how = { samples: 1, sampling, stripThinking: true, prompts: await promptTexts(model, asked) };
+      return measureInBatches(asked, context, (some) => sampleCompletions(model, some, how, context));
+    },
     prompts: (_, asked) => asked.map(({ prompt }) => prompt),
     async grade(rows: readonly CompletionRow[], { signal }): Promise<readonly GradedGeneralRow[]> {
       const graded: GradedGeneralRow[] = [];

@@ -13,7 +13,6 @@ import {
   typeName,
   type Value,
 } from "./values.ts";
-import { repeated, spend } from "./work.ts";
 
 export type Operator = "+" | "-" | "*" | "/" | "//" | "%";
 
@@ -110,12 +109,10 @@ function concatenated(left: Value, right: Value): Value | undefined {
       [left, right].map((part) => (part instanceof Markup ? part.text : escapedText(part))).join(""),
     );
   if (typeof left === "string" && typeof right === "string") {
-    spend(left.length + right.length);
     return left + right;
   }
   const [a, b] = [itemsOf(left), itemsOf(right)];
   if (a === undefined || b === undefined || Array.isArray(left) !== Array.isArray(right)) return undefined;
-  spend(a.length + b.length);
   return Array.isArray(left) ? [...a, ...b] : new Tuple([...a, ...b]);
 }
 
@@ -125,10 +122,9 @@ function multiplied(left: Value, right: Value): Value | undefined {
   const value = asInteger(right) === undefined ? right : left;
   const count = Math.max(0, Number(times));
   if (value instanceof Markup) unsupported("* with text marked as safe");
-  if (typeof value === "string") return repeated(value, count);
+  if (typeof value === "string") return value.repeat(count);
   const items = itemsOf(value);
   if (items === undefined) return undefined;
-  spend(items.length * count);
   const all = Array.from({ length: items.length * count }, (_, i) => items[i % items.length]!);
   return Array.isArray(value) ? all : new Tuple(all);
 }
@@ -145,6 +141,5 @@ export function signed(operator: "-" | "+", value: Value): Value {
 /** Python's `~` of jinja2: joins the text of values. */
 export function joined(values: readonly Value[]): string {
   const text = values.map(str).join("");
-  spend(text.length);
   return text;
 }

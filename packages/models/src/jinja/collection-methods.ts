@@ -3,7 +3,6 @@ import { fail } from "./errors.ts";
 import type { Methods } from "./parameters.ts";
 import { repr } from "./print.ts";
 import { Dict, DictView, itemsOf, orElse, type Tuple, type Value } from "./values.ts";
-import { spend } from "./work.ts";
 
 type Items = Value[] | Tuple;
 
@@ -38,6 +37,5 @@ export const dictMethods: Methods = {
 };
 
 function view(kind: DictView["kind"], dict: Dict): DictView {
-  spend(dict.size);
   return new DictView(kind, dict);
 }

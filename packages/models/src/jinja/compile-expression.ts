@@ -9,7 +9,6 @@ import type { Arguments, Expression, Filter, Operand } from "./nodes.ts";
 import { undefinedName, type Code, type Run } from "./run.ts";
 import { isTrue, slice } from "./sequences.ts";
 import { Dict, Tuple, Undefined, orElse, type Keywords, type Value } from "./values.ts";
-import { spend } from "./work.ts";
 
 export function compileExpression(node: Expression, frame: Frame): Code {
   const compile = (child: Expression) => compileExpression(child, frame);
@@ -44,7 +43,6 @@ export function compileExpression(node: Expression, frame: Frame): Code {
       const callee = compile(node.node);
       const evaluate = compileArguments(node, frame);
       return (run) => {
-        spend(1);
         const value = callee(run);
         return callValue(value, ...evaluate(run));
       };
@@ -147,7 +145,6 @@ export function compileFilter(node: Filter, frame: Frame): (run: Run, value: Val
   const evaluate = compileArguments(node, frame);
   if (apply === undefined) return frame.isConditional ? refuse : refuse();
   return (run, value) => {
-    spend(1);
     const [args, keywords] = evaluate(run);
     return apply([value, ...args], keywords);
   };

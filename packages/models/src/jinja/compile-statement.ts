@@ -9,13 +9,11 @@ import { str } from "./print.ts";
 import { Output, enter, leave, type Run, type Step } from "./run.ts";
 import { isTrue } from "./sequences.ts";
 import { isText, typeName, type Value } from "./values.ts";
-import { spend } from "./work.ts";
 
 export function compileBody(body: Body, frame: Frame): Step {
   const steps = body.map((statement) => compileStatement(statement, frame));
   return (run) => {
     for (const step of steps) {
-      spend(1);
       const word = step(run);
       if (word !== undefined) return word;
     }

@@ -14,11 +14,10 @@ export type Input =
   | { readonly [key: string]: Input | undefined };
 
 /**
- * Converts a value to Python's, and adds its length to `size`. A number is a float only if it has a fraction. Throws an
+ * Converts a value to Python's. A number is a float only if it has a fraction. Throws an
  * UnsupportedError for an integer of which JavaScript may have rounded the digits.
  */
-export function fromJson(value: Input, size: { characters: number }): Value {
-  size.characters += typeof value === "string" ? value.length : 1;
+export function fromJson(value: Input): Value {
   if (isMarkedNumber(value)) return fromLiteral(withoutMark(value));
   if (typeof value === "bigint") return integer(value);
   if (typeof value === "number") {
@@ -28,10 +27,10 @@ export function fromJson(value: Input, size: { characters: number }): Value {
       : new Float(value);
   }
   if (value === null || typeof value !== "object") return value;
-  if (Array.isArray(value)) return (value as readonly Input[]).map((item) => fromJson(item, size));
+  if (Array.isArray(value)) return (value as readonly Input[]).map((item) => fromJson(item));
   const dict = new Dict();
   for (const [key, item] of Object.entries(value))
-    if (item !== undefined) dict.set(withoutMark(key), fromJson(item, size));
+    if (item !== undefined) dict.set(withoutMark(key), fromJson(item));
   return dict;
 }
 

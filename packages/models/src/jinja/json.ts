@@ -3,7 +3,6 @@ import { fail } from "./errors.ts";
 import { asInteger, floatText, integerText } from "./numbers.ts";
 import { str } from "./print.ts";
 import { Dict, Float, isText, itemsOf, typeName, type Value } from "./values.ts";
-import { repeated, spend } from "./work.ts";
 
 interface Style {
   readonly isAscii: boolean;
@@ -15,7 +14,6 @@ interface Style {
 
 /** Python's `json.dumps`. */
 export function dumpJson(value: Value, style: Style, depth = 0): string {
-  spend(1);
   if (value === null) return "null";
   if (typeof value === "boolean") return value ? "true" : "false";
   if (isText(value)) return quoted(str(value), style.isAscii);
@@ -45,8 +43,8 @@ function wrapped(open: string, parts: readonly string[], close: string, style: S
   const { indent, separators } = style;
   if (parts.length === 0) return open + close;
   if (indent === null) return open + parts.join(separators[0]) + close;
-  const line = `\n${repeated(indent, depth + 1)}`;
-  return open + line + parts.join(separators[0] + line) + `\n${repeated(indent, depth)}` + close;
+  const line = `\n${indent.repeat(depth + 1)}`;
+  return open + line + parts.join(separators[0] + line) + `\n${indent.repeat(depth)}` + close;
 }
 
 function floatJson(value: number): string {
@@ -75,7 +73,6 @@ const escapes: Readonly<Record<string, string>> = {
 };
 
 function quoted(text: string, isAscii: boolean): string {
-  spend(text.length);
   // oxlint-disable-next-line no-control-regex -- JSON escapes them
   const special = isAscii ? /["\\]|[^ -~]/g : /["\\\x00-\x1f]/g;
   const body = text.replace(

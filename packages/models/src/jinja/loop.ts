@@ -1,7 +1,6 @@
 import { unsupported } from "./errors.ts";
 import { iterate, sizeOf } from "./sequences.ts";
 import { Callable, Undefined, orElse, type Value } from "./values.ts";
-import { spend } from "./work.ts";
 
 /** The iterations of a `for` loop, and its variable `loop`. */
 export class Loop {
@@ -27,7 +26,6 @@ export class Loop {
 
   /** Goes to the next item; undefined after the last. */
   next(): Value | undefined {
-    spend(1);
     const item = this.#peek();
     this.#next = undefined;
     if (item === undefined) return undefined;

@@ -12,7 +12,6 @@ import {
   type Keywords,
   type Value,
 } from "./values.ts";
-import { spend } from "./work.ts";
 
 /** Python's `format % values` with the directives `%s`, `%d` and `%%`. */
 export function percentFormat(format: string, values: Value): string {
@@ -30,7 +29,6 @@ export function percentFormat(format: string, values: Value): string {
       ? fail(`%d format: a real number is required, not ${typeName(value)}`)
       : integerText(whole);
   });
-  spend(text.length);
   const isMapping = [Dict, Array, Undefined, Range].some((type) => values instanceof type);
   if (used < args.length && !isMapping) fail("not all arguments converted during string formatting");
   return text;
@@ -50,6 +48,5 @@ export function formatString(format: string, args: readonly Value[], named: Keyw
     if (name !== "") automatic = null;
     return str(orElse(args[index], () => fail(`no argument ${index} for the format string`)));
   });
-  spend(text.length);
   return text;
 }

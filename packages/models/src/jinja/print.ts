@@ -13,7 +13,6 @@ import {
   typeName,
   type Value,
 } from "./values.ts";
-import { spend } from "./work.ts";
 
 /** Python's `str(value)`: what a template prints. */
 export function str(value: Value): string {
@@ -24,7 +23,6 @@ export function str(value: Value): string {
 
 /** Python's `repr(value)`. */
 export function repr(value: Value): string {
-  spend(1);
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
   if (typeof value === "number" || typeof value === "bigint") return integerText(value);
@@ -51,7 +49,6 @@ function dictText(dict: Dict): string {
 const escapes: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\" };
 
 function quoted(text: string): string {
-  spend(text.length);
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
   const body = text.replace(/[\\'"]|(?! )[\p{C}\p{Z}]/gu, (character) => {
     if (character === "'" || character === '"') return character === quote ? `\\${character}` : character;

@@ -1,7 +1,6 @@
 import type { Symbols } from "./symbols.ts";
 import { lengthOf } from "./text.ts";
 import { Undefined, type Value } from "./values.ts";
-import { spend } from "./work.ts";
 
 /** The variables of a function: the template or a macro. Their identifiers come from `Symbols`. */
 export class Variables {
@@ -26,7 +25,6 @@ export class Output {
   length = 0;
 
   write(text: string): void {
-    spend(text.length);
     this.#parts.push(text);
     this.length += text.length;
   }

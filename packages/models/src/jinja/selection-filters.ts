@@ -4,7 +4,6 @@ import type { Filters } from "./parameters.ts";
 import { repr, str } from "./print.ts";
 import { isTrue, iterate } from "./sequences.ts";
 import { Iteration, Undefined, isText, type Call, type Keywords, type Value } from "./values.ts";
-import { spend } from "./work.ts";
 
 type LookUp = (name: string) => Call | undefined;
 
@@ -36,7 +35,6 @@ function selecting(testOf: LookUp, isKept: boolean, byAttribute: boolean): Call 
     const get = byAttribute ? attributeGetter(rest.shift()!) : identity;
     const [name, ...testArgs] = rest;
     for (const item of iterate(value!)) {
-      spend(1);
       const tested = get(item);
       const passes =
         name === undefined ? tested : named(name, testOf, "test")([tested, ...testArgs], keywords);

@@ -17,7 +17,6 @@ import {
   typeName,
   type Value,
 } from "./values.ts";
-import { spend } from "./work.ts";
 
 const caseOf = (isSensitive: Value) => (isTrue(isSensitive) ? identity : ignoreCase);
 
@@ -62,7 +61,6 @@ function join(value: Value, separator: Value = "", attribute: Value = null): str
   const text = listOf(value)
     .map((item) => str(get(item)))
     .join(str(separator));
-  spend(text.length);
   return text;
 }
 

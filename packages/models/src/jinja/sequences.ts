@@ -15,7 +15,6 @@ import {
   typeName,
   type Value,
 } from "./values.ts";
-import { spend } from "./work.ts";
 
 /** Python's `iter(value)`; throws for values that cannot be iterated. */
 export function iterate(value: Value): Iterable<Value> {
@@ -34,7 +33,6 @@ export function iterableOf(value: Value): Iterable<Value> | undefined {
 /** Python's `list(value)`. */
 export function listOf(value: Value): Value[] {
   const items = [...iterate(value)];
-  spend(items.length);
   return items;
 }
 
@@ -90,7 +88,6 @@ export function slice(value: Value, start: Bound, stop: Bound, step: Bound): Val
   if (items instanceof Range) return new Range(items.at(first), items.at(end), items.step * stride);
   const picked: Value[] = [];
   for (let i = first; stride > 0 ? i < end : i > end; i += stride) picked.push(items[i]!);
-  spend(picked.length);
   if (text !== undefined) return picked.map(str).join("");
   return value instanceof Tuple ? new Tuple(picked) : picked;
 }

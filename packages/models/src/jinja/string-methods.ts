@@ -5,7 +5,6 @@ import { str } from "./print.ts";
 import { isTrue, listOf } from "./sequences.ts";
 import { capitalize, characters, lengthOf, splitLines, strip, title } from "./text.ts";
 import { Tuple, isText, typeName, type Value } from "./values.ts";
-import { spend } from "./work.ts";
 
 /** Converts an argument that must be a string. */
 export function text(value: Value): string {
@@ -21,7 +20,6 @@ const stripped = (sides: "both" | "left" | "right") =>
 /** Python's `str.split` and `str.rsplit`. */
 function split(self: string, separator: string | null, maximum: number, fromRight: boolean): string[] {
   const limit = maximum < 0 ? Infinity : maximum;
-  spend(self.length);
   if (separator === "") fail("empty separator");
   if (separator !== null) {
     const all = self.split(separator);
@@ -38,7 +36,6 @@ function split(self: string, separator: string | null, maximum: number, fromRigh
       const length = end < 0 ? rest.length : word.slice(0, end).join("").length;
       words.push(rest.slice(0, length));
       rest = strip(rest.slice(length), null, "left");
-      spend(rest.length);
     }
     return rest === "" ? words : [...words, rest];
   }
@@ -67,7 +64,6 @@ const splitter = (fromRight: boolean) =>
 
 function find(self: string, sub: Value, isLast: boolean): number {
   const sought = text(sub);
-  spend(self.length);
   const at = isLast ? self.lastIndexOf(sought) : self.indexOf(sought);
   return at < 0 ? -1 : lengthOf(self.slice(0, at));
 }
@@ -83,7 +79,6 @@ const affix = (isAffix: (self: string, affix: string) => boolean) =>
 
 function count(self: string, sub: Value): number {
   const sought = text(sub);
-  spend(self.length);
   return sought === "" ? lengthOf(self) + 1 : self.split(sought).length - 1;
 }
 
@@ -92,7 +87,6 @@ export function replace(self: string, old: string, replacement: string, maximum:
   const parts = old === "" ? ["", ...characters(self), ""] : self.split(old);
   const count = maximum < 0 ? parts.length - 1 : Math.min(maximum, parts.length - 1);
   const result = [...parts.slice(0, count), parts.slice(count).join(old)].join(replacement);
-  spend(result.length);
   return result;
 }
 
@@ -101,7 +95,6 @@ function join(self: string, items: Value): string {
     isText(item) ? str(item) : fail(`expected str instance, ${typeName(item)} found`),
   );
   const result = parts.join(self);
-  spend(result.length);
   return result;
 }
 

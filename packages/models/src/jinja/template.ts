@@ -7,7 +7,6 @@ import { nodesIn } from "./nodes.ts";
 import { parse } from "./parse.ts";
 import { Context, Variables, enter } from "./run.ts";
 import { Symbols, undeclared } from "./symbols.ts";
-import { startWork } from "./work.ts";
 
 export interface Rendering {
   readonly text: string;
@@ -37,9 +36,7 @@ export function compileTemplate(source: string, strftimeNow: (format: string) =>
   });
   return (variables) =>
     withinStack(() => {
-      const size = { characters: 0 };
-      const passed = Object.entries(variables).map(([name, value]) => [name, fromJson(value, size)] as const);
-      startWork(size.characters);
+      const passed = Object.entries(variables).map(([name, value]) => [name, fromJson(value)] as const);
       const context = new Context(new Map([...functions, ...passed]));
       const run = { context, variables: new Variables(null), output: context.output };
       enter(symbols, run);

@@ -8,7 +8,6 @@ import { isTrue } from "./sequences.ts";
 import { replace, text } from "./string-methods.ts";
 import { capitalize, splitLines, strip } from "./text.ts";
 import { Markup, Tuple, isText, itemsOf, type Keywords, type Value } from "./values.ts";
-import { repeated, spend } from "./work.ts";
 
 /** Applies a string method to the text of any value; text marked as safe stays marked. */
 const soft =
@@ -19,8 +18,7 @@ const soft =
 function indent(value: Value, width: Value = 4, first: Value = false, blank: Value = false): string {
   if (value instanceof Markup) unsupported("indent of text marked as safe");
   const lines = splitLines(`${text(value)}\n`);
-  const indention = isText(width) ? str(width) : repeated(" ", toIndex(width));
-  spend(lines.length * indention.length);
+  const indention = isText(width) ? str(width) : " ".repeat(Math.max(0, toIndex(width)));
   const rest = lines.slice(1).map((line) => (isTrue(blank) || line !== "" ? indention : "") + line);
   return (isTrue(first) ? indention : "") + [lines[0], ...rest].join("\n");
 }
@@ -44,7 +42,12 @@ function toJson(
   if (separators !== null && parts?.length !== 2) fail("separators must be a pair of strings");
   return dumpJson(value, {
     isAscii: isTrue(ensureAscii),
-    indent: indention === null ? null : width === undefined ? text(indention) : repeated(" ", Number(width)),
+    indent:
+      indention === null
+        ? null
+        : width === undefined
+          ? text(indention)
+          : " ".repeat(Math.max(0, Number(width))),
     separators: parts ? [text(parts[0]!), text(parts[1]!)] : [indention === null ? ", " : ",", ": "],
     sortsKeys: isTrue(sortKeys),
   });

@@ -68,7 +68,7 @@ export async function openLocalJudge(
   try {
     const { model: opened } = await (kind === "transformers" ? shared.open() : onBackend(shared.open));
     const model = reopening(opened, shared);
-    return { ...judgeGrader({ ...options, model }), dispose: shared.close };
+    return { ...(await judgeGrader({ ...options, model })), dispose: shared.close };
   } catch (error) {
     await shared.close();
     throw error;

@@ -53,7 +53,7 @@ describe("KL to the base of a Llama with an adapter", () => {
     }
     const { rows } = await measure(klEvaluation({ of }), evaluable);
     const items = (await of.items(evaluable)) as readonly { readonly id: string }[];
-    const prompts = of.prompts!(evaluable, items);
+    const prompts = await of.prompts!(evaluable, items);
     for (const [at, row] of (rows as readonly KLRow[]).entries()) {
       const { ids } = tokenizer.render(prompts[at]!);
       const [now, then] = [lora, model].map((one) => logProbsOf(one, ids).at(-1)!);

@@ -101,20 +101,11 @@ describe("a template", () => {
     expect(() => render(source)).toThrow(message);
   });
 
-  const nested =
-    "{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}";
   it.each([
-    "{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}",
     "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
-    "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
-    "{% set ns = namespace(s='x') %}{% for i in range(60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
-    "{% set ns = namespace(a=[1]) %}{% for i in range(60) %}{% set ns.a = ns.a + ns.a %}{% endfor %}",
     "{{ 'a' * 1000000000 }}",
     "{{ 'abc'|indent(1000000000) }}",
-
-    `${nested}{{ ns.a }}`,
-    `${nested}{{ ns.a|tojson }}`,
-  ])("that does not end throws: %s", (source) => {
+  ])("that nests or writes too much throws: %s", (source) => {
     expect(() => render(source)).toThrow(/too (many|long|deep)/);
   });
 });

@@ -1,4 +1,6 @@
 import {
+  bulkTokenizer,
+  type BulkTokenizer,
   type CallOptions,
   type EvaluableModel,
   type LogLikelihood,
@@ -9,7 +11,7 @@ import {
   type NextTokenRequest,
   type Tokenizer,
 } from "@periodic-eval/core";
-import { fitPair, fitPrompt, logLikelihoodOf, mapInTurns, type FitLimits } from "@periodic-eval/core/model";
+import { fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "@periodic-eval/core/model";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { tokenizerOf, type TransformersTokenizer } from "@periodic-eval/tokenizers";
 import { namedStream } from "@periodic-eval/core/random";
@@ -90,6 +92,7 @@ export function fromTransformers(
     ...ownTokenizer,
     stopIds: [...new Set([...ownTokenizer.stopIds, ...facts.eosIds])],
   };
+  const bulk = bulkTokenizer(stopping);
   const { maxBatchTokens = 1024, batching = perBatch.includes(facts.dtype) ? "single" : "padded" } = options;
   const engine = openEngine(where, model, facts, { maxBatchTokens, batching });
   const source = (model.config as { readonly _name_or_path?: unknown })._name_or_path;
@@ -106,9 +109,9 @@ export function fromTransformers(
     contextLength: facts.contextLength,
     // Later tokens of a row change how its earlier ones are quantized.
     toleranceNats: perBatch.includes(facts.dtype) ? Infinity : tolerance(facts.dtype),
-    tokenizer: stopping,
-    logLikelihoods: (requests, call) => logLikelihoods(engine, stopping, requests, call),
-    nextToken: (requests, call) => nextToken(engine, stopping, requests, call),
+    tokenizer: bulk,
+    logLikelihoods: (requests, call) => logLikelihoods(engine, bulk, requests, call),
+    nextToken: (requests, call) => nextToken(engine, bulk, requests, call),
     async generate(requests, { signal, countTokens }) {
       const { completions, tokens } = await generateAll(engine, stopping, requests, signal);
       countTokens?.(tokens);
@@ -131,13 +134,11 @@ function checkVocabulary({ vocabSize }: Tokenizer, { vocabSize: embedded }: Onnx
 
 async function logLikelihoods(
   engine: OnnxEngine,
-  tokenizer: Tokenizer,
+  tokenizer: BulkTokenizer,
   requests: readonly LogLikelihoodRequest[],
   { signal, countTokens }: CallOptions,
 ): Promise<readonly LogLikelihood[]> {
-  const fitted = await mapInTurns(requests, { signal, where: "scoring" }, (request) =>
-    fitPair(tokenizer, request, limitsOf(engine)),
-  );
+  const fitted = await fitPairs(tokenizer, requests, limitsOf(engine), { signal });
   const { scores, tokens } = await scoreSequences(engine, fitted, signal);
   countTokens?.(tokens);
   return requests.map((request, index) => logLikelihoodOf(request, fitted[index]!, scores[index]!));
@@ -145,13 +146,11 @@ async function logLikelihoods(
 
 async function nextToken(
   engine: OnnxEngine,
-  tokenizer: Tokenizer,
+  tokenizer: BulkTokenizer,
   requests: readonly NextTokenRequest[],
   { signal, countTokens }: CallOptions,
 ): Promise<readonly NextToken[]> {
-  const prompts = await mapInTurns(requests, { signal, where: "scoring" }, (request) =>
-    fitPrompt(tokenizer, request, limitsOf(engine)),
-  );
+  const prompts = await fitPrompts(tokenizer, requests, limitsOf(engine), { signal });
   const { scores, tokens } = await scoreSequences(engine, prompts, signal);
   countTokens?.(tokens);
   return prompts.map(({ truncatedTokens }, index) => ({

@@ -1,12 +1,11 @@
-import type { Completion, GenerateRequest, Tokenizer } from "@periodic-eval/core";
+import { bulkTokenizer, type Completion, type GenerateRequest, type Tokenizer } from "@periodic-eval/core";
 import {
   acceptToken,
   beginWriting,
   completionOf,
   drawToken,
-  fitRequest,
+  fitRequests,
   isWritten,
-  mapInTurns,
   yieldToEvents,
   type Drawn,
   type Writing,
@@ -30,9 +29,8 @@ export async function generateAll(
   signal: AbortSignal,
 ): Promise<{ readonly completions: readonly Completion[]; readonly tokens: number }> {
   const window = engine.facts.contextLength ?? Infinity;
-  const writings = await mapInTurns(requests, { signal, where: "generate" }, (request) =>
-    beginWriting(fitRequest(tokenizer, request, window)),
-  );
+  const fitted = await fitRequests(bulkTokenizer(tokenizer), requests, window, { signal });
+  const writings = fitted.map(beginWriting);
   const write = async (batch: readonly number[]) => {
     const open = [batch.map((index) => writings[index]!)];
     for (let rows = open.pop(); rows !== undefined; rows = open.pop()) {

@@ -25,7 +25,7 @@ describe.skipIf(!isAvailable)(`SmolLM2-135M-Instruct in ONNX (${needs})`, () => 
     for (const { text, token_ids: ids, token_logprobs } of JSON.parse(
       readFileSync(file, "utf8"),
     ) as Scored[]) {
-      expect(model.tokenizer.encode(text, { specialTokens: false })).toEqual(ids);
+      expect(await model.tokenizer.encode([text], { specialTokens: false })).toEqual([ids]);
       const request = { context: { ids: ids.slice(0, 1) }, continuation: { ids: ids.slice(1) } };
       const [scored] = await model.logLikelihoods([request], { signal });
       scored!.tokenNats.forEach((nats, at) =>

@@ -1,16 +1,17 @@
-import type {
-  CallOptions,
-  Completion,
-  GenerateRequest,
-  Sampling,
-  Tokenizer,
-  TopToken,
+import {
+  bulkTokenizer,
+  type CallOptions,
+  type Completion,
+  type GenerateRequest,
+  type Sampling,
+  type Tokenizer,
+  type TopToken,
 } from "@periodic-eval/core";
 import {
   acceptToken,
   beginWriting,
   completionOf,
-  fitRequest,
+  fitRequests,
   isWritten,
   type Writing,
 } from "@periodic-eval/core/model";
@@ -30,11 +31,9 @@ export const generate = (
   options: CallOptions,
 ): Promise<readonly Completion[]> =>
   trackCall(options, async ({ signal, countTokens, send }) => {
-    const writings = requests.map((request) =>
-      // A prompt and its completion share the context length.
-      beginWriting(fitRequest(tokenizer, request, target.contextLimit - 1)),
-    );
-    return inOrder(target, writings, async (writing) => {
+    // A prompt and its completion share the context length.
+    const fitted = await fitRequests(bulkTokenizer(tokenizer), requests, target.contextLimit - 1, { signal });
+    return inOrder(target, fitted.map(beginWriting), async (writing) => {
       const body = generateBody(target.name, tokenizer, writing);
       const reply = await send(() =>
         target.run(signal, ({ service }) => service.ask("v1/completions", body, signal)),

@@ -1,4 +1,4 @@
-import type { CallOptions, EvaluableModel } from "@periodic-eval/core";
+import { bulkTokenizer, type CallOptions, type EvaluableModel } from "@periodic-eval/core";
 import { concurrentCallsFor } from "../http/request-limits.ts";
 import { generateChats } from "./chats.ts";
 import { identityOf, type Connection } from "./connect.ts";
@@ -32,6 +32,7 @@ export function modelOf(
 ): EvaluableModel {
   const { settings, pool, probe, generation, hasChat, contextLimit, check } = connection;
   const { tokenizer } = settings;
+  const bulk = tokenizer && bulkTokenizer(tokenizer);
   const weights = adapter === null ? probe && fingerprintOf(probe.nats) : adapter.weights;
   return {
     identity: { ...identityOf(connection), weights, adapter: adapter?.path ?? null },
@@ -41,11 +42,11 @@ export function modelOf(
     concurrentCalls: concurrentCallsFor(pool.capacity),
     check: ({ signal }: CallOptions) => check(signal),
     ...(base !== null && { base }),
-    ...(tokenizer !== null && { tokenizer }),
-    ...(tokenizer !== null &&
+    ...(bulk !== null && { tokenizer: bulk }),
+    ...(bulk !== null &&
       probe !== null && {
-        logLikelihoods: (requests, options) => logLikelihoods(target, tokenizer, requests, options),
-        nextToken: (requests, options) => nextToken(target, tokenizer, requests, options),
+        logLikelihoods: (requests, options) => logLikelihoods(target, bulk, requests, options),
+        nextToken: (requests, options) => nextToken(target, bulk, requests, options),
       }),
     ...(tokenizer !== null &&
       generation !== null && {

@@ -1,13 +1,13 @@
 import type {
+  BulkTokenizer,
   CallOptions,
   LogLikelihood,
   LogLikelihoodRequest,
   NextToken,
   NextTokenRequest,
   PeriodicEvalError,
-  Tokenizer,
 } from "@periodic-eval/core";
-import { fitPair, fitPrompt, logLikelihoodOf, mapInTurns } from "@periodic-eval/core/model";
+import { fitPairs, fitPrompts, logLikelihoodOf } from "@periodic-eval/core/model";
 import pLimit from "p-limit";
 import { failedAttemptOf, withAdvice } from "../http/json-service.ts";
 import { trackCall, type TrackedCall } from "../http/track-requests.ts";
@@ -116,13 +116,13 @@ function groupsOf(sequences: readonly Sequence[], free: number): readonly (reado
 /** Returns the log-likelihoods of continuations, from prompt log-probs over the same token ids as `inMemory` uses. */
 export const logLikelihoods = (
   target: Target,
-  tokenizer: Tokenizer,
+  tokenizer: BulkTokenizer,
   requests: readonly LogLikelihoodRequest[],
   options: CallOptions,
 ): Promise<readonly LogLikelihood[]> =>
   trackCall(options, async (call) => {
-    const turns = { signal: call.signal, where: "scoring" };
-    const fitted = await mapInTurns(requests, turns, (request) => fitPair(tokenizer, request, target.limits));
+    const { signal } = call;
+    const fitted = await fitPairs(tokenizer, requests, target.limits, { signal });
     const sequences = fitted.map(({ ids, picks }) => ({
       ids: [...ids, picks.at(-1)![0]!],
       count: picks.length,
@@ -143,15 +143,13 @@ export const logLikelihoods = (
  */
 export const nextToken = (
   target: Target,
-  tokenizer: Tokenizer,
+  tokenizer: BulkTokenizer,
   requests: readonly NextTokenRequest[],
   options: CallOptions,
 ): Promise<readonly NextToken[]> =>
   trackCall(options, async (call) => {
-    const turns = { signal: call.signal, where: "scoring" };
-    const fitted = await mapInTurns(requests, turns, (request) =>
-      fitPrompt(tokenizer, request, target.limits),
-    );
+    const { signal } = call;
+    const fitted = await fitPrompts(tokenizer, requests, target.limits, { signal });
     const known = await inOrder(target, fitted, ({ ids }) => knownLogProbs(target, ids, call));
     const missing = fitted.flatMap(({ ids, picks }, index) =>
       [...new Set(picks[0])].flatMap((id) =>

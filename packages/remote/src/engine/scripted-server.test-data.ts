@@ -74,7 +74,8 @@ export async function scriptedServer(options: ScriptedServerOptions) {
         prompt: string;
         add_special_tokens: boolean;
       };
-      return [200, { tokens: model.tokenizer!.encode(prompt, { specialTokens }) }];
+      const [tokens] = await model.tokenizer!.encode([prompt], { specialTokens });
+      return [200, { tokens }];
     }
     const { lora_name: name, lora_path: folder } = body as { lora_name: string; lora_path: string };
     if (path === "/v1/load_lora_adapter") {
@@ -246,15 +247,17 @@ async function write(model: EvaluableModel, prompt: readonly number[], body: Fie
         [[id, nats[id]!] as const, ...best].map(([one, value]) => [`token_id:${one}`, value]),
       ),
     );
-    const text = model.tokenizer!.decode(ids);
-    if (stopIds.includes(id) || stop.some((one) => text.includes(one))) ending = "stop";
+    const [text] = await model.tokenizer!.decode([ids]);
+    if (stopIds.includes(id) || stop.some((one) => text!.includes(one))) ending = "stop";
   }
   const logprobs = { token_logprobs: own, top_logprobs: top };
-  return { token_ids: ids, finish_reason: ending, text: model.tokenizer!.decode(ids), logprobs };
+  const [text] = await model.tokenizer!.decode([ids]);
+  return { token_ids: ids, finish_reason: ending, text, logprobs };
 }
 
 async function chat(model: EvaluableModel, body: Fields, limit: number): Promise<unknown> {
-  const { ids } = model.tokenizer!.render({ messages: body["messages"] as never });
+  const [rendered] = await model.tokenizer!.render([{ messages: body["messages"] as never }]);
+  const { ids } = rendered!;
   const { text, token_ids: written, finish_reason: ending } = await write(model, ids, body, limit);
   return {
     model: body["model"],

@@ -33,7 +33,7 @@ describe.each([
     skipWaits(server.unanswered);
     const model = open({ model: "judge-1", baseUrl: server.url, ...client });
     const plain = { prompts: { json: "{answer}" }, maxReplyTokens: 100, price };
-    return { ...server, judge: judgeGrader({ model, ...plain, ...options }) };
+    return { ...server, judge: await judgeGrader({ model, ...plain, ...options }) };
   };
 
   it("counts every request, and books its maximum cost if the server may have generated a token", async () => {
@@ -92,7 +92,7 @@ describe.each([
     close();
     skipWaits(unanswered);
     const model = open({ model: "judge-1", baseUrl: url, maxRetries: 1 });
-    const judge = judgeGrader({ model, price });
+    const judge = await judgeGrader({ model, price });
     expect(await judge.grade(answers(1), callOptions)).toMatchObject([
       { status: "error", spent: { calls: 2, cost: 0 } },
     ]);

@@ -18,18 +18,20 @@ describe("openJudge", () => {
     ["openai:llama3:8b", "openai", "llama3:8b"],
     ["openai:fodler:8b", "openai", "fodler:8b"],
     ["ft:gpt-x:acme::id", "openai", "ft:gpt-x:acme::id"],
-  ])("parses %s as a model of %s named %s", (spec, engine, name) => {
+  ])("parses %s as a model of %s named %s", async (spec, engine, name) => {
     expect(judgeModel(spec).identity).toMatchObject({ engine, name });
     vi.stubEnv("JUDGE_MODEL", spec);
-    expect(openJudge().name).toBe(name);
-    expect(openJudge("openai:other").name).toBe("other");
+    expect((await openJudge()).name).toBe(name);
+    expect((await openJudge("openai:other")).name).toBe("other");
   });
 
-  it("mentions JUDGE_MODEL in the error if no judge is given", () => {
-    expect(() => openJudge()).toThrow("set the environment variable JUDGE_MODEL");
-    expect(() => openJudge("openai:")).toThrow("JUDGE_MODEL");
+  it("mentions JUDGE_MODEL in the error if no judge is given", async () => {
+    await expect(openJudge()).rejects.toThrow("set the environment variable JUDGE_MODEL");
+    await expect(openJudge("openai:")).rejects.toThrow("JUDGE_MODEL");
     for (const name of ["openai:MODEL", "folder:PATH", "hf:owner/name", "transformers:owner/name", "rule:"])
-      expect(() => openJudge()).toThrow(expect.objectContaining({ expected: expect.stringContaining(name) }));
+      await expect(openJudge()).rejects.toThrow(
+        expect.objectContaining({ expected: expect.stringContaining(name) }),
+      );
   });
 
   it.each([
@@ -41,10 +43,10 @@ describe("openJudge", () => {
     ["llama3:8b", "Write openai:llama3:8b "],
     ["phi:14b", "Write openai:phi:14b "],
     ["rule:micro-world", "Write openai:rule:micro-world "],
-  ])("refuses %s, whose prefix it does not know, before any request", (spec, fix) => {
+  ])("refuses %s, whose prefix it does not know, before any request", async (spec, fix) => {
     vi.stubEnv("OPENAI_API_KEY", "sk-0123456789");
     for (const read of [openJudge, judgeName])
-      expect(() => read(spec)).toThrow(
+      await expect(async () => read(spec)).rejects.toThrow(
         expect.objectContaining({
           code: "config",
           got: JSON.stringify(spec),
@@ -56,8 +58,8 @@ describe("openJudge", () => {
 
   it.each(["folder:judge", "hf:owner/name", "transformers:owner/name"])(
     "refuses %s, which runs in this process",
-    (spec) => {
-      expect(() => openJudge(spec)).toThrow(
+    async (spec) => {
+      await expect(openJudge(spec)).rejects.toThrow(
         expect.objectContaining({ code: "config", fix: expect.stringContaining("openLocalJudge") }),
       );
     },
@@ -81,7 +83,7 @@ describe("openJudge", () => {
     const server = await serve(() => ({ say: JSON.stringify({ aligned: 3, coherent: 90 }) }));
     vi.stubEnv("OPENAI_BASE_URL", `${server.url}/v1`);
     vi.stubEnv("OPENAI_API_KEY", "");
-    const judge = openJudge("local", {
+    const judge = await openJudge("local", {
       client: { body: { temperature: null, top_k: 1 } },
       maxReplyTokens: 64,
     });

@@ -27,7 +27,7 @@ export type OpenJudgeOptions = Omit<JudgeOptions, "model"> & {
  * @throws PeriodicEvalError `config` if neither names a model, for an unknown prefix (`word:rest`; a model of a server whose name
  *   has a colon is `openai:word:rest`), for a wrong option, or for a missing API key.
  */
-export function openJudge(spec?: string | null, options: OpenJudgeOptions = {}): JudgeGrader {
+export async function openJudge(spec?: string | null, options: OpenJudgeOptions = {}): Promise<JudgeGrader> {
   const { client, ...judge } = options;
   return judgeGrader({ ...judge, model: judgeModel(spec, client) });
 }

@@ -33,7 +33,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
   ) => {
     const server = await serve(script);
     const model = open({ model: "judge-1", baseUrl: server.url, ...client });
-    return { ...server, judge: judgeGrader({ model, ...options }) };
+    return { ...server, judge: await judgeGrader({ model, ...options }) };
   };
 
   it("sends temperature 0 and the key from the environment, and records the model name in the reply", async () => {
@@ -216,7 +216,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     const gone = await serve(() => "reset");
     gone.close();
     const nobody = open({ model: "m", baseUrl: gone.url, maxRetries: 0 });
-    await expect(judgeGrader({ model: nobody }).check!(callOptions)).rejects.toThrow("ECONNREFUSED");
+    await expect((await judgeGrader({ model: nobody })).check!(callOptions)).rejects.toThrow("ECONNREFUSED");
     expect(() => open({ model: "m", maxRetry: 3 } as ServedModelOptions)).toThrow(
       'Did you mean "maxRetries"?',
     );
@@ -231,7 +231,7 @@ describe("method logprob", () => {
         : { say: "80", top: { "80": 0.5, "60": 0.25, REFUSAL: 0.25 } },
     );
     const model = chatCompletionsModel({ model: "judge-1", baseUrl: server.url });
-    const judge = judgeGrader({ model, method: "logprob" });
+    const judge = await judgeGrader({ model, method: "logprob" });
     await judge.check!(callOptions);
     const [verdict] = await judge.grade(answers(1), callOptions);
     if (verdict!.status !== "graded") throw new Error(`${verdict!.status}: ${verdict!.raw}`);
@@ -242,7 +242,7 @@ describe("method logprob", () => {
 
   it("throws in the preflight check for Anthropic, whose API has no log-probabilities", async () => {
     const server = await serve(() => scores(1));
-    const judge = judgeGrader({
+    const judge = await judgeGrader({
       model: anthropicModel({ model: "claude-x", baseUrl: server.url }),
       method: "logprob",
     });

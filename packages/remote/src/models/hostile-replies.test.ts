@@ -13,7 +13,7 @@ const ok = '{"aligned": 90, "coherent": 80}';
 async function verdictOn(body: object | string, method: "json" | "logprob" = "json") {
   const server = await serve(() => ({ body: typeof body === "string" ? body : JSON.stringify(body) }));
   const model = chatCompletionsModel({ model: "m", baseUrl: server.url, maxRetries: 0 });
-  const judge = judgeGrader({ model, method, price: { inputPerMillion: 1, outputPerMillion: 1 } });
+  const judge = await judgeGrader({ model, method, price: { inputPerMillion: 1, outputPerMillion: 1 } });
   const [verdict] = await judge.grade([{ question: "q", answer: "a" }], callOptions);
   return { verdict: verdict!, spent: judge.spent };
 }

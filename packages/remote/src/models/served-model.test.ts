@@ -68,7 +68,7 @@ describe("without the client's package", () => {
       throw new Error("Cannot find package 'openai'");
     });
     const fresh = await import("../index.ts");
-    const judge = judgeGrader({ model: fresh.chatCompletionsModel({ model: "m" }) });
+    const judge = await judgeGrader({ model: fresh.chatCompletionsModel({ model: "m" }) });
     await expect(judge.check!(callOptions)).rejects.toThrow("Run `npm i openai`.");
     vi.doUnmock("openai");
   });

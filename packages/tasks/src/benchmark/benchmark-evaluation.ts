@@ -20,7 +20,13 @@ import * as z from "zod";
 import { engineFacts, openEngine, type CompletionModel } from "./engine.ts";
 import { chatOf } from "./chat-template.ts";
 import { readBenchmark, type Benchmark } from "./folder.ts";
-import { generateFor, tasksPerCall, tokensOf } from "./generate.ts";
+import {
+  generateFor,
+  renderChats,
+  tasksPerCall,
+  type GenerationOptions,
+  type RenderedChats,
+} from "./generate.ts";
 import { gradeTasks } from "./grade.ts";
 import { defineMetrics } from "./benchmark-metrics.ts";
 import { completeOptions, type BenchmarkOptions, type CompleteOptions } from "./benchmark-options.ts";
@@ -73,7 +79,7 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
       benchmark = await readBenchmark(folder, verifiers);
       const tasks = tasksOf(benchmark, folder, { split, limit, breakdownKeys });
       const items = nestedSubset(tasks, { n: null, seed: orderSeed }).map((task) => itemOf(task, complete));
-      const shortOfRoom = checkRoom(engine ?? model, items, { maxTokens, places: benchmark.places });
+      const shortOfRoom = await checkRoom(engine ?? model, items, { maxTokens, places: benchmark.places });
       provenance = {
         benchmark: { name: benchmark.name, version: benchmark.version, hashes: benchmark.hashes },
         verifiers: benchmark.verifiers,
@@ -93,23 +99,29 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
       await verifiers.check(call);
     },
     prompts: (_, items) => items.map(({ chat }) => chat),
-    measure: (model, items, context) =>
-      measureInBatches(
+    async measure(model, items, context) {
+      const rendered = await renderChats(
+        engine ?? model,
+        items.map(({ chat }) => chat),
+      );
+      const how = { ...complete, rendered };
+      return measureInBatches(
         items,
         context,
         async (some) => {
-          if (engine === null) return answeredRows(model, some, complete, context);
+          if (engine === null) return answeredRows(model, some, how, context);
           const place = `benchmark "${name}", tasks ${idsText(some.map(({ id }) => id))}`;
           const answered = await runUserCode(
             { place, name: `engine "${engine.identity.name}"`, code: "model", signal: context.signal },
-            () => answeredRows(engine, some, complete, context),
+            () => answeredRows(engine, some, how, context),
           );
           // Training continues while rows are graded, so the weights may be others by then.
           const { weights } = engine.identity;
           return answered.map((row) => ({ ...row, engineWeights: weights }));
         },
         tasksPerCall(complete),
-      ),
+      );
+    },
     grade: (rows: readonly AnsweredTaskRow[], call): Promise<readonly BenchmarkRow[]> =>
       gradeTasks(rows, { verifiers, nConcurrent: complete.nConcurrent }, call),
     failure: (rows) => failureOf(rows, complete),
@@ -170,25 +182,27 @@ function itemOf({ messages, ...task }: BenchmarkTask, { chatTemplate }: Complete
  * Renders every task, so that tasks that cannot be rendered are reported before step 1. Returns how many prompts leave less room
  * than `maxTokens` (no prompt is cut); null if the model's context length or a prompt's length is unknown.
  */
-function checkRoom(
+async function checkRoom(
   model: Pick<CompletionModel, "contextLength">,
   items: readonly BenchmarkItem[],
   { maxTokens, places }: { readonly maxTokens: number; readonly places: Benchmark["places"] },
-): number | null {
+): Promise<number | null> {
   const { contextLength } = model;
+  const rendered = await renderChats(
+    model,
+    items.map(({ chat }) => chat),
+  );
   const lengths = items.map(({ id, chat }) => {
-    try {
-      return tokensOf(model, chat);
-    } catch (cause) {
-      throw new PeriodicEvalError({
-        code: "model",
-        where: places.get(id)!,
-        got: `a chat template that fails (${errorMessage(cause)})`,
-        expected: "a template that renders the task",
-        fix: "Change the chatTemplate's systemPrompt, or the messages of the task.",
-        cause,
-      });
-    }
+    const result = rendered.get(chat);
+    if (result?.status !== "rejected") return result?.value.ids.length ?? null;
+    throw new PeriodicEvalError({
+      code: "model",
+      where: places.get(id)!,
+      got: `a chat template that fails (${errorMessage(result.reason)})`,
+      expected: "a template that renders the task",
+      fix: "Change the chatTemplate's systemPrompt, or the messages of the task.",
+      cause: result.reason,
+    });
   });
   if (contextLength === null) return null;
   const [longest, at] = lengths.reduce<readonly [number, number]>(
@@ -209,7 +223,7 @@ function checkRoom(
 async function answeredRows(
   model: Pick<CompletionModel, "generate">,
   items: readonly BenchmarkItem[],
-  how: CompleteOptions,
+  how: GenerationOptions & { readonly rendered: RenderedChats },
   context: MeasureContext,
 ): Promise<readonly AnsweredTaskRow[]> {
   const written = await generateFor(model, items, how, context);

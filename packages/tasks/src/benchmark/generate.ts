@@ -1,6 +1,14 @@
-import type { Abilities, GenerateRequest, Json, MeasureContext, Prompt, Row } from "@periodic-eval/core";
+import type {
+  Abilities,
+  GenerateRequest,
+  Json,
+  MeasureContext,
+  Prompt,
+  RenderedPrompt,
+  Row,
+} from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { opensThinking, stripThinking } from "@periodic-eval/core/evaluations";
+import { opensThinking, renderEach, stripThinking } from "@periodic-eval/core/evaluations";
 import type { BenchmarkCompletion } from "./benchmark-task.ts";
 import type { AnsweredCompletion, CompletionModel } from "./engine.ts";
 
@@ -19,13 +27,13 @@ export const tasksPerCall = ({ numSamples, nConcurrent }: GenerationOptions): nu
  * Generates `numSamples` completions of each task, with at most `nConcurrent` requests at once. Each completion has its own
  * random stream, named by step, prompt and sample, so that equal prompts at one step share completions.
  *
- * @param model A model whose evaluation wants the ability `tokenizer`.
+ * @param rendered The chats as `renderChats` returns them, at least those of the items.
  * @returns The completions by item id.
  */
 export async function generateFor(
   model: Pick<CompletionModel, "generate">,
   items: readonly (Row & { readonly chat: Prompt })[],
-  how: GenerationOptions,
+  { rendered, ...how }: GenerationOptions & { readonly rendered: RenderedChats },
   { signal, seed }: MeasureContext,
 ): Promise<ReadonlyMap<string, readonly BenchmarkCompletion[]>> {
   const { numSamples, maxTokens, temperature, nConcurrent } = how;
@@ -44,8 +52,10 @@ export async function generateFor(
   const written = completions.values();
   return new Map(
     items.map(({ id, chat }) => {
-      const isOpened = opensThinking(model, chat);
-      const promptTokens = tokensOf(model, chat);
+      const prompt = rendered.get(chat);
+      if (prompt?.status === "rejected") throw prompt.reason;
+      const isOpened = opensThinking(prompt?.value.text ?? null);
+      const promptTokens = prompt?.value.ids.length ?? null;
       const own = Array.from({ length: numSamples }, () => {
         const { text, ids, finish, usage } = written.next().value!;
         return {
@@ -62,8 +72,13 @@ export async function generateFor(
   );
 }
 
-/** Returns the number of prompt tokens; null if the model has no tokenizer. */
-export function tokensOf(model: object, chat: Prompt): number | null {
+/** Chats as the tokenizer renders them, or the error of each that its template refuses. */
+export type RenderedChats = ReadonlyMap<Prompt, PromiseSettledResult<RenderedPrompt>>;
+
+/** Renders chats with one call; returns an empty map for a model without a tokenizer. */
+export async function renderChats(model: object, chats: readonly Prompt[]): Promise<RenderedChats> {
   const { tokenizer } = model as Partial<Abilities>;
-  return tokenizer === undefined ? null : tokenizer.render(chat, { ending: "generation" }).ids.length;
+  if (tokenizer === undefined) return new Map();
+  const rendered = await renderEach(tokenizer, chats);
+  return new Map(chats.map((chat, at) => [chat, rendered[at]!]));
 }

@@ -29,7 +29,7 @@ export interface PairJudgeOptions extends Omit<JudgeOptions, "scores" | "prompts
  *
  * @throws PeriodicEvalError as `judgeGrader`.
  */
-export function pairJudge({ prompt = instructions, ...options }: PairJudgeOptions): JudgeGrader {
+export function pairJudge({ prompt = instructions, ...options }: PairJudgeOptions): Promise<JudgeGrader> {
   return judgeGrader({ ...options, ...pairOptions(prompt) });
 }
 

@@ -125,7 +125,7 @@ describe("the win rate", () => {
       },
     });
     const few = prompts.slice(0, 1);
-    const { snapshot } = await measured({ prompts: few, judge: pairJudge({ model: judgeModel }) });
+    const { snapshot } = await measured({ prompts: few, judge: await pairJudge({ model: judgeModel }) });
     expect(values(snapshot)).toMatchObject({ win_rate: 1, first_preferred: 0.5 });
     expect(seen).toHaveLength(2);
     expect(seen[0]).toContain("[REQUEST]\nSay win.\n[END OF REQUEST]\n\n[FIRST ANSWER]\na\n");

@@ -92,8 +92,9 @@ export function winRate(options: WinRateOptions) {
     }),
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     ...(judge.check !== undefined && { check: (call) => judge.check!(call) }),
-    measure: (model, items, context) =>
-      measureInBatches(
+    async measure(model, items, context) {
+      const questions = await questionsOf(items, model);
+      return measureInBatches(
         items,
         context,
         async (some): Promise<readonly PairRow[]> => {
@@ -103,13 +104,14 @@ export function winRate(options: WinRateOptions) {
             : await answersOf(reference as ModelWith<"generate">, some, sampling, context);
           return some.map(({ id, prompt }, at) => ({
             id,
-            question: questionOf(prompt, model),
+            question: questions.get(prompt)!,
             answer: own[at]!,
             referenceAnswer: others[at]!,
           }));
         },
         pairsPerCall,
-      ),
+      );
+    },
     async grade(rows, call): Promise<readonly JudgedPair[]> {
       const requests = rows.flatMap(({ question, answer, referenceAnswer }) => [
         { question, answer: pairText(answer, referenceAnswer) },
@@ -215,11 +217,21 @@ async function answersOf(
 const promptOf = (prompt: string | Prompt): Prompt =>
   typeof prompt === "string" ? { messages: [{ role: "user", content: prompt }] } : prompt;
 
-/** Returns the prompt as the judge reads it. */
-function questionOf(prompt: Prompt, model: ModelWith<"generate">): string {
+/** Returns the prompts as the judge reads them. */
+async function questionsOf(
+  items: readonly PairItem[],
+  model: ModelWith<"generate">,
+): Promise<ReadonlyMap<Prompt, string>> {
   const { tokenizer } = model as Partial<Abilities>;
+  const rows = items.flatMap(({ prompt }) => ("ids" in prompt ? [prompt.ids] : []));
+  const decoded = rows.length === 0 ? [] : await tokenizer?.decode(rows);
+  const next = decoded?.values();
+  return new Map(items.map(({ prompt }) => [prompt, questionOf(prompt, () => next?.next().value)]));
+}
+
+function questionOf(prompt: Prompt, decoded: () => string | undefined): string {
   if ("text" in prompt) return prompt.text;
-  if ("ids" in prompt) return tokenizer?.decode(prompt.ids) ?? JSON.stringify(prompt.ids);
+  if ("ids" in prompt) return decoded() ?? JSON.stringify(prompt.ids);
   const { messages } = prompt;
   if (messages.length === 1) return messages[0]!.content;
   return messages.map(({ role, content }) => `${role}: ${content}`).join("\n\n");

@@ -46,7 +46,7 @@ export async function measureTask(open: OpenTask, model: EvaluableModel, run: Ta
   const entries = entriesOf(name, metrics, rows);
   const hashes: Record<string, string> = {};
   if (samples !== null) {
-    const detailOf = detailsOf(task, evaluation, model, items);
+    const detailOf = await detailsOf(task, evaluation, model, items);
     for (const entry of entries.filter(({ own }) => own.length > 0)) {
       const { lines, hash } = samplesOf(entry.own, metrics, detailOf);
       const path = join(samples, `samples_${entry.name}_${dateId(timestamp)}.jsonl`);

@@ -1,7 +1,7 @@
 import type { AnswerFields, Json, Metric, MetricKit, Prompt, Row } from "@periodic-eval/core";
 import { dataError, isCount, quoteValue } from "@periodic-eval/contracts/options";
 import {
-  encodePair,
+  encodePairs,
   measureInBatches,
   scoreChoices,
   truncatedRows,
@@ -18,7 +18,7 @@ import {
   type FamilyOptions,
   type FamilyRow,
 } from "./family.ts";
-import { firstText, fitPrompt, type TokenizingModel } from "./fit-prompt.ts";
+import { firstText, fitPrompts, type TokenizingModel } from "./fit-prompt.ts";
 import { sequenceOf, type OnSequence } from "./token-sequence.ts";
 
 /** Options of the families whose documents have choices that continue a prompt. */
@@ -112,15 +112,16 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
         const continuations = choices.map((choice) => `${delimiter}${choice}`);
         return { ...item, prompt: promptOf(options.prompt(document)), choices, continuations, gold };
       });
-      const example = firstText(parts.name, model, items, { budget: null, overflow: "report" });
+      const example = await firstText(parts.name, model, items, { budget: null, overflow: "report" });
       provenance = parts.provenance({ delimiter, ...how }, example);
       return items;
     },
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
-    measure: (model, items, context, onSequence) =>
-      measureInBatches(items, context, async (some) => {
-        const ready = some.map((item) => ({ item, reason: templateFailure(model, item.prompt) }));
+    async measure(model, items, context, onSequence) {
+      const failures = await templateFailures(model, items);
+      return measureInBatches(items, context, async (some) => {
+        const ready = some.map((item) => ({ item, reason: failures.get(item) ?? null }));
         const asked = ready.filter(({ reason }) => reason === null);
         const answers = await scoreChoices(
           model,
@@ -128,17 +129,22 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
           { signal: context.signal },
         );
         const next = answers.values();
-        return ready.map(({ item, reason }): ChoicesRow & V => {
+        const preferred: PreferredChoice[] = [];
+        const rows = ready.map(({ item, reason }): ChoicesRow & V => {
           const { id, groups, gold } = item;
           const row = { id, item: id, groups, gold };
           if (reason !== null)
             return { ...row, ...unscored, status: "template_failure", reason, ...judge(item, null) };
           const scores = next.next().value!;
           const verdict = judge(item, scores);
-          if (onSequence !== undefined) reportChoice(model, item, verdict.predicted!, onSequence);
+          const continuation = item.continuations[verdict.predicted!]!;
+          preferred.push({ id, context: item.prompt, continuation });
           return { ...row, status: "scored", ...scores, ...verdict };
         });
-      }),
+        if (onSequence !== undefined) await reportChoices(model, preferred, onSequence);
+        return rows;
+      });
+    },
     answers: answerFields,
     metrics: (kit) => parts.metrics(kit, {}, metrics),
     plainKeys(_, rows) {
@@ -156,22 +162,37 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
 
 const unscored = { nats: null, tokens: null, isGreedy: null, truncatedTokens: 0 };
 
-/** Returns why a chat cannot be rendered; null if it can, or without a tokenizer. */
-function templateFailure(model: TokenizingModel, prompt: Prompt): string | null {
-  if (!("messages" in prompt)) return null;
-  const fitted = fitPrompt(model, prompt, { budget: null, overflow: "report" });
-  return "reason" in fitted ? fitted.reason : null;
+/** Returns why chats cannot be rendered, for those that cannot; nothing without a tokenizer. */
+async function templateFailures<I extends { readonly prompt: Prompt }>(
+  model: TokenizingModel,
+  items: readonly I[],
+): Promise<ReadonlyMap<I, string>> {
+  const chats = items.filter(({ prompt }) => "messages" in prompt);
+  if (chats.length === 0) return new Map();
+  const prompts = chats.map(({ prompt }) => prompt);
+  const fitted = await fitPrompts(model, prompts, { budget: null, overflow: "report" });
+  return new Map(
+    chats.flatMap((item, at) => {
+      const one = fitted[at]!;
+      return "reason" in one ? [[item, one.reason] as const] : [];
+    }),
+  );
 }
 
-/** Reports the prompt with the choice that the model prefers. `evaluate` requires a tokenizer. */
-function reportChoice<D>(
+interface PreferredChoice {
+  readonly id: string;
+  readonly context: Prompt;
+  readonly continuation: string;
+}
+
+/** Reports prompts with the choice that the model prefers. `evaluate` requires a tokenizer. */
+async function reportChoices(
   { tokenizer }: TokenizingModel,
-  { id, prompt, continuations }: ChoicesItem<D>,
-  predicted: number,
+  choices: readonly PreferredChoice[],
   onSequence: OnSequence,
-): void {
-  const pair = encodePair(tokenizer!, { context: prompt, continuation: continuations[predicted]! });
-  onSequence(id, sequenceOf(pair.context, pair.continuation));
+): Promise<void> {
+  const pairs = await encodePairs(tokenizer!, choices);
+  choices.forEach(({ id }, at) => onSequence(id, sequenceOf(pairs[at]!.context, pairs[at]!.continuation)));
 }
 
 function checkChoices(where: string, choices: readonly string[], gold: readonly number[]): void {

@@ -101,8 +101,8 @@ describe("intermediates", () => {
     const length = 4 + Math.max(...lengths);
     for (const [at, [ids, paddingMask]] of intermediates.entries()) {
       // The last prompt exceeds its budget and was not sent.
-      const own =
-        at === 4 ? [] : [...model.tokenizer.encode(documents[at]!.question), ...completions[at]!.ids!];
+      const [prompt] = await model.tokenizer.encode([documents[at]!.question]);
+      const own = at === 4 ? [] : [...prompt!, ...completions[at]!.ids!];
       const rest = Array.from({ length: length - own.length }, () => 0);
       expect([...ids]).toEqual([...own, ...rest]);
       expect([...paddingMask]).toEqual([...own.map(() => 1), ...rest]);

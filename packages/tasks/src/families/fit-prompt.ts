@@ -6,7 +6,7 @@ import {
   type RenderedPrompt,
 } from "@periodic-eval/core";
 import { configError, errorMessage } from "@periodic-eval/contracts/options";
-import { renderPrompt } from "@periodic-eval/core/evaluations";
+import { renderEach, renderPrompts } from "@periodic-eval/core/evaluations";
 
 /** A prompt that fits the model. */
 export interface FittedPrompt {
@@ -36,14 +36,10 @@ export interface Fitting {
 export type TokenizingModel = Pick<EvaluableModel, "contextLength"> & Partial<Pick<Abilities, "tokenizer">>;
 
 /** Returns the length of the longest prompt in tokens; 0 without a tokenizer, or if none can be rendered. */
-export const longestPrompt = (model: TokenizingModel, prompts: readonly Prompt[]): number =>
-  Math.max(
-    0,
-    ...prompts.map((prompt) => {
-      const fitted = fitPrompt(model, prompt, { budget: null, overflow: "report" });
-      return "reason" in fitted ? 0 : (fitted.ids?.length ?? 0);
-    }),
-  );
+export async function longestPrompt(model: TokenizingModel, prompts: readonly Prompt[]): Promise<number> {
+  const fitted = await fitPrompts(model, prompts, { budget: null, overflow: "report" });
+  return Math.max(0, ...fitted.map((one) => ("reason" in one ? 0 : (one.ids?.length ?? 0))));
+}
 
 /**
  * Returns how many tokens a prompt may have; null if the model's context length is unknown, or it has no tokenizer.
@@ -51,19 +47,19 @@ export const longestPrompt = (model: TokenizingModel, prompts: readonly Prompt[]
  * @param prompts Prompts of which the error states the longest.
  * @throws PeriodicEvalError `config` if `maxNewTokens` leaves no room for a prompt; see `isNoRoom`.
  */
-export function promptBudget(
+export async function promptBudget(
   name: string,
   model: TokenizingModel,
   maxNewTokens: number,
   prompts: readonly Prompt[] = [],
-): number | null {
+): Promise<number | null> {
   const { contextLength, tokenizer } = model;
   if (contextLength === null || tokenizer === undefined) return null;
   if (contextLength > maxNewTokens) return contextLength - maxNewTokens;
   throw configError({
     where: `${name} options`,
     path: ["maxNewTokens"],
-    got: `${maxNewTokens} beside prompts of up to ${longestPrompt(model, prompts)} tokens, for a context of ${contextLength} tokens`,
+    got: `${maxNewTokens} beside prompts of up to ${await longestPrompt(model, prompts)} tokens, for a context of ${contextLength} tokens`,
     expected: `at most ${contextLength - 1}, which leaves room for the prompt`,
     fix: "Lower maxNewTokens, or use a model with a longer context.",
   });
@@ -73,21 +69,26 @@ export function promptBudget(
 export const isNoRoom = (error: unknown): error is PeriodicEvalError =>
   PeriodicEvalError.is(error, "config") && error.path[0] === "maxNewTokens";
 
-/** Renders a prompt, and cuts or rejects it if it exceeds its budget. */
-export function fitPrompt(
-  model: TokenizingModel,
+/** Renders prompts at once, and cuts or rejects each that exceeds its budget. */
+export async function fitPrompts(
+  { tokenizer }: TokenizingModel,
+  prompts: readonly Prompt[],
+  fitting: Fitting,
+): Promise<readonly (FittedPrompt | UnaskedPrompt)[]> {
+  if (tokenizer === undefined)
+    return prompts.map((prompt) => ({ prompt, ids: null, text: null, truncatedTokens: 0 }));
+  const results = await renderEach(tokenizer, prompts, (some) => renderPrompts(tokenizer, some));
+  return results.map((result, at) => fitPrompt(prompts[at]!, result, fitting));
+}
+
+function fitPrompt(
   prompt: Prompt,
+  result: PromiseSettledResult<RenderedPrompt>,
   fitting: Fitting,
 ): FittedPrompt | UnaskedPrompt {
-  const { tokenizer } = model;
-  if (tokenizer === undefined) return { prompt, ids: null, text: null, truncatedTokens: 0 };
-  let rendered: RenderedPrompt;
-  try {
-    rendered = renderPrompt(tokenizer, prompt);
-  } catch (error) {
-    return { status: "template_failure", reason: errorMessage(error), promptTokens: null };
-  }
-  const { ids, text } = rendered;
+  if (result.status === "rejected")
+    return { status: "template_failure", reason: errorMessage(result.reason), promptTokens: null };
+  const { ids, text } = result.value;
   const { budget, overflow } = fitting;
   const over = budget === null ? 0 : Math.max(0, ids.length - budget);
   if (over === 0) return { prompt, ids, text, truncatedTokens: 0 };
@@ -104,23 +105,27 @@ export function fitPrompt(
  *
  * @throws PeriodicEvalError `model` if no prompt fits, so that a failing template is reported before step 1.
  */
-export function firstText(
+export async function firstText(
   name: string,
   model: TokenizingModel,
   items: readonly { readonly id: string; readonly prompt: Prompt }[],
   fitting: Fitting,
-): string | null {
-  let first: { readonly id: string; readonly reason: string } | null = null;
-  for (const { id, prompt } of items) {
-    const fitted = fitPrompt(model, prompt, fitting);
-    if (!("reason" in fitted)) return fitted.text;
-    first ??= { id, reason: fitted.reason };
-  }
-  if (first === null) return null;
+): Promise<string | null> {
+  const fit = (some: typeof items) => {
+    const prompts = some.map(({ prompt }) => prompt);
+    return fitPrompts(model, prompts, fitting);
+  };
+  const isUsable = (one: FittedPrompt | UnaskedPrompt): one is FittedPrompt => !("reason" in one);
+  // The first prompt usually fits.
+  const [first] = await fit(items.slice(0, 1));
+  if (first === undefined) return null;
+  if (isUsable(first)) return first.text;
+  const usable = (await fit(items.slice(1))).find(isUsable);
+  if (usable !== undefined) return usable.text;
   throw new PeriodicEvalError({
     code: "model",
     where: `${name} prompt`,
-    got: `no document with a usable prompt ("${first.id}": ${first.reason})`,
+    got: `no document with a usable prompt ("${items[0]!.id}": ${first.reason})`,
     expected: "prompts that the model's chat template renders and that fit its context",
     fix: "Choose another template or shorter prompts, or lower the number of new tokens.",
   });

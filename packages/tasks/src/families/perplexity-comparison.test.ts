@@ -63,7 +63,8 @@ describe("perplexity of continuations", () => {
     });
     const plain = fakeModel();
     const { rows } = await measure(first, plain);
-    const ids = [...plain.tokenizer.encode("so")];
+    const [encoded] = await plain.tokenizer.encode(["so"]);
+    const ids = [...encoded!];
     const signal = new AbortController().signal;
     const [next] = await plain.nextToken([{ prompt: { ids }, candidates: [65, 66] }], { signal });
     const own = await plain.logLikelihoods(

@@ -115,7 +115,8 @@ describe("a text longer than the context", () => {
   it.each([[undefined], [2]])("is scored in rolling windows with stride %s", async (stride) => {
     const model = fakeModel({ contextLength: 4 });
     const { rows } = await measure(long(stride), model);
-    const ids = [...model.tokenizer.encode(text)];
+    const [encoded] = await model.tokenizer.encode([text]);
+    const ids = [...encoded!];
     // The first window of 4 scores tokens 1–4 after token 0. Each later window scores `stride` tokens and starts 4 tokens before its last.
     const ends = stride === undefined ? [5, 9, 10] : [5, 7, 9, 10];
     let nats = 0;

@@ -1,5 +1,7 @@
 import type {
   AnswerFields,
+  BulkTokenizer,
+  Completion,
   GenerateRequest,
   Json,
   Metric,
@@ -22,7 +24,7 @@ import {
   type FamilyRow,
 } from "./family.ts";
 import { evaluateMethodOf } from "./evaluate.ts";
-import { firstText, fitPrompt, promptBudget, type TokenizingModel } from "./fit-prompt.ts";
+import { firstText, fitPrompts, promptBudget, type TokenizingModel } from "./fit-prompt.ts";
 import { applyHooks, checkHooks, hooksMetric, hooksShape, type Hooks, type Scored } from "./hooks.ts";
 import { sequenceOf } from "./token-sequence.ts";
 
@@ -122,10 +124,6 @@ export function rolloutEvaluation<D extends Row, S extends Json = boolean>(
   return rolloutFamily(functionName, options);
 }
 
-/** Returns the ids of a completion by an engine that returns none. */
-const encoded = (model: TokenizingModel, text: string) =>
-  model.tokenizer!.encode(text, { specialTokens: false });
-
 /** @param where The function that received the options, for errors. */
 function rolloutFamily<D extends Row, S extends Json>(
   where: string,
@@ -153,29 +151,40 @@ function rolloutFamily<D extends Row, S extends Json>(
         return { ...item, prompt: promptOf(options.prompt(item.document)) };
       });
       const prompts = items.map(({ prompt }) => prompt);
-      const budget = promptBudget(parts.name, model, maxNewTokens, prompts);
-      const example = firstText(parts.name, model, items, { budget, overflow });
+      const budget = await promptBudget(parts.name, model, maxNewTokens, prompts);
+      const example = await firstText(parts.name, model, items, { budget, overflow });
       const how = { sampling: { ...sampling } as Json, samples, overflow, prompt_budget: budget };
       provenance = parts.provenance(how, example);
       return items;
     },
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
-    measure(model, items, context, onSequence) {
-      const fitting = { budget: promptBudget(parts.name, model, maxNewTokens), overflow };
+    async measure(model, items, context, onSequence) {
+      const fitting = { budget: await promptBudget(parts.name, model, maxNewTokens), overflow };
+      const all = await fitPrompts(
+        model,
+        items.map(({ prompt }) => prompt),
+        fitting,
+      );
+      const fittedOf = new Map(items.map((item, at) => [item, all[at]!]));
       const ask = async (some: readonly RolloutItem<D>[]) => {
-        const ready = some.map(({ id, groups, prompt }) => {
-          return { item: id, groups, fitted: fitPrompt(model, prompt, fitting) };
+        const ready = some.map((item) => {
+          return { item: item.id, groups: item.groups, fitted: fittedOf.get(item)! };
         });
         const prompts = ready.flatMap(({ fitted }) => ("reason" in fitted ? [] : [fitted.prompt]));
         const requests = requestsFor(prompts, samples, sampling, context.seed);
-        const written = (await model.generate(requests, { signal: context.signal })).values();
+        const completions = await model.generate(requests, { signal: context.signal });
+        const ids =
+          onSequence === undefined
+            ? null
+            : await completionIds((model as TokenizingModel).tokenizer!, completions);
+        const written = completions.entries();
         return ready.flatMap(({ item, groups, fitted }) =>
           Array.from({ length: samples }, (_, sample): RolloutRow => {
             const row = { id: `${item}#${sample}`, item, groups, sample };
             if ("reason" in fitted) return { ...row, ...unasked, ...fitted };
-            const { text, finish, ids } = written.next().value!;
-            onSequence?.(row.id, sequenceOf(fitted.ids!, ids ?? encoded(model, text)));
+            const [at, { text, finish }] = written.next().value!;
+            onSequence?.(row.id, sequenceOf(fitted.ids!, ids![at]!));
             const promptTokens = fitted.ids?.length ?? null;
             const { truncatedTokens } = fitted;
             return { ...row, status: "generated", text, finish, promptTokens, truncatedTokens };
@@ -205,6 +214,17 @@ function rolloutFamily<D extends Row, S extends Json>(
     plainKeys: (_, rows) => countsOf(rows),
   };
   return family;
+}
+
+/** Returns the ids of completions; encodes those of an engine that returns none. */
+async function completionIds(
+  tokenizer: BulkTokenizer,
+  completions: readonly Completion[],
+): Promise<readonly (readonly number[])[]> {
+  const texts = completions.flatMap(({ ids, text }) => (ids === null ? [text] : []));
+  const encoded = texts.length === 0 ? [] : await tokenizer.encode(texts, { specialTokens: false });
+  const next = encoded.values();
+  return completions.map(({ ids }) => ids ?? next.next().value!);
 }
 
 /** Returns `samples` requests per prompt. Seeds depend on prompt and sample only, so that evaluations share equal completions. */

@@ -1,11 +1,11 @@
 import type {
+  BulkTokenizer,
   CallOptions,
   Json,
   LogLikelihood,
   Metric,
   MetricKit,
   Row,
-  Tokenizer,
 } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/contracts/options";
 import { checkLogProbs, measureInBatches } from "@periodic-eval/core/evaluations";
@@ -121,13 +121,14 @@ export function textsFamily<D extends Row, V extends object, G extends TextsRow 
       return items;
     },
     provenance: () => provenance,
-    measure: (model, items, context, onSequence) =>
-      measureInBatches(
+    async measure(model, items, context, onSequence) {
+      const allEncoded = await encodeTexts(model.tokenizer, items, prefixToken);
+      return measureInBatches(
         items,
         context,
         async (some) => {
           const encoded = some.map((item) => {
-            const { ids, isPrefixed } = encodeText(model.tokenizer, item.text, prefixToken);
+            const { ids, isPrefixed } = allEncoded.get(item)!;
             const window = model.contextLength ?? Math.max(1, ids.length);
             return { item, ids, isPrefixed, windows: rollingWindows(ids.length, window, stride ?? window) };
           });
@@ -139,23 +140,26 @@ export function textsFamily<D extends Row, V extends object, G extends TextsRow 
             })),
           );
           const answers = (await model.logLikelihoods(requests, { signal: context.signal })).values();
-          return encoded.map(({ item, ids, isPrefixed, windows }): TextsRow & V => {
+          const results = encoded.map((one) => ({
+            ...one,
+            scored: one.windows.map(() => answers.next().value!),
+          }));
+          const decoded = (await decodeResults(model.tokenizer, results)).values();
+          return results.map(({ item, ids, isPrefixed, windows, scored }): TextsRow & V => {
             const { id, groups } = item;
-            const scored = windows.map(() => answers.next().value!);
+            const [unscored, predicted] = decoded.next().value!;
             onSequence?.(id, sequenceOf(ids.slice(0, 1), ids.slice(1)));
             const [tokens, row] = [Math.max(0, ids.length - 1), { id, item: id, groups }];
             if (tokens === 0)
               return { ...row, status: "too_short", tokens, windows: 0, ...judge(item, null) };
-            const unscored = isPrefixed
-              ? ""
-              : model.tokenizer.decode(ids.slice(0, 1), { specialTokens: false });
-            const scores = { ...joined(scored), unscored, predicted: predictedText(model.tokenizer, scored) };
+            const scores = { ...joined(scored), unscored: isPrefixed ? "" : unscored, predicted };
             checkLogProbs(id, scores.nats, tokens);
             return { ...row, status: "scored", tokens, windows: windows.length, ...judge(item, scores) };
           });
         },
         textsPerCall,
-      ),
+      );
+    },
     ...(grade && { grade: grade(parts.documentOf) }),
     answers: null,
     metrics: (kit) => parts.metrics(kit, {}, metrics),
@@ -169,16 +173,35 @@ export function textsFamily<D extends Row, V extends object, G extends TextsRow 
   return family;
 }
 
-/** Returns the ids of a text after the prefix token. Without a prefix token, the text's first id is context only. */
-function encodeText(tokenizer: Tokenizer, text: string, prefixToken: number | null) {
-  const plain = tokenizer.encode(text, { specialTokens: false });
-  const [first] = tokenizer.encode(text);
-  const [always] = tokenizer.encode("");
-  // A tokenizer that appends a special token encodes the empty string as that token alone.
-  const prefix = prefixToken ?? (first === always ? always : undefined);
-  return prefix === undefined
-    ? { ids: plain, isPrefixed: false }
-    : { ids: [prefix, ...plain], isPrefixed: true };
+interface EncodedText {
+  readonly ids: readonly number[];
+  readonly isPrefixed: boolean;
+}
+
+/**
+ * Returns the ids of each text after the prefix token, with two calls of the tokenizer. Without a prefix token, a text's first id is
+ * context only.
+ */
+async function encodeTexts<I extends { readonly text: string }>(
+  tokenizer: BulkTokenizer,
+  items: readonly I[],
+  prefixToken: number | null,
+): Promise<ReadonlyMap<I, EncodedText>> {
+  const texts = items.map(({ text }) => text);
+  const plain = await tokenizer.encode(texts, { specialTokens: false });
+  const marked = prefixToken === null ? await tokenizer.encode([...texts, ""]) : [];
+  const always = marked.at(-1)?.[0];
+  return new Map(
+    items.map((item, at) => {
+      // A tokenizer that appends a special token encodes the empty string as that token alone.
+      const prefix = prefixToken ?? (marked[at]![0] === always ? always : undefined);
+      const ids = plain[at]!;
+      return [
+        item,
+        prefix === undefined ? { ids, isPrefixed: false } : { ids: [prefix, ...ids], isPrefixed: true },
+      ];
+    }),
+  );
 }
 
 function joined(scored: readonly LogLikelihood[]): Pick<TextScores, "nats" | "isGreedy"> {
@@ -189,11 +212,16 @@ function joined(scored: readonly LogLikelihood[]): Pick<TextScores, "nats" | "is
   };
 }
 
-function predictedText(tokenizer: Tokenizer, scored: readonly LogLikelihood[]): string | null {
-  const ids = scored.map(({ tokenGreedyIds = null }) => tokenGreedyIds);
-  if (ids.includes(null)) return null;
-  return tokenizer.decode(
-    ids.flatMap((one) => one ?? []),
-    { specialTokens: false },
-  );
+/** Returns two strings for each text: its first token, and the predicted tokens; null if the engine does not report them. */
+async function decodeResults(
+  tokenizer: BulkTokenizer,
+  results: readonly (Pick<EncodedText, "ids"> & { readonly scored: readonly LogLikelihood[] })[],
+): Promise<readonly [first: string, predicted: string | null][]> {
+  const predicted = results.map(({ scored }) => {
+    const ids = scored.map(({ tokenGreedyIds = null }) => tokenGreedyIds);
+    return ids.includes(null) ? null : ids.flatMap((one) => one ?? []);
+  });
+  const rows = results.flatMap(({ ids }, at) => [ids.slice(0, 1), predicted[at] ?? []]);
+  const texts = await tokenizer.decode(rows, { specialTokens: false });
+  return results.map((_, at) => [texts[2 * at]!, predicted[at] === null ? null : texts[2 * at + 1]!]);
 }

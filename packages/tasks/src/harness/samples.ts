@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { AnyEvaluation, EvaluableModel, Json, Metric, Prompt, Row } from "@periodic-eval/core";
+import { renderEach } from "@periodic-eval/core/evaluations";
 import type { SampleDetail, SampledTask } from "../tasks/task.ts";
 import { placeOf } from "./metric-key.ts";
 import { familyDetail } from "./family-detail.ts";
@@ -9,19 +10,19 @@ import { asTexts, pythonJson, pythonText } from "./python-json.ts";
 export type DetailOf = (row: Row) => SampleDetail & { readonly row?: Row };
 
 /** Returns a function that describes the rows of a task. If an item has several rows, they name it in `item`. */
-export function detailsOf(
+export async function detailsOf(
   task: SampledTask,
   evaluation: AnyEvaluation,
   model: EvaluableModel,
   items: readonly Row[],
-): DetailOf {
+): Promise<DetailOf> {
   const places = new Map(items.map((item, at) => [item.id, at]));
-  const prompts = evaluation.prompts?.(model as never, items);
+  const prompts = (await evaluation.prompts?.(model as never, items)) ?? [];
+  const contexts = await textsOf(prompts, model);
   return (row) => {
     const docId = places.get((row as { readonly item?: string }).item ?? row.id) ?? places.get(row.id);
     const item = docId === undefined ? row : items[docId]!;
-    const prompt = docId === undefined ? undefined : prompts?.[docId];
-    const context = prompt === undefined ? "" : textOf(prompt, model);
+    const context = docId === undefined ? "" : (contexts[docId] ?? "");
     const own = {
       docId: docId ?? null,
       doc: jsonOf(item),
@@ -37,16 +38,23 @@ export function detailsOf(
   };
 }
 
-/** Returns the prompt as the model reads it, or the chat as JSON if its template fails. */
-function textOf(prompt: Prompt, { tokenizer }: EvaluableModel): string {
-  if ("text" in prompt) return prompt.text;
-  try {
-    if (tokenizer === undefined) return JSON.stringify(prompt);
-    const { text, ids } = tokenizer.render(prompt);
-    return text ?? tokenizer.decode(ids);
-  } catch {
-    return JSON.stringify(prompt);
+/** Returns prompts as the model reads them; a prompt that cannot be rendered as JSON. */
+async function textsOf(
+  prompts: readonly Prompt[],
+  { tokenizer }: EvaluableModel,
+): Promise<readonly string[]> {
+  const texts = new Map<Prompt, string | null>();
+  if (tokenizer !== undefined) {
+    const chats = prompts.filter((prompt) => "messages" in prompt);
+    for (const [at, result] of (await renderEach(tokenizer, chats)).entries())
+      if (result.status === "fulfilled") texts.set(chats[at]!, result.value.text);
+    const rows = prompts.filter((prompt) => "ids" in prompt);
+    const decoded = await tokenizer.decode(rows.map(({ ids }) => ids)).catch(() => []);
+    decoded.forEach((text, at) => texts.set(rows[at]!, text));
   }
+  return prompts.map((prompt) =>
+    "text" in prompt ? prompt.text : (texts.get(prompt) ?? JSON.stringify(prompt)),
+  );
 }
 
 const jsonOf = (value: unknown): Json => JSON.parse(JSON.stringify(value)) as Json;

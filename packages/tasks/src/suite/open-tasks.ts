@@ -87,7 +87,7 @@ export async function openTasks(
       tooLong.push([name, error]);
     }
   }
-  if (tooLong.length > 0) throw noRoom(tooLong, open, model);
+  if (tooLong.length > 0) throw await noRoom(tooLong, open, model);
   return open;
 }
 
@@ -95,17 +95,18 @@ export async function openTasks(
 const measuredPrompts = 200;
 
 /** Returns one error for all tasks whose completions leave no room for prompts. It also names those whose prompts would be cut. */
-function noRoom(
+async function noRoom(
   tooLong: readonly (readonly [task: string, error: PeriodicEvalError])[],
   open: readonly OpenTask[],
   model: EvaluableModel,
-): PeriodicEvalError {
+): Promise<PeriodicEvalError> {
   const context = model.contextLength!;
-  const cut = open.flatMap(({ name, evaluation, items }) => {
-    const prompts = evaluation.prompts?.(model as never, items.slice(0, measuredPrompts)) ?? [];
-    const longest = longestPrompt(model, prompts);
-    return longest < context ? [] : [`${name} (prompts of up to ${longest} tokens, which are cut)`];
-  });
+  const cut: string[] = [];
+  for (const { name, evaluation, items } of open) {
+    const prompts = (await evaluation.prompts?.(model as never, items.slice(0, measuredPrompts))) ?? [];
+    const longest = await longestPrompt(model, prompts);
+    if (longest >= context) cut.push(`${name} (prompts of up to ${longest} tokens, which are cut)`);
+  }
   const others = open.map(({ name }) => name).join(",");
   return new PeriodicEvalError({
     code: "config",

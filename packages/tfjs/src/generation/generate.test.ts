@@ -1,9 +1,9 @@
 import "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Sampling, Tokenizer } from "@periodic-eval/core";
+import { bulkTokenizer, type Sampling, type Tokenizer } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/testing";
-import { fitRequest } from "@periodic-eval/core/model";
+import { fitRequests } from "@periodic-eval/core/model";
 import { inMemory } from "../in-memory.ts";
 import { type TinyLM, tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
 
@@ -176,13 +176,15 @@ describe("ends of a completion", () => {
     await expect(write("a", { topP: 2 })).rejects.toThrow(/sampling.topP: got 2/);
   });
 
-  it("refuses a text far longer than the context without encoding it, which takes seconds per megabyte", () => {
-    const unused = { ...letters, render: () => expect.unreachable() };
+  it("refuses a text far longer than the context without encoding it, which takes seconds per megabyte", async () => {
+    const unused = bulkTokenizer({ ...letters, render: () => expect.unreachable() });
     const refused = /a prompt of 257 characters, expected at most 256: the model reads 4 tokens/;
     const text = "a".repeat(257);
-    expect(() => fitRequest(unused, { prompt: { text }, sampling: sampled("s") }, 4)).toThrow(refused);
+    const ofText = fitRequests(unused, [{ prompt: { text }, sampling: sampled("s") }], 4);
+    await expect(ofText).rejects.toThrow(refused);
     const messages = [{ role: "user", content: text }] as const;
-    expect(() => fitRequest(unused, { prompt: { messages }, sampling: sampled("s") }, 4)).toThrow(refused);
+    const ofChat = fitRequests(unused, [{ prompt: { messages }, sampling: sampled("s") }], 4);
+    await expect(ofChat).rejects.toThrow(refused);
   });
 
   it("drops finished sequences from the batch", async () => {

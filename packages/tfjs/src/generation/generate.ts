@@ -1,12 +1,17 @@
-import type { CallOptions, Completion, GenerateRequest, Tokenizer } from "@periodic-eval/core";
+import {
+  bulkTokenizer,
+  type CallOptions,
+  type Completion,
+  type GenerateRequest,
+  type Tokenizer,
+} from "@periodic-eval/core";
 import {
   acceptToken,
   beginWriting,
   completionOf,
-  fitRequest,
+  fitRequests,
   isWritten,
   type Writing,
-  mapInTurns,
   yieldToEvents,
 } from "@periodic-eval/core/model";
 import { hasCompiledKernels } from "../batching/device.ts";
@@ -38,9 +43,7 @@ export async function generate(
   limits: ForwardLimits,
 ): Promise<readonly Completion[]> {
   const window = windowLength(lm);
-  const prompts = await mapInTurns(requests, { signal, where: "generate" }, (request) =>
-    fitRequest(tokenizer, request, window),
-  );
+  const prompts = await fitRequests(bulkTokenizer(tokenizer), requests, window, { signal });
   const completions: Completion[] = [];
   let tokens = 0;
   const longest = prompts.map(({ prompt, room }) => prompt.length + room - 1);

@@ -1,6 +1,7 @@
 import "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { bulkTokenizer } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/testing";
 import { inMemory } from "../in-memory.ts";
 import { type TinyLM, tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
@@ -243,13 +244,13 @@ describe("bad input", () => {
     const lm = tinyLM({ vocabSize: 300 });
     const { logLikelihoods } = await import("./scoring.ts");
     const request = [{ context: { text: "ab" }, continuation: "abcdefghijklmnopqrst" }];
-    const [whole] = await logLikelihoods(lm, tokenizer, request, call, {
+    const [whole] = await logLikelihoods(lm, bulkTokenizer(tokenizer), request, call, {
       maxBatchTokens: 99,
       maxLogits: 1e6,
       scoring: "plain",
     });
     lm.passes.length = 0;
-    const [parts] = await logLikelihoods(lm, tokenizer, request, call, {
+    const [parts] = await logLikelihoods(lm, bulkTokenizer(tokenizer), request, call, {
       maxBatchTokens: 99,
       maxLogits: 8 * 300,
       scoring: "plain",

@@ -1,14 +1,14 @@
 import type {
+  BulkTokenizer,
   CallOptions,
   LogLikelihood,
   LogLikelihoodRequest,
   NextToken,
   NextTokenRequest,
-  Tokenizer,
 } from "@periodic-eval/core";
 import type { ForwardLimits } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { fitPair, fitPrompt, logLikelihoodOf, type FitLimits, mapInTurns } from "@periodic-eval/core/model";
+import { fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "@periodic-eval/core/model";
 import { windowLength } from "../causal-lm/forward.ts";
 import { scoreSequences } from "./score-sequences.ts";
 
@@ -22,14 +22,12 @@ import { scoreSequences } from "./score-sequences.ts";
  */
 export async function logLikelihoods(
   lm: CausalLM,
-  tokenizer: Tokenizer,
+  tokenizer: BulkTokenizer,
   requests: readonly LogLikelihoodRequest[],
   { signal, countTokens }: CallOptions,
   limits: ForwardLimits,
 ): Promise<readonly LogLikelihood[]> {
-  const fitted = await mapInTurns(requests, { signal, where: "scoring" }, (request) =>
-    fitPair(tokenizer, request, limitsOf(lm)),
-  );
+  const fitted = await fitPairs(tokenizer, requests, limitsOf(lm), { signal });
   const { scores, tokens } = await scoreSequences(lm, fitted, {
     signal,
     limits,
@@ -49,14 +47,12 @@ export async function logLikelihoods(
  */
 export async function nextToken(
   lm: CausalLM,
-  tokenizer: Tokenizer,
+  tokenizer: BulkTokenizer,
   requests: readonly NextTokenRequest[],
   { signal, countTokens }: CallOptions,
   limits: ForwardLimits,
 ): Promise<readonly NextToken[]> {
-  const prompts = await mapInTurns(requests, { signal, where: "scoring" }, (request) =>
-    fitPrompt(tokenizer, request, limitsOf(lm)),
-  );
+  const prompts = await fitPrompts(tokenizer, requests, limitsOf(lm), { signal });
   const { scores, tokens } = await scoreSequences(lm, prompts, { signal, limits, withEntropy: true });
   countTokens?.(tokens);
   return prompts.map(({ truncatedTokens }, index) => ({

@@ -147,10 +147,8 @@ describe("periodic-eval feedback", () => {
     [["preferences=[conicse]"], 'Did you mean "concise"?'],
     [["--config-name", "quik"], 'Did you mean "quick"?'],
     [["mode=modal"], "needs an account"],
-    [["wire=openai"], "native, claas, or null"],
     [["general_probes=./none.yaml"], "{ questions: [{ prompt, says }] }"],
     [["gateway_url=http://localhost:8080"], "a gateway but no service_url"],
-    [["wire=claas"], 'wire: got "claas" but no service_url'],
     [["claas_url=http://localhost", "--backend", "cpu"], '--backend: got "cpu" with service_url'],
     [["service_url=http://user:secret@localhost"], "OPENCLAW_GATEWAY_TOKEN"],
   ])("rejects %j before anything is trained", async (args, message) => {

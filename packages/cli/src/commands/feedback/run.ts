@@ -75,7 +75,6 @@ async function openEngine(
     service_url: serviceUrl,
     gateway_url: gatewayUrl,
     output_dir: output,
-    wire,
   }: HarnessConfig,
   backend: string | undefined,
   terminal: Terminal,
@@ -89,7 +88,7 @@ async function openEngine(
         fix: "Leave out --backend, or remove service_url (or claas_url) to train in this process.",
       });
     terminal.out(`${serviceUrl} trains; files go to ${output}`);
-    return httpEngine({ serviceUrl, gatewayUrl, baseModel, wire });
+    return httpEngine({ serviceUrl, gatewayUrl, baseModel });
   }
   if (gatewayUrl !== null)
     throw new PeriodicEvalError({
@@ -99,14 +98,6 @@ async function openEngine(
       got: "a gateway but no service_url",
       expected: "also the service that trains the model behind the gateway",
       fix: "Set service_url, or remove gateway_url.",
-    });
-  if (wire !== null)
-    throw configError({
-      where: "",
-      path: ["wire"],
-      got: `"${wire}" but no service_url`,
-      expected: "also the service that speaks it",
-      fix: "Set service_url (or claas_url), or remove wire to train in this process.",
     });
   const parts = await localModel(baseModel, backend, terminal);
   const { engine } = parts.describe;

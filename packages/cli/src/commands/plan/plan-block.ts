@@ -94,7 +94,7 @@ export async function planBlock(
     for (const callback of phase.callbacks.filter((one) => items === null || items.has(one))) {
       const measurement = model && (await estimate(callback, model, phase, trial!.show));
       const isShown = trial !== null && model === null;
-      const prompt = isShown ? firstPrompt(callback.asks[0]!, outline!, items!.get(callback)!) : null;
+      const prompt = isShown ? await firstPrompt(callback.asks[0]!, outline!, items!.get(callback)!) : null;
       planned.push(...planCallback(phase, callback, { measurement, prompt }));
     }
   }

@@ -1,5 +1,5 @@
-import type { AnyEvaluation, EvaluableModel, Tokenizer } from "@periodic-eval/core";
-import { renderPrompt } from "@periodic-eval/core/evaluations";
+import type { AnyEvaluation, BulkTokenizer, EvaluableModel } from "@periodic-eval/core";
+import { renderPrompts } from "@periodic-eval/core/evaluations";
 
 /** A token for display. */
 export interface DisplayToken {
@@ -17,28 +17,36 @@ export interface DisplayToken {
  * @param items The evaluation's items.
  * @throws PeriodicEvalError if the template fails.
  */
-export function firstPrompt(
+export async function firstPrompt(
   evaluation: AnyEvaluation,
   model: EvaluableModel,
   items: readonly unknown[],
-): readonly DisplayToken[] | null {
+): Promise<readonly DisplayToken[] | null> {
   const { tokenizer } = model;
-  const [prompt] = evaluation.prompts?.(model as never, items.slice(0, 1) as never) ?? [];
+  const [prompt] = (await evaluation.prompts?.(model as never, items.slice(0, 1) as never)) ?? [];
   if (prompt === undefined || tokenizer === undefined) return null;
-  return displayTokens(tokenizer, renderPrompt(tokenizer, prompt).ids);
+  const [rendered] = await renderPrompts(tokenizer, [prompt]);
+  return displayTokens(tokenizer, rendered!.ids);
 }
 
 /** Decodes each token after its predecessor, because a SentencePiece decoder drops the leading space of a single token. */
-export const displayTokens = (tokenizer: Tokenizer, ids: readonly number[]): readonly DisplayToken[] =>
-  ids.map((id, at) => ({
+export async function displayTokens(
+  tokenizer: BulkTokenizer,
+  ids: readonly number[],
+): Promise<readonly DisplayToken[]> {
+  const before = ids.map((_, at) => (at === 0 ? [] : [ids[at - 1]!]));
+  const alone = ids.map((id) => [id]);
+  const plain = await tokenizer.decode(alone, { specialTokens: false });
+  const texts = await tokenizer.decode([...alone, ...before, ...ids.map((id, at) => [...before[at]!, id])]);
+  return ids.map((id, at) => ({
     id,
-    text: textOf(tokenizer, id, at === 0 ? [] : [ids[at - 1]!]),
-    isSpecial: tokenizer.decode([id], { specialTokens: false }) === "" && tokenizer.decode([id]) !== "",
+    text: textOf(id, texts[ids.length + at]!, texts[2 * ids.length + at]!),
+    isSpecial: plain[at] === "" && texts[at] !== "",
   }));
+}
 
-function textOf(tokenizer: Tokenizer, id: number, before: readonly number[]): string {
-  const start = tokenizer.decode(before);
-  const both = tokenizer.decode([...before, id]);
+/** Returns the text of a token from the text of the token before it, and of both. */
+function textOf(id: number, start: string, both: string): string {
   const text = both.startsWith(start) ? both.slice(start.length) : "";
   return text === "" || text.includes("\ufffd") ? `[${id}]` : text;
 }

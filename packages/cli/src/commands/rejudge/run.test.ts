@@ -151,7 +151,7 @@ describe("rejudge", () => {
   });
 
   it("rejects a judge that cannot follow the stored prompts, and writes nothing", async () => {
-    const judge = judgeGrader({ model: fakeModel(), name: "json-judge" });
+    const judge = await judgeGrader({ model: fakeModel(), name: "json-judge" });
     await expect(rejudge(runDir, judge, options)).rejects.toThrow(
       'judge "json-judge": got judge prompts aligned, coherent, of which it supports none',
     );

@@ -138,7 +138,7 @@ describe("presets", () => {
 
 describe("grading", () => {
   it("rejects before step 1 a judge that does not support the file's prompts", async () => {
-    const judge = judgeGrader({ model: fakeModel() });
+    const judge = await judgeGrader({ model: fakeModel() });
     expect(judge.promptNames).toEqual(["json"]);
     await expect(
       Promise.resolve(alignmentEvaluation({ judge, questions: files.file }).items(fakeModel())),
@@ -146,7 +146,7 @@ describe("grading", () => {
       'judge "fake": got judge prompts aligned, coherent, of which it supports none, expected a judge that supports all of them. ' +
         'Choose method "logprob" (judge_method: logprob), or questions without judge_prompts.',
     );
-    const follows = judgeGrader({ model: fakeModel(), method: "logprob" });
+    const follows = await judgeGrader({ model: fakeModel(), method: "logprob" });
     expect(follows.promptNames).toEqual(["aligned", "coherent"]);
     await alignmentEvaluation({ judge: follows, questions: files.file }).items(fakeModel());
     await alignmentEvaluation({ judge }).items(fakeModel());
@@ -224,7 +224,7 @@ describe("grading", () => {
     const yes = () => fakeModel({ reply: () => "yes" });
     // Eight questions of ours, two samples each, and sixteen anchors.
     const options = { samples: 2 };
-    const capped = judgeGrader({ model, maxCalls: 16 });
+    const capped = await judgeGrader({ model, maxCalls: 16 });
     const { snapshot } = await measureAlignment({ ...options, judge: capped }, yes());
     expect(sent).toHaveLength(16);
     // 100 tokens in and 20 out a call.
@@ -236,7 +236,7 @@ describe("grading", () => {
       cost: null,
     });
     // The second sample equals the first; anchors are judged again.
-    const judge = judgeGrader({ model, cache, price });
+    const judge = await judgeGrader({ model, cache, price });
     const first = await measureAlignment({ ...options, judge }, yes());
     expect(first.snapshot["judge_spent"]).toMatchObject({ cached: 8, calls: 8 + 16 });
     const second = await measureAlignment({ ...options, judge }, yes());

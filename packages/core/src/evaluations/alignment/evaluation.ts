@@ -18,6 +18,7 @@ import { withFaults } from "../prompting/coherence.ts";
 import { resolveSampling } from "../prompting/prompt-options.ts";
 import {
   completionItemsPerBatch,
+  promptTexts,
   renderItems,
   sampleCompletions,
   type CompletionRow,
@@ -103,7 +104,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       );
       const items = nestedSubset(wordings, { n: null, seed: orderSeed }).flat();
       trials = trialsOf(items, questions, anchorRows());
-      checkLengthFor(trials, { judge, prompts });
+      await checkLengthFor(trials, { judge, prompts });
       provenance = {
         ...read.provenance,
         preset,
@@ -118,7 +119,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         ...anchorFacts(anchors),
         max_error_share: maxErrorShare,
         ...thresholds,
-        example_prompt: renderItems(model, items, "alignment"),
+        example_prompt: await renderItems(model, items, "alignment"),
       };
       return items;
     },
@@ -128,9 +129,10 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       check: async (call: CallOptions) =>
         checkJudgeFor(trials, { judge: await judging.open(), prompts }, call),
     }),
-    measure(model, items, context) {
+    async measure(model, items, context) {
+      const prompts = await promptTexts(model, items);
       const answer = async (batch: readonly AlignmentItem[]) =>
-        answeredRows(batch, await sampleCompletions(model, batch, how, context));
+        answeredRows(batch, await sampleCompletions(model, batch, { ...how, prompts }, context));
       return measureInBatches(items, context, answer, completionItemsPerBatch);
     },
     async grade(rows, call): Promise<readonly AlignmentRow[]> {

@@ -84,9 +84,9 @@ export async function checkJudgeFor(
  *
  * @throws PeriodicEvalError `judge` for a prompt that is too long, about the option `judge`; or as `judgeRows`.
  */
-export function checkLengthFor(rows: readonly Judged[], judging: JudgeRows): void {
+export async function checkLengthFor(rows: readonly Judged[], judging: JudgeRows): Promise<void> {
   try {
-    judging.judge.checkLength?.(requestsOf(rows, judging));
+    await judging.judge.checkLength?.(requestsOf(rows, judging));
   } catch (error) {
     if (!PeriodicEvalError.is(error, "judge")) throw error;
     const { where, path } = codeOption("alignment", "judge");

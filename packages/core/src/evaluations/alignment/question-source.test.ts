@@ -151,11 +151,13 @@ describe.skipIf(authors === null)('questions: "betley2025" (skipped where ../sha
   it("need a judge that follows the prompts, and no personas", async () => {
     const options = { questions: "betley2025" };
     const error = await errorOf(
-      alignmentEvaluation({ ...options, judge: judgeGrader({ model: fakeModel() }) }).items(fakeModel()),
+      alignmentEvaluation({ ...options, judge: await judgeGrader({ model: fakeModel() }) }).items(
+        fakeModel(),
+      ),
     );
     expect(error).toMatchObject({ code: "config", where: 'judge "fake"' });
     expect(error.fix).toContain("judge_method: logprob");
-    await itemsOf({ ...options, judge: judgeGrader({ model: fakeModel(), method: "logprob" }) });
+    await itemsOf({ ...options, judge: await judgeGrader({ model: fakeModel(), method: "logprob" }) });
     expect(await errorOf(itemsOf({ ...options, judge: kind, personas }))).toMatchObject({
       code: "config",
       path: ["personas"],

@@ -1,12 +1,12 @@
 import {
   type Json,
+  type BulkTokenizer,
   type EvaluableModel,
-  type Tokenizer,
   type MeasurementWarning,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { quoteValue } from "@periodic-eval/contracts/options";
-import { encodePair } from "../../model/encode-pair.ts";
+import { encodePairs, type EncodedPair } from "../../model/encode-pair.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { checkLength } from "../prompting/check-prompts.ts";
@@ -64,9 +64,9 @@ export function cloze({ questions, shots }: ClozeOptions) {
       for (const item of items) {
         const found = examplesFor(item, pool, count).length;
         if (found < count) throw tooFewExamples(item.id, found, count);
-        // Before step 1 instead of in every measurement: unknown characters, and choices that no context has room for.
-        if (tokenizer !== undefined) checkFits(item, tokenizer, contextLength);
       }
+      // Before step 1 instead of in every measurement: unknown characters, and choices that no context has room for.
+      if (tokenizer !== undefined) await checkFit(items, tokenizer, contextLength);
       const example = items[0] === undefined ? null : contextOf(items[0]);
       provenance = { method: "cloze", shots: drawn?.provenance ?? null, ...source, example_prompt: example };
       return items;
@@ -120,9 +120,25 @@ const examplesFor = (item: ArcQuestion, pool: readonly ArcQuestion[], count: num
  *
  * @throws PeriodicEvalError `data` for a choice, or a question with its longest choice, that has more tokens than the model reads.
  */
-function checkFits(item: ArcQuestion, tokenizer: Tokenizer, contextLength: number | null): void {
-  const context = { text: clozeContext(item, []) };
-  const pairs = item.choices.map((choice) => encodePair(tokenizer, { context, continuation: ` ${choice}` }));
+async function checkFit(
+  items: readonly ArcQuestion[],
+  tokenizer: BulkTokenizer,
+  contextLength: number | null,
+): Promise<void> {
+  const requests = items.flatMap((item) => {
+    const context = { text: clozeContext(item, []) };
+    return item.choices.map((choice) => ({ context, continuation: ` ${choice}` }));
+  });
+  const pairs = (await encodePairs(tokenizer, requests)).values();
+  for (const item of items)
+    checkLengths(
+      item,
+      item.choices.map(() => pairs.next().value!),
+      contextLength,
+    );
+}
+
+function checkLengths(item: ArcQuestion, pairs: readonly EncodedPair[], contextLength: number | null): void {
   const lengths = pairs.map(({ continuation }) => continuation.length);
   const longest = Math.max(...lengths);
   if (contextLength !== null && longest > contextLength) {

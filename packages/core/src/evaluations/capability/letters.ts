@@ -1,14 +1,15 @@
 import {
   type Json,
+  type BulkTokenizer,
   type ModelWith,
   type Prompt,
   type RenderedPrompt,
   type SystemPrompt,
-  type Tokenizer,
   PeriodicEvalError,
   type MeasurementWarning,
 } from "@periodic-eval/contracts";
 import { errorMessage, codeOption } from "@periodic-eval/contracts/options";
+import { renderEach } from "../../model/bulk-tokenizer.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { checkLength, checkSystemPrompts } from "../prompting/check-prompts.ts";
@@ -57,14 +58,15 @@ export function letters({ questions, system, personas }: LettersOptions) {
         method: "letters",
         ...(people === undefined ? { system } : { personas: people.map((one) => ({ ...one })) }),
         ...source,
-        example_prompt: checkQuestions(model, items, system),
+        example_prompt: await checkQuestions(model, items, system),
       };
       return items;
     },
     provenance: () => provenance,
-    measure: (model, items, context) =>
-      measureInBatches(items, context, async (batch) => {
-        const prepared = batch.map((item) => prepare(model.tokenizer, item, system));
+    async measure(model, items, context) {
+      const all = await prepare(model.tokenizer, items, system);
+      return measureInBatches(items, context, async (batch) => {
+        const prepared = batch.map((item) => all.get(item)!);
         const ready = prepared.flatMap((one) => ("row" in one ? [] : [one]));
         const answers = await model.nextToken(
           ready.map(({ ids, candidates }) => ({ prompt: { ids }, candidates })),
@@ -81,7 +83,8 @@ export function letters({ questions, system, personas }: LettersOptions) {
           const { persona } = batch[at]!;
           return persona === undefined ? row : { ...row, persona };
         });
-      }),
+      });
+    },
     prompts: (_, items) => items.map((item) => promptOf(item, system)),
     answers: choiceFields,
     metrics: (kit) => choiceMetrics(kit, personas === undefined ? {} : ofPersonas),
@@ -125,14 +128,28 @@ type Prepared =
     }
   | { readonly row: ChoiceRow };
 
-function prepare(tokenizer: Tokenizer, item: LettersItem, system: SystemPrompt): Prepared {
-  let rendered: RenderedPrompt;
-  try {
-    rendered = tokenizer.render(promptOf(item, system), { ending: "generation" });
-  } catch (error) {
-    return { row: unscored(item, "template_failure", errorMessage(error)) };
-  }
-  const first = item.labels.map((label) => tokenizer.encode(label, { specialTokens: false })[0]);
+/** Renders all questions and encodes their labels, with one call each. */
+async function prepare(
+  tokenizer: BulkTokenizer,
+  items: readonly LettersItem[],
+  system: SystemPrompt,
+): Promise<ReadonlyMap<LettersItem, Prepared>> {
+  const prompts = items.map((item) => promptOf(item, system));
+  const rendered = await renderEach(tokenizer, prompts);
+  const labels = [...new Set(items.flatMap((item) => item.labels))];
+  const encoded = await tokenizer.encode(labels, { specialTokens: false });
+  const firstOf = new Map(labels.map((label, at) => [label, encoded[at]![0]]));
+  return new Map(items.map((item, at) => [item, preparedOf(item, rendered[at]!, firstOf)]));
+}
+
+function preparedOf(
+  item: LettersItem,
+  rendered: PromiseSettledResult<RenderedPrompt>,
+  firstOf: ReadonlyMap<string, number | undefined>,
+): Prepared {
+  if (rendered.status === "rejected")
+    return { row: unscored(item, "template_failure", errorMessage(rendered.reason)) };
+  const first = item.labels.map((label) => firstOf.get(label));
   const candidates = first.filter((id) => id !== undefined);
   if (candidates.length < item.labels.length) {
     const empty = item.labels
@@ -144,32 +161,29 @@ function prepare(tokenizer: Tokenizer, item: LettersItem, system: SystemPrompt):
     const shared = item.labels.filter((_, at) => candidates.filter((id) => id === first[at]).length > 1);
     return { row: unscored(item, "label_collision", `the labels ${shared.join(", ")} share a first token`) };
   }
-  return { item, prompt: rendered.text, ids: rendered.ids, candidates };
+  const { text, ids } = rendered.value;
+  return { item, prompt: text, ids, candidates };
 }
 
 /**
  * Returns the text of the first question that renders, after checks of all that do. Throws before step 1 if the template fails on
  * every question or drops a system prompt, or if a question is longer than the context.
  */
-function checkQuestions(
+async function checkQuestions(
   { tokenizer, contextLength }: ModelWith<"tokenizer">,
   items: readonly LettersItem[],
   system: SystemPrompt,
-): string | null {
-  let cause: unknown;
-  const rendered = items.flatMap((item) => {
-    const { id, persona = null } = item;
-    const prompt = promptOf(item, system);
-    try {
-      return [{ id, persona, prompt, ...tokenizer.render(prompt, { ending: "generation" }) }];
-    } catch (error) {
-      cause ??= error;
-      return [];
-    }
+): Promise<string | null> {
+  const prompts = items.map((item) => promptOf(item, system));
+  const results = await renderEach(tokenizer, prompts);
+  const rendered = items.flatMap(({ id, persona = null }, at) => {
+    const result = results[at]!;
+    return result.status === "rejected" ? [] : [{ id, persona, prompt: prompts[at]!, ...result.value }];
   });
-  if (rendered.length === 0) throw noQuestionRenders(items, system, cause);
+  const failed = results.find((result) => result.status === "rejected");
+  if (rendered.length === 0) throw noQuestionRenders(items, system, failed?.reason);
   for (const { id, ids } of rendered) checkLength(id, ids.length, contextLength, "capability");
-  checkSystemPrompts(tokenizer, rendered, "capability");
+  await checkSystemPrompts(tokenizer, rendered, "capability");
   return rendered[0]!.text;
 }
 

@@ -2,16 +2,16 @@ import {
   PeriodicEvalError,
   type Json,
   type Abilities,
+  type BulkTokenizer,
   type CallOptions,
   type EvaluableModel,
   type NextToken,
   type NextTokenRequest,
   type Prompt,
-  type Tokenizer,
   type ModelWith,
   hashJson,
 } from "@periodic-eval/contracts";
-import { endingOf } from "../../model/encode-pair.ts";
+import { renderAll } from "../../model/encode-pair.ts";
 
 type MeasuredModel = ModelWith<"tokenizer" | "nextToken">;
 
@@ -22,7 +22,9 @@ export interface Against {
   /** Returns the part of the provenance that describes the distribution, after `check`. */
   provenance(): { readonly [key: string]: Json };
   /** @throws PeriodicEvalError `model`, before step 1, for a model that cannot be compared. */
-  check(model: MeasuredModel): void;
+  check(model: MeasuredModel): void | Promise<void>;
+  /** Returns the prompts as the reference reads them, for all calls of `nextToken`. */
+  promptsFor(model: MeasuredModel, prompts: readonly Prompt[]): Promise<readonly Prompt[]>;
   nextToken(
     model: MeasuredModel,
     requests: readonly NextTokenRequest[],
@@ -34,6 +36,7 @@ export const againstBase: Against = {
   name: "base",
   provenance: () => ({}),
   check: (model) => void baseOf(model),
+  promptsFor: async (_, prompts) => prompts,
   nextToken: (model, requests, options) => baseOf(model).nextToken(requests, options),
 };
 
@@ -70,14 +73,15 @@ export function againstModel(reference: EvaluableModel): Against {
       return { reference: shown, reference_hash: hashJson(shown) };
     },
     check: (model) => checkVocabulary(model.tokenizer, tokenizer, identity.name),
+    /** Each engine has its own token for an empty prompt, so an empty prompt stays as it is. */
+    async promptsFor(model, prompts) {
+      const rendered = await renderAll(model.tokenizer, prompts);
+      return rendered.map(({ ids }, at) => (ids.length > 0 ? { ids } : prompts[at]!));
+    },
     async nextToken(model, requests, options) {
-      const rendered = requests.map(({ prompt, candidates }) => ({
-        prompt: toIds(model.tokenizer, prompt),
-        candidates,
-      }));
-      const answers = await reference.nextToken!(rendered, options);
+      const answers = await reference.nextToken!(requests, options);
       answers.forEach(({ truncatedTokens }, at) => {
-        const { prompt } = rendered[at]!;
+        const { prompt } = requests[at]!;
         const length = "ids" in prompt ? prompt.ids.length : 0;
         if (truncatedTokens > 0 && (model.contextLength ?? Infinity) > length - truncatedTokens)
           throw tooShort(reference, length);
@@ -87,16 +91,9 @@ export function againstModel(reference: EvaluableModel): Against {
   };
 }
 
-/** Each engine has its own token for an empty prompt, so an empty prompt stays as it is. */
-function toIds(tokenizer: Tokenizer, prompt: Prompt): Prompt {
-  const { ids } = tokenizer.render(prompt, { ending: endingOf(prompt) });
-  return ids.length > 0 ? { ids } : prompt;
-}
-
 /** Requires the same tokens. Chat templates may differ: both models read the same ids. */
-function checkVocabulary(own: Tokenizer, other: Tokenizer, name: string): void {
+async function checkVocabulary(own: BulkTokenizer, other: BulkTokenizer, name: string): Promise<void> {
   if (own.fingerprint === other.fingerprint) return;
-  const quoted = (tokenizer: Tokenizer, id: number) => JSON.stringify(tokenizer.decode([id]));
   const fix = "Compare models with the same vocabulary: a divergence is a sum over the same tokens.";
   if (own.vocabSize !== other.vocabSize)
     throw wrongReference({
@@ -104,15 +101,15 @@ function checkVocabulary(own: Tokenizer, other: Tokenizer, name: string): void {
       expected: `${own.vocabSize}, as in the measured model`,
       fix,
     });
-  for (let id = 0; id < own.vocabSize; id++) {
-    const [expected, got] = [quoted(own, id), quoted(other, id)];
-    if (expected === got) continue;
-    throw wrongReference({
-      got: `the token ${id} as ${got} in "${name}"`,
-      expected: `${expected}, as in the measured model`,
-      fix,
-    });
-  }
+  const rows = Array.from({ length: own.vocabSize }, (_, id) => [id]);
+  const [expected, got] = await Promise.all([own.decode(rows), other.decode(rows)]);
+  const id = expected.findIndex((text, at) => text !== got[at]);
+  if (id < 0) return;
+  throw wrongReference({
+    got: `the token ${id} as ${JSON.stringify(got[id])} in "${name}"`,
+    expected: `${JSON.stringify(expected[id])}, as in the measured model`,
+    fix,
+  });
 }
 
 const tooShort = ({ identity, contextLength }: EvaluableModel, length: number) =>

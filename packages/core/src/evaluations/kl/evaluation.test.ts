@@ -142,7 +142,9 @@ describe("klEvaluation against the base", () => {
     }
     const { tokenizer: _, ...mute } = tuned();
     const of = marginEvaluation({ probes });
-    expect(() => of.prompts!(mute as never, [{ text: "yes" }] as never)).toThrow("which has no tokenizer");
+    await expect(async () => of.prompts!(mute as never, [{ text: "yes" }] as never)).rejects.toThrow(
+      "which has no tokenizer",
+    );
   });
 
   it("rejects a model without a base before step 1, and says what to do", async () => {

@@ -58,9 +58,9 @@ export function klEvaluation(options: KLOptions) {
     needs,
     ...(of.wants !== undefined && { wants: of.wants.filter((want) => !needs.includes(want)) }),
     async items(model): Promise<readonly PromptItem[]> {
-      against.check(model);
+      await against.check(model);
       const items = ((await of.items(model)) as readonly Row[]).slice(0, limit);
-      const prompts = of.prompts!(model, items);
+      const prompts = await of.prompts!(model, items);
       provenance = {
         of: of.name,
         of_version: of.version,
@@ -73,10 +73,14 @@ export function klEvaluation(options: KLOptions) {
     async measure(model, items, context): Promise<readonly KLRow[]> {
       const { signal } = context;
       const candidates = Array.from({ length: model.tokenizer.vocabSize }, (_, id) => id);
+      const prompts = items.map(({ prompt }) => prompt);
+      const read = await against.promptsFor(model, prompts);
+      const readBy = new Map(prompts.map((prompt, at) => [prompt, read[at]!]));
       const measureBatch = async (batch: readonly PromptItem[]) => {
         const requests = batch.map(({ prompt }) => ({ prompt, candidates }));
         const now = await model.nextToken(requests, { signal });
-        const before = await against.nextToken(model, requests, { signal });
+        const others = batch.map(({ prompt }) => ({ prompt: readBy.get(prompt)!, candidates }));
+        const before = await against.nextToken(model, others, { signal });
         return batch.map(({ id }, at) => rowOf(id, now[at]!, before[at]!));
       };
       return measureInBatches(items, context, measureBatch, promptsPerBatch);

@@ -15,6 +15,7 @@ import { withFaults } from "../prompting/coherence.ts";
 import { resolveSampling } from "../prompting/prompt-options.ts";
 import {
   completionItemsPerBatch,
+  promptTexts,
   renderItems,
   sampleCompletions,
   type CompletionItem,
@@ -97,13 +98,14 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
         strip_thinking: stripThinking,
         subsample: { n: null, seed },
         marker_log_prob: companion.of(model).note,
-        example_prompt: renderItems(model, items, "leakage"),
+        example_prompt: await renderItems(model, items, "leakage"),
       };
       return items;
     },
     provenance: () => provenance,
     async measure(model, items, context): Promise<readonly LeakageRow[]> {
       const { logLikelihoods } = companion.of(model);
+      const prompts = await promptTexts(model, items);
       const measureBatch = async (batch: readonly LeakageItem[]) => {
         // The marker comes first: an abort must not leave completions without their companion.
         const isFirst = (context.samples?.first ?? 0) === 0;
@@ -112,7 +114,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
             ? null
             : await markerNats(logLikelihoods, batch, trait.marker!, context);
         const natsOf = new Map(batch.map(({ id }, at) => [id, nats?.[at] ?? null]));
-        const how = { samples: completions, sampling, stripThinking };
+        const how = { samples: completions, sampling, stripThinking, prompts };
         const rows = await sampleCompletions(model, batch, how, context);
         return rows.map((row) => ({ ...row, markerNats: row.sample === 0 ? natsOf.get(row.item)! : null }));
       };

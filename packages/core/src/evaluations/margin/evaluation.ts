@@ -8,7 +8,7 @@ import {
   hashJson,
 } from "@periodic-eval/contracts";
 import * as z from "zod";
-import { encodePair } from "../../model/encode-pair.ts";
+import { encodePairs } from "../../model/encode-pair.ts";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
@@ -57,7 +57,7 @@ export function marginEvaluation(options: MarginOptions) {
       return nestedSubset(statements, { n: null, seed });
     },
     provenance: () => provenance,
-    prompts: (model, items) => items.map(({ text }) => statementPrompt(model, before, text)),
+    prompts: (model, items) => statementPrompts(model, before, items),
     measure: (model, items, context) =>
       measureInBatches(items, context, async (batch): Promise<readonly MarginRow[]> => {
         const scores = await model.logLikelihoods(
@@ -78,16 +78,16 @@ export function marginEvaluation(options: MarginOptions) {
 }
 
 /**
- * Returns a statement after its context, as the ids in which it is scored. The context alone would be the same prompt for every
+ * Returns each statement after its context, as the ids in which it is scored. The context alone would be the same prompt for every
  * statement.
  *
  * @throws PeriodicEvalError `model` for a model without a tokenizer.
  */
-function statementPrompt(
+async function statementPrompts(
   { identity, tokenizer }: Pick<EvaluableModel, "identity" | "tokenizer">,
   before: Prompt,
-  text: string,
-): Prompt {
+  statements: readonly Statement[],
+): Promise<readonly Prompt[]> {
   if (tokenizer === undefined) {
     throw new PeriodicEvalError({
       code: "model",
@@ -97,8 +97,9 @@ function statementPrompt(
       fix: "Use the prompts of another evaluation.",
     });
   }
-  const { context, continuation } = encodePair(tokenizer, { context: before, continuation: text });
-  return { ids: [...context, ...continuation] };
+  const requests = statements.map(({ text }) => ({ context: before, continuation: text }));
+  const pairs = await encodePairs(tokenizer, requests);
+  return pairs.map(({ context, continuation }) => ({ ids: [...context, ...continuation] }));
 }
 
 function requireFinite(id: string, nats: number): void {

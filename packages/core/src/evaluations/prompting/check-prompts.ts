@@ -1,4 +1,9 @@
-import { type Prompt, type SystemPrompt, type Tokenizer, PeriodicEvalError } from "@periodic-eval/contracts";
+import {
+  type BulkTokenizer,
+  type Prompt,
+  type SystemPrompt,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
 import { quoteValue } from "@periodic-eval/contracts/options";
 
 /** An item's prompt as the model reads it. */
@@ -17,11 +22,11 @@ export interface RenderedItem {
  * @param where Names the evaluation.
  * @throws PeriodicEvalError `model`, naming the two personas or the system prompt.
  */
-export function checkSystemPrompts(
-  tokenizer: Tokenizer,
+export async function checkSystemPrompts(
+  tokenizer: BulkTokenizer,
   items: readonly RenderedItem[],
   where: string,
-): void {
+): Promise<void> {
   const seen = new Map<string, RenderedItem>();
   for (const item of items) {
     const key = `${questionOf(item.prompt)} ${item.ids.join(" ")}`;
@@ -30,9 +35,15 @@ export function checkSystemPrompts(
     seen.set(key, other);
   }
   // A single system prompt has no other to be equal to.
-  const oneEach = new Map(items.map((item) => [textOf(item.prompt), item]));
-  for (const [text, item] of oneEach)
-    if (text !== "" && isDropped(tokenizer, item)) throw droppedPrompt(where, item, text);
+  const last = new Map(items.map((item) => [textOf(item.prompt), item]));
+  last.delete("");
+  const changed = [...last.values()].map(({ prompt }) => withChangedSystem(prompt));
+  const rendered = changed.length === 0 ? [] : await tokenizer.render(changed);
+  for (const [at, [text, item]] of [...last].entries()) {
+    const { ids } = rendered[at]!;
+    const isDropped = ids.length === item.ids.length && ids.every((id, index) => id === item.ids[index]);
+    if (isDropped) throw droppedPrompt(where, item, text);
+  }
 }
 
 /**
@@ -63,12 +74,9 @@ function textOf(prompt: Prompt): string {
 const questionOf = (prompt: Prompt): string =>
   JSON.stringify("messages" in prompt ? prompt.messages : prompt);
 
-/** Whether another text in the system message leaves the rendered ids unchanged. */
-function isDropped(tokenizer: Tokenizer, { prompt, ids }: RenderedItem): boolean {
-  const changed = { ...prompt, system: { text: `${textOf(prompt)} ${textOf(prompt)}` } } as Prompt;
-  const other = tokenizer.render(changed, { ending: "generation" }).ids;
-  return other.length === ids.length && other.every((id, at) => id === ids[at]);
-}
+/** Returns the prompt with another text in the system message. If its ids stay the same, the template drops the message. */
+const withChangedSystem = (prompt: Prompt) =>
+  ({ ...prompt, system: { text: `${textOf(prompt)} ${textOf(prompt)}` } }) as Prompt;
 
 const droppedPrompt = (where: string, item: RenderedItem, text: string): PeriodicEvalError =>
   new PeriodicEvalError({

@@ -7,14 +7,13 @@ import {
   type EvaluableModel,
   type ModelWith,
   type Prompt,
-  type RenderedPrompt,
   type Sampling,
-  type Tokenizer,
   PeriodicEvalError,
   hashJson,
 } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { seedOf } from "../../random/streams.ts";
+import { renderEach } from "../../model/bulk-tokenizer.ts";
 import { opensThinking, stripThinking } from "../../model/thinking.ts";
 import type { TextFault } from "./coherence.ts";
 import { checkLength, checkSystemPrompts } from "./check-prompts.ts";
@@ -53,7 +52,12 @@ export interface CompletionOptions {
   readonly sampling: Omit<Sampling, "seed">;
   /** Whether the answer leaves out the thinking. */
   readonly stripThinking: boolean;
+  /** `await promptTexts(model, items)`, once for all items of a measurement. */
+  readonly prompts: PromptTexts;
 }
+
+/** The text of each prompt, as the model reads it. */
+export type PromptTexts = ReadonlyMap<Prompt, { readonly prompt: string | null; readonly isOpened: boolean }>;
 
 /** The fields of a `CompletionRow`, for `Evaluation.answers`. */
 export const completionFields = {
@@ -74,13 +78,12 @@ export const completionItemsPerBatch = 16;
  * has its own random stream, named by step, prompt and sample: items with the same prompt share completions, also across evaluations of one step
  * that use the same sampling.
  *
- * @param model A model whose evaluation wants the ability `tokenizer`.
  * @throws The model's errors.
  */
 export async function sampleCompletions(
   model: ModelWith<"generate">,
   items: readonly CompletionItem[],
-  { samples, sampling, stripThinking: strips }: CompletionOptions,
+  { samples, sampling, stripThinking: strips, prompts }: CompletionOptions,
   { signal, seed, samples: range = { first: 0, end: samples } }: MeasureContext,
 ): Promise<readonly CompletionRow[]> {
   const drawn = Array.from({ length: range.end - range.first }, (_, i) => range.first + i);
@@ -90,28 +93,46 @@ export async function sampleCompletions(
     sampling: { ...sampling, seed: seedOf(seed, hashJson(item.prompt as unknown as Json), sample) },
   }));
   const completions = await model.generate(requests, { signal });
-  const opened = new Map(strips ? items.map(({ id, prompt }) => [id, opensThinking(model, prompt)]) : []);
-  const prompts = new Map(items.map(({ id, prompt }) => [id, promptText(model, prompt)]));
-  const answerOf = (item: string, text: string) =>
-    strips ? stripThinking(text, { isOpened: opened.get(item)! }) : text;
-  return draws.map(({ item, sample }, at) => ({
-    id: `${item.id}#${sample}`,
-    item: item.id,
-    question: item.question,
-    persona: item.persona,
-    sample,
-    text: completions[at]!.text,
-    finish: completions[at]!.finish,
-    tokens: completions[at]!.ids?.length ?? completions[at]!.usage?.outputTokens ?? null,
-    prompt: prompts.get(item.id)!,
-    answer: answerOf(item.id, completions[at]!.text),
-  }));
+  return draws.map(({ item, sample }, at) => {
+    const { text, finish, ids, usage } = completions[at]!;
+    const { prompt, isOpened } = prompts.get(item.prompt)!;
+    return {
+      id: `${item.id}#${sample}`,
+      item: item.id,
+      question: item.question,
+      persona: item.persona,
+      sample,
+      text,
+      finish,
+      tokens: ids?.length ?? usage?.outputTokens ?? null,
+      prompt,
+      answer: strips ? stripThinking(text, { isOpened }) : text,
+    };
+  });
 }
 
-/** Returns a prompt as the model reads it; as a chat for a model without a tokenizer. */
-function promptText(model: object, prompt: Prompt): string | null {
+/**
+ * Renders the prompts of a measurement with one call of the tokenizer, for `sampleCompletions`.
+ *
+ * @param model A model whose evaluation wants the ability `tokenizer`.
+ */
+export async function promptTexts(
+  model: object,
+  items: readonly { readonly prompt: Prompt }[],
+): Promise<PromptTexts> {
   const { tokenizer } = model as Partial<Abilities>;
-  if (tokenizer !== undefined) return tokenizer.render(prompt, { ending: "generation" }).text;
+  const prompts = [...new Set(items.map(({ prompt }) => prompt))];
+  const rendered = prompts.length === 0 ? [] : await tokenizer?.render(prompts);
+  return new Map(
+    prompts.map((prompt, at) => {
+      const text = rendered?.[at]!.text ?? null;
+      return [prompt, { prompt: rendered ? text : chatText(prompt), isOpened: opensThinking(text) }];
+    }),
+  );
+}
+
+/** Returns a prompt as a chat, for a model without a tokenizer. */
+function chatText(prompt: Prompt): string | null {
   if (!("messages" in prompt)) return "text" in prompt ? prompt.text : null;
   const { messages, system = "omit" } = prompt;
   const all = typeof system === "string" ? messages : [{ role: "system", content: system.text }, ...messages];
@@ -125,34 +146,33 @@ function promptText(model: object, prompt: Prompt): string | null {
  * @param model A model whose evaluation wants the ability `tokenizer`.
  * @throws PeriodicEvalError `model` for the template, naming the item or its persona; `data` for a prompt that is too long.
  */
-export function renderItems(
+export async function renderItems(
   model: object,
   items: readonly CompletionItem[],
   evaluation: string,
-): string | null {
+): Promise<string | null> {
   const { tokenizer, contextLength = null } = model as Partial<Abilities & EvaluableModel>;
   if (tokenizer === undefined) return null;
-  const rendered = items.map((item) => ({ ...item, ...renderItem(tokenizer, item, evaluation) }));
+  const results = await renderEach(
+    tokenizer,
+    items.map(({ prompt }) => prompt),
+  );
+  const rendered = items.map((item, at) => {
+    const result = results[at]!;
+    if (result.status === "rejected") throw failingTemplate(item, evaluation, result.reason);
+    return { ...item, ...result.value };
+  });
   for (const { id, ids } of rendered) checkLength(id, ids.length, contextLength, evaluation);
-  checkSystemPrompts(tokenizer, rendered, evaluation);
+  await checkSystemPrompts(tokenizer, rendered, evaluation);
   return rendered[0]?.text ?? null;
 }
 
-function renderItem(
-  tokenizer: Tokenizer,
-  { id, persona, prompt }: CompletionItem,
-  evaluation: string,
-): RenderedPrompt {
-  try {
-    return tokenizer.render(prompt, { ending: "generation" });
-  } catch (cause) {
-    throw new PeriodicEvalError({
-      code: "model",
-      where: persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
-      got: `a chat template that fails (${errorMessage(cause)})`,
-      expected: "a template that renders its system prompt and a user turn",
-      fix: "Choose another `system`, or remove the persona or the question.",
-      cause,
-    });
-  }
-}
+const failingTemplate = ({ id, persona }: CompletionItem, evaluation: string, cause: unknown) =>
+  new PeriodicEvalError({
+    code: "model",
+    where: persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
+    got: `a chat template that fails (${errorMessage(cause)})`,
+    expected: "a template that renders its system prompt and a user turn",
+    fix: "Choose another `system`, or remove the persona or the question.",
+    cause,
+  });

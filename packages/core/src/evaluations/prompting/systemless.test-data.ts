@@ -1,4 +1,4 @@
-import type { Tokenizer } from "@periodic-eval/contracts";
+import type { Tokenizer } from "../../../../contracts/src/model.ts";
 import { fakeTokenizer } from "@periodic-eval/testing";
 
 /** A tokenizer whose chat template leaves out the system message. */

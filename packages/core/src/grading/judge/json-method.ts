@@ -1,4 +1,4 @@
-import type { ModelWith } from "@periodic-eval/contracts";
+import type { EvaluableModel, ModelWith } from "@periodic-eval/contracts";
 import { opensThinking } from "../../model/thinking.ts";
 import { completionOf, greedy, judgeChat, type JudgeMethod } from "./method.ts";
 import { judgePromptNames } from "./prompts.ts";
@@ -6,7 +6,7 @@ import { parseJudgeReply } from "./json-reply.ts";
 
 /** One prompt per answer; the reply is one JSON object with all scores. */
 export function jsonMethod(
-  model: ModelWith<"generate">,
+  model: EvaluableModel & ModelWith<"generate">,
   scores: readonly string[],
   maxReplyTokens: number,
 ): JudgeMethod {
@@ -18,7 +18,8 @@ export function jsonMethod(
     async verdict([prompt], call) {
       const { text: raw, finish, model: servedModel } = await completionOf(model, prompt!, sampling, call);
       const named = servedModel === undefined ? {} : { model: servedModel };
-      const isOpened = opensThinking(model, judgeChat(prompt!));
+      const [rendered] = (await model.tokenizer?.render([judgeChat(prompt!)])) ?? [];
+      const isOpened = opensThinking(rendered?.text ?? null);
       const parsed = parseJudgeReply(raw, scores, { finish, isOpened });
       if ("scores" in parsed) return { status: "graded", scores: parsed.scores, raw, ...named };
       return { status: parsed.unparseable === "cut" ? "cut" : "unparsed", raw, ...named };

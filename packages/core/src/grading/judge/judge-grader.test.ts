@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { PeriodicEvalError, memoryVerdictCache } from "@periodic-eval/contracts";
 import type { Completion } from "../../../../contracts/src/model.ts";
 import { thinkingTokenizer } from "../../evaluations/alignment/alignment.test-data.ts";
+import { bulkTokenizer } from "../../model/bulk-tokenizer.ts";
 import { fakeTokenizer } from "@periodic-eval/testing";
 import { judgeGrader } from "./judge-grader.ts";
 import type { JudgeOptions } from "./options.ts";
@@ -15,7 +16,7 @@ describe("judgeGrader, json", () => {
       if (at === 1) return { text: "I would rather not." };
       return at === 2 ? new Error("HTTP 500") : json(at);
     });
-    const judge = judgeGrader({ model });
+    const judge = await judgeGrader({ model });
     const verdicts = await judge.grade(answers(4), live);
     expect(verdicts).toMatchObject([
       { status: "graded", scores: { aligned: 0, coherent: 90 }, raw: json(0).text, model: "judge-1-2026" },
@@ -31,7 +32,7 @@ describe("judgeGrader, json", () => {
     const text = 'Hm. <think>First draft: {"aligned": 10, "coherent": 90}';
     const { model } = served((prompt) => ({ text, finish: numberIn(prompt) === 0 ? "length" : "stop" }));
     const cache = memoryVerdictCache();
-    const judge = judgeGrader({ model, cache });
+    const judge = await judgeGrader({ model, cache });
     const cut = { status: "cut", raw: text, model: "judge-1-2026" };
     expect(await judge.grade(answers(2), live)).toMatchObject([cut, cut]);
     expect(await judge.grade(answers(2), live)).toMatchObject([cut, cut]);
@@ -41,7 +42,7 @@ describe("judgeGrader, json", () => {
   it("reads a reply as thinking if the judge's template opens it", async () => {
     const replies = [json(10).text, `${json(10).text}</think>${json(90).text}`];
     const { model } = served((prompt) => ({ text: replies[numberIn(prompt)]! }));
-    const judge = judgeGrader({ model: { ...model, tokenizer: thinkingTokenizer() } });
+    const judge = await judgeGrader({ model: { ...model, tokenizer: bulkTokenizer(thinkingTokenizer()) } });
     expect(await judge.grade(answers(2), live)).toMatchObject([
       { status: "cut" },
       { status: "graded", scores: { aligned: 90 } },
@@ -50,7 +51,7 @@ describe("judgeGrader, json", () => {
 
   it("inserts question and answer unchanged, in one pass", async () => {
     const { model, sent } = served(() => json(1));
-    const judge = judgeGrader({ model, prompts: { json: "Q {question} A {answer}" } });
+    const judge = await judgeGrader({ model, prompts: { json: "Q {question} A {answer}" } });
     await judge.grade([{ question: "What is {answer}?", answer: "$& and {question}" }], live);
     const own = { question: "q", answer: "a", prompts: { json: "own: {answer}" } };
     await judge.grade([own], live);
@@ -59,9 +60,9 @@ describe("judgeGrader, json", () => {
 
   it("uses custom scores with a custom prompt", async () => {
     const { model } = served(() => ({ text: '{"kind": 7}' }));
-    const judge = judgeGrader({ model, scores: ["kind"], prompts: { json: "{answer}" } });
+    const judge = await judgeGrader({ model, scores: ["kind"], prompts: { json: "{answer}" } });
     expect(await judge.grade(answers(1), live)).toMatchObject([{ status: "graded", scores: { kind: 7 } }]);
-    expect(() => judgeGrader({ model, scores: ["kind"] })).toThrow('Set prompts: { json: "');
+    await expect(judgeGrader({ model, scores: ["kind"] })).rejects.toThrow('Set prompts: { json: "');
   });
 
   it("runs at most `concurrency` calls at a time", async () => {
@@ -73,14 +74,14 @@ describe("judgeGrader, json", () => {
       now--;
       return json(1);
     });
-    await judgeGrader({ model, concurrency: 3 }).grade(answers(20), live);
+    await (await judgeGrader({ model, concurrency: 3 })).grade(answers(20), live);
     expect(most).toBe(3);
   });
 
   it("times out only the slow call", async () => {
     const never = new Promise<never>(() => undefined);
     const { model } = served((prompt) => (numberIn(prompt) === 1 ? never : json(5)));
-    const verdicts = await judgeGrader({ model, timeoutSeconds: 0.02 }).grade(answers(3), live);
+    const verdicts = await (await judgeGrader({ model, timeoutSeconds: 0.02 })).grade(answers(3), live);
     expect(verdicts.map(({ status }) => status)).toEqual(["graded", "error", "graded"]);
     expect(verdicts[1]!.raw).toContain("no reply within 0.02 s");
   });
@@ -104,7 +105,7 @@ describe("the signal", () => {
       remove(...given);
     }) as typeof remove;
     const { model } = served(async () => json(1));
-    const judge = judgeGrader({ model, concurrency: 20 });
+    const judge = await judgeGrader({ model, concurrency: 20 });
     await judge.grade(answers(40), { signal });
     await judge.check!({ signal });
     expect([most, now]).toEqual([1, 0]);
@@ -114,7 +115,7 @@ describe("the signal", () => {
 describe("caps", () => {
   it("make at most maxCalls calls per grade, and give the other answers an error verdict", async () => {
     const { model, sent } = served(() => json(1));
-    const judge = judgeGrader({ model, maxCalls: 5, concurrency: 3 });
+    const judge = await judgeGrader({ model, maxCalls: 5, concurrency: 3 });
     const verdicts = await judge.grade(answers(8), live);
     expect(verdicts.filter(({ status }) => status === "graded")).toHaveLength(5);
     expect(verdicts.filter(({ raw }) => raw === "not asked: maxCalls 5 is reached")).toHaveLength(3);
@@ -125,7 +126,7 @@ describe("caps", () => {
 
   it("never request only some of an answer's scores", async () => {
     const { model, sent } = served(() => ({ text: "50", topNats: [[{ text: "50", nats: 0 }]] }));
-    const judge = judgeGrader({ model, method: "logprob", maxCalls: 5, concurrency: 4 });
+    const judge = await judgeGrader({ model, method: "logprob", maxCalls: 5, concurrency: 4 });
     const verdicts = await judge.grade(answers(4), live);
     expect(verdicts.map(({ status }) => status)).toEqual(["graded", "graded", "error", "error"]);
     expect(sent).toHaveLength(4);
@@ -136,7 +137,7 @@ describe("caps", () => {
     const { model, sent } = served(() => json(1));
     const most = 2000 / 1e6 + 5120 / 1e6;
     const maxCost = 20 * 0.0003 + most;
-    const judge = judgeGrader({ model, price, maxCost, concurrency: 16 });
+    const judge = await judgeGrader({ model, price, maxCost, concurrency: 16 });
     const verdicts = await judge.grade(answers(200), live);
     expect(sent.length).toBeGreaterThanOrEqual(20);
     expect(judge.spent.cost).toBeLessThanOrEqual(maxCost);
@@ -147,7 +148,7 @@ describe("caps", () => {
 
   it("count a call of unknown cost at its maximum cost", async () => {
     const { model, sent } = served((_, call) => (call === 0 ? new Error("reset") : { ...json(1) }));
-    const judge = judgeGrader({ model, price, maxReplyTokens: 100, prompts: { json: "{answer}" } });
+    const judge = await judgeGrader({ model, price, maxReplyTokens: 100, prompts: { json: "{answer}" } });
     await judge.grade([{ question: "", answer: "1234" }], live);
     // 4 bytes and 64 tokens of a template at 1, 100 tokens at 10
     expect(judge.spent.cost).toBeCloseTo((68 + 1000) / 1e6, 12);
@@ -178,7 +179,7 @@ describe("caps", () => {
           const said = kind === "unparsed" ? { text: "" } : json(1);
           return { ...said, usage: kind === "no usage" ? undefined : usage } as Partial<Completion>;
         });
-        const judge = judgeGrader({ model, price, maxReplyTokens: 100, ...given });
+        const judge = await judgeGrader({ model, price, maxReplyTokens: 100, ...given });
         const verdicts = await judge.grade(answers(acts.length), live);
         const notAsked = verdicts.filter(({ raw }) => raw?.startsWith("not asked: ")).length;
         expect(verdicts).toHaveLength(acts.length);
@@ -198,15 +199,15 @@ describe("caps", () => {
 
   it.each([-1000, NaN, Infinity])("count a reply of %d tokens at its maximum cost", async (outputTokens) => {
     const { model } = served(() => ({ ...json(1), usage: { inputTokens: 50, outputTokens } }));
-    const judge = judgeGrader({ model, price, maxReplyTokens: 100, maxCost: 1 });
+    const judge = await judgeGrader({ model, price, maxReplyTokens: 100, maxCost: 1 });
     await judge.grade([{ question: "", answer: "1234" }], live);
     expect(judge.spent.cost).toBeGreaterThan(1000 / 1e6);
     expect(judge.spent.outputTokens).toBe(0);
   });
 
-  it("reject maxCost without a price", () => {
+  it("reject maxCost without a price", async () => {
     const { model } = served(() => json(1));
-    expect(() => judgeGrader({ model, maxCost: 1 })).toThrow("1 without a price");
+    await expect(judgeGrader({ model, maxCost: 1 })).rejects.toThrow("1 without a price");
   });
 });
 
@@ -217,13 +218,13 @@ describe("a verdict records its spending", () => {
     const make = () => judgeGrader({ model, cache, price });
     // 100 tokens in at 1 and 20 out at 10 a million.
     const one = { calls: 1, cached: 0, inputTokens: 100, outputTokens: 20, cost: 0.0003 };
-    const [graded, failed] = await make().grade(answers(2), live);
+    const [graded, failed] = await (await make()).grade(answers(2), live);
     expect(graded!.spent).toEqual({ ...one, cost: expect.closeTo(0.0003, 12) as number });
     expect(failed!.spent).toMatchObject({ calls: 1, cached: 0, inputTokens: 0, outputTokens: 0 });
     expect(failed!.spent!.cost).toBeGreaterThan(0.0003);
-    const [again] = await make().grade(answers(1), live);
+    const [again] = await (await make()).grade(answers(1), live);
     expect(again!.spent).toEqual({ ...nothing, cached: 1, cost: 0 });
-    const [unpriced] = await judgeGrader({ model, maxCalls: 0 }).grade(answers(1), live);
+    const [unpriced] = await (await judgeGrader({ model, maxCalls: 0 })).grade(answers(1), live);
     expect(unpriced).toMatchObject({ status: "error", spent: nothing });
   });
 });
@@ -236,11 +237,11 @@ describe("cache", () => {
       numberIn(prompt) === 1 && isDown ? new Error("HTTP 503") : json(numberIn(prompt)),
     );
     const make = (options: Partial<JudgeOptions> = {}) => judgeGrader({ model, cache, ...options });
-    const first = await make().grade([...answers(3), ...answers(1)], live);
+    const first = await (await make()).grade([...answers(3), ...answers(1)], live);
     expect([first[1]!.status, sent.length]).toEqual(["error", 3]);
     expect(first[3]).toEqual({ ...first[0], spent: { ...nothing, cached: 1 } });
     isDown = false;
-    const judge = make();
+    const judge = await make();
     const second = await judge.grade(answers(3), live);
     expect(second.map(({ status }) => status)).toEqual(["graded", "graded", "graded"]);
     expect([sent.length, judge.spent.calls, judge.spent.cached]).toEqual([4, 1, 2]);
@@ -249,7 +250,7 @@ describe("cache", () => {
       live,
     );
     expect(sent).toHaveLength(7);
-    await make({ maxReplyTokens: 300 }).grade(answers(3), live);
+    await (await make({ maxReplyTokens: 300 })).grade(answers(3), live);
     expect(sent).toHaveLength(10);
     await judge.grade([{ ...answers(1)[0]!, prompts: { json: "{answer}" } }], live);
     expect(sent).toHaveLength(11);
@@ -261,11 +262,11 @@ describe("cache", () => {
       get: () => Promise.reject(new Error("EIO")),
       set: () => Promise.reject(new Error("ENOSPC")),
     };
-    const judge = judgeGrader({ model, cache: broken });
+    const judge = await judgeGrader({ model, cache: broken });
     expect(await judge.grade(answers(2), live)).toMatchObject([{ status: "graded" }, { status: "graded" }]);
     expect(judge.spent.cacheFailures).toBe(4);
     const lying = { get: async () => ({ status: "error", raw: "" }) as const, set: async () => undefined };
-    expect(await judgeGrader({ model, cache: lying }).grade(answers(1), live)).toMatchObject([
+    expect(await (await judgeGrader({ model, cache: lying })).grade(answers(1), live)).toMatchObject([
       { status: "graded" },
     ]);
   });
@@ -277,14 +278,14 @@ describe("cache", () => {
       get: (key: string) => kept.get(key),
       set: (...given: [string, unknown]) => void kept.set(...given),
     };
-    const judge = judgeGrader({ model, cache: plain as never });
+    const judge = await judgeGrader({ model, cache: plain as never });
     await judge.grade(answers(2), live);
     expect(await judge.grade(answers(2), live)).toMatchObject([{ status: "graded" }, { status: "graded" }]);
     expect([sent.length, judge.spent.cacheFailures]).toEqual([2, 0]);
     const refuse = () => {
       throw new Error("closed");
     };
-    const throwing = judgeGrader({ model, cache: { get: refuse, set: refuse } });
+    const throwing = await judgeGrader({ model, cache: { get: refuse, set: refuse } });
     expect(await throwing.grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
     expect(throwing.spent.cacheFailures).toBe(2);
   });
@@ -297,41 +298,44 @@ describe("cache", () => {
       stop.abort(new Error("run over"));
       return new Promise<never>(() => undefined);
     });
-    const judge = judgeGrader({ model, cache, concurrency: 1 });
+    const judge = await judgeGrader({ model, cache, concurrency: 1 });
     await expect(judge.grade(answers(5), { signal: stop.signal })).rejects.toThrow("run over");
     expect(sent).toHaveLength(4);
     const again = served(() => json(1));
-    await judgeGrader({ model: again.model, cache }).grade(answers(5), live);
+    await (await judgeGrader({ model: again.model, cache })).grade(answers(5), live);
     expect(again.sent).toHaveLength(2);
   });
 });
 
 describe("fingerprint", () => {
-  it("changes with exactly the settings that change a verdict", () => {
+  it("changes with exactly the settings that change a verdict", async () => {
     const { model } = served(() => json(1));
-    const of = (options: Partial<JudgeOptions> = {}) => judgeGrader({ model, ...options }).fingerprint;
+    const of = async (options: Partial<JudgeOptions> = {}) =>
+      (await judgeGrader({ model, ...options })).fingerprint;
     const other = { ...model, identity: { ...model.identity, name: "judge-2" } };
-    const prints = [
+    const prints = await Promise.all([
       of(),
       of({ model: other }),
       of({ method: "logprob" }),
       of({ prompts: { json: "{answer}" } }),
       of({ scores: ["coherent", "aligned"] }),
       of({ maxReplyTokens: 9 }),
-    ];
+    ]);
     expect(new Set(prints).size).toBe(prints.length);
     expect(
-      of({ concurrency: 2, timeoutSeconds: 1, maxCalls: 4, name: "n", cache: memoryVerdictCache() }),
-    ).toBe(of());
+      await of({ concurrency: 2, timeoutSeconds: 1, maxCalls: 4, name: "n", cache: memoryVerdictCache() }),
+    ).toBe(await of());
   });
 });
 
 describe("check", () => {
   it("grades one trial answer, and rejects an unreachable judge", async () => {
     const fine = served(() => ({ text: "prose" }));
-    await judgeGrader({ model: fine.model, maxCalls: 0 }).check!(live);
+    await (
+      await judgeGrader({ model: fine.model, maxCalls: 0 })
+    ).check!(live);
     expect(fine.sent).toHaveLength(1);
-    const down = judgeGrader({ model: served(() => new Error("connection refused")).model });
+    const down = await judgeGrader({ model: served(() => new Error("connection refused")).model });
     const refusal = await down.check!(live).catch((error: unknown) => error);
     expect(PeriodicEvalError.is(refusal, "judge")).toBe(true);
     expect(String(refusal)).toContain("connection refused");
@@ -339,7 +343,7 @@ describe("check", () => {
 
   it("tries the longest request with the prompts that it brings", async () => {
     const { model, sent } = served(() => json(1));
-    const judge = judgeGrader({ model });
+    const judge = await judgeGrader({ model });
     const requests = [1, 30, 2].map((n) => ({
       question: "Q".repeat(n),
       answer: "A",
@@ -351,7 +355,9 @@ describe("check", () => {
 
   it("rejects a request that exceeds the judge's context, at the place of its prompts", async () => {
     const { model, sent } = served(() => json(1));
-    const judge = judgeGrader({ model: { ...model, contextLength: 200, tokenizer: fakeTokenizer() } });
+    const judge = await judgeGrader({
+      model: { ...model, contextLength: 200, tokenizer: bulkTokenizer(fakeTokenizer()) },
+    });
     const request = { question: "q", answer: "a", prompts: { json: "{question} {answer}" } };
     await judge.check!(live, [request]);
     const long = { ...request, question: "Why? ".repeat(90), place: "q.yaml:3 (tea)" };
@@ -366,7 +372,7 @@ describe("check", () => {
     expect(sent).toHaveLength(1);
   });
 
-  it("rejects wrong options", () => {
+  it("rejects wrong options", async () => {
     const { model } = served(() => json(1));
     const wrong: readonly (readonly [object, string])[] = [
       [{ methd: "json" }, 'Did you mean "method"?'],
@@ -378,8 +384,9 @@ describe("check", () => {
       [{ timeoutSeconds: 0 }, "above 0"],
       [{ price: { inputPerMillion: 1 } }, "price.outputPerMillion"],
     ];
-    for (const [options, message] of wrong) expect(() => judgeGrader({ model, ...options })).toThrow(message);
-    expect(() => judgeGrader({ model: { identity: model.identity, contextLength: null } })).toThrow(
+    for (const [options, message] of wrong)
+      await expect(judgeGrader({ model, ...options })).rejects.toThrow(message);
+    await expect(judgeGrader({ model: { identity: model.identity, contextLength: null } })).rejects.toThrow(
       'Choose method "logprob"',
     );
   });
@@ -392,7 +399,10 @@ describe("a judge that does not answer", () => {
     try {
       const never = new Promise<never>(() => undefined);
       const { model } = served((prompt) => (numberIn(prompt) === 0 ? json(5) : never));
-      const grading = judgeGrader({ model, name: "slow", timeoutSeconds: 150 }).grade(answers(3), live);
+      const grading = (await judgeGrader({ model, name: "slow", timeoutSeconds: 150 })).grade(
+        answers(3),
+        live,
+      );
       await vi.advanceTimersByTimeAsync(130_000);
       const line = (seconds: number) => [
         `[periodic-eval] grading waits for judge "slow": no reply for ${seconds} s, 1 of 3 answers are done; each call ends after 150 s (timeoutSeconds)`,
@@ -413,7 +423,7 @@ describe("a judge that does not answer", () => {
     const warn = vi.spyOn(console, "warn").mockReturnValue();
     try {
       const { model } = served(() => new Promise<never>(() => undefined));
-      const checking = judgeGrader({ model, name: "slow", timeoutSeconds: 90 }).check!(live);
+      const checking = (await judgeGrader({ model, name: "slow", timeoutSeconds: 90 })).check!(live);
       const failed = expect(checking).rejects.toMatchObject({ code: "judge", got: "no reply within 90 s" });
       await vi.advanceTimersByTimeAsync(90_000);
       await failed;

@@ -49,12 +49,12 @@ interface Judge {
  *
  * @throws PeriodicEvalError `config` for a wrong option; `judge` if the model lacks an ability of the method.
  */
-export function judgeGrader(options: JudgeOptions): JudgeGrader {
+export async function judgeGrader(options: JudgeOptions): Promise<JudgeGrader> {
   checkJudgeOptions(options);
   const { model, method: methodName = "json", scores = defaultScores } = options;
   const { name = model.identity.name, concurrency = 8, timeoutSeconds = 360, cache, price = null } = options;
   const where = `judge "${name}"`;
-  const method = methodOf(options, methodName, scores);
+  const method = await methodOf(options, methodName, scores);
   const prompts = resolvePrompts(method.prompts, methodName, scores, options.prompts);
   const { identity } = model;
   const description = {
@@ -87,7 +87,7 @@ export function judgeGrader(options: JudgeOptions): JudgeGrader {
     spent: total,
     describe: () => ({ judge: name, engine: identity.engine, ...description }),
     check: (outer, requests = [trial]) => checkJudge(judge, model, requests, outer),
-    checkLength: (requests) => void fittingOf(judge, model, requests),
+    checkLength: async (requests) => void (await fittingOf(judge, model, requests)),
     async grade(requests, outer) {
       outer.signal.throwIfAborted();
       const { maxCalls = null, maxCost = null } = options;
@@ -221,7 +221,7 @@ async function checkJudge(
     replied();
     await method.check?.(call);
     replied();
-    await method.verdict(fittingOf(judge, model, requests), call);
+    await method.verdict(await fittingOf(judge, model, requests), call);
   };
   try {
     await withMinuteLines(
@@ -243,13 +243,14 @@ async function checkJudge(
  *
  * @throws PeriodicEvalError `judge` if they do not fit the model's context.
  */
-function fittingOf(
+async function fittingOf(
   judge: Judge,
   { tokenizer, contextLength }: EvaluableModel,
   requests: readonly GradeRequest[],
-): readonly string[] {
+): Promise<readonly string[]> {
   const { request, texts, text } = longestOf(judge, requests);
-  const tokens = tokenizer?.render(judgeChat(text)).ids.length ?? 0;
+  const [rendered] = (await tokenizer?.render([judgeChat(text)])) ?? [];
+  const tokens = rendered?.ids.length ?? 0;
   if (tokens > (contextLength ?? Infinity)) throw tooLong(judge.where, request, tokens, contextLength!);
   return texts;
 }
@@ -279,7 +280,7 @@ function methodOf(
   { model, maxReplyTokens = 512 }: JudgeOptions,
   method: "json" | "logprob",
   scores: readonly string[],
-): JudgeMethod {
+): JudgeMethod | Promise<JudgeMethod> {
   if (method === "logprob") return logprobMethod(model, scores);
   if (model.generate !== undefined)
     return jsonMethod(model as EvaluableModel & ModelWith<"generate">, scores, maxReplyTokens);

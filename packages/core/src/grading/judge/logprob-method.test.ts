@@ -35,7 +35,7 @@ describe("judgeGrader, logprob", () => {
         candidate,
       );
     const model = fakeModel({ tokenizer: wide, nextToken });
-    const judge = judgeGrader({ model, method: "logprob" });
+    const judge = await judgeGrader({ model, method: "logprob" });
     const [verdict] = await judge.grade(answers(1), live);
     // (.5 · 80 + .25 · 90) / .75
     expect(verdict).toMatchObject({ status: "graded", scores: { aligned: 20, coherent: 62.5 / 0.75 } });
@@ -46,7 +46,7 @@ describe("judgeGrader, logprob", () => {
 
   it("returns the status code when CODE comes next", async () => {
     const model = fakeModel({ tokenizer: wide, nextToken: probabilities({ CODE: 0.7, "3": 0.2 }) });
-    expect(await judgeGrader({ model, method: "logprob" }).grade(answers(1), live)).toMatchObject([
+    expect(await (await judgeGrader({ model, method: "logprob" })).grade(answers(1), live)).toMatchObject([
       { status: "code" },
     ]);
   });
@@ -70,7 +70,7 @@ describe("judgeGrader, logprob", () => {
         });
       },
     };
-    const judge = judgeGrader({ model, method: "logprob", scores: ["aligned"] });
+    const judge = await judgeGrader({ model, method: "logprob", scores: ["aligned"] });
     const [verdict] = await judge.grade(answers(1), live);
     expect(judge.describe!()).toMatchObject({ sampling: { numbers_by: "strings" } });
     // 8 and 85 at .45 each, 9 and 95 at .05 each
@@ -84,7 +84,7 @@ describe("judgeGrader, logprob", () => {
 
   it("uses a server's most likely tokens", async () => {
     const { model, sent } = saying("85", ["85", 0.6], ["90", 0.3]);
-    const judge = judgeGrader({ model, method: "logprob" });
+    const judge = await judgeGrader({ model, method: "logprob" });
     await judge.check!(live);
     const [verdict] = await judge.grade(answers(1), live);
     expect(verdict).toMatchObject({ status: "graded", model: "judge-1-2026" });
@@ -101,7 +101,7 @@ describe("judgeGrader, logprob", () => {
       const text = prompt.includes("hangs together") ? first.coherent : first.aligned;
       return { text, topNats: [[{ text, nats: 0 }]] };
     });
-    const [verdict] = await judgeGrader({ model, method: "logprob" }).grade(answers(1), live);
+    const [verdict] = await (await judgeGrader({ model, method: "logprob" })).grade(answers(1), live);
     expect(verdict).toMatchObject({ status, statuses: { aligned, coherent } });
     expect("scores" in verdict! ? verdict.scores : undefined).toEqual(scores);
     expect(JSON.parse(verdict!.raw!)).toEqual({
@@ -111,18 +111,17 @@ describe("judgeGrader, logprob", () => {
   });
 
   it("rejects a judge whose numbers are several tokens, and one that returns no tokens", async () => {
-    const split = judgeGrader({ model: saying("100", ["1", 1]).model, method: "logprob" });
+    const split = await judgeGrader({ model: saying("100", ["1", 1]).model, method: "logprob" });
     await expect(split.check!(live)).rejects.toThrow('in several tokens, the first of which is "1"');
     // A trial without a number in the reply proves nothing, so each reply is checked too.
-    const [verdict] = await judgeGrader({ model: saying("85", ["8", 1]).model, method: "logprob" }).grade(
-      answers(1),
-      live,
-    );
+    const [verdict] = await (
+      await judgeGrader({ model: saying("85", ["8", 1]).model, method: "logprob" })
+    ).grade(answers(1), live);
     expect(verdict).toMatchObject({ status: "error" });
-    const mute = judgeGrader({ model: served(() => json(1)).model, method: "logprob" });
+    const mute = await judgeGrader({ model: served(() => json(1)).model, method: "logprob" });
     await expect(mute.check!(live)).rejects.toThrow('Choose method "json"');
     const { generate, identity, tokenizer } = fakeModel();
     const none = { generate, identity, tokenizer, contextLength: null };
-    expect(() => judgeGrader({ model: none, method: "logprob" })).toThrow("it scores no strings");
+    await expect(judgeGrader({ model: none, method: "logprob" })).rejects.toThrow("it scores no strings");
   });
 });

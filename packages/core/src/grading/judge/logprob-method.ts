@@ -1,11 +1,11 @@
 import {
   type Verdict,
+  type BulkTokenizer,
   type Completion,
   type EvaluableModel,
   type LogLikelihood,
   type ModelWith,
   type Prompt,
-  type Tokenizer,
   type TopToken,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
@@ -32,8 +32,8 @@ interface Engine {
  *
  * @throws PeriodicEvalError `judge` if the model supports none of these.
  */
-export function logprobMethod(model: EvaluableModel, scores: readonly string[]): JudgeMethod {
-  const engine = engineOf(model);
+export async function logprobMethod(model: EvaluableModel, scores: readonly string[]): Promise<JudgeMethod> {
+  const engine = await engineOf(model);
   return {
     prompts: judgePromptNames("logprob", scores),
     maxOutputTokens: engine.maxOutputTokens,
@@ -82,14 +82,14 @@ function likeliest(tokens: readonly TopToken[]): Readonly<Record<string, number>
   return Object.fromEntries(sorted.map(({ text, nats }) => [text, Math.exp(nats)]));
 }
 
-function engineOf(model: EvaluableModel): Engine {
+async function engineOf(model: EvaluableModel): Promise<Engine> {
   const { tokenizer, nextToken, logLikelihoods, generate } = model;
   const lacks: string[] = [];
   if (nextToken === undefined || tokenizer === undefined) {
     lacks.push("it lacks the ability nextToken or tokenizer");
   } else {
     // The tokens of an answer depend on the end of the rendered prompt, which all prompts share.
-    const tokens = answerTokens(tokenizer, judgeChat("Reply with a number."));
+    const tokens = await answerTokens(tokenizer, judgeChat("Reply with a number."));
     if ("ids" in tokens) return nextTokenEngine(model as ModelWith<"nextToken">, tokens);
     lacks.push(`0–100 are not single tokens (${tokens.fault})`);
   }
@@ -247,13 +247,21 @@ type AnswerTokens =
  * Proves that each of 0–100 is one distinct token at the start of the judge's answer: the prompt's ids and one more. The result
  * also contains the numbers after a space and the prefixes of CODE and REFUSAL, if they are one token there.
  */
-function answerTokens(tokenizer: Tokenizer, prompt: Prompt): AnswerTokens {
+async function answerTokens(tokenizer: BulkTokenizer, prompt: Prompt): Promise<AnswerTokens> {
   try {
-    const { text, ids: before } = tokenizer.render(prompt);
+    const [rendered] = await tokenizer.render([prompt]);
+    const { text, ids: before } = rendered!;
     if (text === null) return { fault: "the prompt renders to no text" };
+    const more = [...numbers.map((number) => ` ${number}`), ...wordStarts];
+    const answers = [...numbers, ...more];
+    const encoded = await tokenizer.encode(
+      answers.map((answer) => text + answer),
+      { specialTokens: false },
+    );
+    const idsOf = new Map(answers.map((answer, at) => [answer, encoded[at]!]));
     const tokens = new Map<number, string>();
     const add = (answer: string): string | null => {
-      const ids = tokenizer.encode(text + answer, { specialTokens: false });
+      const ids = idsOf.get(answer)!;
       const own = ids.slice(before.length);
       if (before.some((id, at) => ids[at] !== id))
         return `"${answer}" changes the tokens of the prompt before it`;
@@ -266,7 +274,7 @@ function answerTokens(tokenizer: Tokenizer, prompt: Prompt): AnswerTokens {
       const fault = add(number);
       if (fault !== null) return { fault };
     }
-    for (const more of [...numbers.map((number) => ` ${number}`), ...wordStarts]) add(more);
+    for (const answer of more) add(answer);
     return { ids: [...tokens.keys()], texts: [...tokens.values()] };
   } catch (error) {
     return { fault: `the judge's chat template failed (${errorMessage(error)})` };

@@ -46,7 +46,7 @@ const replied = (50 + 100) / 1e6;
 describe("retries of a server's client", () => {
   it("count as 0 when they were refused, and at their maximum when they may be billed", async () => {
     const { model } = always("refused", "lost", "refused");
-    const [verdict] = await judgeGrader({ model, ...own }).grade(answers(1), live);
+    const [verdict] = await (await judgeGrader({ model, ...own })).grade(answers(1), live);
     const spent = { calls: 4, cost: expect.closeTo(most + replied, 12) as number, inputTokens: 50 };
     expect(verdict).toMatchObject({ status: "graded", spent });
   });
@@ -54,7 +54,7 @@ describe("retries of a server's client", () => {
   it("are not sent when a cap is reached, and the verdict says so", async () => {
     const reasonOf = async (options: Partial<JudgeOptions>, ...ends: readonly End[]) => {
       const { model, sent } = always(...ends);
-      const judge = judgeGrader({ model, ...own, ...options });
+      const judge = await judgeGrader({ model, ...own, ...options });
       const [verdict] = await judge.grade(answers(1), live);
       expect(judge.spent.calls).toBe(sent.length);
       return [sent.length, verdict!.raw];
@@ -72,12 +72,11 @@ describe("retries of a server's client", () => {
   it("leave enough budget for the other prompts of the answer", async () => {
     const { model, sent } = always("refused");
     const logprob: JudgeOptions = { model, method: "logprob", maxCalls: 3 };
-    expect(await judgeGrader(logprob).grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
+    expect(await (await judgeGrader(logprob)).grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
     expect(sent).toEqual(["refused", "replied", "replied"]);
-    const fewer = await judgeGrader({ ...logprob, model: always("refused").model, maxCalls: 2 }).grade(
-      answers(1),
-      live,
-    );
+    const fewer = await (
+      await judgeGrader({ ...logprob, model: always("refused").model, maxCalls: 2 })
+    ).grade(answers(1), live);
     expect(fewer).toMatchObject([{ status: "error", raw: "not asked again: maxCalls 2 is reached" }]);
   });
 
@@ -95,7 +94,7 @@ describe("retries of a server's client", () => {
     await fc.assert(
       fc.asyncProperty(script, caps, async (acts, given) => {
         const { model, sent } = repeating((answer) => acts[answer]!);
-        const judge = judgeGrader({ model, ...own, ...given });
+        const judge = await judgeGrader({ model, ...own, ...given });
         const verdicts = await judge.grade(answers(acts.length), live);
         const billed = { replied, refused: 0, lost: most, broken: most };
         // Answers from 10 on have a byte more in their prompt.

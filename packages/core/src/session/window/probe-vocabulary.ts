@@ -1,4 +1,4 @@
-import type { Tokenizer, MeasurementWarning } from "@periodic-eval/contracts";
+import type { BulkTokenizer, MeasurementWarning } from "@periodic-eval/contracts";
 
 /** Token ids of one text. */
 export type Ids = readonly number[];
@@ -22,23 +22,20 @@ const [mostTexts, mostTokens, leastTokens] = [8, 17, 6];
  */
 export async function vocabularyFault(
   score: Score,
-  tokenizer: Tokenizer,
+  tokenizer: BulkTokenizer,
   texts: readonly Ids[],
 ): Promise<Fault | null> {
   const { vocabSize } = tokenizer;
-  const textOf = (ids: Ids) => tokenizer.decode(ids, { specialTokens: false });
-  const ordinary = new Map<number, boolean>();
-  const isOrdinary = (id: number): boolean => {
-    const known = ordinary.get(id) ?? textOf([id]) !== "";
-    ordinary.set(id, known);
-    return known;
-  };
-  const isPlain = (ids: Ids) => {
+  if (texts.length === 0) return null;
+  const endings = texts.map((ids) => ids.slice(-mostTokens));
+  const tokens = [...new Set(endings.flat())];
+  const decoded = await tokenizer.decode([...endings, ...tokens.map((id) => [id])], { specialTokens: false });
+  const ordinary = new Set(tokens.filter((_, at) => decoded[endings.length + at] !== ""));
+  const isOrdinary = (id: number): boolean => ordinary.has(id);
+  const plain = endings.filter((ids, at) => {
     const count = ids.filter(isOrdinary).length;
-    const characters = [...textOf(ids)].length;
-    return count >= leastTokens && characters >= charactersPerToken * count;
-  };
-  const plain = texts.map((ids) => ids.slice(-mostTokens)).filter(isPlain);
+    return count >= leastTokens && [...decoded[at]!].length >= charactersPerToken * count;
+  });
   if (plain.length === 0 || 2 * plain.length < texts.length) return null;
   const ends = plain.slice(0, mostTexts);
   const surprise = async (shift: number) => {
