@@ -3,7 +3,6 @@ import type { Progress } from "../../contracts/schedule.ts";
 import type { SessionState } from "../../contracts/session.ts";
 import type { PhaseClosing, Snapshot } from "../../contracts/snapshot.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
-import { drive } from "../../internal/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
 import { keysOfSteps, keyText } from "../../snapshots/run-order.ts";
 import { isOfCheckpoint } from "../../snapshots/undisturbed.ts";
@@ -126,9 +125,7 @@ function announceBegin(
   const standing = records.known.settled().filter(({ status }) => status !== "grading");
   const folder = typeof options.run === "string" ? { run: options.run } : {};
   const nothing = callbacks.some(canMeasure) ? {} : { measuresNothing: true as const };
-  return drive(
-    log.begin({ ...progress.inRun(), resumed, standing, ...folder, ...nothing, ...again, ...finished }),
-  );
+  return log.begin({ ...progress.inRun(), resumed, standing, ...folder, ...nothing, ...again, ...finished });
 }
 
 /** Whether a callback may request measurements: only one that lists no evaluation, or an empty schedule, certainly does not. */

@@ -1,7 +1,6 @@
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import type { Snapshot } from "../../contracts/snapshot.ts";
-import { drive } from "../../internal/maybe-async.ts";
 import { withMinuteLines } from "../../internal/minute-lines.ts";
 import { inRunOrder, keyText } from "../../snapshots/run-order.ts";
 import { grouped } from "../../statistics/grouping.ts";
@@ -31,18 +30,18 @@ export async function closeSession(
   if (hasBegun) {
     await part("grading", () => drainGrading(parts));
     parts.reportPauses();
-    await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
+    await part("announcing snapshots", () => hooks.announceSnapshots());
     const ofPhase = inRunOrder(records.known.settled().filter(({ phase }) => phase === progress.phase));
     await part("changes by hooks", () => window.disturbances.recordRest(ofPhase.at(-1), records.writer));
     await part("unwritten snapshots", () => records.writer.writeAll());
-    await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
+    await part("announcing snapshots", () => hooks.announceSnapshots());
     await records.training.write();
   }
   warnWithoutResults(parts);
   if (hasBegun) await recordClosing(parts, isFinished && control.brokenReceipt === null);
   for (const callback of callbacks)
     await part(`callback "${callback.id}"`, () => hooks.closeCallback(callback));
-  await drive(log.close());
+  await log.close();
   await part("store", async () => records.store.close?.());
   parts.rejections.end();
   control.throwError();
@@ -57,13 +56,11 @@ async function recordClosing({ log, records, progress }: SessionParts, finished:
   const { phase, step, maxSteps } = at;
   await records.store.recordClosing?.({ phase, step, maxSteps, finished }).catch(() => undefined);
   const lost = records.lost();
-  await drive(
-    log.end({
-      ...at,
-      finished,
-      ...(lost !== null && { lost: PeriodicEvalError.is(lost) ? lost.got : lost.message }),
-    }),
-  );
+  await log.end({
+    ...at,
+    finished,
+    ...(lost !== null && { lost: PeriodicEvalError.is(lost) ? lost.got : lost.message }),
+  });
 }
 
 /** Warns if no measurement of this phase gave a result, with the most frequent reason and the option that changes it. */

@@ -4,7 +4,6 @@ import type { Awaitable } from "../../contracts/json.ts";
 import type { MeasurementPace } from "../../contracts/session.ts";
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
-import { drive } from "../../internal/maybe-async.ts";
 import { onYield } from "../../model/yield-to-events.ts";
 import { startTimeout } from "../../internal/timeout.ts";
 import { workingSeconds } from "../../internal/working-clock.ts";
@@ -15,7 +14,7 @@ import { measureRows } from "./measure-rows.ts";
 import type { Patience } from "./patience.ts";
 import { checkUnlessAborted } from "./preflight.ts";
 import { modelIsReturned, provenanceOf, type Prepared } from "./prepare.ts";
-import { runGuarded } from "./run-guarded.ts";
+import { runGuarded } from "./guarded.ts";
 
 /** Between two calls of `progress` without a new row. */
 const tickSeconds = 1;
@@ -76,25 +75,23 @@ export async function measureOnce(one: MeasureOnce): Promise<Measured> {
     () => course.countCall(),
     (counted) => course.showSign({ counted }),
   );
-  const { outcome, evidence: receipt } = await drive(
-    runGuarded(
-      guards,
-      (index) => {
-        const left = justLeft[index];
-        return left === undefined ? { seed } : { seed, justLeft: left };
-      },
-      async (fingerprint) => {
-        weights = fingerprint ?? weights;
-        provenance = provenanceOf(evaluation, prepared, one.provenanceSeed);
-        if ((await one.before?.(provenance, weights)) === true) return null;
-        // A server may replace its model, which no guard of this process observes.
-        const probe = async () => prepared.target.isServed && checkUnlessAborted(prepared.target, one.signal);
-        await probe();
-        const rows = await course.measure({ ...prepared, target });
-        await probe();
-        return rows;
-      },
-    ),
+  const { outcome, evidence: receipt } = await runGuarded(
+    guards,
+    (index) => {
+      const left = justLeft[index];
+      return left === undefined ? { seed } : { seed, justLeft: left };
+    },
+    async (fingerprint) => {
+      weights = fingerprint ?? weights;
+      provenance = provenanceOf(evaluation, prepared, one.provenanceSeed);
+      if ((await one.before?.(provenance, weights)) === true) return null;
+      // A server may replace its model, which no guard of this process observes.
+      const probe = async () => prepared.target.isServed && checkUnlessAborted(prepared.target, one.signal);
+      await probe();
+      const rows = await course.measure({ ...prepared, target });
+      await probe();
+      return rows;
+    },
   );
   deadline.stop();
   const facts = {

@@ -12,13 +12,12 @@ import type { Measurement, Requested } from "../records/new-snapshot.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { whyNotAdopted } from "../records/resume.ts";
 import { callbackName } from "../records/reporter.ts";
-import type { Disturbances } from "./disturbances.ts";
 import { measureOnce, type Measured } from "./measure-once.ts";
 import { expectedRows } from "./measure-rows.ts";
 import type { Patience } from "./patience.ts";
 import type { Preflight } from "./preflight.ts";
 import type { Prepared } from "./prepare.ts";
-import { isBroken, type WindowReporter } from "./run-guarded.ts";
+import { isBroken, type Disturbances, type WindowReporter } from "./guarded.ts";
 
 export interface WindowParts {
   readonly options: Pick<SessionOptions, "budget" | "onBrokenReceipt" | "saveAtFiring">;

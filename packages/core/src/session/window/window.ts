@@ -12,7 +12,7 @@ import { measurementAt, type Measurement, type Position, type Requested } from "
 import { callbackName } from "../records/reporter.ts";
 import { measureRequest, type Outcome, type ReadyRequest, type WindowParts } from "./measure-request.ts";
 import { recordOutcome } from "./record-outcome.ts";
-import { isBroken, reportDisturbance } from "./run-guarded.ts";
+import { isBroken, reportDisturbance } from "./guarded.ts";
 
 /** The source of a window's requests, and the hooks that react to its snapshots. */
 export interface RequestSource {
