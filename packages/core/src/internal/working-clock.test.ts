@@ -3,7 +3,7 @@ import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { abortRelay, withinTime } from "../grading/judge/judge-calls.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { withSession } from "../session/loop/session.ts";
-import { Patience } from "../session/window/patience.ts";
+import { Timeouts } from "../session/window/timeouts.ts";
 import { toyEvaluation, toyTraining } from "../testing/toy-training.ts";
 import { resolvesWithin, startTimeout } from "./timeout.ts";
 import { workingSeconds } from "./working-clock.ts";
@@ -112,8 +112,8 @@ it.each<[string, (work: Promise<string>) => Promise<unknown>]>([
   [
     "the patience with a hook",
     async (work) =>
-      new Patience(60, { warn: () => undefined }).run(
-        { where: "a callback", what: "a hook", sign: { at: 0 } },
+      new Timeouts(60, { warn: () => undefined }).run(
+        { where: "a callback", what: "a hook", heartbeat: { at: 0 } },
         () => work,
       ),
   ],

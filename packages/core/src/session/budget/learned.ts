@@ -11,7 +11,7 @@ import {
 import { sizeOf, type MeasurementSize } from "./measurement-size.ts";
 
 /** How far a measurement had come when `progress` was called. */
-export interface Mark {
+export interface ProgressPoint {
   readonly rows: number;
   /** Seconds since `measure` was called. */
   readonly seconds: number;
@@ -19,11 +19,11 @@ export interface Mark {
   readonly calls: number;
 }
 
-/** The course of one measurement, which shows what its rows cost. */
-export interface Course {
-  readonly marks: readonly Mark[];
+/** The progress of one measurement, which shows what its rows cost. */
+export interface MeasurementProgress {
+  readonly points: readonly ProgressPoint[];
   /** The first of several portions; null if all rows were measured at once. */
-  readonly firstPortion: Omit<Mark, "calls"> | null;
+  readonly firstPortion: Omit<ProgressPoint, "calls"> | null;
   /** Whether its deadline cut it off. */
   readonly isCut: boolean;
   readonly measureSeconds: number;
@@ -77,14 +77,20 @@ export class Learned {
   }
 
   /** Learns from a measurement that produced rows: `rows` in all, `seconds` with everything around it. */
-  fromMeasurement(
-    id: string,
-    { marks: all, firstPortion, isCut, measureSeconds }: Course,
-    whole: { readonly rows: number; readonly seconds: number },
-  ): void {
+  fromMeasurement({
+    id,
+    progress,
+    ...whole
+  }: {
+    readonly id: string;
+    readonly progress: MeasurementProgress;
+    readonly rows: number;
+    readonly seconds: number;
+  }): void {
+    const { points: all, firstPortion, isCut, measureSeconds } = progress;
     // A further portion pays the fixed cost again.
-    const marks = firstPortion === null ? all : all.filter(({ rows }) => rows <= firstPortion.rows);
-    const last = marks.at(-1);
+    const points = firstPortion === null ? all : all.filter(({ rows }) => rows <= firstPortion.rows);
+    const last = points.at(-1);
     // A call that was cut off took seconds but returned no rows.
     const { rows, seconds } =
       firstPortion ?? (isCut && last !== undefined ? last : { rows: whole.rows, seconds: measureSeconds });
@@ -92,7 +98,7 @@ export class Learned {
     const isWarm = this.#warm.has(id);
     this.#warm.add(id);
     if (rows === 0) return;
-    const afterFirstCall = timedAfterFirstCall(marks, rows);
+    const afterFirstCall = timedAfterFirstCall(points, rows);
     this.#costs.learn(id, { rows, seconds, afterFirstCall, aroundSeconds, isWarm });
   }
 
@@ -135,10 +141,10 @@ export class Learned {
   }
 }
 
-function timedAfterFirstCall(marks: readonly Mark[], rows: number): Timed | null {
-  const [first, last] = [marks[0], marks.at(-1)];
+function timedAfterFirstCall(points: readonly ProgressPoint[], rows: number): Timed | null {
+  const [first, last] = [points[0], points.at(-1)];
   if (first === undefined || last === undefined || last.rows - first.rows < rows / 4) return null;
-  // Marks made after all calls of the model had ended show nothing.
+  // Points made after all calls of the model had ended show nothing.
   if (last.calls === first.calls) return null;
   return { rows: last.rows - first.rows, seconds: last.seconds - first.seconds };
 }

@@ -13,7 +13,7 @@ import { seedOf } from "../../random/streams.ts";
 import { callbackName } from "../records/reporter.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import { runHookGuarded, type Disturbances, type GuardedOutcome } from "../window/guarded.ts";
-import type { Patience } from "../window/patience.ts";
+import type { Timeouts } from "../window/timeouts.ts";
 import type { LoopControl } from "./control.ts";
 import type { SessionLog } from "./log-events.ts";
 import type { PhaseProgress } from "./progress.ts";
@@ -51,7 +51,7 @@ export interface HooksOptions {
   readonly requests: Requests;
   readonly writer: SnapshotWriter;
   readonly disturbances: Disturbances;
-  readonly patience: Patience;
+  readonly timeouts: Timeouts;
 }
 
 /** Calls the hooks of callbacks, inside guards, in the order of the callbacks. An error of a hook never stops training. */
@@ -217,13 +217,13 @@ export class Hooks {
     call.at = workingSeconds();
     const abandon = () => void (call.isAbandoned = true);
     const where = callbackName(callback);
-    return this.#options.patience.run({ where, what, sign: call, abandon }, () => answer);
+    return this.#options.timeouts.run({ where, what, heartbeat: call, abandon }, () => answer);
   }
 
   /** Whether an abandoned call of a hook has not settled yet. */
   #isUnsettled(callback: TrainerCallback, hook: string): boolean {
-    const { patience } = this.#options;
-    return patience.hasUnsettled && patience.isUnsettled(callbackName(callback), hook);
+    const { timeouts } = this.#options;
+    return timeouts.hasUnsettled && timeouts.isUnsettled(callbackName(callback), hook);
   }
 
   #contextOf(call: HookCall, metrics: Metrics): CallbackContext {

@@ -7,7 +7,7 @@ import type { Progress } from "../../contracts/schedule.ts";
 import type { SessionOptions } from "../../contracts/session.ts";
 import { workingSeconds } from "../../internal/working-clock.ts";
 import type { Reporter } from "../records/reporter.ts";
-import type { Patience } from "./patience.ts";
+import type { Timeouts } from "./timeouts.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import {
   evaluationPlace,
@@ -21,7 +21,7 @@ import { probeModel } from "./probe-model.ts";
 export interface PreflightOptions extends Pick<SessionOptions, "model" | "trainedTexts"> {
   readonly callbacks: readonly TrainerCallback[];
   readonly signal: AbortSignal;
-  readonly patience: Patience;
+  readonly timeouts: Timeouts;
   readonly reporter: Reporter;
 }
 
@@ -125,7 +125,7 @@ export class Preflight {
   }
 
   #settle<T>(where: string, what: string, call: () => Awaitable<T>): Awaitable<T> {
-    return this.#options.patience.run({ where, what, sign: { at: workingSeconds() } }, call);
+    return this.#options.timeouts.run({ where, what, heartbeat: { at: workingSeconds() } }, call);
   }
 
   prepare(
