@@ -1,6 +1,6 @@
 import { configError } from "../../internal/config-error.ts";
 import { isRecord } from "../../internal/is-record.ts";
-import { isPromise } from "../../internal/in-order.ts";
+import { isPromise } from "../../model/in-order.ts";
 
 /**
  * Returns the metrics that a function of the user returned.

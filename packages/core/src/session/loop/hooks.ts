@@ -7,7 +7,7 @@ import { configError } from "../../internal/config-error.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { copyJson, jsonFault } from "../../internal/json.ts";
 import { parseOptions } from "../../internal/parse-options.ts";
-import { inOrder, isPromise } from "../../internal/in-order.ts";
+import { inOrder, isPromise } from "../../model/in-order.ts";
 import { workingSeconds } from "../../internal/working-clock.ts";
 import { seedOf } from "../../random/streams.ts";
 import { callbackName } from "../records/reporter.ts";

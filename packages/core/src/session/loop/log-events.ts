@@ -3,7 +3,7 @@ import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
 import { printable } from "../../internal/printable.ts";
 import { errorMessage } from "../../internal/error-message.ts";
 import { resolvesWithin } from "../../internal/timeout.ts";
-import { inOrder, isPromise } from "../../internal/in-order.ts";
+import { inOrder, isPromise } from "../../model/in-order.ts";
 import type { Awaitable } from "../../contracts/json.ts";
 
 type LoggerCall = "begin" | "train" | "snapshot" | "end" | "close";

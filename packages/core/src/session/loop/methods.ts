@@ -1,7 +1,7 @@
 import type { Awaitable, Json } from "../../contracts/json.ts";
 import type { Control, SessionState, StepEnd } from "../../contracts/session.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { inOrder, isPromise } from "../../internal/in-order.ts";
+import { inOrder, isPromise } from "../../model/in-order.ts";
 import { abortReason } from "../records/interrupted.ts";
 import { knownSteps } from "../records/damaged-snapshots.ts";
 import { supersedeUnsettled } from "../records/resume.ts";

@@ -3,7 +3,7 @@
 import type { Awaitable } from "../../contracts/json.ts";
 import type { Progress } from "../../contracts/schedule.ts";
 import type { Control, Session, SessionOptions } from "../../contracts/session.ts";
-import { isPromise } from "../../internal/in-order.ts";
+import { isPromise } from "../../model/in-order.ts";
 import { closeSession } from "./close.ts";
 import { misuse, noControl } from "./control.ts";
 import { SessionMethods } from "./methods.ts";

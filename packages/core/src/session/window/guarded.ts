@@ -4,7 +4,7 @@ import type { SessionEvent } from "../../contracts/session.ts";
 import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
 import { PeriodicEvalError } from "../../errors.ts";
 import { errorMessage } from "../../internal/error-message.ts";
-import { isPromise } from "../../internal/in-order.ts";
+import { isPromise } from "../../model/in-order.ts";
 import type { Reporter } from "../records/reporter.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "../../errors.ts";
-import { isPromise } from "../../internal/in-order.ts";
+import { isPromise } from "../../model/in-order.ts";
 import { resolvesWithin, startTimeout } from "../../internal/timeout.ts";
 import { workingSeconds } from "../../internal/working-clock.ts";
 import type { Awaitable } from "../../contracts/json.ts";
