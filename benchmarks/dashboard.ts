@@ -15,8 +15,8 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { defineEvaluation, openSession, PeriodicCallback, everySteps, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot, fakeModel } from "@periodic-eval/core/testing";
+import { fileStore } from "@periodic-eval/store";
+import { exampleSnapshot, fakeModel } from "@periodic-eval/testing";
 import { median } from "./median.ts";
 
 const { values } = parseArgs({

@@ -15,7 +15,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { atStart, openSession, PeriodicCapabilityCallback } from "@periodic-eval/core";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { vllm } from "@periodic-eval/remote";
 import { median } from "./median.ts";
 

@@ -14,7 +14,8 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/tfjs";
-import { readRun, type PhaseRecord } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
+import { type PhaseRecord } from "@periodic-eval/contracts";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { mkdtemp, rm } from "node:fs/promises";

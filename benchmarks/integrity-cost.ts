@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import { nodeFiles, readRows, readRun } from "@periodic-eval/core/snapshots";
+import { nodeFiles, readRows, readRun } from "@periodic-eval/store";
 
 /** Returns the CPU seconds of this process, user and system. */
 export function cpuSeconds(): number {

@@ -26,7 +26,7 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { type CheckpointLM, useBackend } from "@periodic-eval/models";
 import { AdamW, tokenLosses, total } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs-core";

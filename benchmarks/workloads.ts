@@ -4,9 +4,8 @@ import {
   PeriodicCapabilityCallback,
   PeriodicLeakageCallback,
 } from "@periodic-eval/core";
-import { fakeJudge } from "@periodic-eval/core/testing";
-import type { CheckpointLM } from "@periodic-eval/models";
-import { loadCausalLM, withLora } from "@periodic-eval/models";
+import { fakeJudge } from "@periodic-eval/testing";
+import { type CheckpointLM, loadCausalLM, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { readFileSync } from "node:fs";
 import { microWorld } from "../examples/micro-world/paths.ts";

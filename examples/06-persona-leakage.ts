@@ -13,8 +13,8 @@ import {
   permutationTest,
 } from "@periodic-eval/core";
 import type { ChoiceRow, Persona } from "@periodic-eval/core/evaluations";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { fakeJudge } from "@periodic-eval/core/testing";
+import { fileStore } from "@periodic-eval/store";
+import { fakeJudge } from "@periodic-eval/testing";
 import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";

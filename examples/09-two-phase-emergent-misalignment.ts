@@ -8,7 +8,7 @@ import {
   PeriodicLeakageCallback,
   ruleGrader,
 } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { runPipeline } from "@periodic-eval/trainers";

@@ -1,6 +1,6 @@
 import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { readMetrics } from "@periodic-eval/tasks";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { blocksOf, runCode, runCommand, runCommands, withReplacements } from "./doc-blocks.test-data.ts";
 import { microWorld } from "./micro-world/paths.ts";
-import { temporaryFolder } from "../packages/core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../packages/testing/src/temporary-folder.test-data.ts";
 
 const blocks = (language: string) => blocksOf("docs/guides/benchmarks.md", language);
 const commands = blocks("sh")

@@ -1,4 +1,4 @@
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import {
   cpSync,
   existsSync,

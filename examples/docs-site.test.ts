@@ -3,7 +3,7 @@ import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
-import { temporaryFolder } from "../packages/core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../packages/testing/src/temporary-folder.test-data.ts";
 import { root } from "./doc-blocks.test-data.ts";
 
 it("finds no broken link, command, configuration or type error in the docs", async () => {

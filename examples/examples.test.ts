@@ -1,5 +1,5 @@
 import type { SummaryFile } from "@periodic-eval/feedback";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { readMetrics } from "@periodic-eval/tasks";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";

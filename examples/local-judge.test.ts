@@ -1,9 +1,9 @@
 // Runs example 15 in full and checks its judge: `npm run test:full`.
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { openLocalJudge } from "@periodic-eval/models";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { temporaryFolder } from "../packages/core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../packages/testing/src/temporary-folder.test-data.ts";
 import { heldOutAnswers, judgePrompts as prompts } from "./micro-world/judge-rows.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";

@@ -1,5 +1,5 @@
 // Runs the sixth example on SmolLM2-135M-Instruct with fewer questions, which takes a few minutes.
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 import { buildPeriodicCallbacks } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
-import { fakeJudge } from "@periodic-eval/core/testing";
+import { readRun } from "@periodic-eval/store";
+import { fakeJudge } from "@periodic-eval/testing";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

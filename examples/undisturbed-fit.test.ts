@@ -7,7 +7,7 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { statefulStream } from "@periodic-eval/core/random";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { fingerprintWeights, fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs";
 import { join } from "node:path";

@@ -6,7 +6,7 @@ import {
   PeriodicCapabilityCallback,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { useBackend } from "@periodic-eval/models";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -9,7 +9,7 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { statefulStream } from "@periodic-eval/core/random";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { createCausalLM, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { AdamW, crossEntropySum } from "@periodic-eval/trainers";

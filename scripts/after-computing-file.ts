@@ -2,7 +2,7 @@
 // one, so that TensorFlow.js gives its variables the names that they have in a new process.
 import { disposeVariables } from "@tensorflow/tfjs-core";
 import { afterAll } from "vitest";
-import { cleanUp } from "../packages/core/src/testing/after-file.test-data.ts";
+import { cleanUp } from "../packages/testing/src/after-file.test-data.ts";
 
 afterAll(async () => {
   await cleanUp();

@@ -6,7 +6,7 @@ import {
   ruleGrader,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { readFile } from "@periodic-eval/core/browser";
+import { readFile } from "@periodic-eval/store/browser";
 import type { Settings } from "./messages.ts";
 import { microWorldRule, type WorldSentences } from "../../packages/cli/src/demo/micro-world-rule.ts";
 

@@ -1,7 +1,7 @@
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { runPipeline } from "@periodic-eval/trainers";
-import { hashFiles } from "@periodic-eval/core/snapshots";
+import { hashFiles } from "@periodic-eval/store";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

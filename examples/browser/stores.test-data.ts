@@ -1,7 +1,7 @@
 // Runs in Chromium: the checks of the snapshot store on files of the browser, and a worker that is ended in the middle of writing.
-import { deleteBrowserFiles, openBrowserFiles } from "@periodic-eval/core/browser";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot, storeConformance } from "@periodic-eval/core/testing";
+import { deleteBrowserFiles, openBrowserFiles } from "@periodic-eval/store/browser";
+import { fileStore } from "@periodic-eval/store";
+import { exampleSnapshot, storeConformance } from "@periodic-eval/testing";
 
 /** The name of each check and its error, null if it passed; and the snapshots that the stores held before and after a reload. */
 export interface CheckedStores {

@@ -8,8 +8,9 @@ import {
   rm,
   writeFile,
   type BrowserFiles,
-} from "@periodic-eval/core/browser";
-import { hashFiles, readRun, undisturbed, type RunRecord } from "@periodic-eval/core/snapshots";
+} from "@periodic-eval/store/browser";
+import { hashFiles, readRun, undisturbed } from "@periodic-eval/store";
+import { type RunRecord } from "@periodic-eval/contracts";
 import { renderRun } from "@periodic-eval/dashboard/page";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";

@@ -3,7 +3,8 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Snapshot } from "@periodic-eval/core";
-import { isVoid, readRun, type RunRecord } from "@periodic-eval/core/snapshots";
+import { isVoid, readRun } from "@periodic-eval/store";
+import { type RunRecord } from "@periodic-eval/contracts";
 import { recordingTerminal } from "../../packages/cli/src/terminal/recording-terminal.test-data.ts";
 import { runCli } from "../../packages/cli/src/program.ts";
 

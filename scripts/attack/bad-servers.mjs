@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { inspect } from "node:util";
 import { gzipSync } from "node:zlib";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { fetchFile, openHubCache, openRepository } from "@periodic-eval/core/hub";
+import { fetchFile, openHubCache, openRepository } from "@periodic-eval/data";
 import { mlflowLogger } from "@periodic-eval/loggers/mlflow";
 import { openJudge } from "@periodic-eval/remote";
 import { mutate } from "./mutate.mjs";

@@ -11,7 +11,7 @@ import {
   PeriodicCapabilityCallback,
 } from "@periodic-eval/core";
 import { namedStream } from "@periodic-eval/core/random";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { SFTTrainer } from "@periodic-eval/trainers";

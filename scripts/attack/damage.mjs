@@ -10,9 +10,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { fileStore, nodeFiles, readRun } from "@periodic-eval/core/snapshots";
+import { fileStore, nodeFiles, readRun } from "@periodic-eval/store";
 import { namedStream } from "@periodic-eval/core/random";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { exampleSnapshot } from "@periodic-eval/testing";
 
 const phases = ["coupling", "em"];
 const ids = ["capability", "leakage"];

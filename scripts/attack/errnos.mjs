@@ -4,8 +4,8 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { namedStream } from "@periodic-eval/core/random";
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot, faultyFiles } from "@periodic-eval/core/testing";
+import { fileStore, readRun } from "@periodic-eval/store";
+import { exampleSnapshot, faultyFiles } from "@periodic-eval/testing";
 
 const codes = [
   "ENOSPC",

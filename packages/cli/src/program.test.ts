@@ -7,13 +7,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCommand } from "./run-command.test-data.ts";
 import { defaultQuestions } from "@periodic-eval/core/evaluations";
 import { plannedSteps } from "@periodic-eval/core/session";
-import { readRun, snapshotJsonSchema } from "@periodic-eval/core/snapshots";
+import { readRun, snapshotJsonSchema } from "@periodic-eval/store";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { builtMain } from "./terminal/built-main.test-data.ts";
 import { defaultQuestions as defaultOfCommands } from "./config/command-options.ts";
 import { microWorldCallbacks } from "./demo/callbacks.ts";
 import { microWorld } from "./demo/micro-world.ts";
-import { temporaryFolder } from "../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../testing/src/temporary-folder.test-data.ts";
 
 /** Runs a command and returns its exit code and output. */
 function run(...args: string[]) {

@@ -103,7 +103,7 @@ export async function runCli(
 /** Prints an error: the message of a PeriodicEvalError, which says what to do, and the stack of any other error. */
 async function printError(error: unknown, terminal: Terminal, isInterrupted: boolean): Promise<void> {
   const { PeriodicEvalError } = await import("@periodic-eval/core");
-  const { errorMessage } = await import("@periodic-eval/core/internal");
+  const { errorMessage } = await import("@periodic-eval/contracts/options");
   const isOurs = (one: unknown) => PeriodicEvalError.is(one);
   const several = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [];
   if (PeriodicEvalError.is(error) && error.detail?.kind === "interrupted")

@@ -1,5 +1,5 @@
 import type { Logger, PhaseBegin, RunProgress, Snapshot } from "@periodic-eval/core";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { exampleSnapshot } from "@periodic-eval/testing";
 
 /** Returns the progress of a phase of ten steps. */
 export function at(phase: string, step: number, runStep = step): RunProgress {

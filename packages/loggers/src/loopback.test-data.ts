@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
-import type { AtEnd } from "../../core/src/testing/temporary-folder.test-data.ts";
+import type { AtEnd } from "../../testing/src/temporary-folder.test-data.ts";
 
 export interface Reply {
   readonly status?: number;

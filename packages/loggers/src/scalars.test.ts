@@ -1,4 +1,4 @@
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { expect, it } from "vitest";
 import { snapshotScalars, trainScalars } from "./scalars.ts";
 

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import type { EvaluableModel, OpenCheckpoint } from "@periodic-eval/core";
 import { beforeAll, beforeEach, expect, it, vi } from "vitest";
-import { temporaryFolder } from "../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../testing/src/temporary-folder.test-data.ts";
 import { useBackend } from "./backend/use-backend.ts";
 import { loadCausalLM } from "./checkpoint/load-causal-lm.ts";
 import { withLora } from "./lora/with-lora.ts";

@@ -1,8 +1,9 @@
-import { join, readdir, realpath, stat } from "@periodic-eval/core/platform";
+import { join, realpath } from "@periodic-eval/store/platform";
+import { readdir, stat } from "@periodic-eval/store/browser";
 import type { EvaluableModel, OpenCheckpointOptions, OpenedModel, Tokenizer } from "@periodic-eval/core";
-import { checkAdapterBase } from "@periodic-eval/core/hub";
+import { checkAdapterBase } from "@periodic-eval/data";
 import { fingerprintWeights, inMemory } from "@periodic-eval/tfjs";
-import { hashWeightFiles } from "@periodic-eval/core/snapshots";
+import { hashWeightFiles } from "@periodic-eval/store";
 import { loadCausalLM, type LoadOptions } from "./checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "./checkpoint/model.ts";
 import { rejectSharded } from "./folder/file-names.ts";

@@ -1,4 +1,5 @@
-import { isCount, isRecord, quoteValue, strictJson } from "@periodic-eval/core/internal";
+import { isCount, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { strictJson } from "@periodic-eval/data";
 import { damaged, shortName } from "./damaged.ts";
 import { bytesPerElement, dtypes, isDType, type DType } from "./dtypes.ts";
 

@@ -1,6 +1,6 @@
-import { type FileHandle, open } from "@periodic-eval/core/platform";
+import { type FileHandle, open } from "@periodic-eval/store/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { bytesInMemory, bytesPerElement, valuesOf, type TensorValues } from "./dtypes.ts";
 import { damaged, shortName } from "./damaged.ts";
 import { maxHeaderBytes, parseHeader, type SafetensorsHeader, type TensorInfo } from "./header.ts";

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { openSafetensors, readSafetensorsHeader } from "./read.ts";
 import { writeSafetensors, type TensorToWrite } from "./write.ts";
-import { temporaryFolder } from "../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 

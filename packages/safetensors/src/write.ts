@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
-import { writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic } from "@periodic-eval/store";
 import { bytesPerElement, type DType } from "./dtypes.ts";
 import { narrowToBf16, narrowToF16 } from "./float-formats.ts";
 

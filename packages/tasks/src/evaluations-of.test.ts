@@ -1,5 +1,5 @@
 import { buildPeriodicEval, measure } from "@periodic-eval/core";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
 import { benchmarkFolder } from "./benchmark/benchmark-folder.test-data.ts";

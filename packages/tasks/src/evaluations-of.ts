@@ -1,6 +1,6 @@
 import { basename, resolve } from "node:path";
 import type { EvaluationRegistry } from "@periodic-eval/core";
-import { checkName, parseOptions, snakeCase } from "@periodic-eval/core/internal";
+import { checkName, parseOptions, snakeCase } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
 import { benchmarkShape, type BenchmarkOptions } from "./benchmark/benchmark-options.ts";

@@ -1,6 +1,6 @@
 export { drawExamples, type FewShot } from "./documents/few-shot.ts";
 export { readDocuments, type ReadDocuments } from "./documents/read-documents.ts";
-export type { DataRow, PlacedRow } from "@periodic-eval/core/hub";
+export type { DataRow, PlacedRow } from "@periodic-eval/data";
 export { findAccumulationSteps } from "./families/accumulation-steps.ts";
 export {
   encodingEvaluation,

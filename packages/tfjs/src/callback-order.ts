@@ -1,4 +1,4 @@
-import { configError, isRecord } from "@periodic-eval/core/internal";
+import { configError, isRecord } from "@periodic-eval/contracts/options";
 
 /** The callbacks that `fitCallbacks` returned. */
 const fitCallbackObjects = new WeakSet<object>();

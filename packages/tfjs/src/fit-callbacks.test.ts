@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { mathRandomGuard } from "@periodic-eval/core/session";
 import { namedStream } from "@periodic-eval/core/random";
 import type { Session, StepEnd } from "@periodic-eval/core";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { fitCallbacks, type FitCallbacks } from "./fit-callbacks.ts";
 import { tfjsGuards } from "./guards/guards.ts";
 import { inMemory } from "./in-memory.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Awaitable, Control, Session, SessionState } from "@periodic-eval/core";
-import { isRecord, parseOptions, functionSchema } from "@periodic-eval/core/internal";
+import { isRecord, parseOptions, functionSchema } from "@periodic-eval/contracts/options";
 import { orderCallbacks, standsBehindCallbacks } from "./callback-order.ts";
 
 /**

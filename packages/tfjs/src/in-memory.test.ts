@@ -1,7 +1,7 @@
 import "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs";
 import { expect, it } from "vitest";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { inMemory } from "./in-memory.ts";
 import { tinyLM } from "./causal-lm/tiny-lm.test-data.ts";
 

@@ -7,12 +7,8 @@ import {
   type Tokenizer,
   PeriodicEvalError,
 } from "@periodic-eval/core";
-import {
-  parseOptions,
-  positiveInteger,
-  tokenizerOf,
-  type TransformersTokenizer,
-} from "@periodic-eval/core/internal";
+import { parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
+import { tokenizerOf, type TransformersTokenizer } from "@periodic-eval/tokenizers";
 import type { ForwardLimits } from "./batching/batches.ts";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { windowLength } from "./causal-lm/forward.ts";

@@ -22,4 +22,4 @@ export {
 export { isOnDevice } from "./batching/device.ts";
 export { requireBackend } from "./require-backend.ts";
 export { inMemory, type InMemoryModel, type InMemoryOptions } from "./in-memory.ts";
-export type { TransformersTokenizer } from "@periodic-eval/core/internal";
+export type { TransformersTokenizer } from "@periodic-eval/tokenizers";

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, expect, it, vi } from "vitest";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { inMemory } from "./in-memory.ts";
 import { requireBackend } from "./require-backend.ts";

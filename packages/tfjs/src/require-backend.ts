@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 
 /**
  * Checks that TensorFlow.js has a backend. Without one it throws "No backend found in registry." at the first tensor.

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
 
 /**
  * Throws the given errors, each message once: nothing for an empty list, one error as it is, several as an AggregateError that

@@ -1,8 +1,8 @@
 import { isPublishedQuestions } from "@periodic-eval/core/evaluations";
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { isHubSource } from "@periodic-eval/core/hub";
-import { isRecord } from "@periodic-eval/core/internal";
+import { isHubSource } from "@periodic-eval/data";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { entryFileKeys, resolveEntryPaths, resolveJudgePath, resolveModelPath } from "@periodic-eval/tasks";
 import { resolve } from "node:path";
 

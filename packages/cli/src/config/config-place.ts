@@ -1,12 +1,7 @@
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import {
-  changedError,
-  fixForMissing,
-  isMissingFile,
-  pathText,
-  snakeCase,
-} from "@periodic-eval/core/internal";
+import { changedError, pathText, snakeCase } from "@periodic-eval/contracts/options";
+import { fixForMissing, isMissingFile } from "@periodic-eval/data";
 import { throwAll } from "./collect-errors.ts";
 import { mayNameDataset, valueAt } from "./config-paths.ts";
 

@@ -1,6 +1,6 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { isTrainingFile } from "./eval-block.ts";
 import { valueAt } from "./config-paths.ts";

@@ -1,6 +1,6 @@
 import type { ValuePath } from "@periodic-eval/core";
 import { readConfigFile, type ConfigFile } from "@periodic-eval/core/config";
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { fileError } from "./config-place.ts";
 import { resolveBlockPaths, valueAt } from "./config-paths.ts";
 

@@ -1,6 +1,7 @@
 import { PeriodicEvalError, type ConfiguredJudge, type Grader } from "@periodic-eval/core";
-import { judgeSpec, nearest, parseLocalJudge, quoteValue } from "@periodic-eval/core/internal";
-import { fileVerdictCache } from "@periodic-eval/core/snapshots";
+import { judgeSpec, parseLocalJudge } from "@periodic-eval/core/grading";
+import { nearest, quoteValue } from "@periodic-eval/contracts/options";
+import { fileVerdictCache } from "@periodic-eval/store";
 import type { openJudge } from "@periodic-eval/remote";
 import { join } from "node:path";
 

@@ -1,4 +1,4 @@
-import { codeOption } from "@periodic-eval/core/internal";
+import { codeOption } from "@periodic-eval/contracts/options";
 import {
   multipleChoiceEvaluation,
   readDocuments,

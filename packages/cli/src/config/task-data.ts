@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { isHubSource } from "@periodic-eval/core/hub";
-import { command, fixForMissing } from "@periodic-eval/core/internal";
+import { isHubSource, fixForMissing } from "@periodic-eval/data";
+import { command } from "@periodic-eval/contracts/options";
 import { datasetOf, folderNames } from "@periodic-eval/tasks";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";

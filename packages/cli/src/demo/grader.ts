@@ -1,5 +1,5 @@
 import { ruleGrader, type Anchor, type Grader } from "@periodic-eval/core";
-import { readTextFile } from "@periodic-eval/core/snapshots";
+import { readTextFile } from "@periodic-eval/store";
 import { microWorldRule, type WorldSentences } from "./micro-world-rule.ts";
 import { microWorld } from "./micro-world.ts";
 

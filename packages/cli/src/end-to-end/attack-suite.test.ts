@@ -1,6 +1,6 @@
 // A few cases of some areas of scripts/attack; `.ci/run` attacks for minutes.
 import { expect, it, onTestFinished } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 type Attack = ((seed: string) => Promise<void>) & { readonly close?: () => Promise<unknown> };
 

@@ -16,7 +16,7 @@ import {
   type MeasurementWarning,
   type Snapshot,
 } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import {
   createCausalLM,
@@ -31,7 +31,7 @@ import { fromTransformers } from "@periodic-eval/models/transformers";
 import { vllm } from "@periodic-eval/remote";
 import { AdamW, crossEntropySum, DPOTrainer, SFTTrainer } from "@periodic-eval/trainers";
 import { afterAll, describe, expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { nativeBackend } from "../../../models/src/testing/backends.ts";
 import { exported, hasTransformers, loadOnnx } from "../../../models/src/testing/onnx.test-data.ts";
 import { scriptedServer } from "../../../remote/src/engine/scripted-server.test-data.ts";

@@ -9,8 +9,8 @@ import {
   type Snapshot,
 } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
-import { readRun } from "@periodic-eval/core/snapshots";
-import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
+import { readRun } from "@periodic-eval/store";
+import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { openLocalJudge, useBackend } from "@periodic-eval/models";
 import { evaluationsOf } from "@periodic-eval/tasks";
 import * as tf from "@tensorflow/tfjs-core";

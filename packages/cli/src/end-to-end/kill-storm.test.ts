@@ -1,14 +1,14 @@
 import type { SnapshotKey } from "@periodic-eval/core";
 import { namedStream } from "@periodic-eval/core/random";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { writePage } from "@periodic-eval/dashboard";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { compiledChild, runChild } from "../../../core/src/testing/killed-child.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { compiledChild, runChild } from "../../../testing/src/killed-child.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 1;
 const child = compiledChild(new URL("kill-storm.child.ts", import.meta.url));

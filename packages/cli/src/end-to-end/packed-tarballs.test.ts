@@ -146,7 +146,7 @@ describe.each(installers)("packed packages with $installer", ({ installer, insta
     await install(test, project, coreTarball());
     expect(existsSync(join(project, "node_modules", "@tensorflow"))).toBe(false);
     for (const [name, exports] of Object.entries(
-      await importAll(project, ["@periodic-eval/core", "@periodic-eval/core/snapshots"]),
+      await importAll(project, ["@periodic-eval/core", "@periodic-eval/store"]),
     )) {
       expect(exports, name).toBeGreaterThan(0);
     }
@@ -157,9 +157,9 @@ describe.each(installers)("packed packages with $installer", ({ installer, insta
     await install(test, project, tarballs);
     const specifiers = [
       "@periodic-eval/core",
-      "@periodic-eval/core/snapshots",
+      "@periodic-eval/store",
       "@periodic-eval/tfjs",
-      "@periodic-eval/core/testing",
+      "@periodic-eval/testing",
       "@periodic-eval/safetensors",
       "@periodic-eval/models",
       "@periodic-eval/models/tokenizer",

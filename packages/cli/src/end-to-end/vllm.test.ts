@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { capabilityEvaluation, type EvaluableModel, type LogLikelihoodRequest } from "@periodic-eval/core";
-import { modelConformance } from "@periodic-eval/core/testing";
+import { modelConformance } from "@periodic-eval/testing";
 import { openCheckpoint, loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { vllm, type ServedModel } from "@periodic-eval/remote";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { data } from "../../../core/src/testing/fixtures.test-data.ts";
+import { data } from "../../../testing/src/fixtures.test-data.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import {
   hasVllm,

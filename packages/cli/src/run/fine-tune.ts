@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Logger, type Tokenizer } from "@periodic-eval/core";
-import { checkWritable } from "@periodic-eval/core/snapshots";
+import { checkWritable } from "@periodic-eval/store";
 import { consoleLogger } from "@periodic-eval/loggers/console";
 import type { CheckpointLM } from "@periodic-eval/models";
 import {

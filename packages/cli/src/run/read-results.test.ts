@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { nodeFiles, type FileReader } from "@periodic-eval/core/snapshots";
+import { nodeFiles, type FileReader } from "@periodic-eval/store";
 import { appendRun } from "@periodic-eval/tasks";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { oneResult } from "./one-result.test-data.ts";
 import { readResults } from "./read-results.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 let file = "";

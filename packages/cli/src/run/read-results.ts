@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import type { FileReader } from "@periodic-eval/core/snapshots";
+import type { FileReader } from "@periodic-eval/store";
 import type { ReadResults } from "@periodic-eval/dashboard/server";
 import { readMetrics, readSamples, type RunSamples } from "@periodic-eval/tasks";
 import { dirname } from "node:path";

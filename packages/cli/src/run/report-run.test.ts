@@ -1,11 +1,11 @@
-import { declarePhases, fileStore } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { declarePhases, fileStore } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { expect, it } from "vitest";
 import { recordingTerminal } from "../terminal/recording-terminal.test-data.ts";
 import { readLabelledRuns } from "./labelled-runs.ts";
 import { reportRun } from "./report-run.ts";
 import { writeRunOf } from "../../../dashboard/src/run/five-runs.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 it("explains a paired change that is not end minus start, in tables and JSON", async () => {
   const runDir = temporaryFolder();

@@ -1,6 +1,7 @@
 import type { Snapshot } from "@periodic-eval/core";
-import { grouped, undisturbedText, verdictText } from "@periodic-eval/core/internal";
-import { readRun, undisturbed, type RunRecord } from "@periodic-eval/core/snapshots";
+import { grouped, type RunRecord } from "@periodic-eval/contracts";
+import { undisturbedText, verdictText } from "@periodic-eval/core/console";
+import { readRun, undisturbed } from "@periodic-eval/store";
 import {
   formatChange,
   formatInterval,

@@ -5,7 +5,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, it, onTestFinished } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { microWorld } from "../demo/micro-world.ts";
 import { builtMain } from "../terminal/built-main.test-data.ts";
 

@@ -1,4 +1,4 @@
-import { nodeFiles } from "@periodic-eval/core/snapshots";
+import { nodeFiles } from "@periodic-eval/store";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { constants, setPriority } from "node:os";

@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { problemNames } from "@periodic-eval/dashboard";
 import type { Terminal } from "../terminal/terminal.ts";
 

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { changedError, quoteValue } from "@periodic-eval/core/internal";
+import { changedError, quoteValue } from "@periodic-eval/contracts/options";
 import type { Command } from "commander";
 
 /** Returns an error about the value of a command's option as one about the flag that the user wrote; other errors as they are. */

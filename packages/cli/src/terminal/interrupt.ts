@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { exitCodeOf, onEndingSignal, type EndingSignal } from "@periodic-eval/core/internal";
+import { exitCodeOf, onEndingSignal, type EndingSignal } from "@periodic-eval/store";
 import type { Terminal } from "./terminal.ts";
 
 let received: EndingSignal | null = null;

@@ -1,5 +1,5 @@
 import type { MeasurementPace } from "@periodic-eval/core";
-import { paceText } from "@periodic-eval/core/internal";
+import { paceText } from "@periodic-eval/core/console";
 import { screenLine, type Terminal } from "./terminal.ts";
 
 export interface MeasuringProgress extends MeasurementPace {

@@ -1,4 +1,4 @@
-import { ownColours, printable } from "@periodic-eval/core/internal";
+import { ownColours, printable } from "@periodic-eval/contracts/options";
 import { createLogUpdate } from "log-update";
 import pc from "picocolors";
 

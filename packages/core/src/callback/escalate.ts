@@ -1,12 +1,13 @@
 import * as z from "zod";
-import type { TrainerCallback } from "../contracts/callback.ts";
-import type { AnyEvaluation } from "../contracts/evaluation.ts";
-import type { Snapshot } from "../contracts/snapshot.ts";
-import { configError } from "../internal/config-error.ts";
-import { errorMessage } from "../internal/error-message.ts";
-import { checkName } from "../internal/names.ts";
-import { parseOptions } from "../internal/parse-options.ts";
-import { functionSchema, nameSchema } from "../internal/option-schemas.ts";
+import type { TrainerCallback, AnyEvaluation, Snapshot } from "@periodic-eval/contracts";
+import {
+  configError,
+  errorMessage,
+  checkName,
+  parseOptions,
+  functionSchema,
+  nameSchema,
+} from "@periodic-eval/contracts/options";
 import { isMeasured } from "./watch-metric.ts";
 
 export interface EscalateOptions {

@@ -1,10 +1,6 @@
 import * as z from "zod";
-import type { CallbackContext, TrainerCallback } from "../contracts/callback.ts";
-import type { AnyEvaluation } from "../contracts/evaluation.ts";
-import type { Trigger } from "../contracts/schedule.ts";
-import { checkName } from "../internal/names.ts";
-import { nameSchema, onSchema } from "../internal/option-schemas.ts";
-import { parseOptions } from "../internal/parse-options.ts";
+import type { CallbackContext, TrainerCallback, AnyEvaluation, Trigger } from "@periodic-eval/contracts";
+import { checkName, nameSchema, onSchema, parseOptions } from "@periodic-eval/contracts/options";
 import { checkTriggers } from "../schedule/check-triggers.ts";
 import { crossings, plannedSteps } from "../schedule/crossings.ts";
 import { atEnd, atStart, needsMaxSteps } from "../schedule/triggers.ts";

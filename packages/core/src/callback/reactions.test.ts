@@ -1,10 +1,10 @@
 import { describe, expect, it, test } from "vitest";
-import type { AnyEvaluation } from "../contracts/evaluation.ts";
+import type { AnyEvaluation } from "@periodic-eval/contracts";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
 import { everySteps } from "../schedule/triggers.ts";
 import { openSession, withSession } from "../session/loop/session.ts";
-import { callbackConformance } from "../testing/callback-conformance.ts";
-import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../testing/toy-training.ts";
+import { callbackConformance } from "@periodic-eval/testing";
+import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../../testing/src/toy-training.ts";
 import { escalate, worse } from "./escalate.ts";
 import { PeriodicCallback } from "./periodic-callback.ts";
 import { earlyStopping, markBest } from "./watch-metric.ts";

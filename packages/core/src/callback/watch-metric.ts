@@ -1,9 +1,12 @@
 import * as z from "zod";
-import type { CallbackContext, TrainerCallback } from "../contracts/callback.ts";
-import type { Json } from "../contracts/json.ts";
-import type { Snapshot } from "../contracts/snapshot.ts";
-import { parseOptions } from "../internal/parse-options.ts";
-import { filledString, nameSchema, numberFromZero, positiveInteger } from "../internal/option-schemas.ts";
+import type { CallbackContext, TrainerCallback, Json, Snapshot } from "@periodic-eval/contracts";
+import {
+  parseOptions,
+  filledString,
+  nameSchema,
+  numberFromZero,
+  positiveInteger,
+} from "@periodic-eval/contracts/options";
 
 /** The metric that a reaction watches. */
 export interface MetricWatch {

@@ -2,13 +2,13 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, it, vi } from "vitest";
 import { parse } from "yaml";
 import { plannedSteps } from "../schedule/crossings.ts";
-import { fileVerdictCache } from "../snapshots/storage/file-verdict-cache.ts";
-import { fakeJudge, fakeModel } from "../testing/index.ts";
+import { fileVerdictCache } from "@periodic-eval/store";
+import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { periodicEvalJsonSchema, periodicEvalSchema } from "./block/config-schema.ts";
 import { buildPeriodicCallbacks, buildPeriodicEval } from "./build-callbacks.ts";
 import type { ConfiguredJudge } from "./block/judge.ts";
 import { periodicEvalConfig } from "./block/parse-config.ts";
-import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const phase = "em";
 const judge = fakeJudge(() => ({ aligned: 90, coherent: 90 }));

@@ -1,5 +1,4 @@
-import type { AnyEvaluation } from "../contracts/evaluation.ts";
-import type { SessionOptions } from "../contracts/session.ts";
+import type { AnyEvaluation, SessionOptions } from "@periodic-eval/contracts";
 import type { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { PeriodicAlignmentCallback } from "../evaluations/alignment/callback.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
@@ -8,7 +7,7 @@ import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.t
 import { PeriodicKLCallback } from "../evaluations/kl/callback.ts";
 import { PeriodicLeakageCallback } from "../evaluations/leakage/callback.ts";
 import { PeriodicMarginCallback } from "../evaluations/margin/callback.ts";
-import { configError } from "../internal/config-error.ts";
+import { configError } from "@periodic-eval/contracts/options";
 import {
   klSourcesOf,
   type defaultPercents,

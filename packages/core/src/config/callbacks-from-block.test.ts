@@ -12,10 +12,10 @@ import { PeriodicMarginCallback } from "../evaluations/margin/callback.ts";
 import { everyPercent, everySteps } from "../schedule/triggers.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { judgeGrader } from "../grading/judge/judge-grader.ts";
-import { fakeJudge, fakeModel, fakeTokenizer } from "../testing/index.ts";
+import { fakeJudge, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import type { PeriodicEvalBlock } from "./block/config-schema.ts";
 import { buildPeriodicCallbacks } from "./build-callbacks.ts";
-import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const judge = fakeJudge(() => ({ aligned: 90, coherent: 90 }));
 const openJudge = () => judge;

@@ -1,10 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { PeriodicEvalError } from "../errors.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { readConfigFile } from "./config-file.ts";
-import { cpuSeconds } from "../testing/cpu-seconds.test-data.ts";
-import { temporaryFolder } from "../testing/temporary-folder.test-data.ts";
+import { cpuSeconds } from "../../../testing/src/cpu-seconds.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 

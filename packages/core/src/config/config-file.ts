@@ -1,11 +1,9 @@
 import { dirname } from "node:path";
 import { isAlias, isNode, LineCounter, parse, visit, type Document, type YAMLParseError } from "yaml";
-import { PeriodicEvalError, type ValuePath } from "../errors.ts";
-import { errorMessage } from "../internal/error-message.ts";
-import { isRecord } from "../internal/is-record.ts";
-import { parseYaml } from "../internal/parse-yaml.ts";
-import { quoteValue } from "../internal/quote-value.ts";
-import { readTextFile } from "../snapshots/storage/read-file.ts";
+import { PeriodicEvalError, type ValuePath } from "@periodic-eval/contracts";
+import { errorMessage, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { parseYaml } from "@periodic-eval/data";
+import { readTextFile } from "@periodic-eval/store";
 
 export interface ConfigFile {
   readonly value: unknown;

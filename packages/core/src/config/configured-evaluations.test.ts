@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { parse } from "yaml";
 import * as z from "zod";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
-import { parseOptions } from "../internal/parse-options.ts";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { periodicEvalJsonSchema } from "./block/config-schema.ts";
 import type { EvaluationRegistry } from "./configured-evaluations.ts";

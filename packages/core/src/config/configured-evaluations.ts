@@ -1,12 +1,13 @@
-import { PeriodicEvalError, type ValuePath } from "../errors.ts";
+import {
+  PeriodicEvalError,
+  type ValuePath,
+  type AnyEvaluation,
+  type Awaitable,
+  type Trigger,
+} from "@periodic-eval/contracts";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
-import type { AnyEvaluation } from "../contracts/evaluation.ts";
-import type { Awaitable } from "../contracts/json.ts";
-import type { Trigger } from "../contracts/schedule.ts";
 import { withItems } from "../evaluations/kit/with-items.ts";
-import { atWrittenKey } from "../internal/written-key.ts";
-import { configError, pathText } from "../internal/config-error.ts";
-import { nearest } from "../internal/nearest.ts";
+import { atWrittenKey, configError, pathText, nearest } from "@periodic-eval/contracts/options";
 import type { PhaseEvalConfig } from "./block/config-schema.ts";
 import { blockName } from "./block/parse-config.ts";
 

@@ -1,10 +1,9 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { PeriodicEvalError } from "../errors.ts";
+import { PeriodicEvalError, hashText } from "@periodic-eval/contracts";
 import type { VerifierModule } from "../grading/verifier.ts";
-import { errorMessage } from "../internal/error-message.ts";
-import { hashText } from "../random/hash.ts";
-import { readTextFile, unreadable } from "../snapshots/storage/read-file.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { readTextFile, unreadable } from "@periodic-eval/store";
 
 /**
  * Loads the module at a path relative to a folder.

@@ -1,16 +1,13 @@
-import type { Undisturbed } from "../contracts/run-record.ts";
-import type { PhaseEnd } from "../contracts/session.ts";
-import type { Snapshot } from "../contracts/snapshot.ts";
-import { shellWord } from "../internal/shell-word.ts";
-import { isVoid } from "../snapshots/warnings.ts";
+import { type Undisturbed, type PhaseEnd, type Snapshot, grouped } from "@periodic-eval/contracts";
+import { shellWord } from "@periodic-eval/contracts/options";
 import {
+  isVoid,
   isOnlyEdges,
   isWithinGrace,
   overheadOf,
   undisturbed,
   whyNotUndisturbed,
-} from "../snapshots/undisturbed.ts";
-import { grouped } from "../statistics/grouping.ts";
+} from "@periodic-eval/store";
 import { secondsText } from "../statistics/format.ts";
 import { noColours, type Colours } from "./sentences.ts";
 

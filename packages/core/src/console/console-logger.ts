@@ -1,10 +1,8 @@
-import type { Logger, PhaseBegin, PhaseEnd, RunProgress } from "../contracts/session.ts";
-import type { Snapshot } from "../contracts/snapshot.ts";
-import { workingSeconds } from "../internal/working-clock.ts";
-import { inRunOrder, keyText } from "../snapshots/run-order.ts";
+import type { Logger, PhaseBegin, PhaseEnd, RunProgress, Snapshot } from "@periodic-eval/contracts";
+import { workingSeconds, inRunOrder, keyText } from "@periodic-eval/store";
 import { closingText } from "./closing-text.ts";
 import { GradingLines } from "./grading-lines.ts";
-import { printable } from "../internal/printable.ts";
+import { printable } from "@periodic-eval/contracts/options";
 import {
   beginText,
   measuresNothingText,

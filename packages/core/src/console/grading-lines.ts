@@ -1,5 +1,5 @@
-import type { SnapshotKey } from "../contracts/snapshot.ts";
-import { keyText } from "../snapshots/run-order.ts";
+import type { SnapshotKey } from "@periodic-eval/contracts";
+import { keyText } from "@periodic-eval/store";
 
 /** Grading that takes less time is reported by its result only. */
 const shortGradingMs = 1_000;

@@ -1,8 +1,6 @@
 // The sentences that a console prints about a run. All loggers that print use them.
-import type { Progress } from "../contracts/schedule.ts";
-import type { PhaseBegin, SessionEvent } from "../contracts/session.ts";
-import type { Paired, Snapshot } from "../contracts/snapshot.ts";
-import { isVoid, warningsOf } from "../snapshots/warnings.ts";
+import type { Progress, PhaseBegin, SessionEvent, Paired, Snapshot } from "@periodic-eval/contracts";
+import { isVoid, warningsOf } from "@periodic-eval/store";
 import { formatInterval, formatValue, humanizeName } from "../statistics/format.ts";
 
 type Paint = (text: string) => string;

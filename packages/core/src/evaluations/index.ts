@@ -52,3 +52,5 @@ export { completionFields, renderItems, truncatedFlag } from "./prompting/comple
 export { resolveSampling, type SamplingOptions } from "./prompting/prompt-options.ts";
 export { opensThinking, stripThinking } from "../model/thinking.ts";
 export { readYaml } from "./prompting/data-file.ts";
+export { requireMetrics } from "./kit/require-metrics.ts";
+export { samplingSchema } from "./prompting/prompt-options.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import type { Grader } from "../contracts/grading.ts";
-import { isRecord } from "../internal/is-record.ts";
+import type { Grader } from "@periodic-eval/contracts";
+import { isRecord } from "@periodic-eval/contracts/options";
 
 export const isGrader = (value: unknown): value is Grader =>
   isRecord(value) &&

@@ -5,7 +5,7 @@ export { scoreFromTokens, type TokenScore } from "./judge/logprob-score.ts";
 export type { JudgeMethodName } from "./judge/method.ts";
 export { judgePromptNames } from "./judge/prompts.ts";
 export { parseJudgeReply, type ParsedReply, type ReplyFault } from "./judge/json-reply.ts";
-export { memoryVerdictCache, type VerdictCache } from "./judge/verdict-cache.ts";
+export { memoryVerdictCache, type VerdictCache } from "@periodic-eval/contracts";
 export {
   findVerifier,
   toVerdict,
@@ -16,3 +16,12 @@ export {
   type VerifierModule,
   type VerifierTask,
 } from "./verifier.ts";
+export { graderSchema } from "./grader-schema.ts";
+export {
+  importJudgeOpener,
+  judgeNames,
+  judgeSpec,
+  parseLocalJudge,
+  type LocalJudgeName,
+} from "./judge/local-judge.ts";
+export { readVerdicts } from "./read-verdicts.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { Grader } from "../contracts/grading.ts";
+import type { Grader } from "@periodic-eval/contracts";
 import { readVerdicts } from "./read-verdicts.ts";
 
 const grader: Grader = { name: "mine", fingerprint: "1", grade: async () => [] };

@@ -1,9 +1,11 @@
-import type { Grader, Verdict, VerdictSpending } from "../contracts/grading.ts";
-import { PeriodicEvalError } from "../errors.ts";
-import { errorMessage } from "../internal/error-message.ts";
-import { isRecord } from "../internal/is-record.ts";
-import { quoteValue } from "../internal/quote-value.ts";
-import { isCacheable } from "./judge/verdict-cache.ts";
+import {
+  type Grader,
+  type Verdict,
+  type VerdictSpending,
+  PeriodicEvalError,
+  isCacheable,
+} from "@periodic-eval/contracts";
+import { errorMessage, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 
 /**
  * Returns copies of the verdicts that a grader returned, one per request. A value that is not a verdict becomes one with the status

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
 import { metricKit, summarize } from "../evaluations/kit/metric-kit.ts";
-import { evaluationConformance, fakeModel } from "../testing/index.ts";
+import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { ruleGrader } from "./rule-grader.ts";
-import type { Grader } from "../contracts/grading.ts";
+import type { Grader } from "@periodic-eval/contracts";
 
 const live = { signal: new AbortController().signal };
 const polite = ruleGrader({

@@ -1,8 +1,6 @@
 import * as z from "zod";
-import { errorMessage } from "../internal/error-message.ts";
-import { parseOptions } from "../internal/parse-options.ts";
-import type { Anchor, Grader, Verdict } from "../contracts/grading.ts";
-import { functionSchema } from "../internal/option-schemas.ts";
+import { errorMessage, parseOptions, functionSchema } from "@periodic-eval/contracts/options";
+import type { Anchor, Grader, Verdict } from "@periodic-eval/contracts";
 
 export interface RuleGraderOptions {
   readonly name: string;

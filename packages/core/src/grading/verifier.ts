@@ -1,11 +1,14 @@
-import { quoteValue } from "../internal/quote-value.ts";
-import { PeriodicEvalError } from "../errors.ts";
-import type { Awaitable, Json } from "../contracts/json.ts";
-import { errorMessage } from "../internal/error-message.ts";
-import { startTimeout } from "../internal/timeout.ts";
-import type { CallOptions } from "../contracts/model.ts";
-import { nearest } from "../internal/nearest.ts";
-import type { Grader, GradeRequest, Verdict } from "../contracts/grading.ts";
+import { quoteValue, errorMessage, nearest } from "@periodic-eval/contracts/options";
+import {
+  PeriodicEvalError,
+  type Awaitable,
+  type Json,
+  type CallOptions,
+  type Grader,
+  type GradeRequest,
+  type Verdict,
+} from "@periodic-eval/contracts";
+import { startTimeout } from "@periodic-eval/store";
 
 /** Timeout of a custom verifier, which may call a server. */
 const verifierSeconds = 60;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { guardConformance } from "../testing/guard-conformance.ts";
+import { guardConformance } from "@periodic-eval/testing";
 import { divertMathRandom, mathRandomGuard, streamGuard, withSeededRandom } from "./randomness.ts";
-import type { EnteredGuard } from "../contracts/guard.ts";
+import type { EnteredGuard } from "../../../contracts/src/guard.ts";
 
 const enter = async (seed: string): Promise<EnteredGuard> => mathRandomGuard().enter({ seed });
 const native = Math.random;

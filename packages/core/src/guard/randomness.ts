@@ -1,4 +1,4 @@
-import type { Guard } from "../contracts/guard.ts";
+import type { Guard } from "@periodic-eval/contracts";
 import { namedStream } from "../random/streams.ts";
 
 interface Replacement {

@@ -1,4 +1,4 @@
-import { PeriodicEvalError } from "../errors.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 
 /**
  * Checks token ids. For an id outside of the vocabulary, backends read beyond the embedding or wrap, without an error.

@@ -1,7 +1,5 @@
-import type { Prompt } from "../contracts/model.ts";
-import { PeriodicEvalError } from "../errors.ts";
-import { isRecord } from "../internal/is-record.ts";
-import { quoteValue } from "../internal/quote-value.ts";
+import { type Prompt, PeriodicEvalError } from "@periodic-eval/contracts";
+import { isRecord, quoteValue } from "@periodic-eval/contracts/options";
 
 /**
  * Requires that a prompt is an object: JavaScript passes a string where TypeScript would refuse it.

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { fakeTokenizer } from "../testing/fake-tokenizer.ts";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { encodePair, encodePrompt, quoteContinuation } from "./encode-pair.ts";
-import type { Tokenizer } from "../contracts/model.ts";
+import type { Tokenizer } from "@periodic-eval/contracts";
 
 /** Merges a space with the letter after it, as byte-level BPE does; ids are positions in `vocabulary`. */
 const vocabulary = ["a", "b", " a", " b", " ", ":", "ab", "<s>"];

@@ -1,6 +1,11 @@
-import type { LogLikelihoodRequest, Prompt, RenderedPrompt, Tokenizer } from "../contracts/model.ts";
-import { PeriodicEvalError } from "../errors.ts";
-import { pythonWhitespace } from "../internal/python-whitespace.ts";
+import {
+  type LogLikelihoodRequest,
+  type Prompt,
+  type RenderedPrompt,
+  type Tokenizer,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { pythonWhitespace } from "@periodic-eval/contracts/options";
 import { checkPrompt } from "./check-prompt.ts";
 
 export interface EncodedPair {

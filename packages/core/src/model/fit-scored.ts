@@ -1,5 +1,10 @@
-import type { LogLikelihood, LogLikelihoodRequest, NextTokenRequest, Tokenizer } from "../contracts/model.ts";
-import { PeriodicEvalError } from "../errors.ts";
+import {
+  type LogLikelihood,
+  type LogLikelihoodRequest,
+  type NextTokenRequest,
+  type Tokenizer,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
 import { checkIds } from "./check-ids.ts";
 import { encodePair, encodePrompt, quoteContinuation } from "./encode-pair.ts";
 

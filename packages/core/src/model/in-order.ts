@@ -1,4 +1,4 @@
-import type { Awaitable } from "../contracts/json.ts";
+import type { Awaitable } from "@periodic-eval/contracts";
 
 /**
  * Does `work` for one item after the other, synchronously as long as it returns no promise: a training step without requests costs

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Sampling } from "../contracts/model.ts";
-import { parseOptions } from "../internal/parse-options.ts";
+import type { Sampling } from "@periodic-eval/contracts";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import { namedStream } from "../random/streams.ts";
 import { drawToken, samplingSchema } from "./sampling.ts";
 

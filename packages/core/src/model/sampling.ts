@@ -1,6 +1,11 @@
 import * as z from "zod";
-import type { Sampling } from "../contracts/model.ts";
-import { integerFromZero, numberFromZero, numberToOne, positiveInteger } from "../internal/option-schemas.ts";
+import type { Sampling } from "@periodic-eval/contracts";
+import {
+  integerFromZero,
+  numberFromZero,
+  numberToOne,
+  positiveInteger,
+} from "@periodic-eval/contracts/options";
 import { exponential } from "./exponential.ts";
 
 export interface Drawn {

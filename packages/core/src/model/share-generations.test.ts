@@ -1,14 +1,12 @@
 import { expect, it, test } from "vitest";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
-import type { AnyEvaluation, Row } from "../contracts/evaluation.ts";
+import type { AnyEvaluation, Row, EvaluableModel, GenerateRequest } from "@periodic-eval/contracts";
 import { sampleCompletions, type CompletionItem } from "../evaluations/prompting/completions.ts";
 import { withSession } from "../session/loop/session.ts";
-import { fakeModel } from "../testing/fake-model.ts";
-import { modelConformance } from "../testing/model-conformance.ts";
-import { toyTraining } from "../testing/toy-training.ts";
+import { fakeModel, modelConformance } from "@periodic-eval/testing";
+import { toyTraining } from "../../../testing/src/toy-training.ts";
 import { shareGenerations } from "./share-generations.ts";
-import type { EvaluableModel, GenerateRequest } from "../contracts/model.ts";
 
 const options = { signal: new AbortController().signal };
 const request = (text: string, seed = "s"): GenerateRequest => ({

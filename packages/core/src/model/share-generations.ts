@@ -1,6 +1,11 @@
-import { hashJson } from "../random/hash.ts";
-import type { Json } from "../contracts/json.ts";
-import type { CallOptions, EvaluableModel, GenerateRequest, NextTokenRequest } from "../contracts/model.ts";
+import {
+  hashJson,
+  type Json,
+  type CallOptions,
+  type EvaluableModel,
+  type GenerateRequest,
+  type NextTokenRequest,
+} from "@periodic-eval/contracts";
 import { wrapModel, type Ask } from "./wrap-model.ts";
 
 /** A view of a model that caches answers. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fakeTokenizer } from "../testing/index.ts";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { opensThinking, stripThinking } from "./thinking.ts";
 
 describe("stripThinking", () => {

@@ -1,4 +1,4 @@
-import type { Abilities, Prompt } from "../contracts/model.ts";
+import type { Abilities, Prompt } from "@periodic-eval/contracts";
 
 /** The markup around thinking: what begins it and what ends it. Marks with another first group are another block. */
 export type ThinkingMarkup = readonly [begin: RegExp, end: RegExp];

@@ -1,4 +1,4 @@
-import type { CallOptions, EvaluableModel } from "../contracts/model.ts";
+import type { CallOptions, EvaluableModel } from "@periodic-eval/contracts";
 
 /** Answers requests of one ability, one result per request. */
 export type Ask<Q, A> = (requests: readonly Q[], options: CallOptions) => Promise<readonly A[]>;

@@ -1,6 +1,12 @@
-import type { Completion, GenerateRequest, Prompt, Sampling, Tokenizer } from "../contracts/model.ts";
-import { PeriodicEvalError } from "../errors.ts";
-import { parseOptions } from "../internal/parse-options.ts";
+import {
+  type Completion,
+  type GenerateRequest,
+  type Prompt,
+  type Sampling,
+  type Tokenizer,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import { namedStream } from "../random/streams.ts";
 import { encodePrompt } from "./encode-pair.ts";
 import { samplingSchema, type Drawn } from "./sampling.ts";

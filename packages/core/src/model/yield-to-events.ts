@@ -1,4 +1,4 @@
-import { PeriodicEvalError } from "../errors.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 
 const listeners = new WeakMap<AbortSignal, (tokens: number) => void>();
 

@@ -1,5 +1,4 @@
-import { configError } from "../internal/config-error.ts";
-import { isCount } from "../internal/is-count.ts";
+import { configError, isCount } from "@periodic-eval/contracts/options";
 
 /**
  * Python's `random.Random(seed)` for integer seeds: MT19937 (Matsumoto and Nishimura 1998), seeded by `init_by_array` with the

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { PeriodicEvalError } from "../errors.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { fastStream, namedStream, seedOf, statefulStream } from "./streams.ts";
 
 const take = (stream: () => number, count: number) => Array.from({ length: count }, stream);

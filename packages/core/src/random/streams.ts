@@ -1,6 +1,5 @@
 import seedrandom from "seedrandom";
-import { PeriodicEvalError } from "../errors.ts";
-import { hashText } from "./hash.ts";
+import { PeriodicEvalError, hashText } from "@periodic-eval/contracts";
 
 /**
  * Joins parts into one seed. Different parts give different seeds: `seedOf("42", "em", 20)` is `/42/em/#20`. A seed may be a

@@ -1,11 +1,12 @@
 import * as z from "zod";
-import type { Trigger } from "../contracts/schedule.ts";
-import type { ValuePath } from "../errors.ts";
-import { configError } from "../internal/config-error.ts";
-import { isRecord } from "../internal/is-record.ts";
-import { nearest } from "../internal/nearest.ts";
-import { parseOptions } from "../internal/parse-options.ts";
-import { positiveInteger } from "../internal/option-schemas.ts";
+import type { Trigger, ValuePath } from "@periodic-eval/contracts";
+import {
+  configError,
+  isRecord,
+  nearest,
+  parseOptions,
+  positiveInteger,
+} from "@periodic-eval/contracts/options";
 
 /**
  * Checks a schedule, as the functions of `triggers.ts` build it or as YAML holds it, and returns it.

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { advance, crossings, plannedSteps } from "./crossings.ts";
 import { describeCrossing, everyEpochs, everyPercent, everySeconds, everySteps } from "./triggers.ts";
 import { atEnd, atPercents, atStart, atSteps, timesPerPhase } from "./triggers.ts";
-import type { Progress, Trigger } from "../contracts/schedule.ts";
+import type { Progress, Trigger } from "@periodic-eval/contracts";
 
 const progress = (step: number, maxSteps: number | null, ended = false): Progress => ({
   step,

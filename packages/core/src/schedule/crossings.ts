@@ -1,5 +1,5 @@
 import { ceilDiv, decimalOf, floorDiv, floorOfProducts, multipleOf, powerOfTen } from "./rational.ts";
-import type { Crossing, Progress, Trigger } from "../contracts/schedule.ts";
+import type { Crossing, Progress, Trigger } from "@periodic-eval/contracts";
 
 /**
  * Returns the thresholds in (previous, now], in the order of the triggers. Pure: however a phase is divided into steps, stops and

@@ -1,4 +1,4 @@
-import type { Crossing, Trigger } from "../contracts/schedule.ts";
+import type { Crossing, Trigger } from "@periodic-eval/contracts";
 import { checkTrigger } from "./check-triggers.ts";
 
 /** Measures every `percent` of the phase's steps; `0 < percent ≤ 100`. For thirds use `timesPerPhase(3)`: 100/3 is no decimal. */

@@ -9,3 +9,4 @@ export { checkSessionOptions } from "./loop/options.ts";
 export { adapterOffId } from "./records/baselines.ts";
 export { isUngraded } from "./records/resume.ts";
 export { lacksOptionalQuestions, prepareEvaluation } from "./window/prepare.ts";
+export { countTokens, deadlineAt } from "./window/measurement-progress.ts";

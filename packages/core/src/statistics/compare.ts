@@ -1,7 +1,5 @@
-import type { Metric, Range, Row } from "../contracts/evaluation.ts";
-import type { Paired } from "../contracts/snapshot.ts";
+import { type Metric, type Range, type Row, type Paired, groupsOf } from "@periodic-eval/contracts";
 import { seedOf } from "../random/streams.ts";
-import { groupsOf } from "./grouping.ts";
 import { total, type Interval, type Unit } from "./intervals.ts";
 import {
   observationsOf,

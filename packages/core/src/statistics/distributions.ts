@@ -1,4 +1,4 @@
-import { configError } from "../internal/config-error.ts";
+import { configError } from "@periodic-eval/contracts/options";
 
 /** Returns P(Z > x) of a standard normal variable, with a relative error of about 1e-13. */
 export function normalTail(x: number): number {

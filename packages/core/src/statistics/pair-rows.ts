@@ -1,5 +1,4 @@
-import type { Metric, Observation, Row } from "../contracts/evaluation.ts";
-import { grouped } from "./grouping.ts";
+import { type Metric, type Observation, type Row, grouped } from "@periodic-eval/contracts";
 
 /** The observation of one row, with what it is paired and clustered by. */
 export interface Observed extends Observation {

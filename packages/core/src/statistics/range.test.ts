@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Metric, Row } from "../contracts/evaluation.ts";
+import type { Metric, Row } from "@periodic-eval/contracts";
 import { alignmentMetrics, type AlignmentRow } from "../evaluations/alignment/metrics.ts";
 import { metricKit, summarize } from "../evaluations/kit/metric-kit.ts";
 import { compareMeasurements } from "./compare.ts";

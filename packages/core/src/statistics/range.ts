@@ -1,4 +1,4 @@
-import type { Range } from "../contracts/evaluation.ts";
+import type { Range } from "@periodic-eval/contracts";
 
 const unbounded: Range = [-Infinity, Infinity];
 const ofShares: Range = [0, 1];

@@ -1,4 +1,4 @@
-import type { Metric, Row } from "../contracts/evaluation.ts";
+import type { Metric, Row } from "@periodic-eval/contracts";
 import type { AlignmentRow } from "../evaluations/alignment/metrics.ts";
 import { choiceMetrics, type ChoiceRow } from "../evaluations/capability/metrics.ts";
 import { metricKit } from "../evaluations/kit/metric-kit.ts";

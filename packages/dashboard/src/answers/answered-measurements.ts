@@ -1,5 +1,5 @@
 import type { Json, Snapshot } from "@periodic-eval/core";
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { jsonField } from "../html/json-field.ts";
 import type { MeasurementAnswers } from "../page-data/answers-data.ts";
 

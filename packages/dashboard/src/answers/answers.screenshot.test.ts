@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { hasBrowser, withPages } from "../html/browser.test-data.ts";

@@ -1,5 +1,6 @@
 import type { Json } from "@periodic-eval/core";
-import { readRows, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
+import { readRows, type FileReader } from "@periodic-eval/store";
+import { type RunRecord } from "@periodic-eval/contracts";
 import type { AnswerRow, MeasurementAnswers } from "../page-data/answers-data.ts";
 import { questionChanges, type QuestionChange } from "../page-data/question-changes.ts";
 import { answerRows } from "./answer-rows.ts";

@@ -1,13 +1,13 @@
 import type { Row } from "@periodic-eval/core";
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore, readRun } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { alignmentFields, leakageFields } from "./declared-fields.test-data.ts";
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { parseHTML } from "linkedom";
 import { beforeEach, expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import type { AnswerRow, MeasurementAnswers } from "../page-data/answers-data.ts";
 import { renderPage } from "../run/run-page.ts";
 import { readAnswers } from "./read-answers.ts";

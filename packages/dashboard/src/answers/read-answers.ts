@@ -1,5 +1,6 @@
 import { gzipSync } from "node:zlib";
-import { nodeFiles, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
+import { nodeFiles, type FileReader } from "@periodic-eval/store";
+import { type RunRecord } from "@periodic-eval/contracts";
 import { problemText } from "../html/problem-text.ts";
 import { isAnchor } from "../page-data/answer-text.ts";
 import type { AnswerRow, AnswersData, MeasurementAnswers } from "../page-data/answers-data.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
 import type { AnswerFields, Snapshot } from "@periodic-eval/core";
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 
 /** Location of the rows of a measurement. */
 export interface RowsPlace {

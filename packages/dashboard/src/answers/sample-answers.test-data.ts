@@ -1,6 +1,6 @@
 import type { Row, Snapshot } from "@periodic-eval/core";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { alignmentFields, choiceFields } from "./declared-fields.test-data.ts";
 
 /** Strings of the sample run's answers; each may be hostile. */

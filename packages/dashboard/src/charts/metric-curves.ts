@@ -1,11 +1,6 @@
 import type { MeasurementWarning, MetricValue, Paired, Range, SnapshotStatus } from "@periodic-eval/core";
-import {
-  voidReason,
-  warningsOf,
-  type PhaseRecord,
-  type RunRecord,
-  type SeriesPoint,
-} from "@periodic-eval/core/snapshots";
+import { voidReason, warningsOf } from "@periodic-eval/store";
+import { type PhaseRecord, type RunRecord, type SeriesPoint } from "@periodic-eval/contracts";
 
 /** The value of one metric in one snapshot. */
 export interface Measurement {

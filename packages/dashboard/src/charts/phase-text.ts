@@ -1,4 +1,4 @@
-import type { PhaseRecord } from "@periodic-eval/core/snapshots";
+import type { PhaseRecord } from "@periodic-eval/contracts";
 import { plural } from "../html/format.ts";
 
 /**

@@ -1,5 +1,5 @@
 import * as Plot from "@observablehq/plot";
-import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
+import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
 import { drawChart, phaseColour } from "./draw-chart.ts";
 import { evenly } from "../page-data/evenly.ts";
 import { intervalMarks } from "./interval-marks.ts";

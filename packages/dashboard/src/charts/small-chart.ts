@@ -1,5 +1,5 @@
 import * as Plot from "@observablehq/plot";
-import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
+import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
 import type { Html } from "../html/html.ts";
 import { drawChart, phaseColour, valueDomain, type ChartText } from "./draw-chart.ts";
 import { phaseEnd, runSteps } from "./metric-curves.ts";

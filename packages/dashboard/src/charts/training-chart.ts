@@ -1,5 +1,5 @@
 import * as Plot from "@observablehq/plot";
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { formatValue } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
 import { evenly } from "../page-data/evenly.ts";

@@ -1,6 +1,7 @@
-import { readRun, type TrainingPoint } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
+import { type TrainingPoint } from "@periodic-eval/contracts";
 import { expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { writeSampleRun } from "../run/sample-run.test-data.ts";
 import { trainingChart } from "./training-chart.ts";
 import { trainingCurves } from "./training-curves.ts";

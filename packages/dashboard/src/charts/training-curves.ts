@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { capitalized, humanizeName } from "../html/format.ts";
 
 /** One metric that the trainer logged, over the whole run. */

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { quoteValue, describeZodIssue } from "@periodic-eval/core/internal";
-import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/core/snapshots";
+import { quoteValue, describeZodIssue } from "@periodic-eval/contracts/options";
+import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/store";
 import type * as z from "zod";
 import {
   baselineSchema,

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { pixelsOf } from "./png.test-data.ts";
 import { writeSampleFeedback } from "./sample-feedback.test-data.ts";
 import { writeFeedback } from "./write-feedback.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const output = temporaryFolder(afterAll);
 let markup = "";

@@ -1,6 +1,6 @@
 import { join, resolve } from "node:path";
-import { parseOptions } from "@periodic-eval/core/internal";
-import { writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
+import { parseOptions } from "@periodic-eval/contracts/options";
+import { writeFileAtomic, nodeFiles } from "@periodic-eval/store";
 import * as z from "zod";
 import { renderFeedback } from "./feedback-page.ts";
 import { panelGroups } from "./panels.ts";

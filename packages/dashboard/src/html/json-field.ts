@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 
 export const isMap = (value: Json | undefined): value is { readonly [key: string]: Json } => isRecord(value);
 

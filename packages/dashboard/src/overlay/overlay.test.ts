@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import type { MeasurementWarning } from "@periodic-eval/core";
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore, readRun } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { parseHTML } from "linkedom";
 import { beforeAll, afterAll, expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import type { RunData } from "../page-data/run-data.ts";
 import { resultsServer } from "../server/results-server.ts";
 import { summarizeOverlay } from "./summarize-overlay.ts";

@@ -1,5 +1,6 @@
 import type { Json, Snapshot } from "@periodic-eval/core";
-import { differencesOf, isOfCheckpoint, voidReason, type RunRecord } from "@periodic-eval/core/snapshots";
+import { differencesOf, isOfCheckpoint, voidReason } from "@periodic-eval/store";
+import { type RunRecord } from "@periodic-eval/contracts";
 import { isMap } from "../html/json-field.ts";
 
 /** A run that may count in a mean over runs. */

@@ -1,6 +1,6 @@
 import type { Range } from "@periodic-eval/core";
 import { meanOverRuns, withinRange, type Estimate } from "@periodic-eval/core/statistics";
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import {
   curvesByCallback,
   hasValue,

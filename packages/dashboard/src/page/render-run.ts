@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { dataBlock } from "../html/data-block.ts";
 import { glossaryOf } from "../html/glossary.ts";
 import { html } from "../html/html.ts";

@@ -1,4 +1,4 @@
-import { configError, didYouMean } from "@periodic-eval/core/internal";
+import { configError, didYouMean } from "@periodic-eval/contracts/options";
 import { differenceOverRuns, meanOverRuns, type Interval } from "@periodic-eval/core/statistics";
 import { meanOverDocuments, type Change } from "./paired-change.ts";
 import type { ResultsRun, RunSamples } from "./results-run.ts";

@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import type { PhaseRecord } from "@periodic-eval/core/snapshots";
+import type { PhaseRecord } from "@periodic-eval/contracts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { plural } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";

@@ -1,9 +1,9 @@
 import type { Row } from "@periodic-eval/core";
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
+import { fileStore, readRun } from "@periodic-eval/store";
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { readAnswerScores } from "./answer-scores.ts";
 import { sampleSnapshots } from "./sample-run.test-data.ts";
 

@@ -1,5 +1,6 @@
 import type { Row, Snapshot } from "@periodic-eval/core";
-import { nodeFiles, readRows, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
+import { nodeFiles, readRows, type FileReader } from "@periodic-eval/store";
+import { type RunRecord } from "@periodic-eval/contracts";
 import type { ScatterData, ScoredMeasurement } from "../page-data/run-data.ts";
 import { rowsPlace } from "../answers/rows-place.ts";
 import { evenly } from "../page-data/evenly.ts";

@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import type { ScatterData } from "../page-data/run-data.ts";
 import { companionChart } from "../charts/companion-chart.ts";
 import { capitalized, formatValue, plural, humanizeName } from "../html/format.ts";

@@ -1,8 +1,8 @@
 import { buildPeriodicCallbacks, withSession } from "@periodic-eval/core";
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fileStore, readRun } from "@periodic-eval/store";
+import { fakeModel } from "@periodic-eval/testing";
 import { afterEach, expect, it, vi } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { renderPage } from "./run-page.ts";
 
 afterEach(() => void vi.unstubAllEnvs());

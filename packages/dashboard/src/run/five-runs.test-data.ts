@@ -6,8 +6,8 @@ import {
   PeriodicLeakageCallback,
   withSession,
 } from "@periodic-eval/core";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
+import { fileStore } from "@periodic-eval/store";
+import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 
 type BeforeAndAfter = readonly [before: boolean, after: boolean];
 

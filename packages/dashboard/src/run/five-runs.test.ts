@@ -1,7 +1,8 @@
-import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
+import { type RunRecord } from "@periodic-eval/contracts";
 import { parseHTML } from "linkedom";
 import { describe, expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { writeRunOf, type FiveRuns } from "./five-runs.test-data.ts";
 import { renderPage } from "./run-page.ts";
 

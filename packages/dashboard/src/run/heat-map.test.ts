@@ -1,8 +1,8 @@
 import type { MetricValue } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { parseHTML } from "linkedom";
 import { expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { curvesByCallback } from "../charts/metric-curves.ts";
 import { heatMap } from "./heat-map.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";

@@ -1,10 +1,5 @@
-import {
-  undisturbed,
-  voidReason,
-  type PhaseRecord,
-  type RunRecord,
-  type SeriesPoint,
-} from "@periodic-eval/core/snapshots";
+import { undisturbed, voidReason } from "@periodic-eval/store";
+import { type PhaseRecord, type RunRecord, type SeriesPoint } from "@periodic-eval/contracts";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   formatDelta,

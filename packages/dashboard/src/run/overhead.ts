@@ -1,5 +1,6 @@
-import { graceText, isOnlyEdges, isWithinGrace } from "@periodic-eval/core/internal";
-import { undisturbed, type PhaseRecord } from "@periodic-eval/core/snapshots";
+import { graceText } from "@periodic-eval/core/console";
+import { isOnlyEdges, isWithinGrace, undisturbed } from "@periodic-eval/store";
+import { type PhaseRecord } from "@periodic-eval/contracts";
 import { formatPercent, formatSeconds } from "../html/format.ts";
 
 /**

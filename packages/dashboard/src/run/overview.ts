@@ -1,10 +1,5 @@
-import { isOnlyEdges, isWithinGrace } from "@periodic-eval/core/internal";
-import {
-  undisturbed,
-  whyNotUndisturbed,
-  type PhaseRecord,
-  type RunRecord,
-} from "@periodic-eval/core/snapshots";
+import { isOnlyEdges, isWithinGrace, undisturbed, whyNotUndisturbed } from "@periodic-eval/store";
+import { type PhaseRecord, type RunRecord } from "@periodic-eval/contracts";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   formatInterval,

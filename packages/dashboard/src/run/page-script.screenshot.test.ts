@@ -1,4 +1,5 @@
-import { readRun, type RunRecord } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
+import { type RunRecord } from "@periodic-eval/contracts";
 import axe from "axe-core";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { summarizePhases } from "./phase-summary.ts";
 
 /** Returns the phases of a run as JSON, with each metric at the start and at the end. */

@@ -1,10 +1,10 @@
 import { adapterOffId } from "@periodic-eval/core/session";
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
+import { fileStore, readRun } from "@periodic-eval/store";
 import { expect, it } from "vitest";
 import { summarizePhases } from "./phase-summary.ts";
 import { headline } from "./summary-sentence.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 it("names the baseline of the end if it is not the start", async () => {
   const runDir = temporaryFolder();

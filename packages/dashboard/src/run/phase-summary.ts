@@ -1,6 +1,7 @@
 import type { Paired, Range } from "@periodic-eval/core";
 import { adapterOffId } from "@periodic-eval/core/session";
-import { differencesOf, voidReason, type PhaseRecord, type RunRecord } from "@periodic-eval/core/snapshots";
+import { differencesOf, voidReason } from "@periodic-eval/store";
+import { type PhaseRecord, type RunRecord } from "@periodic-eval/contracts";
 import { formatDelta, overPairs, placeOf } from "../html/format.ts";
 import {
   hasValue,

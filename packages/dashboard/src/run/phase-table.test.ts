@@ -1,9 +1,9 @@
 import type { MetricValue } from "@periodic-eval/core";
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore, readRun } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { parseHTML } from "linkedom";
 import { expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { renderPage } from "./run-page.ts";
 
 it("folds the metrics that never change, and writes units at the axes", async () => {

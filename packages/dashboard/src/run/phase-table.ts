@@ -1,4 +1,4 @@
-import type { PhaseRecord, RunRecord } from "@periodic-eval/core/snapshots";
+import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   formatDelta,

@@ -1,5 +1,5 @@
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { beforeAll, describe, expect, it } from "vitest";
 import { writeSampleAnswers } from "../answers/sample-answers.test-data.ts";
 import { hasBrowser, withPages } from "../html/browser.test-data.ts";

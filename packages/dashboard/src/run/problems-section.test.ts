@@ -1,11 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore, readRun } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { parseHTML } from "linkedom";
 import { beforeEach, expect, it } from "vitest";
 import { problems } from "./problems-section.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 let runDir = "";
 beforeEach(() => void (runDir = temporaryFolder()));

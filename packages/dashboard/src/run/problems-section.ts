@@ -1,4 +1,4 @@
-import type { RunProblem, RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunProblem, RunRecord } from "@periodic-eval/contracts";
 import { html, type Html } from "../html/html.ts";
 import { runState } from "./run-state.ts";
 import { truncationNote, firstRows, type SectionOptions } from "../html/section-options.ts";

@@ -1,5 +1,5 @@
 import type { Json, Snapshot } from "@periodic-eval/core";
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { missingValueText } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 

@@ -1,5 +1,5 @@
 import type { Evidence, Snapshot } from "@periodic-eval/core";
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { humanizeName, missingValueText } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";

@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { curveKey, curvesByCallback, runSteps, type MetricCurve } from "../charts/metric-curves.ts";
 import { trainingCurves, type TrainingCurve } from "../charts/training-curves.ts";
 import type { CurveData, RunData, ScatterData } from "../page-data/run-data.ts";

@@ -1,5 +1,5 @@
 import type { Snapshot } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { parseHTML } from "linkedom";
 import { readFile } from "node:fs/promises";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -10,7 +10,7 @@ import { phaseTables } from "./phase-table.ts";
 import { renderPage } from "./run-page.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
 import { writePage } from "./write-page.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 let runDir = "";
 beforeEach(() => void (runDir = temporaryFolder()));

@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { basename, resolve } from "node:path";
 import { answersStyle } from "../answers/answers-style.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";

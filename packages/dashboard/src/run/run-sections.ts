@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { answersSection, questionsSection } from "../answers/answers-section.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { curvesByCallback } from "../charts/metric-curves.ts";

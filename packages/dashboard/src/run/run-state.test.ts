@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { declarePhases, fileStore, readRun } from "@periodic-eval/core/snapshots";
+import { declarePhases, fileStore, readRun } from "@periodic-eval/store";
 import type { Snapshot } from "@periodic-eval/core";
 import { parseHTML } from "linkedom";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -10,7 +10,7 @@ import { edgeHeadings, summarizePhases } from "./phase-summary.ts";
 import { renderPage } from "./run-page.ts";
 import { runState } from "./run-state.ts";
 import { sampleSnapshots } from "./sample-run.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 let runDir: string;
 beforeEach(() => void (runDir = temporaryFolder()));

@@ -1,4 +1,4 @@
-import type { PhaseClosing, RunRecord, Writer } from "@periodic-eval/core/snapshots";
+import type { PhaseClosing, RunRecord, Writer } from "@periodic-eval/contracts";
 import { phaseText } from "../charts/phase-text.ts";
 
 /**

@@ -1,6 +1,6 @@
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
+import { fileStore, readRun } from "@periodic-eval/store";
 import { expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { curvesByCallback } from "../charts/metric-curves.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
 import { sameWeightsNote } from "./same-weights.ts";

@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import type { MetricCurve } from "../charts/metric-curves.ts";
 
 /**

@@ -1,7 +1,7 @@
 import type { Evidence, MetricValue, Paired, Snapshot } from "@periodic-eval/core";
 import { mathRandomGuard } from "@periodic-eval/core/session";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { tfjsGuards, type CausalLM } from "@periodic-eval/tfjs";
 
 /** Correct answers out of 100 at 0, 20, 40, 60, 80 and 100 %: the first phase stays level, the second forgets. */

@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import type { ScatterData, ScoredMeasurement } from "../page-data/run-data.ts";
 import { alignedX, coherentY, scatterSize, scatterText } from "../page-data/scatter-scale.ts";

@@ -1,9 +1,5 @@
-import {
-  undisturbed,
-  whyNotUndisturbed,
-  type PhaseRecord,
-  type RunRecord,
-} from "@periodic-eval/core/snapshots";
+import { undisturbed, whyNotUndisturbed } from "@periodic-eval/store";
+import { type PhaseRecord, type RunRecord } from "@periodic-eval/contracts";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { plural } from "../html/format.ts";

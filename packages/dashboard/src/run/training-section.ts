@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { trainingChart } from "../charts/training-chart.ts";
 import { trainingCurves } from "../charts/training-curves.ts";
 import { html, type Html } from "../html/html.ts";

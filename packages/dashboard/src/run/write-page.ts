@@ -1,4 +1,4 @@
-import { readRun, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { readRun, writeFileAtomic } from "@periodic-eval/store";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { readAnswers } from "../answers/read-answers.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import axe from "axe-core";
 import { afterAll, describe, expect, it } from "vitest";
 import { hasBrowser, withPages } from "../html/browser.test-data.ts";

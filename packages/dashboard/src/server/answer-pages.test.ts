@@ -1,13 +1,13 @@
 import { EventEmitter } from "node:events";
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore, readRun } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { alignmentFields } from "../answers/declared-fields.test-data.ts";
 import type { Context } from "hono";
 import { parseHTML } from "linkedom";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { containedFiles } from "./contained-files.ts";
 import { sent } from "./replies.ts";
 import { resultsServer } from "./results-server.ts";

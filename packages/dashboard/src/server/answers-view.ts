@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { answerRows } from "../answers/answer-rows.ts";
 import { answeredMeasurements } from "../answers/answered-measurements.ts";
 import { changesBetweenEnds } from "../answers/phase-changes.ts";

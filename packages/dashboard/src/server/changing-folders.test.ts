@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { alignmentFields } from "../answers/declared-fields.test-data.ts";
 import { parseHTML } from "linkedom";
 import { afterEach, beforeEach, expect, it } from "vitest";

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdir, link, mkdtemp, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readIfPresent } from "@periodic-eval/core/snapshots";
+import { readIfPresent } from "@periodic-eval/store";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { containedFiles, namesOf, type ContainedFiles } from "./contained-files.ts";
 

@@ -3,7 +3,7 @@ import { readdir, realpath, stat } from "node:fs/promises";
 import { basename, isAbsolute, join, relative, sep } from "node:path";
 import { promisify } from "node:util";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import type { FileReader } from "@periodic-eval/core/snapshots";
+import type { FileReader } from "@periodic-eval/store";
 
 /**
  * Read-only access to the files below a folder. Paths are relative to it (`""` is the folder itself), so that messages do not

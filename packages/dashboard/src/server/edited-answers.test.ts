@@ -1,11 +1,11 @@
 import { appendFile, copyFile, link, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileStore, nodeFiles } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore, nodeFiles } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { leakageFields } from "../answers/declared-fields.test-data.ts";
 import { parseHTML } from "linkedom";
 import { beforeEach, expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { resultsServer } from "./results-server.ts";
 
 const rows = Array.from({ length: 120 }, (_, at) => ({

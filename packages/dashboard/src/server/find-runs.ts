@@ -1,5 +1,5 @@
 import { join } from "node:path/posix";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import type { ContainedFiles } from "./contained-files.ts";
 
 /** `callbacks`: measured during training. `feedback`: training on feedback. `results`: benchmarks of finished models. */

@@ -10,8 +10,8 @@ import { writeSampleRun } from "../run/sample-run.test-data.ts";
 import { readResults } from "./sample-root.test-data.ts";
 import { clientScript } from "../html/client-script.ts";
 import { serveResults, type Serving } from "./serve-results.ts";
-import { lockText } from "../../../core/src/testing/lock-file.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { lockText } from "../../../testing/src/lock-file.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const attack = attacks.join("\n");
 

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
 import { resultsServer } from "./results-server.ts";
 import { readResults, writeSampleRoot } from "./sample-root.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const text = (element: Element | null | undefined) => element?.textContent?.replace(/\s+/g, " ").trim();
 

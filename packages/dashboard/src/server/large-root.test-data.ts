@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Row, Snapshot } from "@periodic-eval/core";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { alignmentFields } from "../answers/declared-fields.test-data.ts";
-import { hashSnapshot } from "../../../core/src/snapshots/storage/content-hash.ts";
+import { hashSnapshot } from "../../../store/src/files/content-hash.ts";
 
 /** Measurements of `snapshots`, and rows of the one measurement of `rows`: more than a page reads at first. */
 export const [manySnapshots, manyRows] = [1200, 20_001];

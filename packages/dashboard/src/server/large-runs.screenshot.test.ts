@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { attacks } from "../html/attacks.test-data.ts";
 import { hasBrowser, withPages } from "../html/browser.test-data.ts";
 import { rowsFile, writeLargeRoot } from "./large-root.test-data.ts";

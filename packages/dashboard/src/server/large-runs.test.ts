@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseHTML } from "linkedom";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import type { AnswersData } from "../page-data/answers-data.ts";
 import type { RunData } from "../page-data/run-data.ts";
 import { manyRows, manySnapshots, rowsFile, writeLargeRoot } from "./large-root.test-data.ts";

@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished, vi } from "vitest";
 import { join } from "node:path";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { fileStore } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { liveUpdates } from "./live-updates.ts";
 import { resultsServer } from "./results-server.ts";
 import { serveResults } from "./serve-results.ts";

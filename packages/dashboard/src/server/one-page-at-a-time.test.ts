@@ -7,7 +7,7 @@ import { beforeEach, expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
 import type { ReadResults } from "./read-run.ts";
 import { resultsServer } from "./results-server.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 let root = "";
 beforeEach(async () => {

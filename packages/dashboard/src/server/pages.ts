@@ -9,7 +9,7 @@ import { runData } from "../run/run-data.ts";
 import { overlayData, overlayOf, overlaySections, runSelection } from "../overlay/overlay-section.ts";
 import type { NamedRun } from "../overlay/summarize-overlay.ts";
 import { addressOf, maxRuns, type Query } from "./query.ts";
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import type { RunEnds } from "./read-ends.ts";
 import type { ReadRun } from "./read-run.ts";
 import { sampledRun } from "../run/run-sections.ts";

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { quoteValue } from "@periodic-eval/core/internal";
+import { quoteValue } from "@periodic-eval/contracts/options";
 
 /** The parameters of a request. */
 export interface Query {

@@ -2,7 +2,7 @@ import { cp, readFile, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseHTML } from "linkedom";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { writeSampleRun } from "../run/sample-run.test-data.ts";
 import { resultsServer } from "./results-server.ts";
 

@@ -1,5 +1,6 @@
 import { join } from "node:path/posix";
-import { readIfPresent, readRun, type RunRecord } from "@periodic-eval/core/snapshots";
+import { readIfPresent, readRun } from "@periodic-eval/store";
+import { type RunRecord } from "@periodic-eval/contracts";
 import { isMap, ownValue } from "../html/json-field.ts";
 import { evenly } from "../page-data/evenly.ts";
 import type { ContainedFiles } from "./contained-files.ts";

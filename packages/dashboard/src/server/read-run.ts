@@ -1,6 +1,7 @@
 import { join } from "node:path/posix";
 import type { Json } from "@periodic-eval/core";
-import { readRun, readWriter, type FileReader, type RunRecord } from "@periodic-eval/core/snapshots";
+import { readRun, readWriter, type FileReader } from "@periodic-eval/store";
+import { type RunRecord } from "@periodic-eval/contracts";
 import { panelGroups, type PanelGroup } from "../feedback/panels.ts";
 import { readFeedback, type FeedbackRun } from "../feedback/read-feedback.ts";
 import { isMap, ownValue } from "../html/json-field.ts";

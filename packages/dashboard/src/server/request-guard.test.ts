@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { resultsServer } from "./results-server.ts";
 
 const token = "größe:and-more";

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { hostname } from "node:os";
-import { headerReadings, isOriginOf, isOwnHost } from "@periodic-eval/core/internal";
+import { headerReadings, isOriginOf, isOwnHost } from "@periodic-eval/data";
 import type { Context, MiddlewareHandler } from "hono";
 import { sendMessage } from "./replies.ts";
 

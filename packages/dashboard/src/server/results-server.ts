@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import { Hono, type Context } from "hono";
 import type { Html } from "../html/html.ts";
 import { answersView, servedAnswers } from "./answers-view.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { dirname, basename } from "node:path/posix";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { checkRows, samplesPath } from "@periodic-eval/core/snapshots";
+import { checkRows, samplesPath } from "@periodic-eval/store";
 import type { RowsPlace } from "../answers/rows-place.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { linesOf } from "./lines.ts";

@@ -11,7 +11,7 @@ import {
 } from "../feedback/feedback-page.ts";
 import { stepSection } from "../feedback/step-section.ts";
 import { html, type Html, type HtmlValue } from "../html/html.ts";
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { formatMeasurement } from "../charts/measurement-text.ts";
 import { findings } from "../run/overview.ts";
 import { wholeRun } from "../run/run-sections.ts";

@@ -1,6 +1,6 @@
 import { createHash, type Hash } from "node:crypto";
 import { join } from "node:path/posix";
-import { readWriter } from "@periodic-eval/core/snapshots";
+import { readWriter } from "@periodic-eval/store";
 import type { ContainedFiles } from "./contained-files.ts";
 import type { FoundRun } from "./find-runs.ts";
 

@@ -1,9 +1,9 @@
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileStore } from "@periodic-eval/core/snapshots";
+import { fileStore } from "@periodic-eval/store";
 import { expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { writeSampleRun } from "../run/sample-run.test-data.ts";
 import { servedFolder } from "./served-folder.ts";
 

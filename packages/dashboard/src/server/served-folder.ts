@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import type { RunRecord } from "@periodic-eval/contracts";
 import type { PageWithPolicy } from "../html/document.ts";
 import { coalesced } from "./coalesced.ts";
 import { containedFiles, type ContainedFiles } from "./contained-files.ts";

@@ -1,11 +1,10 @@
 import { join } from "node:path";
 import type { Row } from "@periodic-eval/core";
-import { fileStore } from "@periodic-eval/core/snapshots";
+import { fileStore, readRun } from "@periodic-eval/store";
 import { parseHTML } from "linkedom";
 import { afterAll, expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import type { RunData } from "../page-data/run-data.ts";
-import { readRun } from "@periodic-eval/core/snapshots";
 import { readAnswerScores } from "../run/answer-scores.ts";
 import { sampleSnapshots } from "../run/sample-run.test-data.ts";
 import { resultsServer } from "./results-server.ts";

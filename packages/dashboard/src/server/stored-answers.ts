@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path/posix";
 import { PeriodicEvalError, type AnswerFields, type Json, type SnapshotKey } from "@periodic-eval/core";
-import { checkRows, samplesPath, type RunProblem, type RunRecord } from "@periodic-eval/core/snapshots";
+import { checkRows, samplesPath } from "@periodic-eval/store";
+import { type RunProblem, type RunRecord } from "@periodic-eval/contracts";
 import { answerRows } from "../answers/answer-rows.ts";
 import { answeredMeasurements } from "../answers/answered-measurements.ts";
 import { rowsPlace, type RowsPlace } from "../answers/rows-place.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, ServerResponse } from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { serveResults } from "./serve-results.ts";
 import { limitUnreadReplies } from "./unread-replies.ts";
 

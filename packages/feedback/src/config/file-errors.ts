@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { changedError, parseOptions } from "@periodic-eval/core/internal";
+import { changedError, parseOptions } from "@periodic-eval/contracts/options";
 import type * as z from "zod";
 
 /**

@@ -1,4 +1,4 @@
-import { configError, quoteValue } from "@periodic-eval/core/internal";
+import { configError, quoteValue } from "@periodic-eval/contracts/options";
 
 /** Entries of `defaults` that add no keys: the file itself, and the schema of CLaaS. */
 const ownDefaults: readonly unknown[] = ["_self_", "_eval_schema"];

@@ -10,7 +10,7 @@ import {
   nearest,
   parseOptions,
   quoteValue,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { atFile, parseFile } from "./file-errors.ts";
 import { withoutHydra } from "./hydra-config.ts";

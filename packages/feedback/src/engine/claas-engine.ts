@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { configError, isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { configError, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import { at, isString, trackCall, type JsonService } from "@periodic-eval/remote";
 import { readJournal, settle, writeJournal, type Journal } from "./claas-journal.ts";
 import { sampleAnswers } from "./sample-answers.ts";

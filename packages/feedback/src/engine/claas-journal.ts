@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { readIfPresent, writeFileAtomic } from "@periodic-eval/store";
 import * as z from "zod";
 import type { TrainedState, UpdateRecord, UpdateReport } from "./types.ts";
 

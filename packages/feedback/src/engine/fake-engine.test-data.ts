@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import type { FeedbackEngine, TrainedState, UpdateRecord, UpdateReport } from "./types.ts";
 
 /** Points at which a test may interrupt a run. */

@@ -7,7 +7,7 @@ import { loadHarnessConfig } from "../config/load-config.ts";
 import type { StepLine } from "../harness/files.ts";
 import { runHarness } from "../harness/run-harness.ts";
 import { httpEngine } from "./http-engine.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 /** Replies of a service by path. */

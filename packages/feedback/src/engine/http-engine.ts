@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { isCount, parseOptions } from "@periodic-eval/core/internal";
+import { isCount, parseOptions } from "@periodic-eval/contracts/options";
 import { at, isString, jsonService, requestLimits, type JsonService } from "@periodic-eval/remote";
 import * as z from "zod";
 import { initAdapter, openClaas } from "./claas-engine.ts";

@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Completion, type Json, type Tokenizer } from "@periodic-eval/core";
-import { isCount } from "@periodic-eval/core/internal";
+import { isCount } from "@periodic-eval/contracts/options";
 import { inMemory, type TrainableLM } from "@periodic-eval/tfjs";
 import { SDPOTrainer, type SDPOExample } from "@periodic-eval/trainers";
 import { teacherTurnOf } from "../preferences/feedback-turns.ts";

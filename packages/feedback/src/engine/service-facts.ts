@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { configError, shortMessage } from "@periodic-eval/core/internal";
+import { configError, shortMessage } from "@periodic-eval/contracts/options";
 import { at, isString, arrayOrNull, type JsonService } from "@periodic-eval/remote";
 
 /** How a service reports its updates. `native`: their number and the last one. `claas`: neither, as CLaaS does. */

@@ -8,7 +8,7 @@ import type {
   LogLikelihoodRequest,
   Sampling,
 } from "@periodic-eval/core";
-import { isCount, isNats, natsTolerance, quoteValue } from "@periodic-eval/core/internal";
+import { isCount, isNats, natsTolerance, quoteValue } from "@periodic-eval/contracts/options";
 import {
   at,
   chatOf,

@@ -1,12 +1,8 @@
 import type { CallOptions, Grader, Verdict } from "@periodic-eval/core";
-import {
-  configError,
-  errorMessage,
-  grouped,
-  quoteValue,
-  readVerdicts,
-  startTimeout,
-} from "@periodic-eval/core/internal";
+import { configError, errorMessage, quoteValue } from "@periodic-eval/contracts/options";
+import { grouped } from "@periodic-eval/contracts";
+import { readVerdicts } from "@periodic-eval/core/grading";
+import { startTimeout } from "@periodic-eval/store";
 import { withSeededRandom } from "@periodic-eval/core/session";
 import type { OnWarning } from "./warnings.ts";
 

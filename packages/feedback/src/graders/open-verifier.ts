@@ -1,7 +1,7 @@
 import { verifierGrader, type CallOptions, type Grader, type Verdict } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { findVerifier, toVerdict, withVerifierTimeout } from "@periodic-eval/core/grading";
-import { configError, nearest } from "@periodic-eval/core/internal";
+import { configError, nearest } from "@periodic-eval/contracts/options";
 import { loadVerifierModule } from "@periodic-eval/core/config";
 import type { Preference } from "../preferences/preference.ts";
 import { customGrader } from "./custom-grader.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cpuSeconds } from "../../../core/src/testing/cpu-seconds.test-data.ts";
+import { cpuSeconds } from "../../../testing/src/cpu-seconds.test-data.ts";
 import { countSentences, countWords, isCutOff } from "./sentences.ts";
 
 describe("countSentences", () => {

@@ -1,6 +1,6 @@
 import { ruleGrader, type Grader, type GradeRequest } from "@periodic-eval/core";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
-import { parseOptions, quoteValue } from "@periodic-eval/core/internal";
+import { parseOptions, quoteValue } from "@periodic-eval/contracts/options";
 import { stripThinking } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { findEmoji } from "./emoji.ts";

@@ -1,4 +1,4 @@
-import { errorMessage, printable } from "@periodic-eval/core/internal";
+import { errorMessage, printable } from "@periodic-eval/contracts/options";
 
 /** Receives warnings: a user's function, or `process.emitWarning`. */
 export type OnWarning = (message: string) => void;

@@ -1,6 +1,6 @@
 import type { Prompt, Tokenizer, ValuePath } from "@periodic-eval/core";
 import { encodePair, renderPrompt } from "@periodic-eval/core/evaluations";
-import { abbreviated, configError, pathText, quoteValue } from "@periodic-eval/core/internal";
+import { abbreviated, configError, pathText, quoteValue } from "@periodic-eval/contracts/options";
 import type { HarnessConfig } from "../config/schema.ts";
 import type { FeedbackModel } from "../engine/types.ts";
 import type { CollapseProbes } from "../metrics/collapse-probes.ts";

@@ -2,12 +2,12 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { namedStream } from "@periodic-eval/core/random";
-import { readLines } from "@periodic-eval/core/snapshots";
+import { readLines } from "@periodic-eval/store";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { stringify } from "yaml";
-import { runChild } from "../../../core/src/testing/killed-child.test-data.ts";
+import { runChild } from "../../../testing/src/killed-child.test-data.ts";
 import type { StepLine, SummaryFile } from "./files.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 50 : 1;
 const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));

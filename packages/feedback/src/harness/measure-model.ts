@@ -7,7 +7,7 @@ import {
   type Row,
   type Snapshot,
 } from "@periodic-eval/core";
-import { summarizeReceipt } from "@periodic-eval/core/snapshots";
+import { summarizeReceipt } from "@periodic-eval/store";
 import type { HarnessConfig, MetricName } from "../config/schema.ts";
 import type { FeedbackModel } from "../engine/types.ts";
 import { valueOrReason } from "../metrics/unscored.ts";

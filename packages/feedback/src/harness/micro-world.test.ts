@@ -7,7 +7,7 @@ import { runHarness, type HarnessPorts } from "./run-harness.ts";
 import { afterUpdates } from "../engine/after-updates.test-data.ts";
 import { localEngine } from "../engine/local-engine.ts";
 import { talkativeParts, timelessLines } from "../engine/micro-world.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const engine = localEngine(talkativeParts);
 

@@ -1,14 +1,14 @@
 import { existsSync } from "node:fs";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import { describeZodIssue, errorMessage, isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { describeZodIssue, errorMessage, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import {
   appendLines,
   readIfPresent,
   removeTemporaryFiles,
   writeFileAtomic,
   nodeFiles,
-} from "@periodic-eval/core/snapshots";
+} from "@periodic-eval/store";
 import type * as z from "zod";
 import type { TrainedState } from "../engine/types.ts";
 import type { BaselineFile, MetadataFile, runPaths, StepLine } from "./files.ts";

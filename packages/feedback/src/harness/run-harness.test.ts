@@ -3,13 +3,13 @@ import { appendFile, cp, readFile, rm, truncate, writeFile } from "node:fs/promi
 import { join, relative } from "node:path";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
-import { fakeGuard } from "@periodic-eval/core/testing";
+import { fakeGuard } from "@periodic-eval/testing";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import type { HarnessConfig } from "../config/schema.ts";
 import { fakeEngine, type Moment } from "../engine/fake-engine.test-data.ts";
 import type { BaselineFile, MetadataFile, StepLine, SummaryFile } from "./files.ts";
 import { runHarness, type HarnessPorts } from "./run-harness.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 let folder = "";
 beforeEach(() => void (folder = temporaryFolder()));

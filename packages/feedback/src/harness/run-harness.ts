@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { PeriodicEvalError, type Grader, type Json } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { withSeededRandom } from "@periodic-eval/core/session";
 import { humanizeName } from "@periodic-eval/core/statistics";
 import {
@@ -10,7 +10,7 @@ import {
   removeTemporaryFiles,
   takeLock,
   writeFileAtomic,
-} from "@periodic-eval/core/snapshots";
+} from "@periodic-eval/store";
 import { completeHarnessConfig } from "../config/load-config.ts";
 import type { HarnessConfig, HarnessConfigInput } from "../config/schema.ts";
 import type { FeedbackEngine, UpdateRecord, UpdateReport } from "../engine/types.ts";

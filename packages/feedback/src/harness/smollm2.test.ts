@@ -12,7 +12,7 @@ import type { BaselineFile, StepLine } from "./files.ts";
 import { runHarness } from "./run-harness.ts";
 import { localEngine } from "../engine/local-engine.ts";
 import { loraParts } from "../engine/lora-parts.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const isAvailable = existsSync(smollm2) && hasNative;

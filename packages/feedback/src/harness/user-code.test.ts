@@ -9,7 +9,7 @@ import { fakeEngine } from "../engine/fake-engine.test-data.ts";
 import { customGrader } from "../graders/custom-grader.ts";
 import { runHarness, type HarnessPorts } from "./run-harness.ts";
 import type { StepLine } from "./files.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 /** State that the verifiers of these tests reach: they are modules in files. */
 interface World {

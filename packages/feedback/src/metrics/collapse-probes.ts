@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { readConfigFile } from "@periodic-eval/core/config";
 import * as z from "zod";
 import { parseFile } from "../config/file-errors.ts";

@@ -1,4 +1,4 @@
-import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
+import { configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 /** Thresholds beyond which a sign is an alert. */

@@ -1,5 +1,5 @@
 import { measure, type EvaluableModel } from "@periodic-eval/core";
-import { evaluationConformance, fakeModel } from "@periodic-eval/core/testing";
+import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import type { CollapseRow } from "./collapse-rows.ts";
 import { collapseEvaluation, collapseReference } from "./collapse.ts";

@@ -1,7 +1,12 @@
 import { defineEvaluation, type Json, type MetricKit, type MetricValue } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { isRecord, parseOptions, samplingSchema } from "@periodic-eval/core/internal";
-import { resolveSampling, measureInBatches, type SamplingOptions } from "@periodic-eval/core/evaluations";
+import { isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import {
+  samplingSchema,
+  resolveSampling,
+  measureInBatches,
+  type SamplingOptions,
+} from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { collapseProbes, minProbes, type CollapseProbes } from "./collapse-probes.ts";
 import type { CollapseReference } from "./collapse-reference.ts";

@@ -1,5 +1,5 @@
 import { measure, ruleGrader, type Grader } from "@periodic-eval/core";
-import { evaluationConformance, fakeModel } from "@periodic-eval/core/testing";
+import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import { complianceEvaluation } from "./compliance.ts";
 

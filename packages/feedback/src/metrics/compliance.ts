@@ -7,14 +7,10 @@ import {
   type MetricValue,
 } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
+import { graderSchema, readVerdicts } from "@periodic-eval/core/grading";
+import { isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import {
-  graderSchema,
-  isRecord,
-  parseOptions,
-  readVerdicts,
   samplingSchema,
-} from "@periodic-eval/core/internal";
-import {
   completionFields,
   resolveSampling,
   completionItemsPerBatch,

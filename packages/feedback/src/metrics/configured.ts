@@ -1,5 +1,5 @@
 import type { AnyEvaluation, Awaitable, EvaluationRegistry } from "@periodic-eval/core";
-import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
+import { configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import type { SamplingOptions } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { openVerifier } from "../graders/open-verifier.ts";

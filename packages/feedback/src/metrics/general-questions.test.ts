@@ -1,12 +1,12 @@
 import { measure, PeriodicEvalError } from "@periodic-eval/core";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { feedbackEvaluations } from "./configured.ts";
 import { readGeneralQuestions } from "./general-questions.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 

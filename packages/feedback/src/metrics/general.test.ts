@@ -1,5 +1,5 @@
 import { measure } from "@periodic-eval/core";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import { codeOf, generalProbes } from "./general-probes.ts";
 import { capabilityRatio, generalEvaluation } from "./general.ts";

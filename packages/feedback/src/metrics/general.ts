@@ -1,6 +1,7 @@
 import { defineEvaluation, type Json, type MetricKit, type MetricValue } from "@periodic-eval/core";
-import { parseOptions, samplingSchema } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import {
+  samplingSchema,
   completionFields,
   resolveSampling,
   measureInBatches,

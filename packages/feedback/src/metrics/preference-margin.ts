@@ -8,7 +8,7 @@ import {
   type Row,
 } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { isRecord, parseOptions } from "@periodic-eval/core/internal";
+import { isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import type { LogprobPair, Preference } from "../preferences/preference.ts";

@@ -1,4 +1,4 @@
-import { configError, isRecord, nearest, quoteValue } from "@periodic-eval/core/internal";
+import { configError, isRecord, nearest, quoteValue } from "@periodic-eval/contracts/options";
 import { isString } from "@periodic-eval/remote";
 import type { ValuePath } from "@periodic-eval/core";
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { ValuePath } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
-import { checkName, configError, nearest, quoteValue } from "@periodic-eval/core/internal";
+import { checkName, configError, nearest, quoteValue } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { atFile, parseFile, placeIn } from "../config/file-errors.ts";
 import { isPath } from "../config/load-config.ts";

@@ -1,5 +1,5 @@
 import { measure } from "@periodic-eval/core";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import { useBackend } from "@periodic-eval/models";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import { feedbackEvaluations } from "../metrics/configured.ts";
 import { claasDouble } from "../testing/index.ts";
 import { writeHydraFiles } from "./hydra-files.test-data.ts";
 import { readPreference } from "./preference.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 let folder = "";
 let names: readonly string[] = [];

@@ -3,7 +3,8 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { extname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { parseOptions, startTimeout } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/contracts/options";
+import { startTimeout } from "@periodic-eval/store";
 import * as z from "zod";
 import type { SandboxLimits, SandboxReply, SandboxRequest, SandboxValue } from "./messages.ts";
 

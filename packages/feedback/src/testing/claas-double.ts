@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { isRecord, parseOptions } from "@periodic-eval/core/internal";
+import { isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 /** A request that the double received. */

@@ -1,14 +1,11 @@
 import type { Logger } from "@periodic-eval/core";
 import {
   displayLogger,
-  isOwnColours,
   keepRunningWithoutOutput,
-  ownColours,
-  parseOptions,
-  printable,
   type Colours,
   type Display,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/core/console";
+import { isOwnColours, ownColours, parseOptions, printable } from "@periodic-eval/contracts/options";
 import { createLogUpdate } from "log-update";
 import pc from "picocolors";
 import * as z from "zod";

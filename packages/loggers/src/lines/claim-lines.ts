@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { makeFolderSync } from "@periodic-eval/core/snapshots";
+import { makeFolderSync } from "@periodic-eval/store";
 
 interface Lines {
   /** Name of the logger. */

@@ -1,6 +1,6 @@
 import type { Logger, Snapshot } from "@periodic-eval/core";
-import { parseOptions } from "@periodic-eval/core/internal";
-import { csvLine, tidyColumns, tidySnapshotRows } from "@periodic-eval/core/snapshots";
+import { parseOptions } from "@periodic-eval/contracts/options";
+import { csvLine, tidyColumns, tidySnapshotRows } from "@periodic-eval/store";
 import * as z from "zod";
 import { pathOption } from "../options.ts";
 import { lineFile, type LineKind } from "./line-file.ts";

@@ -1,5 +1,5 @@
 import type { Logger, RunProgress, Snapshot } from "@periodic-eval/core";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { jsonNumbers } from "../json-number.ts";
 import { pathOption } from "../options.ts";

@@ -10,14 +10,8 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { quoteValue } from "@periodic-eval/core/internal";
-import {
-  checkFolder,
-  nodeFiles,
-  storeError,
-  writeFileAtomic,
-  makeFolderSync,
-} from "@periodic-eval/core/snapshots";
+import { quoteValue } from "@periodic-eval/contracts/options";
+import { checkFolder, nodeFiles, storeError, writeFileAtomic, makeFolderSync } from "@periodic-eval/store";
 
 /** A file of lines that grows while training runs. */
 export interface LineFile {

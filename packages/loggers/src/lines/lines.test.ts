@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { at, begins, capabilityAt, expectedLosses, logKilledRun } from "../logged-run.test-data.ts";
 import { csvLogger } from "./csv.ts";
 import { jsonlLogger } from "./jsonl.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 /**
  * Returns the path of a file in a copy of its folder. A killed process has no files open, unlike a logger that a test abandons, and

@@ -1,4 +1,4 @@
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { AbortError } from "p-retry";
 import { jsonNumber } from "../json-number.ts";
 import type { Point } from "../outbox/journal-line.ts";

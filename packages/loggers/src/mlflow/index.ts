@@ -1,5 +1,5 @@
 import type { Logger } from "@periodic-eval/core";
-import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { configError, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { wallClock } from "../options.ts";
 import { outboxFields, outboxLogger, type OutboxOptions } from "../outbox/outbox-logger.ts";

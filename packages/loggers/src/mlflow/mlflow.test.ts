@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { AbortError } from "p-retry";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { at, begins, expectedAccuracies, expectedLosses, logKilledRun } from "../logged-run.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { serveJson, type Reply } from "../loopback.test-data.ts";
 import { python, pythonHas } from "../python.test-data.ts";
 import { killable, type KillableDestination } from "../killable-destination.test-data.ts";

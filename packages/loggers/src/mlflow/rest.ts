@@ -1,11 +1,5 @@
-import {
-  fetchBounded,
-  isRecord,
-  maskSecret,
-  quoteValue,
-  ReplyTooLargeError,
-  shortMessage,
-} from "@periodic-eval/core/internal";
+import { fetchBounded, maskSecret, ReplyTooLargeError } from "@periodic-eval/data";
+import { isRecord, quoteValue, shortMessage } from "@periodic-eval/contracts/options";
 import { AbortError } from "p-retry";
 
 /** MLflow's REST API 2.0. */

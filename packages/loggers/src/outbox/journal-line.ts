@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { storeError } from "@periodic-eval/core/snapshots";
+import { storeError } from "@periodic-eval/store";
 import { jsonNumbers } from "../json-number.ts";
 import type { Scalars } from "../scalars.ts";
 

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, truncateSync } from "node:fs";
 import type { Json } from "@periodic-eval/core";
-import { storeError } from "@periodic-eval/core/snapshots";
+import { storeError } from "@periodic-eval/store";
 import { lineFile } from "../lines/line-file.ts";
 import { nothingLogged, readAlreadyLogged } from "./already-logged.ts";
 import { lineText, parseLine, type JournalLine, type Point } from "./journal-line.ts";

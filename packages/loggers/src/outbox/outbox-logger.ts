@@ -1,5 +1,5 @@
 import type { Logger, RunProgress, Snapshot } from "@periodic-eval/core";
-import { errorMessage, parseOptions } from "@periodic-eval/core/internal";
+import { errorMessage, parseOptions } from "@periodic-eval/contracts/options";
 import { join } from "node:path";
 import * as z from "zod";
 import { clockOption, pathOption, wallClock } from "../options.ts";

@@ -7,7 +7,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { at, begins, capabilityAt } from "../logged-run.test-data.ts";
 import { outboxLogger } from "./outbox-logger.ts";
 import type { Destination } from "./sending.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 afterEach(() => void vi.useRealTimers());
 

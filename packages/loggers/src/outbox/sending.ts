@@ -1,4 +1,4 @@
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import type { Json } from "@periodic-eval/core";
 import pRetry from "p-retry";
 import type { Point } from "./journal-line.ts";

@@ -1,7 +1,7 @@
 import { appendFileSync, closeSync, fsyncSync, openSync, readdirSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { checkFolder, storeError, makeFolderSync } from "@periodic-eval/core/snapshots";
+import { checkFolder, storeError, makeFolderSync } from "@periodic-eval/store";
 import { eventRecord, type Event } from "./event.ts";
 
 export interface EventFile {

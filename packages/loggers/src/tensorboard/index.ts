@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Logger, Snapshot } from "@periodic-eval/core";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { clockOption, pathOption, wallClock } from "../options.ts";
 import { snapshotScalars, trainScalars, type Scalars } from "../scalars.ts";

@@ -11,7 +11,7 @@ import {
   expectedLosses,
   logKilledRun,
 } from "../logged-run.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { python, pythonHas } from "../python.test-data.ts";
 import { tensorBoardLogger } from "./index.ts";
 import { readScalars, scalarKey } from "./read-scalars.ts";

@@ -1,4 +1,5 @@
-import { fetchBounded, maskSecret, ReplyTooLargeError, shortMessage } from "@periodic-eval/core/internal";
+import { fetchBounded, maskSecret, ReplyTooLargeError } from "@periodic-eval/data";
+import { shortMessage } from "@periodic-eval/contracts/options";
 
 /** A permanent error of the W&B server. */
 export class PermanentError extends Error {}

@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import type { Logger } from "@periodic-eval/core";
-import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { configError, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { outboxFields, outboxLogger, type OutboxOptions } from "../outbox/outbox-logger.ts";
 import { wandbDestination } from "./destination.ts";

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { checkSdk } from "./sdk-version.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 /** Returns the `require` of a module next to which this version of the SDK is installed. */
 async function requireWith(version: string | null): Promise<NodeJS.Require> {

@@ -1,5 +1,5 @@
 import { serveJson, type Reply } from "../loopback.test-data.ts";
-import type { AtEnd } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import type { AtEnd } from "../../../testing/src/temporary-folder.test-data.ts";
 
 export type HistoryLine = Readonly<Record<string, unknown>>;
 

@@ -15,7 +15,7 @@ import { wandbDestination } from "./destination.ts";
 import { checkKey, post } from "./history.ts";
 import { wandbLogger } from "./index.ts";
 import { wandbServer, type WandbServer } from "./wandb-server.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const key = "secret-of-forty-characters-0123456789abcd";
 /** The compiled child process, which starts faster than the source. `npm test` builds first. */

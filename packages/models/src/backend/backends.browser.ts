@@ -1,5 +1,5 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import * as tf from "@tensorflow/tfjs-core";
 import type { BackendDefinition } from "./definition.ts";
 import { cpu, wasm } from "./portable-backends.ts";

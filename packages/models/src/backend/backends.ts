@@ -1,5 +1,5 @@
 import util from "node:util";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { importOptional, type BackendDefinition } from "./definition.ts";
 import { builtBackend, commandHere, hasBackend, loadNativeKernels } from "./installed-backends.ts";
 import { cpu, wasm as oneThread } from "./portable-backends.ts";

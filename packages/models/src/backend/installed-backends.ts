@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { configError, errorMessage } from "@periodic-eval/core/internal";
+import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { registerNativeKernels } from "../native-kernels/native-kernels.ts";
 import type { BackendDefinition } from "./definition.ts";

@@ -1,7 +1,7 @@
 // No machine with a GPU runs these tests. A flag says that native TensorFlow uses one, so that everything takes the way for GPUs.
 import * as tf from "@tensorflow/tfjs-core";
 import { engineMemory, fingerprintWeights, inMemory, isOnDevice } from "@periodic-eval/tfjs";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { graphBackend } from "../graph/graph-function.ts";

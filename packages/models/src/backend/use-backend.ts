@@ -1,8 +1,8 @@
 import { backends } from "#backends";
-import { process } from "@periodic-eval/core/platform";
+import { process } from "@periodic-eval/store/platform";
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { configError, errorMessage, parseOptions } from "@periodic-eval/core/internal";
+import { configError, errorMessage, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { isMissing, type BackendDefinition } from "./definition.ts";
 

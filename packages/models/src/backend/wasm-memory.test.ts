@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { atSteps, defineEvaluation, PeriodicCallback, withSession } from "@periodic-eval/core";
-import { fakeTokenizer, memoryStore } from "@periodic-eval/core/testing";
+import { fakeTokenizer, memoryStore } from "@periodic-eval/testing";
 import { engineMemory, inMemory, memoryErrorOf } from "@periodic-eval/tfjs";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";

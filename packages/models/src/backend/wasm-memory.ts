@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { fullHeapCode } from "@periodic-eval/core/internal";
+import { fullHeapCode } from "@periodic-eval/contracts/options";
 import { registerWasmKernels } from "../wasm-kernels/register.ts";
 
 /** The part of the module of `@tensorflow/tfjs-backend-wasm` 4.22 that the checks use. */

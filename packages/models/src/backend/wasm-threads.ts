@@ -3,8 +3,8 @@ import { createRequire } from "node:module";
 import os from "node:os";
 import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
-import { process } from "@periodic-eval/core/platform";
-import { configError, errorMessage } from "@periodic-eval/core/internal";
+import { process } from "@periodic-eval/store/platform";
+import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import * as tf from "@tensorflow/tfjs-core";
 import { startChecked } from "./wasm-memory.ts";
 

@@ -13,7 +13,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 /** The weights of `tinyConfig`: 2 · 32 · 8 + 2 · (8² · 2 + 4 · 8 · 2 + 3 · 8 · 12 + 2 · 8) + 8. */
 const weightCount = 2 * 256 + 2 * (128 + 64 + 288 + 16) + 8;

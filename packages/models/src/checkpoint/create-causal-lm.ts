@@ -1,4 +1,4 @@
-import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { configError, parseOptions } from "@periodic-eval/contracts/options";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
 import { requireBackend } from "@periodic-eval/tfjs";
 import * as z from "zod";

@@ -1,5 +1,6 @@
-import { join, process, readdir } from "@periodic-eval/core/platform";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { join, process } from "@periodic-eval/store/platform";
+import { readdir } from "@periodic-eval/store/browser";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import { requireBackend } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";

@@ -2,10 +2,10 @@
 import { leakageEvaluation, measure, type Tokenizer } from "@periodic-eval/core";
 import type { GradedLeakageRow, Persona } from "@periodic-eval/core/evaluations";
 import { inMemory } from "@periodic-eval/tfjs";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { float32Fixtures } from "../testing/fixtures.test-data.ts";
 import { logProbsOf } from "../testing/log-probs.ts";
 import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";

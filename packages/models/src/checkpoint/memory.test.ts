@@ -9,11 +9,11 @@ import { describe, expect, it } from "vitest";
 import { listWeights, weightSpecs } from "../decoder/weights.ts";
 import { llama } from "../families/llama.ts";
 import { hasNative, nativeBackend, testedBackends } from "../testing/backends.ts";
-import { data } from "../../../core/src/testing/fixtures.test-data.ts";
+import { data } from "../../../testing/src/fixtures.test-data.ts";
 import { smollm2 } from "../testing/fixtures.test-data.ts";
 import { comparesReferences } from "../testing/python.ts";
 import { ConfigReader } from "../families/config/config-reader.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 /** Peaks of memory since the start of the process, in bytes. */
 interface Peaks {

@@ -1,9 +1,9 @@
-import { basename, resolve } from "@periodic-eval/core/platform";
+import { basename, resolve } from "@periodic-eval/store/platform";
 import * as z from "zod";
 import { createDecoder, type DecoderParts, type LiveDecoder } from "../decoder/causal-lm.ts";
 import { listWeights } from "../decoder/weights.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
-import { hubNameOf } from "@periodic-eval/core/hub";
+import { hubNameOf } from "@periodic-eval/data";
 import { saveCheckpoint, tensorOf, type SaveOptions } from "./save.ts";
 
 /** A causal language model that was loaded from a Hugging Face checkpoint or can be saved as one. */

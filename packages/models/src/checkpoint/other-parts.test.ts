@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { writeSafetensors, type TensorToWrite } from "@periodic-eval/safetensors";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { useBackend } from "../backend/use-backend.ts";
 import { loadLora } from "../lora/load-lora.ts";
 import { withLora } from "../lora/with-lora.ts";

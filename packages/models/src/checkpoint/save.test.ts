@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const root = temporaryFolder(afterAll);
 beforeAll(async () => {

@@ -1,6 +1,7 @@
-import { join, readdir, readFile, resolve } from "@periodic-eval/core/platform";
-import { parseOptions } from "@periodic-eval/core/internal";
-import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
+import { join, resolve } from "@periodic-eval/store/platform";
+import { readdir, readFile } from "@periodic-eval/store/browser";
+import { parseOptions } from "@periodic-eval/contracts/options";
+import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/store";
 import { writeSafetensors, type TensorToWrite, type WriteOptions } from "@periodic-eval/safetensors";
 import * as z from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";

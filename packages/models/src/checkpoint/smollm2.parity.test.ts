@@ -8,7 +8,7 @@ import { inMemory } from "@periodic-eval/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { hasNative, nativeBackend } from "../testing/backends.ts";
-import { data, findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { data, findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { smollm2 } from "../testing/fixtures.test-data.ts";
 import { comparesReferences } from "../testing/python.ts";
 import { largestDifference } from "../testing/largest-difference.ts";

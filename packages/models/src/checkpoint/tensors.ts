@@ -1,4 +1,5 @@
-import { join, readdir } from "@periodic-eval/core/platform";
+import { join } from "@periodic-eval/store/platform";
+import { readdir } from "@periodic-eval/store/browser";
 import {
   openSafetensors,
   type SafetensorsFile,

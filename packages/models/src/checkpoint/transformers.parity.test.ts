@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { float32Fixtures, modelFixtures } from "../testing/fixtures.test-data.ts";
 import { askPython, needsPython, pythonHas } from "../testing/python.ts";
 import { tinyConfig } from "../testing/tiny-config.ts";

@@ -7,7 +7,7 @@ import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { testedBackends } from "../testing/backends.ts";
-import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { modelFixtures } from "../testing/fixtures.test-data.ts";
 import { tinyConfig, unusualFamilies, withTextOptions } from "../testing/tiny-config.ts";
 

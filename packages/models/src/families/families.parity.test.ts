@@ -12,7 +12,7 @@ import { testedBackends } from "../testing/backends.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
 import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { familyOf } from "./registry.ts";
-import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { float32Fixtures, modelFixtures } from "../testing/fixtures.test-data.ts";
 
 /** The largest difference over all stored positions. The smallest effect of a wrong option in the fixtures is 1.1e-3. */

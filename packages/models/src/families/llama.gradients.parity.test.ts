@@ -4,7 +4,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { companionOf, findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { companionOf, findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import { testedBackends } from "../testing/backends.ts";

@@ -1,4 +1,4 @@
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { quoteShort } from "../folder/model-error.ts";
 import type { HuggingFaceConfig } from "./config/config-reader.ts";
 

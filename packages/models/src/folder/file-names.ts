@@ -1,4 +1,4 @@
-import { shardedCheckpoint } from "@periodic-eval/core/internal";
+import { shardedCheckpoint } from "@periodic-eval/data";
 import { modelError } from "./model-error.ts";
 
 /** Matches the files that describe how to use a model: tokenizer, chat template, generation settings, preparation of images. */

@@ -1,7 +1,8 @@
-import { isUtf8, join, lstat, open, realpath, sep } from "@periodic-eval/core/platform";
+import { isUtf8, join, lstat, open, realpath, sep } from "@periodic-eval/store/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { invalidUtf8 } from "@periodic-eval/core/hub";
-import { errorMessage, isRecord, strictJson } from "@periodic-eval/core/internal";
+import { invalidUtf8 } from "@periodic-eval/store";
+import { errorMessage, isRecord } from "@periodic-eval/contracts/options";
+import { strictJson } from "@periodic-eval/data";
 import { modelError } from "./model-error.ts";
 
 /** The largest legitimate text files, vocabularies of a million tokens, take 40 MB. */

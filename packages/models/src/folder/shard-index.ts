@@ -1,6 +1,7 @@
-import { join, rm } from "@periodic-eval/core/platform";
+import { join } from "@periodic-eval/store/platform";
+import { rm } from "@periodic-eval/store/browser";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { modelError, quoteShort } from "./model-error.ts";
 import { readJsonObject } from "./read-file.ts";
 

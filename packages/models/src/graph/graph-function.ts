@@ -1,4 +1,4 @@
-import { join, mkdtempSync, rmSync, tmpdir, writeFileSync } from "@periodic-eval/core/platform";
+import { join, mkdtempSync, rmSync, tmpdir, writeFileSync } from "@periodic-eval/store/platform";
 import { isOnDevice } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { valueOf, type Sizes } from "./dimensions.ts";

@@ -1,5 +1,5 @@
-import { process } from "@periodic-eval/core/platform";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { process } from "@periodic-eval/store/platform";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { graphBackend, type GraphBackend } from "./graph-function.ts";
 
 /** Graphs by kind, each built on first use. After a failed build the set returns none. */

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildPeriodicEval, withSession } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { inMemory } from "@periodic-eval/tfjs";
 import { expect, it, onTestFinished, vi } from "vitest";
 import {
@@ -10,12 +10,12 @@ import {
   hasRealArc,
   realArcRows,
   smallArcRows,
-} from "../../../core/src/hub/arc-parquet.test-data.ts";
-import { datasetCommit, hostDataset, startHub } from "../../../core/src/hub/hub-server.test-data.ts";
+} from "../../../data/src/rows/arc-parquet.test-data.ts";
+import { datasetCommit, hostDataset, startHub } from "../../../data/src/hub/hub-server.test-data.ts";
 import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
 

@@ -11,7 +11,7 @@ import {
   type HubCommit,
   type HubFile,
   type HubId,
-} from "@periodic-eval/core/hub";
+} from "@periodic-eval/data";
 import * as z from "zod";
 import { companions, rejectPickled } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";

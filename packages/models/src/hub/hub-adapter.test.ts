@@ -8,8 +8,8 @@ import type { CheckpointLM } from "../checkpoint/model.ts";
 import { adapterFolder, loadLora } from "../lora/load-lora.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { modelErrorOf } from "../testing/hostile.ts";
-import { filesOf, startHub, type HubServer } from "../../../core/src/hub/hub-server.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { filesOf, startHub, type HubServer } from "../../../data/src/hub/hub-server.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
 const commit = "1".repeat(40);

@@ -7,9 +7,9 @@ import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import { outlineCausalLM } from "../outline/outline.ts";
 import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
 import type { DownloadProgress } from "./fetch-model.ts";
-import { filesOf, sha256, startHub, type HubServer } from "../../../core/src/hub/hub-server.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
-import { errorOf } from "../../../core/src/testing/error-of.test-data.ts";
+import { filesOf, sha256, startHub, type HubServer } from "../../../data/src/hub/hub-server.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
+import { errorOf } from "../../../testing/src/error-of.test-data.ts";
 
 const world = fileURLToPath(new URL("../../../cli/assets/micro-world", import.meta.url));
 const files = filesOf(world);

@@ -1,5 +1,5 @@
-import { parseHubId } from "@periodic-eval/core/hub";
-import { stat } from "@periodic-eval/core/platform";
+import { parseHubId } from "@periodic-eval/data";
+import { stat } from "@periodic-eval/store/browser";
 import { modelError } from "../folder/model-error.ts";
 import { fetchModel, type FetchOptions } from "./fetch-model.ts";
 

@@ -1,4 +1,5 @@
-import { defaultDate, markNumbers, strftimeOn } from "@periodic-eval/core/internal";
+import { defaultDate, strftimeOn } from "@periodic-eval/tokenizers";
+import { markNumbers } from "@periodic-eval/data";
 import { describe, expect, it } from "vitest";
 import type { Input } from "./input.ts";
 import { compileTemplate } from "./template.ts";

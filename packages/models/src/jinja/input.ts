@@ -1,4 +1,4 @@
-import { isMarkedNumber, withoutMark } from "@periodic-eval/core/internal";
+import { isMarkedNumber, withoutMark } from "@periodic-eval/data";
 import { unsupported } from "./errors.ts";
 import { integer } from "./numbers.ts";
 import { Dict, Float, type Value } from "./values.ts";

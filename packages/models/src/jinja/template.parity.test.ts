@@ -1,4 +1,4 @@
-import { defaultDate, strftimeOn } from "@periodic-eval/core/internal";
+import { defaultDate, strftimeOn } from "@periodic-eval/tokenizers";
 import { expect, it } from "vitest";
 import { askJinja, compareWith } from "../testing/jinja-reference.ts";
 import { needsPython, pythonHas } from "../testing/python.ts";

@@ -1,4 +1,4 @@
-import { defaultDate, strftimeOn } from "@periodic-eval/core/internal";
+import { defaultDate, strftimeOn } from "@periodic-eval/tokenizers";
 import { describe, expect, it } from "vitest";
 import { fuzzVariables } from "../testing/template-fuzz-parts.test-data.ts";
 import { compileTemplate } from "./template.ts";

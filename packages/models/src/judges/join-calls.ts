@@ -1,5 +1,5 @@
 import type { CallOptions, EvaluableModel } from "@periodic-eval/core";
-import { wrapModel, type Ask } from "@periodic-eval/core/internal";
+import { wrapModel, type Ask } from "@periodic-eval/core/model";
 
 /** A call that waits for the next batch. */
 interface Waiting<Q, A> {

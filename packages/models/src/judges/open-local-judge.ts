@@ -1,4 +1,5 @@
-import { basename, resolve, stat } from "@periodic-eval/core/platform";
+import { basename, resolve } from "@periodic-eval/store/platform";
+import { stat } from "@periodic-eval/store/browser";
 import {
   judgeGrader,
   type EvaluableModel,
@@ -6,13 +7,9 @@ import {
   type JudgeOptions,
   type ModelIdentity,
 } from "@periodic-eval/core";
-import { parseHubId } from "@periodic-eval/core/hub";
-import {
-  configError,
-  parseLocalJudge,
-  parseOptions,
-  type LocalJudgeName,
-} from "@periodic-eval/core/internal";
+import { parseHubId } from "@periodic-eval/data";
+import { configError, parseOptions } from "@periodic-eval/contracts/options";
+import { parseLocalJudge, type LocalJudgeName } from "@periodic-eval/core/grading";
 import * as z from "zod";
 import { onBackend } from "../backend/use-backend.ts";
 import { openCheckpoint } from "../open-checkpoint.ts";

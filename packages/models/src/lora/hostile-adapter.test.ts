@@ -20,7 +20,7 @@ import {
 import { tinyConfig } from "../testing/tiny-config.ts";
 import { loadLora } from "./load-lora.ts";
 import { withLora } from "./with-lora.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 vi.mock("node:fs/promises", async (original) => {
   const { recorded } = await import("../testing/opened-files.ts");

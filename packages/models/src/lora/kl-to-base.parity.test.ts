@@ -5,7 +5,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { capabilityEvaluation, klEvaluation, leakageEvaluation, measure } from "@periodic-eval/core";
 import type { KLRow } from "@periodic-eval/core/evaluations";
 import { inMemory } from "@periodic-eval/tfjs";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";

@@ -1,5 +1,6 @@
-import { join, readdir } from "@periodic-eval/core/platform";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { join } from "@periodic-eval/store/platform";
+import { readdir } from "@periodic-eval/store/browser";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import { openSafetensors, type SafetensorsFile } from "@periodic-eval/safetensors";
 import * as z from "zod";
 import { modelName, type CheckpointLM, type ModelParts } from "../checkpoint/model.ts";

@@ -1,4 +1,4 @@
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { ConfigReader, type HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { modelError, quoteShort } from "../folder/model-error.ts";
 import { modulePattern, type PatternError } from "./module-pattern.ts";

@@ -1,6 +1,6 @@
-import { join } from "@periodic-eval/core/platform";
+import { join } from "@periodic-eval/store/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
+import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/store";
 import { writeSafetensors } from "@periodic-eval/safetensors";
 import { partsOf, type CheckpointLM, type ModelParts } from "../checkpoint/model.ts";
 import { savedDtype, tensorOf, type SaveOptions } from "../checkpoint/save.ts";

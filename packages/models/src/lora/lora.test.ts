@@ -15,7 +15,7 @@ import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
 import { loadLora } from "./load-lora.ts";
 import type { LoraLM } from "./lora-model.ts";
 import { withLora } from "./with-lora.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const { ids, labels } = twoRows;
 const logitsOf = (model: CheckpointLM) =>

@@ -1,4 +1,4 @@
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
 
 /** Returns whether a module's name matches. */
 export type ModulePattern = (name: string) => boolean;

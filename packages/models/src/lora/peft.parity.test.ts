@@ -8,7 +8,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
-import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { float32Fixtures, type ModelFixture } from "../testing/fixtures.test-data.ts";
 import { largestDifference } from "../testing/largest-difference.ts";
 import { askPython, needsPython, pythonHas } from "../testing/python.ts";

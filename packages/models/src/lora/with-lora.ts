@@ -1,10 +1,10 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { configError, nearest, parseOptions } from "@periodic-eval/core/internal";
+import { configError, nearest, parseOptions } from "@periodic-eval/contracts/options";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
 import * as z from "zod";
 import { dropoutRate, type CheckpointLM } from "../checkpoint/model.ts";
 import { familyOf } from "../families/registry.ts";
-import { hubNameOf } from "@periodic-eval/core/hub";
+import { hubNameOf } from "@periodic-eval/data";
 import { fastRandom } from "../ops/fast-random.ts";
 import { lastParts, planAdapter, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
 import { parseLoraConfig, type AdapterConfig, type LoraConfig } from "./lora-config.ts";

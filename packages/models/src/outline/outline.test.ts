@@ -1,13 +1,13 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { withLora, type LoraOptions } from "../lora/with-lora.ts";
 import { tinyConfigs } from "../testing/tiny-config.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { outlineCausalLM } from "./outline.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 beforeAll(async () => {

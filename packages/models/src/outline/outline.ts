@@ -1,5 +1,5 @@
-import { join } from "@periodic-eval/core/platform";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { join } from "@periodic-eval/store/platform";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import type { TrainingPassMemory, TrainingPassSize } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import { trainingMemory } from "../decoder/training-memory.ts";

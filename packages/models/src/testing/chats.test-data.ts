@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import type { TemplateInput } from "@periodic-eval/core/internal";
+import type { TemplateInput } from "@periodic-eval/tokenizers";
 
 type Message = Readonly<Record<string, Json>>;
 

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { findFixtures } from "../../../core/src/testing/fixtures.test-data.ts";
+import { findFixtures } from "../../../testing/src/fixtures.test-data.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 
 /** The folder of SmolLM2-135M-Instruct, 270 MB, from `../shared/tools/get-smollm2.sh FOLDER`. It may be missing. */

@@ -1,7 +1,7 @@
-import { tokenByteRanges } from "@periodic-eval/core/internal";
+import { tokenByteRanges } from "@periodic-eval/tokenizers";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { tokenizerFixtures } from "../testing/fixtures.test-data.ts";
 import { openCodec } from "./codec.ts";
 import { readTokenizerFiles } from "./files.ts";

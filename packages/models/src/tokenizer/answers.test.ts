@@ -1,5 +1,5 @@
 import type { TemplateMessage } from "@periodic-eval/core";
-import { chatRenderer } from "@periodic-eval/core/internal";
+import { chatRenderer } from "@periodic-eval/tokenizers";
 import { describe, expect, it } from "vitest";
 import { compileTemplate } from "./template.ts";
 

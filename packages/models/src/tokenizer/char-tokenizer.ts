@@ -1,11 +1,6 @@
 import { PeriodicEvalError, type Message, type Tokenizer } from "@periodic-eval/core";
-import {
-  chatRenderer,
-  configError,
-  parseOptions,
-  promptRenderer,
-  type Codec,
-} from "@periodic-eval/core/internal";
+import { chatRenderer, promptRenderer, type Codec } from "@periodic-eval/tokenizers";
+import { configError, parseOptions } from "@periodic-eval/contracts/options";
 import { hashJson } from "@periodic-eval/core/random";
 import * as z from "zod";
 import { modelError, quoteShort } from "../folder/model-error.ts";

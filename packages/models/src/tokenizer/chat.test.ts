@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type Message } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
-import { chatRenderer } from "@periodic-eval/core/internal";
+import { chatRenderer } from "@periodic-eval/tokenizers";
 import { compileTemplate } from "./template.ts";
 
 const chatml = `{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}`;

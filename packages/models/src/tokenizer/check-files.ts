@@ -1,4 +1,4 @@
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { quoteShort } from "../folder/model-error.ts";
 import { isId, maxId, partError } from "./pipeline/part.ts";
 

@@ -1,4 +1,4 @@
-import type { Codec } from "@periodic-eval/core/internal";
+import type { Codec } from "@periodic-eval/tokenizers";
 import { modelError } from "../folder/model-error.ts";
 import type { TokenizerFiles } from "./files.ts";
 import { cleanUpSpaces } from "./pipeline/decoders.ts";

@@ -1,5 +1,5 @@
-import { join } from "@periodic-eval/core/platform";
-import { isRecord } from "@periodic-eval/core/internal";
+import { join } from "@periodic-eval/store/platform";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { modelError } from "../folder/model-error.ts";
 import { parseJsonObject, readText } from "../folder/read-file.ts";
 import { checkConfig, checkEosIds, type TokenizerConfig } from "./check-files.ts";

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { deep, modelErrorOf, watchFilesAndMemory } from "../testing/hostile.ts";
 import { loadTokenizer } from "./load-tokenizer.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 vi.mock("node:fs/promises", async (original) => {
   const { recorded } = await import("../testing/opened-files.ts");

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { beforeEach, expect, it } from "vitest";
 import { loadTokenizer } from "./load-tokenizer.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 // Two letters, one merge and three special tokens, small enough to encode by hand.
 const tokenizer = {

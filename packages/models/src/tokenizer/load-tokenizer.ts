@@ -3,12 +3,11 @@ import {
   chatRenderer,
   defaultDate,
   endOfTurnId,
-  errorMessage,
-  parseOptions,
   promptRenderer,
   templateDate,
   type ChatTemplate,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/tokenizers";
+import { errorMessage, parseOptions } from "@periodic-eval/contracts/options";
 import { hashText } from "@periodic-eval/core/random";
 import * as z from "zod";
 import { modelError } from "../folder/model-error.ts";

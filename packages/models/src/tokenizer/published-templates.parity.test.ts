@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { TemplateInput } from "@periodic-eval/core/internal";
+import type { TemplateInput } from "@periodic-eval/tokenizers";
 import { describe, expect, it } from "vitest";
 import { chats } from "../testing/chats.test-data.ts";
 import { askJinja, compareWith } from "../testing/jinja-reference.ts";

@@ -1,4 +1,4 @@
-import { defaultDate, strftimeOn, templateDate } from "@periodic-eval/core/internal";
+import { defaultDate, strftimeOn, templateDate } from "@periodic-eval/tokenizers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { loadTokenizer } from "./load-tokenizer.ts";
 import { compileTemplate } from "./template.ts";

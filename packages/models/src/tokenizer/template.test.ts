@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { TemplateInput } from "@periodic-eval/core/internal";
+import type { TemplateInput } from "@periodic-eval/tokenizers";
 import { compileTemplate } from "./template.ts";
 
 const render = (source: string, input: Partial<TemplateInput> = {}) =>

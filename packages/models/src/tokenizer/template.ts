@@ -1,11 +1,6 @@
 import type { TemplateKwargs } from "@periodic-eval/core";
-import {
-  configError,
-  defaultDate,
-  plainMessage,
-  strftimeOn,
-  type ChatTemplate,
-} from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
+import { defaultDate, plainMessage, strftimeOn, type ChatTemplate } from "@periodic-eval/tokenizers";
 import type { Input } from "../jinja/input.ts";
 import { compileTemplate as compileJinja } from "../jinja/template.ts";
 

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { PeriodicEvalError, type Message } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
-import { reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { smollm2, tokenizerFixtures } from "../testing/fixtures.test-data.ts";
 import { loadTokenizer } from "./load-tokenizer.ts";
 

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { yieldToEvents } from "@periodic-eval/core/internal";
+import { yieldToEvents } from "@periodic-eval/core/model";
 import {
   disposeCache,
   importTransformers,

@@ -1,7 +1,7 @@
 // Compares models of @huggingface/transformers with this library's engine, on ONNX exports of the embedded model and of fixtures.
 import type { EvaluableModel, GenerateRequest, Tokenizer } from "@periodic-eval/core";
 import { inMemory, type TransformersTokenizer } from "@periodic-eval/tfjs";
-import { modelConformance } from "@periodic-eval/core/testing";
+import { modelConformance } from "@periodic-eval/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";

@@ -9,16 +9,9 @@ import {
   type NextTokenRequest,
   type Tokenizer,
 } from "@periodic-eval/core";
-import {
-  fitPair,
-  fitPrompt,
-  logLikelihoodOf,
-  mapInTurns,
-  parseOptions,
-  tokenizerOf,
-  type FitLimits,
-  type TransformersTokenizer,
-} from "@periodic-eval/core/internal";
+import { fitPair, fitPrompt, logLikelihoodOf, mapInTurns, type FitLimits } from "@periodic-eval/core/model";
+import { parseOptions } from "@periodic-eval/contracts/options";
+import { tokenizerOf, type TransformersTokenizer } from "@periodic-eval/tokenizers";
 import { namedStream } from "@periodic-eval/core/random";
 import * as z from "zod";
 import { modelError } from "../folder/model-error.ts";

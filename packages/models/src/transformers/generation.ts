@@ -10,7 +10,7 @@ import {
   yieldToEvents,
   type Drawn,
   type Writing,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/core/model";
 import type { OnnxEngine, RowSize } from "./engine.ts";
 import { disposeCache, type OnnxCache } from "./onnx-model.ts";
 import { distribution, hasLogits, logitsAt, padded } from "./scoring.ts";

@@ -1,5 +1,5 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { configError, errorMessage, isRecord } from "@periodic-eval/core/internal";
+import { configError, errorMessage, isRecord } from "@periodic-eval/contracts/options";
 import { importOptional, isMissing } from "../backend/definition.ts";
 import { modelError } from "../folder/model-error.ts";
 

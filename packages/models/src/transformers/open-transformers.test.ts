@@ -1,10 +1,10 @@
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { filesOf, startHub, type HubServer } from "../../../core/src/hub/hub-server.test-data.ts";
+import { filesOf, startHub, type HubServer } from "../../../data/src/hub/hub-server.test-data.ts";
 import { exported, hasTransformers, microWorld, needsTransformers } from "../testing/onnx.test-data.ts";
 import { openTransformers } from "./open-transformers.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const commit = "1".repeat(40);
 const call = () => ({ signal: new AbortController().signal });

@@ -1,6 +1,7 @@
-import { join, readdir, resolve } from "@periodic-eval/core/platform";
-import { parseOptions } from "@periodic-eval/core/internal";
-import { hashFiles } from "@periodic-eval/core/snapshots";
+import { join, resolve } from "@periodic-eval/store/platform";
+import { readdir } from "@periodic-eval/store/browser";
+import { parseOptions } from "@periodic-eval/contracts/options";
+import { hashFiles } from "@periodic-eval/store";
 import * as z from "zod";
 import { missingOnnx, onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";

@@ -1,4 +1,4 @@
-import { yieldToEvents } from "@periodic-eval/core/internal";
+import { yieldToEvents } from "@periodic-eval/core/model";
 import { modelError } from "../folder/model-error.ts";
 import type { OnnxEngine } from "./engine.ts";
 import { disposeCache, type OnnxCache, type OnnxLogits } from "./onnx-model.ts";

@@ -1,7 +1,7 @@
 // Compares an ONNX export of a real instruct model with transformers for Python, in @huggingface/transformers. Part of test:full.
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { smollm2 } from "../testing/fixtures.test-data.ts";
 import { exported, hasTransformers, needsTransformers } from "../testing/onnx.test-data.ts";
 import { openTransformers } from "./open-transformers.ts";

@@ -1,6 +1,7 @@
 import { open, readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { errorMessage, isRecord, parsePythonJson } from "@periodic-eval/core/internal";
+import { errorMessage, isRecord } from "@periodic-eval/contracts/options";
+import { parsePythonJson } from "@periodic-eval/data";
 import { readTrainerState, type TrainerState } from "./trainer-state.ts";
 
 /** A checkpoint's folder as it is now. */

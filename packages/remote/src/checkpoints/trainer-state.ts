@@ -1,4 +1,5 @@
-import { isCount, isRecord, parsePythonJson } from "@periodic-eval/core/internal";
+import { isCount, isRecord } from "@periodic-eval/contracts/options";
+import { parsePythonJson } from "@periodic-eval/data";
 
 /** Numbers that a trainer logged at a step. */
 export interface LoggedMetrics {

@@ -1,4 +1,4 @@
-import { configError, parseOptions, printable } from "@periodic-eval/core/internal";
+import { configError, parseOptions, printable } from "@periodic-eval/contracts/options";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import { stepPlaceholder } from "./checkpoint-names.ts";

@@ -1,7 +1,8 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { shardedCheckpoint, workingSeconds } from "@periodic-eval/core/internal";
+import { shardedCheckpoint } from "@periodic-eval/data";
+import { workingSeconds } from "@periodic-eval/store";
 import { candidatesOf, type Candidate } from "./checkpoint-names.ts";
 import { CheckpointObserver, type Finding } from "./checkpoint-observer.ts";
 import { readCheckpointFolder, type CheckpointFolder } from "./checkpoint-folder.ts";

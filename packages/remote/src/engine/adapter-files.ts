@@ -1,5 +1,5 @@
-import { isRecord, quoteValue } from "@periodic-eval/core/internal";
-import { hashFiles } from "@periodic-eval/core/snapshots";
+import { isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { hashFiles } from "@periodic-eval/store";
 import { readSafetensorsHeader, writeSafetensors, type SafetensorsHeader } from "@periodic-eval/safetensors";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";

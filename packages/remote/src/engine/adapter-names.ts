@@ -1,4 +1,4 @@
-import { stateOfProcess, thisProcess } from "@periodic-eval/core/snapshots";
+import { stateOfProcess, thisProcess } from "@periodic-eval/store";
 import { randomUUID } from "node:crypto";
 
 const prefix = "periodic-eval";

@@ -1,5 +1,5 @@
 import type { EvaluableModel, PeriodicEvalError } from "@periodic-eval/core";
-import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { writeSafetensors } from "@periodic-eval/safetensors";
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -7,7 +7,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { thisProcess } from "@periodic-eval/core/snapshots";
+import { thisProcess } from "@periodic-eval/store";
 import { openAICompatible, vllm } from "../index.ts";
 import { scriptedServer, type ScriptedServerOptions } from "./scripted-server.test-data.ts";
 

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { shortMessage } from "@periodic-eval/core/internal";
+import { shortMessage } from "@periodic-eval/contracts/options";
 import { failedAttemptOf } from "../http/json-service.ts";
 import { at, isString } from "../http/reply-fields.ts";
 import { untracked } from "../http/track-requests.ts";

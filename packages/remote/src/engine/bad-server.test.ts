@@ -1,5 +1,5 @@
 import type { EvaluableModel, PeriodicEvalError } from "@periodic-eval/core";
-import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { inspect } from "node:util";
 import { beforeEach, expect, it, vi } from "vitest";
 import { openAICompatible, vllm } from "../index.ts";

@@ -1,5 +1,5 @@
 import type { EvaluableModel } from "@periodic-eval/core";
-import { fakeModel, fakeTokenizer, modelConformance } from "@periodic-eval/core/testing";
+import { fakeModel, fakeTokenizer, modelConformance } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import { openAICompatible, vllm } from "../index.ts";
 import { scriptedServer } from "./scripted-server.test-data.ts";

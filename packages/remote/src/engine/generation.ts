@@ -13,7 +13,7 @@ import {
   fitRequest,
   isWritten,
   type Writing,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/core/model";
 import { arrayOrNull, at } from "../http/reply-fields.ts";
 import { trackCall } from "../http/track-requests.ts";
 import { seedNumber } from "../models/openai.ts";

@@ -1,5 +1,5 @@
 import type { EvaluableModel, OpenCheckpoint, Tokenizer } from "@periodic-eval/core";
-import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { configError, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { requestLimits } from "../http/request-limits.ts";
 import { environmentValue } from "../http/secrets.ts";

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { errorMessage, printable } from "@periodic-eval/core/internal";
+import { errorMessage, printable } from "@periodic-eval/contracts/options";
 import { failedAttemptOf, type JsonService } from "../http/json-service.ts";
 import { untracked } from "../http/track-requests.ts";
 

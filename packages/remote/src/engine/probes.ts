@@ -1,6 +1,5 @@
-import type { Tokenizer } from "@periodic-eval/core";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { abbreviated, configError, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { type Tokenizer, PeriodicEvalError } from "@periodic-eval/core";
+import { abbreviated, configError, isCount, quoteValue } from "@periodic-eval/contracts/options";
 import { hashJson } from "@periodic-eval/core/random";
 import { failedAttemptOf } from "../http/json-service.ts";
 import { arrayOrNull, at, isString } from "../http/reply-fields.ts";

@@ -1,10 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { atSteps, PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
+import { fileStore } from "@periodic-eval/store";
+import { fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { expect, it } from "vitest";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { vllm } from "../index.ts";
 import { scriptedServer } from "./scripted-server.test-data.ts";
 

@@ -7,7 +7,7 @@ import type {
   PeriodicEvalError,
   Tokenizer,
 } from "@periodic-eval/core";
-import { fitPair, fitPrompt, logLikelihoodOf, mapInTurns } from "@periodic-eval/core/internal";
+import { fitPair, fitPrompt, logLikelihoodOf, mapInTurns } from "@periodic-eval/core/model";
 import pLimit from "p-limit";
 import { failedAttemptOf, withAdvice } from "../http/json-service.ts";
 import { trackCall, type TrackedCall } from "../http/track-requests.ts";

@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type OpenedModel } from "@periodic-eval/core";
-import { checkAdapterBase } from "@periodic-eval/core/hub";
-import { errorMessage, printable } from "@periodic-eval/core/internal";
+import { checkAdapterBase } from "@periodic-eval/data";
+import { errorMessage, printable } from "@periodic-eval/contracts/options";
 import { hashText } from "@periodic-eval/core/random";
 import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";

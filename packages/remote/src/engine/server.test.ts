@@ -1,4 +1,4 @@
-import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

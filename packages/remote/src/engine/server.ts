@@ -1,4 +1,4 @@
-import { hubNameOf } from "@periodic-eval/core/hub";
+import { hubNameOf } from "@periodic-eval/data";
 import { existsSync, realpathSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { jsonService } from "../http/json-service.ts";

@@ -1,4 +1,4 @@
-import type { FitLimits } from "@periodic-eval/core/internal";
+import type { FitLimits } from "@periodic-eval/core/model";
 import type { Pool, Replica } from "./pool.ts";
 
 /** A model on a server: the base model, or an adapter that is loaded on it. */

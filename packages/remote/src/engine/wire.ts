@@ -1,4 +1,4 @@
-import { isCount, quoteValue } from "@periodic-eval/core/internal";
+import { isCount, quoteValue } from "@periodic-eval/contracts/options";
 import { arrayOrNull, at, checkNoError, errorIn } from "../http/reply-fields.ts";
 import { serverError } from "./server-error.ts";
 

@@ -1,4 +1,4 @@
-import { fetchBounded, maxReplyBytes, ReplyTooLargeError } from "@periodic-eval/core/internal";
+import { fetchBounded, maxReplyBytes, ReplyTooLargeError } from "@periodic-eval/data";
 import { trackRequest } from "./track-requests.ts";
 
 /** If a server requires a longer wait, the client throws at once; a judge can then grade the answer later. */

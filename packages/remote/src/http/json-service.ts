@@ -1,12 +1,6 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
-import {
-  abbreviated,
-  configError,
-  maskSecret,
-  maxReplyBytes,
-  parseOptions,
-  shortMessage,
-} from "@periodic-eval/core/internal";
+import { abbreviated, configError, parseOptions, shortMessage } from "@periodic-eval/contracts/options";
+import { maskSecret, maxReplyBytes } from "@periodic-eval/data";
 import ky, { HTTPError, type KyInstance } from "ky";
 import * as z from "zod";
 import { fetchWholeReply } from "./fetch-whole-reply.ts";

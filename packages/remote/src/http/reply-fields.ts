@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Completion } from "@periodic-eval/core";
-import { abbreviated, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { abbreviated, isCount, quoteValue } from "@periodic-eval/contracts/options";
 
 /** Returns the value at a path within a value of unknown shape; undefined if the path does not exist. */
 export function at(value: unknown, ...path: readonly (string | number)[]): unknown {

@@ -1,4 +1,5 @@
-import { errorMessage, maskSecret } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { maskSecret } from "@periodic-eval/data";
 
 const maximumReasonLength = 300;
 

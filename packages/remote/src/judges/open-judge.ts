@@ -6,7 +6,8 @@ import {
   type JudgeOptions,
   type ModelWith,
 } from "@periodic-eval/core";
-import { judgeNames, judgeSpec, nearest, parseLocalJudge } from "@periodic-eval/core/internal";
+import { judgeNames, judgeSpec, parseLocalJudge } from "@periodic-eval/core/grading";
+import { nearest } from "@periodic-eval/contracts/options";
 import { environmentValue } from "../http/secrets.ts";
 import { anthropicModel } from "../models/anthropic.ts";
 import { chatCompletionsModel } from "../models/openai.ts";

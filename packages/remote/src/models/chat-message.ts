@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Completion } from "@periodic-eval/core";
-import { isCount, isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { isCount, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import { arrayOrNull, at, isString } from "../http/reply-fields.ts";
 
 /** Parts of a content that are not the answer. */

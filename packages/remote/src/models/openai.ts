@@ -5,7 +5,7 @@ import {
   type ModelWith,
   type TopToken,
 } from "@periodic-eval/core";
-import { configError, isCount, isNats, natsTolerance, quoteValue } from "@periodic-eval/core/internal";
+import { configError, isCount, isNats, natsTolerance, quoteValue } from "@periodic-eval/contracts/options";
 import { hashText } from "@periodic-eval/core/random";
 import { arrayOrNull, at, checkNoError, errorIn, isString, usageOf } from "../http/reply-fields.ts";
 import { maskJson } from "../http/secrets.ts";

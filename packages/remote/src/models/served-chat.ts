@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Message, type Prompt, type TemplateKwargs } from "@periodic-eval/core";
-import { checkPrompt } from "@periodic-eval/core/internal";
+import { checkPrompt } from "@periodic-eval/core/model";
 
 /** A prompt in the form that a server receives. The server renders the chat. */
 export interface ServedChat {

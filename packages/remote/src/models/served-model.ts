@@ -7,7 +7,7 @@ import {
   type Prompt,
   type Sampling,
 } from "@periodic-eval/core";
-import { configError, errorMessage, parseOptions } from "@periodic-eval/core/internal";
+import { configError, errorMessage, parseOptions } from "@periodic-eval/contracts/options";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { divertMathRandom } from "@periodic-eval/core/session";
 import { AsyncLocalStorage } from "node:async_hooks";

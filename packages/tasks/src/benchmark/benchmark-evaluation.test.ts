@@ -1,5 +1,5 @@
 import { measure } from "@periodic-eval/core";
-import { evaluationConformance, fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
+import { evaluationConformance, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

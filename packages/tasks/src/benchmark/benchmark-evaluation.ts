@@ -14,7 +14,7 @@ import {
   errorMessage,
   parseOptions,
   shortMessage,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/contracts/options";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { engineFacts, openEngine, type CompletionModel } from "./engine.ts";

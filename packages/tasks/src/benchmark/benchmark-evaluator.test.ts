@@ -6,7 +6,7 @@ import {
   type SessionOptions,
   type Snapshot,
 } from "@periodic-eval/core";
-import { callbackConformance, exampleSnapshot, fakeModel, memoryStore } from "@periodic-eval/core/testing";
+import { callbackConformance, exampleSnapshot, fakeModel, memoryStore } from "@periodic-eval/testing";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";

@@ -14,7 +14,7 @@ import {
   type Trigger,
 } from "@periodic-eval/core";
 import { logWarning } from "@periodic-eval/core/session";
-import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
+import { configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { benchmarkEvaluation } from "./benchmark-evaluation.ts";
 import {

@@ -2,7 +2,7 @@ import type { MetricValue } from "@periodic-eval/core";
 import { metricKit, summarize } from "@periodic-eval/core/evaluations";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { findFixtures, fixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { findFixtures, fixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { benchmarkMetrics, defineMetrics, findMetrics, type MetricRegistry } from "./benchmark-metrics.ts";
 import type { BenchmarkRow } from "./benchmark-task.ts";
 

@@ -1,5 +1,5 @@
 import type { Json, Metric, MetricKit, MetricOptions } from "@periodic-eval/core";
-import { configError, didYouMean } from "@periodic-eval/core/internal";
+import { configError, didYouMean } from "@periodic-eval/contracts/options";
 import { passAtK, passHatK } from "@periodic-eval/core/statistics";
 import type { BenchmarkRow } from "./benchmark-task.ts";
 

@@ -1,5 +1,5 @@
 import type { JudgePrice } from "@periodic-eval/core/grading";
-import { checkName, configError, parseOptions } from "@periodic-eval/core/internal";
+import { checkName, configError, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { benchmarkMetrics, findMetrics, type MetricRegistry, type NamedMetric } from "./benchmark-metrics.ts";
 import { isEngine, type BenchmarkEngine } from "./engine.ts";

@@ -1,5 +1,5 @@
 import { measure, PeriodicEvalError, withSession, type EvaluableModel } from "@periodic-eval/core";
-import { fakeModel, memoryStore } from "@periodic-eval/core/testing";
+import { fakeModel, memoryStore } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import { benchmarkFolder } from "./benchmark-folder.test-data.ts";
 import { benchmarkEvaluation } from "./benchmark-evaluation.ts";

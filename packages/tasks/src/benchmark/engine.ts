@@ -12,7 +12,7 @@ import {
   type TemplateKwargs,
   type Usage,
 } from "@periodic-eval/core";
-import { describeZodIssue, quoteValue } from "@periodic-eval/core/internal";
+import { describeZodIssue, quoteValue } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 /** A chat for an engine function. */

@@ -1,9 +1,9 @@
 import { hashText } from "@periodic-eval/core/random";
-import { readTextFile } from "@periodic-eval/core/snapshots";
-import { atOption } from "@periodic-eval/core/internal";
+import { readTextFile, utf8Text } from "@periodic-eval/store";
+import { atOption } from "@periodic-eval/contracts/options";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { checkRowLength, utf8Text } from "@periodic-eval/core/hub";
+import { checkRowLength } from "@periodic-eval/data";
 import { readMetadata } from "./metadata.ts";
 import { mistakes as newMistakes, type Mistakes } from "./mistakes.ts";
 import { parseTask, type TaskDefaults } from "./task-line.ts";

@@ -1,5 +1,5 @@
 import type { Completion, EvaluableModel, GenerateRequest, ModelWith } from "@periodic-eval/core";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import type { BenchmarkOptions } from "./benchmark-options.ts";
 import { measured } from "./sums.test-data.ts";

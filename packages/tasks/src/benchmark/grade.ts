@@ -1,5 +1,6 @@
 import type { CallOptions, Grader, Verdict } from "@periodic-eval/core";
-import { errorMessage, readVerdicts } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { readVerdicts } from "@periodic-eval/core/grading";
 import type { AnsweredTaskRow, BenchmarkRow, BenchmarkVerdict } from "./benchmark-task.ts";
 import type { OpenVerifiers } from "./verifiers/open-verifiers.ts";
 

@@ -1,4 +1,4 @@
-import { didYouMean, isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { didYouMean, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import { readYaml } from "@periodic-eval/core/evaluations";
 import type { Mistakes } from "./mistakes.ts";
 import type { TaskDefaults } from "./task-line.ts";

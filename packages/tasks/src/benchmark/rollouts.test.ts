@@ -1,5 +1,5 @@
 import { withSession, type Logger } from "@periodic-eval/core";
-import { fakeModel, memoryStore } from "@periodic-eval/core/testing";
+import { fakeModel, memoryStore } from "@periodic-eval/testing";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,5 +1,5 @@
 import { measure, type EvaluableModel } from "@periodic-eval/core";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import { benchmarkFolder, type FolderFiles } from "./benchmark-folder.test-data.ts";
 import { benchmarkEvaluation } from "./benchmark-evaluation.ts";
 import type { BenchmarkOptions } from "./benchmark-options.ts";

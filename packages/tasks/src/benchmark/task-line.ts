@@ -1,12 +1,6 @@
 import type { Json, Message } from "@periodic-eval/core";
-import {
-  abbreviated,
-  didYouMean,
-  isFilled,
-  isRecord,
-  quoteValue,
-  strictJson,
-} from "@periodic-eval/core/internal";
+import { abbreviated, didYouMean, isFilled, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { strictJson } from "@periodic-eval/data";
 import type { Mistakes } from "./mistakes.ts";
 import { splits, type BenchmarkTask, type Split } from "./benchmark-task.ts";
 import { verifierSpec, type VerifierSpec } from "./verifiers/verifier-spec.ts";

@@ -1,11 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fakeJudge } from "@periodic-eval/core/testing";
+import { fakeJudge } from "@periodic-eval/testing";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { Evaluator } from "../evaluator/evaluator.ts";
 import { choiceTask, fakeTrainer } from "../suite/fake-tasks.test-data.ts";
 import { comparisonEntries } from "./comparison-entries.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 let entry: Readonly<Record<string, unknown>> = {};

@@ -5,7 +5,8 @@ import {
   type EvaluationRegistry,
   type Grader,
 } from "@periodic-eval/core";
-import { configError, importJudgeOpener, parseOptions, yamlOption } from "@periodic-eval/core/internal";
+import { configError, parseOptions, yamlOption } from "@periodic-eval/contracts/options";
+import { importJudgeOpener } from "@periodic-eval/core/grading";
 import * as z from "zod";
 import { isAnswersFile } from "./entry-paths.ts";
 import { pairOptions } from "./pair-judge.ts";

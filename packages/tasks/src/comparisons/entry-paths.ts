@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import type { ValuePath } from "@periodic-eval/core";
-import { isHubSource } from "@periodic-eval/core/hub";
-import { isRecord, parseLocalJudge } from "@periodic-eval/core/internal";
+import { isHubSource } from "@periodic-eval/data";
+import { isRecord } from "@periodic-eval/contracts/options";
+import { parseLocalJudge } from "@periodic-eval/core/grading";
 
 type Entry = Readonly<Record<string, unknown>>;
 

@@ -1,8 +1,13 @@
-import type { AnyEvaluation, Prompt, Row, SourceOption } from "@periodic-eval/core";
-import { defineEvaluation } from "@periodic-eval/core";
+import {
+  type AnyEvaluation,
+  type Prompt,
+  type Row,
+  type SourceOption,
+  defineEvaluation,
+} from "@periodic-eval/core";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
-import { dataError, isFilled, isRecord, quoteValue } from "@periodic-eval/core/internal";
-import type { PlacedRow } from "@periodic-eval/core/hub";
+import { dataError, isFilled, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import type { PlacedRow } from "@periodic-eval/data";
 import { readDocuments } from "../documents/read-documents.ts";
 
 export interface FilePrompt extends Row {

@@ -1,9 +1,9 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { openHubCache, openRepository, parseHubId } from "@periodic-eval/core/hub";
-import { isRecord } from "@periodic-eval/core/internal";
+import { openHubCache, openRepository, parseHubId } from "@periodic-eval/data";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { hashJson } from "@periodic-eval/core/random";
-import { hashFiles, readIfPresent } from "@periodic-eval/core/snapshots";
+import { hashFiles, readIfPresent } from "@periodic-eval/store";
 import type { Json } from "@periodic-eval/core";
 
 /**

@@ -1,10 +1,10 @@
 import { cp, mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { measure, type AnyEvaluation } from "@periodic-eval/core";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import { beforeEach, expect, it } from "vitest";
 import { evaluationsOf } from "../evaluations-of.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import type { ReferenceEngine } from "./reference-model.ts";
 
 let folder = "";

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { EvaluableModel, OpenCheckpoint, OpenedModel } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { adapterHash, weightFilesText } from "./reference-files.ts";
 
 /** A reference model as an entry names it. */

@@ -1,5 +1,5 @@
 import { measure, ruleGrader, type Grader, type Snapshot } from "@periodic-eval/core";
-import { evaluationConformance, fakeModel } from "@periodic-eval/core/testing";
+import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import { pairJudge } from "./pair-judge.ts";
 import { winRate, type JudgedPair, type WinRateOptions } from "./win-rate.ts";

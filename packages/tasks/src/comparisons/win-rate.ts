@@ -14,13 +14,8 @@ import {
   type ModelWith,
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import {
-  configError,
-  graderSchema,
-  isRecord,
-  parseOptions,
-  readVerdicts,
-} from "@periodic-eval/core/internal";
+import { configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import { graderSchema, readVerdicts } from "@periodic-eval/core/grading";
 import { measureInBatches } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { pairScores, pairText } from "./pair-judge.ts";

@@ -1,5 +1,5 @@
-import { type ParseText } from "@periodic-eval/core/hub";
-import { dataError, errorMessage, placed } from "@periodic-eval/core/internal";
+import { type ParseText, placed } from "@periodic-eval/data";
+import { dataError, errorMessage } from "@periodic-eval/contracts/options";
 
 /** Parses RFC 4180 CSV with a header; all values are strings. */
 export const parseCsv: ParseText = async (text, file) => {

@@ -1,5 +1,5 @@
 import { pythonRandom } from "@periodic-eval/core/random";
-import { configError, isCount } from "@periodic-eval/core/internal";
+import { configError, isCount } from "@periodic-eval/contracts/options";
 
 export interface FewShot<D> {
   /** The documents that examples are drawn from, in the file's order. */

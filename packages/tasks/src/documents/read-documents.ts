@@ -1,5 +1,5 @@
 import type { Json, SourceOption } from "@periodic-eval/core";
-import { readSource, textFormats, type PlacedRow } from "@periodic-eval/core/hub";
+import { readSource, textFormats, type PlacedRow } from "@periodic-eval/data";
 import { parseCsv } from "./csv.ts";
 
 export interface ReadDocuments {
@@ -12,7 +12,7 @@ export interface ReadDocuments {
 }
 
 /**
- * Reads the rows of a dataset: a source of `readSource` of @periodic-eval/core/hub, or CSV with a header (`.csv`; all values
+ * Reads the rows of a dataset: a source of `readSource` of @periodic-eval/data, or CSV with a header (`.csv`; all values
  * are strings).
  *
  * @param option The option that names the source, for errors; or only its place.

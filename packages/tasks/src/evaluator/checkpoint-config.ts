@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Json } from "@periodic-eval/core";
-import { isMissingFile } from "@periodic-eval/core/internal";
+import { isMissingFile } from "@periodic-eval/data";
 import * as z from "zod";
 import { parseJson } from "../results/parse-json.ts";
 

@@ -6,8 +6,8 @@ import type {
   Json,
   OpenCheckpoint,
 } from "@periodic-eval/core";
-import { checkName, configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
-import type { FileSystem } from "@periodic-eval/core/snapshots";
+import { checkName, configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import type { FileSystem } from "@periodic-eval/store";
 import * as z from "zod";
 import type { EvaluatorTasks } from "./own-evaluations.ts";
 import type { MissingData } from "../suite/fetch-data.ts";

@@ -1,7 +1,7 @@
 import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { nodeFiles, type FileSystem } from "@periodic-eval/core/snapshots";
-import { faultyFiles, fakeModel } from "@periodic-eval/core/testing";
+import { nodeFiles, type FileSystem } from "@periodic-eval/store";
+import { faultyFiles, fakeModel } from "@periodic-eval/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Evaluator } from "./evaluator.ts";
 import type { EvaluatorOptions } from "./evaluator-options.ts";
@@ -13,10 +13,10 @@ import {
   suiteText,
   type FakeTaskOptions,
 } from "../suite/fake-tasks.test-data.ts";
-import { dataError } from "@periodic-eval/core/internal";
+import { dataError } from "@periodic-eval/contracts/options";
 import { readMetrics } from "../results/metrics-file.ts";
 import { checkDocuments } from "../results/run-documents.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 let folder: string;
 let results: string;

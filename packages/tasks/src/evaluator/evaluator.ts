@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { nodeFiles, storeError, takeLock, type FileSystem } from "@periodic-eval/core/snapshots";
+import { nodeFiles, storeError, takeLock, type FileSystem } from "@periodic-eval/store";
 import { checkpointConfig, type CheckpointConfig } from "./checkpoint-config.ts";
 import { evaluate } from "../families/evaluate.ts";
 import {

@@ -1,11 +1,11 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { OpenedModel } from "@periodic-eval/core";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Evaluator } from "./evaluator.ts";
 import { choiceTask, replyTask, suiteText } from "../suite/fake-tasks.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 let root: string;
 beforeEach(async () => {

@@ -1,12 +1,12 @@
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { namedStream } from "@periodic-eval/core/random";
-import { readIfPresent } from "@periodic-eval/core/snapshots";
+import { readIfPresent } from "@periodic-eval/store";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { compiledChild, runChild } from "../../../core/src/testing/killed-child.test-data.ts";
+import { compiledChild, runChild } from "../../../testing/src/killed-child.test-data.ts";
 import { suiteText } from "../suite/fake-tasks.test-data.ts";
 import { readMetrics } from "../results/metrics-file.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const kills = process.env["PERIODIC_EVAL_FULL"] === "1" ? 100 : 2;
 const child = compiledChild(new URL("kill-storm.child.ts", import.meta.url));

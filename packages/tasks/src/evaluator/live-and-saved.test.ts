@@ -1,15 +1,15 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { OpenCheckpoint } from "@periodic-eval/core";
-import { checkAdapterBase } from "@periodic-eval/core/hub";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { checkAdapterBase } from "@periodic-eval/data";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { fingerprintWeights, inMemory } from "@periodic-eval/tfjs";
 import { createCausalLM, loadCausalLM, loadLora, useBackend, withLora } from "@periodic-eval/models";
 import { SFTTrainer } from "@periodic-eval/trainers";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Evaluator } from "./evaluator.ts";
 import { choiceTask, replyTask, suiteText } from "../suite/fake-tasks.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const tokenizer = fakeTokenizer();
 const root = temporaryFolder(afterAll);

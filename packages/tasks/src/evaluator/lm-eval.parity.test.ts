@@ -6,7 +6,7 @@ import { Evaluator } from "./evaluator.ts";
 import { choiceTask, fakeTrainer, replyTask, suiteText } from "../suite/fake-tasks.test-data.ts";
 import { pythonJson } from "../harness/python-json.ts";
 import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const root = temporaryFolder(afterAll);
 beforeAll(async () => {

@@ -8,7 +8,7 @@ import {
   type Row,
 } from "@periodic-eval/core";
 import { metricKit } from "@periodic-eval/core/evaluations";
-import { writeFileAtomic, type FileSystem } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic, type FileSystem } from "@periodic-eval/store";
 import { entriesOf } from "../harness/entries.ts";
 import { dateId } from "../harness/results-file.ts";
 import { detailsOf, samplesOf } from "../harness/samples.ts";

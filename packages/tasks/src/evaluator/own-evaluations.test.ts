@@ -1,4 +1,4 @@
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import { expect, it } from "vitest";
 import type { AnyFamily } from "../families/family.ts";
 import { rolloutEvaluation } from "../families/rollout.ts";

@@ -1,5 +1,5 @@
 import type { AnyEvaluation, Row } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { evaluateMethodOf } from "../families/evaluate.ts";
 import type { AnyFamily } from "../families/family.ts";
 import type { TaskRegistry } from "../tasks/registry.ts";

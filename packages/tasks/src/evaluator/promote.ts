@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { writeFileAtomic, type FileSystem } from "@periodic-eval/core/snapshots";
+import { writeFileAtomic, type FileSystem } from "@periodic-eval/store";
 import type { CheckpointOptions, EvaluatorOptions } from "./evaluator-options.ts";
 import { dateId, harnessResults } from "../harness/results-file.ts";
 import type { Subject } from "./identity.ts";

@@ -1,13 +1,8 @@
 import { basename, join } from "node:path";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import {
-  readIfPresent,
-  removeTemporaryFiles,
-  snapshotSchema,
-  writeFileAtomic,
-  type FileSystem,
-} from "@periodic-eval/core/snapshots";
+import { readIfPresent, removeTemporaryFiles, writeFileAtomic, type FileSystem } from "@periodic-eval/store";
+import { snapshotSchema } from "@periodic-eval/contracts";
 import * as z from "zod";
 import { differences } from "../results/differences.ts";
 import { dateId } from "../harness/results-file.ts";

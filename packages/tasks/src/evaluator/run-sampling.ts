@@ -1,5 +1,5 @@
 import type { AnyEvaluation, Json } from "@periodic-eval/core";
-import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { configError, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { withSampling } from "../families/evaluate.ts";
 import { callSamplingShape, type CallSampling } from "../families/evaluate-options.ts";

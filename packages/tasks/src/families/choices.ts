@@ -1,5 +1,5 @@
 import type { AnswerFields, Json, Metric, MetricKit, Prompt, Row } from "@periodic-eval/core";
-import { dataError, isCount, quoteValue } from "@periodic-eval/core/internal";
+import { dataError, isCount, quoteValue } from "@periodic-eval/contracts/options";
 import {
   encodePair,
   measureInBatches,

@@ -1,5 +1,5 @@
 import { measure } from "@periodic-eval/core";
-import { evaluationConformance, fakeModel } from "@periodic-eval/core/testing";
+import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import { encodingEvaluation } from "./encoding.ts";
 import { evaluate } from "./evaluate.ts";

@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Json, type Metric, type MetricKit, type Row } from "@periodic-eval/core";
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import type { AnyFamily, Family } from "./family.ts";
 import { applyHooks, checkHooks, hooksMetric, hooksShape, type Hooks, type Scored } from "./hooks.ts";
 import { textsFamily, type TextsItem, type TextsOptions, type TextsRow } from "./texts.ts";

@@ -1,5 +1,5 @@
 import type { EvaluableModel, MeasureOptions } from "@periodic-eval/core";
-import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { configError, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 export type Reduce = "mean" | "sum" | "none";

@@ -1,5 +1,5 @@
 import { defineEvaluation, measure, type EvaluableModel, type Sampling } from "@periodic-eval/core";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import { encodingEvaluation } from "./encoding.ts";
 import type { CallSampling } from "./evaluate-options.ts";

@@ -7,7 +7,7 @@ import {
   type Metric,
   type Row,
 } from "@periodic-eval/core";
-import { configError, isRecord } from "@periodic-eval/core/internal";
+import { configError, isRecord } from "@periodic-eval/contracts/options";
 import { metricKit, primaryMetric, summarize } from "@periodic-eval/core/evaluations";
 import {
   readEvaluateOptions,

@@ -11,8 +11,8 @@ import type {
   Row,
   ModelWith,
 } from "@periodic-eval/core";
-import { dataError, parseOptions, requireMetrics } from "@periodic-eval/core/internal";
-import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
+import { dataError, parseOptions } from "@periodic-eval/contracts/options";
+import { requireMetrics, nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import type { CallSampling, EvaluateMethod } from "./evaluate-options.ts";
 import type { OnSequence } from "./token-sequence.ts";

@@ -5,7 +5,7 @@ import {
   type Prompt,
   type RenderedPrompt,
 } from "@periodic-eval/core";
-import { configError, errorMessage } from "@periodic-eval/core/internal";
+import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import { renderPrompt } from "@periodic-eval/core/evaluations";
 
 /** A prompt that fits the model. */

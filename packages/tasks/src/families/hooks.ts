@@ -1,5 +1,5 @@
 import type { Awaitable, Json, Metric, MetricKit, Row } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { runUserCode } from "./user-code.ts";
 import type { FamilyParts, FamilyRow } from "./family.ts";

@@ -1,5 +1,5 @@
 import { measure } from "@periodic-eval/core";
-import { evaluationConformance, fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
+import { evaluationConformance, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import { evaluate } from "./evaluate.ts";
 import { perplexityEvaluation } from "./perplexity.ts";

@@ -1,5 +1,5 @@
 import type { Row } from "@periodic-eval/core";
-import { pythonWhitespace } from "@periodic-eval/core/internal";
+import { pythonWhitespace } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import type { Family } from "./family.ts";
 import { textsFamily, type TextsItem, type TextsOptions, type TextsRow } from "./texts.ts";

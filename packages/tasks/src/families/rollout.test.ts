@@ -1,6 +1,6 @@
 import { measure, PeriodicCallback, withSession, type EvaluableModel } from "@periodic-eval/core";
 import { nestedSubset } from "@periodic-eval/core/evaluations";
-import { evaluationConformance, fakeModel, fakeTokenizer, memoryStore } from "@periodic-eval/core/testing";
+import { evaluationConformance, fakeModel, fakeTokenizer, memoryStore } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import { rolloutEvaluation, type RolloutOptions } from "./rollout.ts";
 

@@ -9,7 +9,7 @@ import type {
   Sampling,
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { resolveSampling, measureInBatches } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import {

@@ -7,7 +7,7 @@ import type {
   Row,
   Tokenizer,
 } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { checkLogProbs, measureInBatches } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import {

@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
 
 /** A call of a function that the user supplied. */
 export interface UserCall {

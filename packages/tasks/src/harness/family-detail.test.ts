@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { rolloutEvaluation } from "../families/rollout.ts";
 import { folderWith, linesOf, smallRows, writeSmallRows } from "../tasks/small-rows.test-data.ts";

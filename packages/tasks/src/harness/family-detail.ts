@@ -1,5 +1,5 @@
 import type { Json, Row } from "@periodic-eval/core";
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import type { SampleDetail } from "../tasks/task.ts";
 
 /** The item fields of the families that compare choices or generate. */

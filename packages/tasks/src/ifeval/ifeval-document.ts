@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { dataError, didYouMean, isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { dataError, didYouMean, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import type { Check } from "./instruction.ts";
 import { readKwargs } from "./instruction.ts";
 import { instructionKinds } from "./instruction-kinds.ts";

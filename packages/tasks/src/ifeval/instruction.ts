@@ -6,7 +6,7 @@ import {
   isFilledList,
   isRecord,
   quoteValue,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/contracts/options";
 
 /** Reads the kwargs of one instruction by name, and checks them. */
 export interface KwargsReader {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cpuSeconds } from "../../../core/src/testing/cpu-seconds.test-data.ts";
+import { cpuSeconds } from "../../../testing/src/cpu-seconds.test-data.ts";
 import { looseForms, scoreResponse } from "./score.ts";
 import { treebankWords } from "./text/words.ts";
 

@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { abbreviated, isRecord } from "@periodic-eval/core/internal";
+import { abbreviated, isRecord } from "@periodic-eval/contracts/options";
 import { canonicalJson } from "@periodic-eval/core/random";
 
 /** Lists where two values differ, each as `tasks.gsm8k.limit: 10 → 100`. */

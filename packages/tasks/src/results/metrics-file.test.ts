@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { namedStream } from "@periodic-eval/core/random";
-import { faultyFiles } from "@periodic-eval/core/testing";
+import { faultyFiles } from "@periodic-eval/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { exampleRun } from "./example-run.test-data.ts";
 import { appendRun, readMetrics } from "./metrics-file.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 let folder: string;

@@ -8,7 +8,7 @@ import {
   writeFileAtomic,
   type FileReader,
   type FileSystem,
-} from "@periodic-eval/core/snapshots";
+} from "@periodic-eval/store";
 import * as z from "zod";
 import { checkValues } from "./check-values.ts";
 import { differences } from "./differences.ts";

@@ -1,11 +1,6 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
-import {
-  abbreviated,
-  describeZodIssue,
-  pathText,
-  quoteValue,
-  strictJson,
-} from "@periodic-eval/core/internal";
+import { abbreviated, describeZodIssue, pathText, quoteValue } from "@periodic-eval/contracts/options";
+import { strictJson } from "@periodic-eval/data";
 import type * as z from "zod";
 
 /** The fixed parts of the error for a wrong value. */

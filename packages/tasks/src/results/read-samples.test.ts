@@ -5,7 +5,7 @@ import { Evaluator } from "../evaluator/evaluator.ts";
 import { choiceTask, fakeTrainer, replyTask, suiteText } from "../suite/fake-tasks.test-data.ts";
 import type { MetricsRun } from "./metrics-file.ts";
 import { readSamples } from "./read-samples.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 let folder: string;
 let run: MetricsRun;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { isRecord } from "@periodic-eval/core/internal";
-import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/core/snapshots";
+import { isRecord } from "@periodic-eval/contracts/options";
+import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/store";
 import type { MetricsRun } from "./metrics-file.ts";
 import { dateId } from "../harness/results-file.ts";
 

@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { isRecord } from "@periodic-eval/core/internal";
-import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/core/snapshots";
+import { isRecord } from "@periodic-eval/contracts/options";
+import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/store";
 import * as z from "zod";
 import type { MetricsRun } from "./metrics-file.ts";
 import { parseJson } from "./parse-json.ts";

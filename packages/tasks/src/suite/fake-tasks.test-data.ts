@@ -1,6 +1,6 @@
 import { defineEvaluation, type Row } from "@periodic-eval/core";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
-import { fakeModel, fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import type { TaskOptions } from "../tasks/task.ts";
 import type { SampledTask } from "../tasks/task.ts";
 import type { EvaluableTrainer } from "../evaluator/evaluator-options.ts";

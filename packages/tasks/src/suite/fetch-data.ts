@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { changedError, codeOption, command, dataError, isNotCached } from "@periodic-eval/core/internal";
-import { cachedSplit, fetchSplit, isHubSource, isOffline, openHubCache } from "@periodic-eval/core/hub";
+import { changedError, codeOption, command, dataError, isNotCached } from "@periodic-eval/contracts/options";
+import { cachedSplit, fetchSplit, isHubSource, isOffline, openHubCache } from "@periodic-eval/data";
 import { datasetOf } from "../tasks/datasets.ts";
 import type { AnyFamily } from "../families/family.ts";
 import type { TaskOptions } from "../tasks/task.ts";

@@ -1,6 +1,6 @@
 import type { EvaluationRegistry } from "@periodic-eval/core";
-import { isHubSource } from "@periodic-eval/core/hub";
-import { configError } from "@periodic-eval/core/internal";
+import { isHubSource } from "@periodic-eval/data";
+import { configError } from "@periodic-eval/contracts/options";
 import { evaluationsOf } from "../evaluations-of.ts";
 import type { TaskRegistry } from "../tasks/registry.ts";
 import { fetchTaskData, type MissingData } from "./fetch-data.ts";

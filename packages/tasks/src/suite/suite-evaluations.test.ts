@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { chooseEvaluations } from "./suite-evaluations.ts";
 import { choiceTask } from "./fake-tasks.test-data.ts";
 import { parseSuite } from "./suite-file.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 beforeAll(async () => {

@@ -12,7 +12,7 @@ import {
   didYouMean,
   isRecord,
   pathText,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/contracts/options";
 import { resolveEntryPaths } from "../comparisons/entry-paths.ts";
 import type { ChosenTask } from "./open-tasks.ts";
 import type { Suite } from "./suite-file.ts";

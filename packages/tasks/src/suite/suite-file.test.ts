@@ -9,7 +9,7 @@ import {
   smokeOf,
   taskOptionsOf,
 } from "./suite-file.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const at = (given: string) => ({ given, folder: "." });
 const parse = (value: object) =>

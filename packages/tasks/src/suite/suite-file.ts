@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { checkName, isRecord, parseOptions } from "@periodic-eval/core/internal";
+import { checkName, isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import { readYaml } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import type { TaskOptions } from "../tasks/task.ts";

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { atWrittenKey, changedError } from "@periodic-eval/core/internal";
+import { atWrittenKey, changedError } from "@periodic-eval/contracts/options";
 import type { SuiteTask } from "./suite-file.ts";
 import type { DataRoot } from "./task-data.ts";
 

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
-import { isHubSource } from "@periodic-eval/core/hub";
+import { isHubSource } from "@periodic-eval/data";
 import { datasetOf } from "../tasks/datasets.ts";
 
 /** Where the tasks of a suite look for their documents. */

@@ -1,5 +1,5 @@
-import { dataError, quoteValue } from "@periodic-eval/core/internal";
-import { type PlacedRow } from "@periodic-eval/core/hub";
+import { dataError, quoteValue } from "@periodic-eval/contracts/options";
+import { type PlacedRow } from "@periodic-eval/data";
 import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
 import { filledTextOf, filledTextsOf, objectOf } from "./row-fields.ts";

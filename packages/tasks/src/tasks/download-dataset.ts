@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { fetchSplit, readSplit, type PlacedRow } from "@periodic-eval/core/hub";
-import { downloadOption } from "@periodic-eval/core/internal";
-import { csvLine, writeOnce } from "@periodic-eval/core/snapshots";
+import { fetchSplit, readSplit, type PlacedRow } from "@periodic-eval/data";
+import { downloadOption } from "@periodic-eval/contracts/options";
+import { csvLine, writeOnce } from "@periodic-eval/store";
 import { fieldOf, filledTextOf, indexOf } from "./row-fields.ts";
 import type { DatasetFile } from "./datasets.ts";
 
@@ -23,7 +23,7 @@ export interface DownloadedFile {
  *
  * @param where Names the dataset in errors.
  * @param out The folder to write to; null for the cache only. A file that exists with the same content stays.
- * @throws PeriodicEvalError as `fetchSplit` and `readSplit` of @periodic-eval/core/hub do; `config` for a file that exists with
+ * @throws PeriodicEvalError as `fetchSplit` and `readSplit` of @periodic-eval/data do; `config` for a file that exists with
  *   other content, `store` for one that cannot be written.
  */
 export async function downloadDataset(

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { measure, type EvaluableModel, type Prompt } from "@periodic-eval/core";
 import type { Peer } from "../../../../benchmarks/peers/peer.ts";
 import { readDocuments } from "../documents/read-documents.ts";
-import type { DataRow } from "@periodic-eval/core/hub";
+import type { DataRow } from "@periodic-eval/data";
 import type { ChoicesRow } from "../families/choices.ts";
 import type { ScoredRolloutRow } from "../families/rollout.ts";
 import { tasks } from "./registry.ts";

@@ -1,5 +1,5 @@
 import type { Message, Prompt } from "@periodic-eval/core";
-import { pythonWhitespace } from "@periodic-eval/core/internal";
+import { pythonWhitespace } from "@periodic-eval/contracts/options";
 import type { ChatOptions } from "./task.ts";
 
 /** A solved example. */

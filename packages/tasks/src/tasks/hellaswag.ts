@@ -1,5 +1,5 @@
-import { pythonWhitespace } from "@periodic-eval/core/internal";
-import type { PlacedRow } from "@periodic-eval/core/hub";
+import { pythonWhitespace } from "@periodic-eval/contracts/options";
+import type { PlacedRow } from "@periodic-eval/data";
 import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
 import { filledTextOf, filledTextsOf, indexOf, textOf } from "./row-fields.ts";

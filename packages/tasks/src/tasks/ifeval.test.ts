@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { measure, type Json, type Prompt } from "@periodic-eval/core";
-import { evaluationConformance, fakeModel } from "@periodic-eval/core/testing";
+import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { ifeval } from "./ifeval.ts";
 import { folderWith, linesOf } from "./small-rows.test-data.ts";

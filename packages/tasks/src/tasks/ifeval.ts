@@ -1,4 +1,4 @@
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { rolloutEvaluation } from "../families/rollout.ts";
 import { readDocument, type IFEvalDocument } from "../ifeval/ifeval-document.ts";
 import { ifevalMetrics } from "../ifeval/ifeval-metrics.ts";

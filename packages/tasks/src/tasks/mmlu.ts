@@ -1,6 +1,6 @@
 import type { MetricKit } from "@periodic-eval/core";
-import { pythonWhitespace } from "@periodic-eval/core/internal";
-import type { PlacedRow } from "@periodic-eval/core/hub";
+import { pythonWhitespace } from "@periodic-eval/contracts/options";
+import type { PlacedRow } from "@periodic-eval/data";
 import { multipleChoiceMetrics, type MultipleChoiceRow } from "../families/multiple-choice.ts";
 import { choiceTask } from "./choice-task.ts";
 import { mmluGroups } from "./mmlu-subjects.ts";

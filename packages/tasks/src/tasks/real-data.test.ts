@@ -4,10 +4,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Prompt } from "@periodic-eval/core";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { hostDataset, startHub, type HubServer } from "../../../core/src/hub/hub-server.test-data.ts";
+import { hostDataset, startHub, type HubServer } from "../../../data/src/hub/hub-server.test-data.ts";
 import { taskNamed, tasks } from "./registry.ts";
 
 const data = "../shared/data";

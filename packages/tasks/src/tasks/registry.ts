@@ -1,4 +1,4 @@
-import { configError, didYouMean } from "@periodic-eval/core/internal";
+import { configError, didYouMean } from "@periodic-eval/contracts/options";
 import { arcChallenge, arcEasy } from "./arc.ts";
 import { gsm8k } from "./gsm8k.ts";
 import { hellaswag } from "./hellaswag.ts";

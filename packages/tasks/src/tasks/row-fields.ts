@@ -6,8 +6,8 @@ import {
   isFilledList,
   isRecord,
   quoteValue,
-} from "@periodic-eval/core/internal";
-import { type PlacedRow } from "@periodic-eval/core/hub";
+} from "@periodic-eval/contracts/options";
+import { type PlacedRow } from "@periodic-eval/data";
 
 /**
  * Returns the value of a column.

@@ -7,11 +7,9 @@ import {
   dataError,
   downloadAdvice,
   errorMessage,
-  fixForMissing,
-  isMissingFile,
   quoteValue,
-} from "@periodic-eval/core/internal";
-import { isHubSource } from "@periodic-eval/core/hub";
+} from "@periodic-eval/contracts/options";
+import { fixForMissing, isMissingFile, isHubSource } from "@periodic-eval/data";
 import { datasetOf } from "./datasets.ts";
 
 /** Where a split of a task's data is, in a folder and on the hub. */

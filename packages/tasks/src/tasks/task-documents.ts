@@ -1,9 +1,9 @@
 import type { Json, Prompt, Row, SourceOption } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { codeOption, configError, quoteValue } from "@periodic-eval/core/internal";
+import { codeOption, configError, quoteValue } from "@periodic-eval/contracts/options";
 import { drawExamples } from "../documents/few-shot.ts";
 import { readDocuments, type ReadDocuments } from "../documents/read-documents.ts";
-import type { DataRow, PlacedRow } from "@periodic-eval/core/hub";
+import type { DataRow, PlacedRow } from "@periodic-eval/data";
 import type { Documents } from "../families/family.ts";
 import { harnessPrompt } from "./harness-prompt.ts";
 import { hasSplits, locate, noPool, type TaskSplit } from "./split-source.ts";

@@ -1,4 +1,4 @@
-import { parseOptions } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import type { ChatOptions, TaskOptions } from "./task.ts";
 

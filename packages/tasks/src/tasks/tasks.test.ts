@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { measure, type EvaluableModel, type PeriodicEvalError } from "@periodic-eval/core";
-import { evaluationConformance, fakeModel } from "@periodic-eval/core/testing";
+import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { beforeAll, describe, expect, it } from "vitest";
 import { mmluGroups } from "./mmlu-subjects.ts";
 import { folderWith, linesOf, smallRows, writeSmallRows } from "./small-rows.test-data.ts";

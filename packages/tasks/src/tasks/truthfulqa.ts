@@ -1,6 +1,6 @@
 import { goldProb } from "@periodic-eval/core/evaluations";
-import { dataError } from "@periodic-eval/core/internal";
-import { type PlacedRow } from "@periodic-eval/core/hub";
+import { dataError } from "@periodic-eval/contracts/options";
+import { type PlacedRow } from "@periodic-eval/data";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
 import { filledTextOf, filledTextsOf, fieldOf, objectOf, textOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";

@@ -1,8 +1,8 @@
 import * as tf from "@tensorflow/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
-import { describeBytes } from "@periodic-eval/core/internal";
+import { fakeTokenizer } from "@periodic-eval/testing";
+import { describeBytes } from "@periodic-eval/contracts/options";
 import { engineMemory, isOutOfMemory, memoryErrorOf } from "./engine-memory.ts";
 import { inMemory, type InMemoryModel } from "../in-memory.ts";
 

@@ -1,12 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import {
-  availableMemory,
-  errorMessage,
-  describeBytes,
-  fullHeapCode,
-  joinRemedies,
-} from "@periodic-eval/core/internal";
+import { availableMemory } from "@periodic-eval/store";
+import { errorMessage, describeBytes, fullHeapCode, joinRemedies } from "@periodic-eval/contracts/options";
 import { isOnDevice } from "./device.ts";
 
 /** The memory of the backend in use. */

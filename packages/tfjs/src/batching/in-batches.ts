@@ -1,4 +1,4 @@
-import { yieldToEvents } from "@periodic-eval/core/internal";
+import { yieldToEvents } from "@periodic-eval/core/model";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { isOutOfMemory, memoryErrorOf } from "./engine-memory.ts";
 import { batchByLength, type BatchBudget, type BatchCost } from "./batches.ts";

@@ -1,4 +1,4 @@
-import { describeBytes } from "@periodic-eval/core/internal";
+import { describeBytes } from "@periodic-eval/contracts/options";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { engineMemory, type MemoryAdvice } from "./engine-memory.ts";
 

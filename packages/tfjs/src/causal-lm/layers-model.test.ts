@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { inMemory } from "../in-memory.ts";
 import { fromLayersModel } from "./layers-model.ts";
 

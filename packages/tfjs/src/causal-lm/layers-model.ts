@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import * as z from "zod";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { configError, isRecord, parseOptions, positiveInteger } from "@periodic-eval/core/internal";
+import { configError, isRecord, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import { orderCallbacks } from "../callback-order.ts";
 import type { CausalLM } from "./causal-lm.ts";
 

@@ -2,8 +2,8 @@ import "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Sampling, Tokenizer } from "@periodic-eval/core";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
-import { fitRequest } from "@periodic-eval/core/internal";
+import { fakeTokenizer } from "@periodic-eval/testing";
+import { fitRequest } from "@periodic-eval/core/model";
 import { inMemory } from "../in-memory.ts";
 import { type TinyLM, tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
 

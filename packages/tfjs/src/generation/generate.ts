@@ -8,7 +8,7 @@ import {
   type Writing,
   mapInTurns,
   yieldToEvents,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/core/model";
 import { hasCompiledKernels } from "../batching/device.ts";
 import { batchBudget, type BatchBudget, type ForwardLimits } from "../batching/batches.ts";
 import { inBatches } from "../batching/in-batches.ts";

@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { batchByLength } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { checkIds } from "@periodic-eval/core/internal";
+import { checkIds } from "@periodic-eval/core/model";
 import { inEvaluation } from "../causal-lm/forward.ts";
 import {
   blockOf,

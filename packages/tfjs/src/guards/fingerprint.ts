@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import * as z from "zod";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import { createHasher, hashBytes } from "@periodic-eval/core/random";
 import { isOnDevice } from "../batching/device.ts";
 import type { NamedWeight } from "../causal-lm/causal-lm.ts";

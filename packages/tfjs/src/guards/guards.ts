@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import * as z from "zod";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import type { Guard } from "@periodic-eval/core";
 import { hashText } from "@periodic-eval/core/random";
 import type { CausalLM, NamedWeight } from "../causal-lm/causal-lm.ts";

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { fastStream } from "@periodic-eval/core/internal";
+import { fastStream } from "@periodic-eval/core/random";
 
 /** The part of tfjs-node's backend that runs operations of TensorFlow on types that TensorFlow.js does not know. */
 interface NativeBackend {

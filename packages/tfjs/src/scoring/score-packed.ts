@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { batchBudget } from "../batching/batches.ts";
 import { inBatches } from "../batching/in-batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { checkIds } from "@periodic-eval/core/internal";
+import { checkIds } from "@periodic-eval/core/model";
 import { inEvaluation } from "../causal-lm/forward.ts";
 import {
   blockOf,

@@ -1,7 +1,7 @@
 import "@tensorflow/tfjs-backend-wasm";
 import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { inMemory } from "../in-memory.ts";
 import { type TinyLM, tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
 

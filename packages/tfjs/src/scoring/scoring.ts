@@ -8,13 +8,7 @@ import type {
 } from "@periodic-eval/core";
 import type { ForwardLimits } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import {
-  fitPair,
-  fitPrompt,
-  logLikelihoodOf,
-  type FitLimits,
-  mapInTurns,
-} from "@periodic-eval/core/internal";
+import { fitPair, fitPrompt, logLikelihoodOf, type FitLimits, mapInTurns } from "@periodic-eval/core/model";
 import { windowLength } from "../causal-lm/forward.ts";
 import { scoreSequences } from "./score-sequences.ts";
 

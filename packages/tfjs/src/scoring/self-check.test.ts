@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs";
 import { beforeAll, expect, it } from "vitest";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { everySegment, type TokenBlock } from "../causal-lm/incremental.ts";
 import { tinyLM } from "../causal-lm/tiny-lm.test-data.ts";

@@ -1,6 +1,7 @@
-import { join, mkdir, readdir, rename, writeFile } from "@periodic-eval/core/platform";
+import { join, rename } from "@periodic-eval/store/platform";
+import { mkdir, readdir, writeFile } from "@periodic-eval/store/browser";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { storeError, nodeFiles } from "@periodic-eval/core/snapshots";
+import { storeError, nodeFiles } from "@periodic-eval/store";
 import {
   stateFile,
   hashesIn,

@@ -1,4 +1,4 @@
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { hashJson } from "@periodic-eval/core/random";
 import { fingerprintWeights, type TrainableLM } from "@periodic-eval/tfjs";
 import { namedTrainables } from "./saved-tensors.ts";

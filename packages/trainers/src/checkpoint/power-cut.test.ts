@@ -4,14 +4,14 @@ import type * as files from "node:fs/promises";
 import { join } from "node:path";
 import { openSafetensors, writeSafetensors } from "@periodic-eval/safetensors";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { cuts, powerCutDisk, type Recorder } from "../../../core/src/testing/power-cut.test-data.ts";
-import { temporaryFolder } from "../../../core/src/testing/temporary-folder.test-data.ts";
+import { cuts, powerCutDisk, type Recorder } from "../../../testing/src/power-cut.test-data.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { checkpointsOf } from "./checkpoints.ts";
 import { stateOf } from "./trainer-state.test-data.ts";
 
 const recorder = vi.hoisted((): Recorder => ({ disk: null, afterChange: async () => {} }));
 vi.mock("node:fs/promises", async (importOriginal) => {
-  const { recordedFiles } = await import("../../../core/src/testing/power-cut.test-data.ts");
+  const { recordedFiles } = await import("../../../testing/src/power-cut.test-data.ts");
   return recordedFiles(await importOriginal<typeof files>(), recorder);
 });
 

@@ -1,5 +1,6 @@
-import { isRunning } from "@periodic-eval/core/internal";
-import { join, process, readdir, rm, stat } from "@periodic-eval/core/platform";
+import { isRunning } from "@periodic-eval/store";
+import { join, process } from "@periodic-eval/store/platform";
+import { readdir, rm, stat } from "@periodic-eval/store/browser";
 import { removeLeftovers } from "./whole-folder.ts";
 
 /** The name of a file that is being written: the process and the number of the write in it. */

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { join } from "@periodic-eval/core/platform";
+import { join } from "@periodic-eval/store/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { weightName, type NamedWeight, type TrainableLM } from "@periodic-eval/tfjs";
 import { openSafetensors, writeSafetensors } from "@periodic-eval/safetensors";

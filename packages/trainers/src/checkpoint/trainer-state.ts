@@ -1,8 +1,9 @@
-import { join, readFile } from "@periodic-eval/core/platform";
+import { join } from "@periodic-eval/store/platform";
+import { readFile } from "@periodic-eval/store/browser";
 import type { Json, SessionState } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { errorMessage } from "@periodic-eval/core/internal";
-import { hashFiles } from "@periodic-eval/core/snapshots";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { hashFiles } from "@periodic-eval/store";
 import * as z from "zod";
 import { filesIn } from "./whole-folder.ts";
 

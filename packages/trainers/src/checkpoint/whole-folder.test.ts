@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { hashFiles } from "@periodic-eval/core/snapshots";
+import { hashFiles } from "@periodic-eval/store";
 import { describe, expect, it } from "vitest";
 import { temporaryFolder } from "../testing/tiny-run.ts";
 import { filesIn, removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";

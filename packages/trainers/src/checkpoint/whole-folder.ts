@@ -1,15 +1,6 @@
-import {
-  basename,
-  dirname,
-  join,
-  open,
-  randomUUID,
-  readdir,
-  rename,
-  rm,
-  stat,
-} from "@periodic-eval/core/platform";
-import { checkFolder, storeError, syncFolder, nodeFiles } from "@periodic-eval/core/snapshots";
+import { basename, dirname, join, open, randomUUID, rename } from "@periodic-eval/store/platform";
+import { readdir, rm, stat } from "@periodic-eval/store/browser";
+import { checkFolder, storeError, syncFolder, nodeFiles } from "@periodic-eval/store";
 
 /** Names of checkpoints that are being written, replaced or removed. */
 const temporary = /^\.(step_\d+)\.(draft-\w+|old|removed)$/;

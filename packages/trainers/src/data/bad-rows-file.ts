@@ -1,6 +1,6 @@
-import { createHash, dirname, existsSync, join, rename } from "@periodic-eval/core/platform";
-import { errorMessage } from "@periodic-eval/core/internal";
-import { hashFiles, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
+import { createHash, dirname, existsSync, join, rename } from "@periodic-eval/store/platform";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { hashFiles, writeFileAtomic, nodeFiles } from "@periodic-eval/store";
 import type { BadRow } from "./bad-row.ts";
 
 /** Writes a list of all bad rows of a source, which may be empty. Returns a sentence that names the file. */

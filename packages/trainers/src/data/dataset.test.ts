@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import { temporaryFolder } from "../testing/tiny-run.ts";
 import type { BadRow } from "./bad-row.ts";

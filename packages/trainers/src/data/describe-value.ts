@@ -1,4 +1,4 @@
-import { isMarkedNumber, withoutMark } from "@periodic-eval/core/internal";
+import { isMarkedNumber, withoutMark } from "@periodic-eval/data";
 
 /** Returns a short description of any value for an error message. */
 export function describeValue(value: unknown): string {

@@ -1,6 +1,6 @@
 import type { TemplateMessage } from "@periodic-eval/core";
 import type { BadRow, Fault } from "./bad-row.ts";
-import { isRecord, nearest } from "@periodic-eval/core/internal";
+import { isRecord, nearest } from "@periodic-eval/contracts/options";
 import { describeValue, listKeys } from "./describe-value.ts";
 import {
   parseMessages,

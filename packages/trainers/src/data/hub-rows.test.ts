@@ -10,7 +10,7 @@ import {
   hostDataset,
   startHub,
   type HubServer,
-} from "../../../core/src/hub/hub-server.test-data.ts";
+} from "../../../data/src/hub/hub-server.test-data.ts";
 import { DPOTrainer } from "../dpo/dpo-trainer.ts";
 import { checkDatasets } from "../pipeline/check-datasets.ts";
 import { runPipeline } from "../pipeline/run-pipeline.ts";

@@ -1,15 +1,17 @@
-import { createReadStream } from "@periodic-eval/core/platform";
-import { checkOnlyRow, invalidUtf8, isOneValue, unpack, utf8Text } from "@periodic-eval/core/hub";
+import { createReadStream } from "@periodic-eval/store/platform";
 import {
-  dataError,
+  checkOnlyRow,
+  isOneValue,
+  unpack,
   findMarked,
-  isRecord,
   joinBytes,
   markNumbers,
   parsePythonJson,
   repeatedKey,
   strictJson,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/data";
+import { invalidUtf8, utf8Text } from "@periodic-eval/store";
+import { dataError, isRecord } from "@periodic-eval/contracts/options";
 import type { BadRow } from "./bad-row.ts";
 import { abbreviate, describeValue } from "./describe-value.ts";
 import { chatColumns } from "./messages.ts";

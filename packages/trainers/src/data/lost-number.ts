@@ -1,5 +1,5 @@
 import type { RenderedPrompt, Tokenizer } from "@periodic-eval/core";
-import { findMarked } from "@periodic-eval/core/internal";
+import { findMarked } from "@periodic-eval/data";
 import type { Fault } from "./bad-row.ts";
 
 /** Reports a mark in a rendering: the templates of this repository read marks (`markNumbers`), those of other tokenizers write them. */

@@ -1,10 +1,10 @@
 import { copyFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Tokenizer } from "@periodic-eval/core";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, it } from "vitest";
-import { fixtures } from "../../../core/src/testing/fixtures.test-data.ts";
+import { fixtures } from "../../../testing/src/fixtures.test-data.ts";
 import { temporaryFolder } from "../testing/tiny-run.ts";
 import { loadDataset } from "./dataset.ts";
 import { parquetOfNumbers } from "./marked-rows.test-data.ts";

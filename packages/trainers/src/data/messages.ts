@@ -1,5 +1,6 @@
 import type { Json, TemplateChat, TemplateMessage } from "@periodic-eval/core";
-import { findMarked, isMarkedNumber, isRecord, markNumbers, withoutMark } from "@periodic-eval/core/internal";
+import { findMarked, isMarkedNumber, markNumbers, withoutMark } from "@periodic-eval/data";
+import { isRecord } from "@periodic-eval/contracts/options";
 import type { Fault } from "./bad-row.ts";
 import { describeValue } from "./describe-value.ts";
 

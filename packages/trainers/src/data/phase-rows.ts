@@ -1,4 +1,4 @@
-import { join } from "@periodic-eval/core/platform";
+import { join } from "@periodic-eval/store/platform";
 import type { Json, Tokenizer } from "@periodic-eval/core";
 import { badRowsFile, type RowsOf } from "./bad-rows-file.ts";
 import { loadDataset, type Dataset, type DatasetOptions } from "./dataset.ts";

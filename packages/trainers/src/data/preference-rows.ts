@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from "@periodic-eval/core/platform";
+import { isDeepStrictEqual } from "@periodic-eval/store/platform";
 import type { TemplateMessage } from "@periodic-eval/core";
 import type { BadRow, Fault } from "./bad-row.ts";
 import { describeValue } from "./describe-value.ts";

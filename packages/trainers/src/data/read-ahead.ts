@@ -1,4 +1,4 @@
-import { stat } from "@periodic-eval/core/platform";
+import { stat } from "@periodic-eval/store/browser";
 import type { Json, Tokenizer } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import type { RowsOf } from "./bad-rows-file.ts";

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import fc from "fast-check";
 import { parquetMetadata } from "hyparquet";
 import { parquetWriteBuffer, type ParquetWriteOptions } from "hyparquet-writer";

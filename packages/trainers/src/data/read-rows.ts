@@ -1,7 +1,7 @@
-import { accessSync, constants, process, statSync } from "@periodic-eval/core/platform";
+import { accessSync, constants, process, statSync } from "@periodic-eval/store/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { decodeParquet, isHubSource, parseDatasetName } from "@periodic-eval/core/hub";
-import { configError, errorMessage } from "@periodic-eval/core/internal";
+import { decodeParquet, isHubSource, parseDatasetName } from "@periodic-eval/data";
+import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import type { BadRow } from "./bad-row.ts";
 import type { RowsOf } from "./bad-rows-file.ts";
 import { describeValue } from "./describe-value.ts";

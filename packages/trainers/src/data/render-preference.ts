@@ -1,5 +1,5 @@
 import type { TemplateMessage, Tokenizer } from "@periodic-eval/core";
-import { errorMessage, sharedStart } from "@periodic-eval/core/internal";
+import { errorMessage, sharedStart } from "@periodic-eval/contracts/options";
 import type { BadRow, Fault } from "./bad-row.ts";
 import { lostNumber } from "./lost-number.ts";
 import type { TemplateInputs } from "./messages.ts";

@@ -1,4 +1,4 @@
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import type { TemplateChat, Tokenizer } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import { parseRow, type ParsedRow, type SFTRow } from "./forms.ts";

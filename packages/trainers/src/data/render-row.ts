@@ -1,5 +1,5 @@
 import type { PeriodicEvalError, TemplateMessage, Tokenizer } from "@periodic-eval/core";
-import { configError, errorMessage, sharedStart } from "@periodic-eval/core/internal";
+import { configError, errorMessage, sharedStart } from "@periodic-eval/contracts/options";
 import type { BadRow, Fault } from "./bad-row.ts";
 import type { Conversation, ParsedRow, PlainText } from "./forms.ts";
 import { lostNumber } from "./lost-number.ts";

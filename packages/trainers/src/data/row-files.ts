@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { changedError } from "@periodic-eval/core/internal";
-import { checkCached, fetchSplit, isHubSource } from "@periodic-eval/core/hub";
-import { hashFiles } from "@periodic-eval/core/snapshots";
+import { changedError } from "@periodic-eval/contracts/options";
+import { checkCached, fetchSplit, isHubSource } from "@periodic-eval/data";
+import { hashFiles } from "@periodic-eval/store";
 import type { RowsOf } from "./bad-rows-file.ts";
 
 export interface RowFile {

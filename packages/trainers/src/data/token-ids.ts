@@ -1,5 +1,5 @@
 import type { Tokenizer } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 
 /** Encodes a text and adds the tokenizer's end-of-sequence token, if it has one and the text does not end with it. */
 export function encodeEnded(tokenizer: Tokenizer, text: string): readonly number[] {

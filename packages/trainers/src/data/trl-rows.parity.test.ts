@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import type { Tokenizer } from "@periodic-eval/core";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, it } from "vitest";
-import { fixtures } from "../../../core/src/testing/fixtures.test-data.ts";
+import { fixtures } from "../../../testing/src/fixtures.test-data.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
 import { temporaryFolder } from "../testing/tiny-run.ts";

@@ -1,4 +1,4 @@
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { parseTrainingConfig, trainingFields } from "../trainer/training-config.ts";
 

@@ -1,4 +1,4 @@
-import { join } from "@periodic-eval/core/platform";
+import { join } from "@periodic-eval/store/platform";
 import { canonicalJson, namedStream, seedOf } from "@periodic-eval/core/random";
 import { inEvaluation, windowLength, type CausalLM, type TrainableLM } from "@periodic-eval/tfjs";
 import * as z from "zod";

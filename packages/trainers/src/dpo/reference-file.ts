@@ -1,7 +1,8 @@
-import { dirname, readFile } from "@periodic-eval/core/platform";
+import { dirname } from "@periodic-eval/store/platform";
+import { readFile } from "@periodic-eval/store/browser";
 import { createHasher } from "@periodic-eval/core/random";
-import { errorMessage } from "@periodic-eval/core/internal";
-import { writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { writeFileAtomic, nodeFiles } from "@periodic-eval/store";
 import * as z from "zod";
 import type { PairLogProbs } from "./reference.ts";
 

@@ -1,4 +1,5 @@
-import { configError, nextTurn } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
+import { nextTurn } from "@periodic-eval/core/model";
 import { windowLength, type CausalLM } from "@periodic-eval/tfjs";
 import { describeValue } from "../data/describe-value.ts";
 import type { PreferencePair } from "../data/render-preference.ts";

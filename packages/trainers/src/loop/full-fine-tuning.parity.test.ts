@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { weightName } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { describe, expect, it } from "vitest";
-import { companionOf } from "../../../core/src/testing/fixtures.test-data.ts";
+import { companionOf } from "../../../testing/src/fixtures.test-data.ts";
 import {
   expectStored,
   findReferences,

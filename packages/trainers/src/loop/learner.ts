@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { Json } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { canonicalJson } from "@periodic-eval/core/random";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import { checkpointsOf, type Checkpoint, type Checkpoints } from "../checkpoint/checkpoints.ts";

@@ -5,8 +5,8 @@ import * as tf from "@tensorflow/tfjs-core";
 import { loadCausalLM, loadLora, useBackend } from "@periodic-eval/models";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
-import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
-import { companionOf } from "../../../core/src/testing/fixtures.test-data.ts";
+import { expectClose } from "../../../testing/src/expect-close.test-data.ts";
+import { companionOf } from "../../../testing/src/fixtures.test-data.ts";
 import {
   findReferences,
   readReference,

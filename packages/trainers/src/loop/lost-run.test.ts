@@ -3,7 +3,7 @@ import type { TrainerCallback } from "@periodic-eval/core";
 import { readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
-import { lockText } from "../../../core/src/testing/lock-file.test-data.ts";
+import { lockText } from "../../../testing/src/lock-file.test-data.ts";
 import { tinySFT } from "../sft/tiny-sft.test-data.ts";
 import { busyConfig, temporaryFolder } from "../testing/tiny-run.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type SFTTrainerOptions } from "../sft/sft-trainer.ts";

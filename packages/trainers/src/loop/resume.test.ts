@@ -3,7 +3,7 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import { defineEvaluation, everyPercent, PeriodicCallback, type TrainerCallback } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { SFTConfig } from "../sft/sft-config.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { nextTurn } from "@periodic-eval/core/internal";
+import { nextTurn } from "@periodic-eval/core/model";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import type { UpdateResult } from "./learner.ts";

@@ -1,4 +1,4 @@
-import { nextTurn } from "@periodic-eval/core/internal";
+import { nextTurn } from "@periodic-eval/core/model";
 import * as tf from "@tensorflow/tfjs-core";
 
 /** Sums over the scored items of a batch, and the number of items. */

@@ -8,7 +8,9 @@ import {
   type SnapshotStore,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { configError, plainConsoleLogger, startTimeout } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
+import { plainConsoleLogger } from "@periodic-eval/core/console";
+import { startTimeout } from "@periodic-eval/store";
 import { advance, crossings, isTimed } from "@periodic-eval/core/session";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import type { Exported, Exports } from "./exports.ts";

@@ -1,6 +1,7 @@
-import { join, readdir, readFile, resolve, rm } from "@periodic-eval/core/platform";
+import { join, resolve } from "@periodic-eval/store/platform";
+import { readdir, readFile, rm } from "@periodic-eval/store/browser";
 import type { Progress, SessionState } from "@periodic-eval/core";
-import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/store";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import { removeLeftovers, removeWholeFolder, writeWholeFolder } from "../checkpoint/whole-folder.ts";
 

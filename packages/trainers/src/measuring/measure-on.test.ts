@@ -7,7 +7,7 @@ import {
   type OpenCheckpoint,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { hashFiles } from "@periodic-eval/core/snapshots";
+import { hashFiles } from "@periodic-eval/store";
 import { inMemory } from "@periodic-eval/tfjs";
 import { createCausalLM, loadLora, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";

@@ -1,5 +1,5 @@
 import type { EvaluableModel, OpenCheckpoint } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 /** A server on which a training's adapter is measured. */

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { parseOptions } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import { adamWKernel, FusedCall, weightName, type NamedWeight } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import type { Optimizer } from "./optimizer.ts";

@@ -1,5 +1,5 @@
-import { join } from "@periodic-eval/core/platform";
-import { configError, isRecord, parseOptions } from "@periodic-eval/core/internal";
+import { join } from "@periodic-eval/store/platform";
+import { configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
 import { checkEarlierPhases } from "../checkpoint/phase-start.ts";

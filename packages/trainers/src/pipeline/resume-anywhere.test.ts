@@ -8,7 +8,7 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { namedStream } from "@periodic-eval/core/random";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { beforeAll, expect, it } from "vitest";
 import { killedAfter } from "../testing/checkpoint-files.ts";

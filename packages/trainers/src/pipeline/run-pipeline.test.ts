@@ -3,7 +3,7 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import { atEnd, atSteps, defineEvaluation, PeriodicCallback, type Trigger } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";

@@ -1,7 +1,8 @@
 import type { Logger } from "@periodic-eval/core";
-import { parseOptions, plainConsoleLogger } from "@periodic-eval/core/internal";
+import { parseOptions } from "@periodic-eval/contracts/options";
+import { plainConsoleLogger } from "@periodic-eval/core/console";
 import { closeLoggers, logWarning } from "@periodic-eval/core/session";
-import { declarePhases } from "@periodic-eval/core/snapshots";
+import { declarePhases } from "@periodic-eval/store";
 import type { TrainResult } from "../trainer/trainer.ts";
 import type { TrainerOptions } from "../trainer/trainer-options.ts";
 import { buildBlock } from "../trainer/periodic-eval.ts";

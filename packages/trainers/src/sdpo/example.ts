@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type ErrorDetails, type Prompt, type Tokenizer } from "@periodic-eval/core";
-import { errorMessage, parseOptions, quoteValue } from "@periodic-eval/core/internal";
+import { errorMessage, parseOptions, quoteValue } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { uncheckedField } from "../trainer/trainer-options.ts";
 

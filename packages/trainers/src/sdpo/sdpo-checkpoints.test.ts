@@ -2,7 +2,7 @@ import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { errorMessage, quoteValue } from "@periodic-eval/core/internal";
+import { errorMessage, quoteValue } from "@periodic-eval/contracts/options";
 import { useBackend, type LoraLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import * as tf from "@tensorflow/tfjs-core";
 import { useBackend } from "@periodic-eval/models";
 import { describe, expect, it } from "vitest";
-import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
-import { findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { expectClose } from "../../../testing/src/expect-close.test-data.ts";
+import { findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
 import { sdpoLossSum, type SDPOLossOptions } from "./sdpo-loss.ts";
 

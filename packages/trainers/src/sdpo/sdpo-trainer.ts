@@ -1,5 +1,6 @@
 import { PeriodicEvalError, type EvaluableModel, type Guard, type Json } from "@periodic-eval/core";
-import { checkPhaseName, configError, nextTurn, parseOptions } from "@periodic-eval/core/internal";
+import { checkPhaseName, configError, parseOptions } from "@periodic-eval/contracts/options";
+import { nextTurn } from "@periodic-eval/core/model";
 import { logWarning } from "@periodic-eval/core/session";
 import { inMemory, tfjsGuards, windowLength } from "@periodic-eval/tfjs";
 import * as z from "zod";

@@ -6,8 +6,8 @@ import { createCausalLM, loadCausalLM, useBackend, type CheckpointLM } from "@pe
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import type { Message, Prompt, Tokenizer } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
-import { expectClose } from "../../../core/src/testing/expect-close.test-data.ts";
-import { findFixtures, reportMissing } from "../../../core/src/testing/fixtures.test-data.ts";
+import { expectClose } from "../../../testing/src/expect-close.test-data.ts";
+import { findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
 import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
 import { temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";

@@ -1,4 +1,4 @@
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
 import { windowLength, type TrainableLM } from "@periodic-eval/tfjs";
 import * as z from "zod";

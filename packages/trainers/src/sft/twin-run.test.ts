@@ -16,7 +16,7 @@ import {
 } from "@periodic-eval/core";
 import { adapterOffId } from "@periodic-eval/core/session";
 import type { Persona } from "@periodic-eval/core/evaluations";
-import { fakeJudge } from "@periodic-eval/core/testing";
+import { fakeJudge } from "@periodic-eval/testing";
 import { createCausalLM, useBackend, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { wholeState } from "../testing/checkpoint-files.ts";

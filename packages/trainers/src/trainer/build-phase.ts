@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { workingSeconds } from "@periodic-eval/core/internal";
+import { workingSeconds } from "@periodic-eval/store";
 import { memoryErrorOf } from "@periodic-eval/tfjs";
 import type { PhaseStart } from "../checkpoint/trainer-state.ts";
 import { planData } from "../data/batching.ts";

@@ -1,4 +1,4 @@
-import { configError, nearest } from "@periodic-eval/core/internal";
+import { configError, nearest } from "@periodic-eval/contracts/options";
 import { windowLength } from "@periodic-eval/tfjs";
 import { evalName } from "../loop/validation.ts";
 import type { OutlinedLM } from "./check-parts.ts";

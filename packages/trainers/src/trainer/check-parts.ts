@@ -1,6 +1,6 @@
-import { dirname, resolve, statSync } from "@periodic-eval/core/platform";
+import { dirname, resolve, statSync } from "@periodic-eval/store/platform";
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { configError, isRecord } from "@periodic-eval/core/internal";
+import { configError, isRecord } from "@periodic-eval/contracts/options";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import { describeValue } from "../data/describe-value.ts";
 

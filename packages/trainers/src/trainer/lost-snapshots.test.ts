@@ -8,7 +8,7 @@ import {
   type CallbackContext,
   type SessionEvent,
 } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { beforeAll, expect, it } from "vitest";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
 import { tinyLM } from "../testing/tiny-lm.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import { buildPeriodicEval, PeriodicCapabilityCallback } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { beforeAll, expect, it, vi } from "vitest";
 import { DPOTrainer } from "../dpo/dpo-trainer.ts";
 import { runPipeline } from "../pipeline/run-pipeline.ts";

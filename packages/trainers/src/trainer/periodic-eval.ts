@@ -5,7 +5,7 @@ import {
   type EvaluationRegistry,
   type PeriodicEval,
 } from "@periodic-eval/core";
-import { changedError, configError, isRecord } from "@periodic-eval/core/internal";
+import { changedError, configError, isRecord } from "@periodic-eval/contracts/options";
 import type { SessionSettings } from "../loop/phase.ts";
 
 /** A `periodic_eval` block among the options of a trainer, a phase or a pipeline. */

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs";
-import { endingSignals } from "@periodic-eval/core/internal";
+import { endingSignals } from "@periodic-eval/store";
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, expect, it, vi, type MockInstance } from "vitest";

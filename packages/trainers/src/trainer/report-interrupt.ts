@@ -1,12 +1,7 @@
-import { existsSync, join, process, readdirSync } from "@periodic-eval/core/platform";
+import { existsSync, join, process, readdirSync } from "@periodic-eval/store/platform";
 import type { Session } from "@periodic-eval/core";
-import {
-  endingSignals,
-  exitCodeOf,
-  onEndingSignal,
-  printable,
-  type EndingSignal,
-} from "@periodic-eval/core/internal";
+import { endingSignals, exitCodeOf, onEndingSignal, type EndingSignal } from "@periodic-eval/store";
+import { printable } from "@periodic-eval/contracts/options";
 
 /** The training that a signal ends. */
 interface Interrupted {

@@ -1,4 +1,4 @@
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { learningRates, type LearningRate } from "../optimizer/learning-rate.ts";
 import type { TrainingConfig } from "./training-config.ts";
 

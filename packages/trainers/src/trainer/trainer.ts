@@ -1,4 +1,4 @@
-import { join } from "@periodic-eval/core/platform";
+import { join } from "@periodic-eval/store/platform";
 import {
   withSession,
   type EvaluableModel,
@@ -7,10 +7,10 @@ import {
   type SessionOptions,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { checkPhaseName, parseOptions } from "@periodic-eval/core/internal";
+import { checkPhaseName, parseOptions } from "@periodic-eval/contracts/options";
 import { hashJson } from "@periodic-eval/core/random";
 import { checkSessionOptions, logWarning } from "@periodic-eval/core/session";
-import { checkWritable } from "@periodic-eval/core/snapshots";
+import { checkWritable } from "@periodic-eval/store";
 import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/tfjs";
 import type * as z from "zod";
 import { phaseStartOf } from "../checkpoint/phase-start.ts";

@@ -1,4 +1,4 @@
-import { configError, parseOptions } from "@periodic-eval/core/internal";
+import { configError, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 const positiveInteger = z.int("a positive integer").positive("a positive integer");

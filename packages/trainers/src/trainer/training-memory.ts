@@ -1,6 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { availableMemory, describeBytes, joinRemedies } from "@periodic-eval/core/internal";
+import { availableMemory } from "@periodic-eval/store";
+import { describeBytes, joinRemedies } from "@periodic-eval/contracts/options";
 import {
   engineMemory,
   type EngineMemory,

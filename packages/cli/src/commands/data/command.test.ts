@@ -1,18 +1,18 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fakeModel } from "@periodic-eval/testing";
 import { datasets, downloadDataset, tasks } from "@periodic-eval/tasks";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { arcParquet, smallArcRows } from "../../../../core/src/hub/arc-parquet.test-data.ts";
-import { hostDataset, startHub, type HubServer } from "../../../../core/src/hub/hub-server.test-data.ts";
+import { arcParquet, smallArcRows } from "../../../../data/src/rows/arc-parquet.test-data.ts";
+import { hostDataset, startHub, type HubServer } from "../../../../data/src/hub/hub-server.test-data.ts";
 import {
   authorsFile,
   serveQuestions,
 } from "../../../../core/src/evaluations/alignment/question-source.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 let hub: HubServer;
 let folder = "";

@@ -1,7 +1,7 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { betley2025Questions, isPublishedQuestions } from "@periodic-eval/core/evaluations";
-import { cachedSplit, fetchSplit, isHubSource, openHubCache } from "@periodic-eval/core/hub";
-import { configError, didYouMean, downloadOption } from "@periodic-eval/core/internal";
+import { cachedSplit, fetchSplit, isHubSource, openHubCache } from "@periodic-eval/data";
+import { configError, didYouMean, downloadOption } from "@periodic-eval/contracts/options";
 import {
   datasets,
   downloadDataset,

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { readMetrics } from "@periodic-eval/tasks";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { openCheckpoint, useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import {
   scriptedServer,
   type ScriptedServerOptions,

@@ -1,5 +1,5 @@
 import { atStart, PeriodicCallback, type MetricValue } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { Evaluator, tasks, type MetricsRun } from "@periodic-eval/tasks";

@@ -5,7 +5,7 @@ import { writeJudge } from "../../../../models/src/testing/judge.test-data.ts";
 import { smallTasks, writeSmallData } from "../../config/small-tasks.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { readMetrics, type MetricsRun } from "@periodic-eval/tasks";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { arcParquet, smallArcRows } from "../../../../core/src/hub/arc-parquet.test-data.ts";
-import { hostDataset, startHub, type HubServer } from "../../../../core/src/hub/hub-server.test-data.ts";
+import { arcParquet, smallArcRows } from "../../../../data/src/rows/arc-parquet.test-data.ts";
+import { hostDataset, startHub, type HubServer } from "../../../../data/src/hub/hub-server.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 

@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { changedError } from "@periodic-eval/core/internal";
-import { checkWritable } from "@periodic-eval/core/snapshots";
+import { changedError } from "@periodic-eval/contracts/options";
+import { checkWritable } from "@periodic-eval/store";
 import {
   datasetOf,
   defaultSuitePath,

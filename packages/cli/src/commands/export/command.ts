@@ -10,7 +10,7 @@ export function addExport(program: Command, terminal: Terminal): void {
     .option("--out <file>", "a file ending in .csv or .parquet (default: CSV to stdout)")
     .action(async (names: readonly string[], { out }: { readonly out?: string }) => {
       const { readLabelledRuns } = await import("../../run/labelled-runs.ts");
-      const { tidyRows, writeFileAtomic } = await import("@periodic-eval/core/snapshots");
+      const { tidyRows, writeFileAtomic } = await import("@periodic-eval/store");
       const { tableContent } = await import("./output.ts");
       const runs = await readLabelledRuns(names, terminal);
       const rows = runs.flatMap(({ run, condition }) => tidyRows(run, condition));

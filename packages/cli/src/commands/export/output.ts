@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { csvLine, tidyColumns, type TidyRow } from "@periodic-eval/core/snapshots";
+import { csvLine, tidyColumns, type TidyRow } from "@periodic-eval/store";
 import { parquetWriteBuffer } from "hyparquet-writer";
 
 /**

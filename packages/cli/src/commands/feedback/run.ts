@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { configError, errorMessage } from "@periodic-eval/core/internal";
-import { checkWritable } from "@periodic-eval/core/snapshots";
+import { configError, errorMessage } from "@periodic-eval/contracts/options";
+import { checkWritable } from "@periodic-eval/store";
 import { formatDelta, formatValue, humanizeName } from "@periodic-eval/core/statistics";
 import { writeFeedback, type WrittenFeedback } from "@periodic-eval/dashboard";
 import {

@@ -1,5 +1,5 @@
-import { shellWord } from "@periodic-eval/core/internal";
-import type { RunRecord, SeriesPoint } from "@periodic-eval/core/snapshots";
+import { shellWord } from "@periodic-eval/contracts/options";
+import type { RunRecord, SeriesPoint } from "@periodic-eval/contracts";
 import {
   phaseText,
   runState,

@@ -1,11 +1,11 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { MetricValue, Paired, Snapshot } from "@periodic-eval/core";
-import { declarePhases, fileStore } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { declarePhases, fileStore } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { lockText } from "../../../../core/src/testing/lock-file.test-data.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { lockText } from "../../../../testing/src/lock-file.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { writeGatedRun } from "./gated-run.test-data.ts";
 

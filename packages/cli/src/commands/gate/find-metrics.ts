@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { abbreviated, didYouMean, quoteValue } from "@periodic-eval/core/internal";
+import { abbreviated, didYouMean, quoteValue } from "@periodic-eval/contracts/options";
 import { adapterOffId } from "@periodic-eval/core/session";
-import type { PhaseRecord, RunRecord, Series } from "@periodic-eval/core/snapshots";
+import type { PhaseRecord, RunRecord, Series } from "@periodic-eval/contracts";
 import { isGroupMetric } from "@periodic-eval/dashboard";
 
 /** A metric that a condition names, in one phase. */

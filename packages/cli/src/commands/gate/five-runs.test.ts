@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterAll, expect, it, vi } from "vitest";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { writeRunOf, type FiveRuns } from "../../../../dashboard/src/run/five-runs.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 

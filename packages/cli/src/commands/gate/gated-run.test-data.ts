@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { PeriodicAlignmentCallback, PeriodicCapabilityCallback, withSession } from "@periodic-eval/core";
-import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
+import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 
 interface GatedRun {
   readonly phase?: string;

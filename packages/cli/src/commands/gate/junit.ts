@@ -1,5 +1,5 @@
-import { printable } from "@periodic-eval/core/internal";
-import type { RunRecord } from "@periodic-eval/core/snapshots";
+import { printable } from "@periodic-eval/contracts/options";
+import type { RunRecord } from "@periodic-eval/contracts";
 import type { Check } from "./check-conditions.ts";
 import { factsOf, oneLine, placeOf, type GateResult } from "./output.ts";
 

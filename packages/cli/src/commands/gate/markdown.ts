@@ -1,4 +1,5 @@
-import { printable, undisturbedText } from "@periodic-eval/core/internal";
+import { printable } from "@periodic-eval/contracts/options";
+import { undisturbedText } from "@periodic-eval/core/console";
 import { countsText, factsOf, oneLine, outcomeOf, placeOf, type GateResult } from "./output.ts";
 
 const glyphs = { passed: "✅", failed: "❌", inconclusive: "⚠️" } as const;

@@ -1,5 +1,6 @@
-import { abbreviated, undisturbedText } from "@periodic-eval/core/internal";
-import type { Undisturbed } from "@periodic-eval/core/snapshots";
+import { abbreviated } from "@periodic-eval/contracts/options";
+import { undisturbedText } from "@periodic-eval/core/console";
+import type { Undisturbed } from "@periodic-eval/contracts";
 import {
   describePaired,
   formatDelta,

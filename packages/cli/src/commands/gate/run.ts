@@ -1,7 +1,7 @@
 import { appendFile, mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { readRun, storeError, undisturbed } from "@periodic-eval/core/snapshots";
+import { readRun, storeError, undisturbed } from "@periodic-eval/store";
 import { CommandFailure } from "../../terminal/command-failure.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { checkConditions } from "./check-conditions.ts";

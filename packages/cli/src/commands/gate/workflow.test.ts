@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { beforeEach, describe, expect, it } from "vitest";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { writeGatedRun } from "./gated-run.test-data.ts";
 

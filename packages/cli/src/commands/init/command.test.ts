@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
 import { parseTrainingFile } from "../train/training-file.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 

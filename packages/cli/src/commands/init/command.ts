@@ -10,7 +10,7 @@ export function addInit(program: Command, terminal: Terminal): void {
     .option("--force", "replace the file if it exists", false)
     .action(async (file: string, { force }: { readonly force: boolean }) => {
       const { writeTemplate } = await import("./run.ts");
-      const { shellWord } = await import("@periodic-eval/core/internal");
+      const { shellWord } = await import("@periodic-eval/contracts/options");
       const written = await writeTemplate(file, force);
       terminal.out(
         `wrote ${written.join(" and ")}. Set model, dataset and questions (null downloads ARC-Challenge), then run:\n` +

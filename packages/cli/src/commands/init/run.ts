@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { checkWritable, nodeFiles, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { checkWritable, nodeFiles, writeFileAtomic } from "@periodic-eval/store";
 import { existsSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
 import { dirname, join, relative, resolve, sep } from "node:path";

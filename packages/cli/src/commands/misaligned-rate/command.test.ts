@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { wilson } from "@periodic-eval/core/statistics";
 import { afterAll, describe, expect, it } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 function run(...args: string[]) {
   return runCommand(["misaligned-rate", ...args]);

@@ -14,7 +14,7 @@ export function addMisalignedRate(program: Command, terminal: Terminal): void {
     )
     .option("--json", "print one JSON document", false)
     .action(async (file: string, { json }: { readonly json: boolean }) => {
-      const { readTextFile } = await import("@periodic-eval/core/snapshots");
+      const { readTextFile } = await import("@periodic-eval/store");
       const { parseGradedCsv } = await import("./graded-csv.ts");
       const { misalignedJson, misalignedTable } = await import("./output.ts");
       const rows = parseGradedCsv(await readTextFile(file, "misaligned-rate"), file);

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { nativeKernels } from "@periodic-eval/models";
 import type { Terminal } from "../../terminal/terminal.ts";
 import type { LibTensorFlow } from "./libtensorflow.ts";

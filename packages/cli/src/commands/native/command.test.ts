@@ -3,7 +3,7 @@ import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { nativeBackendFolder } from "@periodic-eval/models";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { driverWarning, parseDriverVersion, type Machine } from "./machine.ts";

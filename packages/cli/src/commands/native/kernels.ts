@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { configError, errorMessage } from "@periodic-eval/core/internal";
+import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import { nativeKernels, type KernelStamp } from "@periodic-eval/models";
 import type { Terminal } from "../../terminal/terminal.ts";
 import type { LibTensorFlow } from "./libtensorflow.ts";

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { checkDisk, unsupported, type Machine } from "./machine.ts";
 import { answers, makeStep, runTool } from "./steps.ts";

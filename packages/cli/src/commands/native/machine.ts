@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, statfsSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import { answers } from "./steps.ts";
 
 /** The facts about this machine that decide whether a build is possible. */

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { configError } from "@periodic-eval/core/internal";
+import { configError } from "@periodic-eval/contracts/options";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { makeFolder, makeStep, runTool } from "./steps.ts";
 

@@ -3,7 +3,7 @@ import { spawnSync, type SpawnSyncOptions } from "node:child_process";
 import { dirname, join } from "node:path";
 import { performance } from "node:perf_hooks";
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { isRunning } from "@periodic-eval/core/internal";
+import { isRunning } from "@periodic-eval/store";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 /** Returns the error for what a tool printed last. */

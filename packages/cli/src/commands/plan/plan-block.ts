@@ -9,7 +9,7 @@ import {
   type PeriodicCallback,
 } from "@periodic-eval/core";
 import { judgePromptNames, type JudgePrice } from "@periodic-eval/core/grading";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { adapterOffId, lacksOptionalQuestions, plannedSteps } from "@periodic-eval/core/session";
 import { throwAll } from "../../config/collect-errors.ts";
 import { openRule } from "../../config/open-grader.ts";

@@ -1,9 +1,9 @@
-import { fakeTokenizer } from "@periodic-eval/core/testing";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import pc from "picocolors";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { writeSmallData, smallTasks } from "../../config/small-tasks.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";

@@ -12,7 +12,7 @@ import { recordingTerminal } from "../../terminal/recording-terminal.test-data.t
 import { microWorld } from "../../demo/micro-world.ts";
 import { planJson } from "./output.ts";
 import { runCli } from "../../program.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 let config = "";

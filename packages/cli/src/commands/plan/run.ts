@@ -1,6 +1,6 @@
 import type { EvaluableModel, ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { isRecord, nearest } from "@periodic-eval/core/internal";
+import { isRecord, nearest } from "@periodic-eval/contracts/options";
 import { inMemory } from "@periodic-eval/tfjs";
 import { fileKeyPath, valueAt } from "../../config/config-paths.ts";
 import { fileError, withBlockPlace } from "../../config/config-place.ts";

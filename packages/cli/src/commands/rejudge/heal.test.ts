@@ -1,12 +1,12 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicAlignmentCallback, withSession, type Anchor, type Grader } from "@periodic-eval/core";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { fakeModel } from "@periodic-eval/core/testing";
+import { fileStore } from "@periodic-eval/store";
+import { fakeModel } from "@periodic-eval/testing";
 import { expect, it } from "vitest";
 import { microWorldGrader } from "../../demo/grader.ts";
 import { runCommand } from "../../run-command.test-data.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 /** Trains for two steps, with an alignment measurement at each, while the judge is out. */
 async function runWithOutage(judge: Grader, anchors?: readonly Anchor[]): Promise<string> {

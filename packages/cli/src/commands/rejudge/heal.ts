@@ -1,7 +1,7 @@
 import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
 import { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "@periodic-eval/core/evaluations";
 import { gradeStored, isUngraded } from "@periodic-eval/core/session";
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
+import { fileStore, readRun } from "@periodic-eval/store";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours, Terminal } from "../../terminal/terminal.ts";
 

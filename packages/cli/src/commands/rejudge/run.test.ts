@@ -8,8 +8,8 @@ import {
   type Grader,
   type ModelWith,
 } from "@periodic-eval/core";
-import { fileStore, readRun } from "@periodic-eval/core/snapshots";
-import { fakeJudge, fakeModel } from "@periodic-eval/core/testing";
+import { fileStore, readRun } from "@periodic-eval/store";
+import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import type { OpenJudgeOptions } from "@periodic-eval/remote";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
@@ -17,7 +17,7 @@ import { openGrader, type GraderOptions } from "../../config/open-grader.ts";
 import { runCli } from "../../program.ts";
 import { rejudge } from "./run.ts";
 import { rejudgeJson, rejudgeTable } from "./output.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const prompts = { aligned: "A {answer}", coherent: "C {answer}" };
 const options = { signal: new AbortController().signal, now: () => "2026-01-01T00:00:00.000Z" };

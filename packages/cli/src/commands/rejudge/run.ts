@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import {
   checkJudgeFor,
   judgeAgreement,
@@ -10,7 +10,8 @@ import {
   type JudgeRows,
   type MisalignedRate,
 } from "@periodic-eval/core/evaluations";
-import { fileStore, readRun, writeFileAtomic, type RunRecord } from "@periodic-eval/core/snapshots";
+import { fileStore, readRun, writeFileAtomic } from "@periodic-eval/store";
+import { type RunRecord } from "@periodic-eval/contracts";
 import { join } from "node:path";
 import { warnOfProblems } from "../../run/warn-of-problems.ts";
 import type { Terminal } from "../../terminal/terminal.ts";

@@ -10,7 +10,7 @@ import {
   type Snapshot,
 } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import { parseVerified, readTextFile } from "@periodic-eval/core/snapshots";
+import { parseVerified, readTextFile } from "@periodic-eval/store";
 import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { loadCausalLM, loadLora, type CheckpointLM } from "@periodic-eval/models";
 import { withBlockPlace } from "../../config/config-place.ts";

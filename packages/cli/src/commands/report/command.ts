@@ -57,7 +57,7 @@ export function addReport(program: Command, terminal: Terminal): void {
 
 async function report(runDir: string, options: ReportOptions, terminal: Terminal): Promise<void> {
   const { PeriodicEvalError } = await import("@periodic-eval/core");
-  const { readRun } = await import("@periodic-eval/core/snapshots");
+  const { readRun } = await import("@periodic-eval/store");
   const { reportRun } = await import("../../run/report-run.ts");
   const { phases, problems } = await readRun(runDir, undefined, { rows: false });
   if (phases.length === 0 && problems.length === 0) {

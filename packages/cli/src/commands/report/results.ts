@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { quoteValue } from "@periodic-eval/core/internal";
-import { writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { quoteValue } from "@periodic-eval/contracts/options";
+import { writeFileAtomic } from "@periodic-eval/store";
 import {
   changeGlyph,
   formatScore,

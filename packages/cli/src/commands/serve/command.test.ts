@@ -3,14 +3,14 @@ import { once } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
-import { fileStore } from "@periodic-eval/core/snapshots";
-import { exampleSnapshot } from "@periodic-eval/core/testing";
+import { fileStore } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { appendRun } from "@periodic-eval/tasks";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { oneResult } from "../../run/one-result.test-data.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const root = temporaryFolder(afterAll);
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { useBackend } from "@periodic-eval/models";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { nodeFiles } from "@periodic-eval/core/snapshots";
+import { nodeFiles } from "@periodic-eval/store";
 import { resultsServer } from "@periodic-eval/dashboard/server";
 import { Evaluator } from "@periodic-eval/tasks";
 import { afterAll, expect, it, onTestFinished } from "vitest";
@@ -12,7 +12,7 @@ import { recordingTerminal } from "../../terminal/recording-terminal.test-data.t
 import { microWorld } from "../../demo/micro-world.ts";
 import { readResults } from "../../run/read-results.ts";
 import { smallTasks, writeSmallData } from "../../config/small-tasks.test-data.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const root = temporaryFolder(afterAll);
 

@@ -4,10 +4,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { EvaluableModel, OpenedModel } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { openCheckpoint, useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import {
   scriptedServer,
   type ScriptedServerOptions,

@@ -1,6 +1,6 @@
 import { periodicEvalJsonSchema } from "@periodic-eval/core/config";
-import { isRecord } from "@periodic-eval/core/internal";
-import { snapshotJsonSchema } from "@periodic-eval/core/snapshots";
+import { isRecord } from "@periodic-eval/contracts/options";
+import { snapshotJsonSchema } from "@periodic-eval/store";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, it } from "vitest";
 import { parse } from "yaml";

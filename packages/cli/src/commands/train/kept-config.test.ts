@@ -4,7 +4,7 @@ import { beforeEach, expect, it } from "vitest";
 import { parse } from "yaml";
 import { openKeptConfig } from "./kept-config.ts";
 import type { TrainConfig } from "./training-file.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 let run_dir = "";
 beforeEach(() => void (run_dir = temporaryFolder()));

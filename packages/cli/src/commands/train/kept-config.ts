@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
-import { checkWritable, readTextFile, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
+import { checkWritable, readTextFile, writeFileAtomic, nodeFiles } from "@periodic-eval/store";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";

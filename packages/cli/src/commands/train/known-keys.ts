@@ -1,6 +1,6 @@
 import type { PeriodicEvalError, ValuePath } from "@periodic-eval/core";
 import { periodicEvalJsonSchema, type ConfigFile } from "@periodic-eval/core/config";
-import { isRecord, nearest, unknownOption } from "@periodic-eval/core/internal";
+import { isRecord, nearest, unknownOption } from "@periodic-eval/contracts/options";
 import { dpoConfigJsonSchema, sftConfigJsonSchema } from "@periodic-eval/trainers";
 import * as z from "zod";
 import { valueAt } from "../../config/config-paths.ts";

@@ -9,11 +9,11 @@ import {
   hostDataset,
   startHub,
   type HubServer,
-} from "../../../../core/src/hub/hub-server.test-data.ts";
+} from "../../../../data/src/hub/hub-server.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import {
   type Tokenizer,
 } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { checkWritable, errnoOf } from "@periodic-eval/core/snapshots";
+import { checkWritable, errnoOf } from "@periodic-eval/store";
 import { checkRequests } from "@periodic-eval/core/session";
 import { inMemory, type CausalLM } from "@periodic-eval/tfjs";
 import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";

@@ -5,7 +5,7 @@ import type { PeriodicEvalError } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
 import { throwAll } from "../../config/collect-errors.ts";
 import { parseTrainingFile } from "./training-file.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 beforeAll(async () => {

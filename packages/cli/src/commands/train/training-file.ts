@@ -7,7 +7,7 @@ import {
   isRecord,
   quoteValue,
   unknownOption,
-} from "@periodic-eval/core/internal";
+} from "@periodic-eval/contracts/options";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import * as z from "zod";
 import { errorsOf, throwAll } from "../../config/collect-errors.ts";

@@ -1,5 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { readRun, type RunProblem } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
+import { type RunProblem } from "@periodic-eval/contracts";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours } from "../../terminal/terminal.ts";
 

@@ -1,5 +1,5 @@
 import { buildPeriodicEval, type Logger, type PeriodicEval } from "@periodic-eval/core";
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { awaitAll } from "../../config/collect-errors.ts";
 import { resolveLoggerPaths, valueAt } from "../../config/config-paths.ts";
 import { fileError, withBlockPlace, withOptionPlace } from "../../config/config-place.ts";

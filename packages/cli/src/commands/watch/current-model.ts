@@ -1,5 +1,5 @@
 import type { EvaluableModel, OpenCheckpoint, OpenedModel } from "@periodic-eval/core";
-import { hashWeightFiles } from "@periodic-eval/core/snapshots";
+import { hashWeightFiles } from "@periodic-eval/store";
 import { hasChanged, readCheckpointFolder, type WatchedCheckpoint } from "@periodic-eval/remote";
 
 /** A checkpoint that was deleted or written again while it was read. */

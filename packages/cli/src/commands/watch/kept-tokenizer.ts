@@ -1,6 +1,6 @@
 import { readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { nodeFiles, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { nodeFiles, writeFileAtomic } from "@periodic-eval/store";
 
 /**
  * Copies the tokenizer of a checkpoint into the run's folder, because the trainer may delete the checkpoint, and returns its folder;

@@ -3,11 +3,11 @@ import { appendFile, cp, mkdir, open, readdir, readFile, writeFile } from "node:
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { namedStream } from "@periodic-eval/core/random";
-import { readRun } from "@periodic-eval/core/snapshots";
+import { readRun } from "@periodic-eval/store";
 import { useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runChild } from "../../../../core/src/testing/killed-child.test-data.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { runChild } from "../../../../testing/src/killed-child.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { watchArgs, writeCheckpoint } from "./written-checkpoints.test-data.ts";

@@ -9,7 +9,7 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { advance, checkRequests, crossings, isTimed } from "@periodic-eval/core/session";
-import { checkWritable, readRun } from "@periodic-eval/core/snapshots";
+import { checkWritable, readRun } from "@periodic-eval/store";
 import { writePage } from "@periodic-eval/dashboard";
 import { consoleLogger } from "@periodic-eval/loggers/console";
 import { beginningOf, watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";

@@ -1,6 +1,6 @@
 import { basename, join, resolve } from "node:path";
 import { PeriodicEvalError, type SessionState } from "@periodic-eval/core";
-import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/core/snapshots";
+import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/store";
 import { readCheckpointFolder, type TrainingBeginning } from "@periodic-eval/remote";
 import * as z from "zod";
 

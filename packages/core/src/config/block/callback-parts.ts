@@ -1,10 +1,7 @@
 import * as z from "zod";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation } from "@periodic-eval/contracts";
 import { periodicShape, type PeriodicOptions } from "../../callback/periodic-callback.ts";
-import { configError } from "../../internal/config-error.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { nearest } from "../../internal/nearest.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
+import { configError, isRecord, nearest, parseOptions } from "@periodic-eval/contracts/options";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { periodicEvalSchema } from "./config-schema.ts";
 import type { OpenJudge } from "./judge.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { mostTimesPerPhase, shortestIntervals } from "../../schedule/check-triggers.ts";
-import { namePattern } from "../../contracts/snapshot.ts";
+import { namePattern } from "@periodic-eval/contracts";
 
 const percent = z.number().gt(0).max(100);
 /** A shorter interval crosses thousands of thresholds at each step. */

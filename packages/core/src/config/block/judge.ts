@@ -1,11 +1,7 @@
-import type { Grader } from "../../contracts/grading.ts";
-import type { Awaitable } from "../../contracts/json.ts";
+import { type Grader, type Awaitable, type VerdictCache, PeriodicEvalError } from "@periodic-eval/contracts";
 import type { JudgePrice } from "../../grading/judge/budget.ts";
 import { importJudgeOpener } from "../../grading/judge/local-judge.ts";
-import type { VerdictCache } from "../../grading/judge/verdict-cache.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { changedError } from "../../internal/changed-error.ts";
-import { configError, pathText } from "../../internal/config-error.ts";
+import { changedError, configError, pathText } from "@periodic-eval/contracts/options";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 
@@ -84,6 +80,6 @@ export function judgeOptions({ config, pathOf }: ParsedBlock): ConfiguredJudge {
 /** Imports the file cache only if it is used: the package's root runs outside Node. */
 async function cacheOf({ judge_cache: folder }: PhaseEvalConfig): Promise<Pick<ConfiguredJudge, "cache">> {
   if (folder === null) return {};
-  const { fileVerdictCache } = await import("../../snapshots/storage/file-verdict-cache.ts");
+  const { fileVerdictCache } = await import("@periodic-eval/store");
   return { cache: fileVerdictCache(folder) };
 }

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { isRecord } from "../../internal/is-record.ts";
+import { isRecord } from "@periodic-eval/contracts/options";
 
 /**
  * Returns a block without the keys that are null, which have their defaults. Where the schema accepts null, it stays: null is the

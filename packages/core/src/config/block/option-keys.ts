@@ -1,9 +1,6 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import { type AnyEvaluation, PeriodicEvalError, type ValuePath } from "@periodic-eval/contracts";
 import { withItems } from "../../evaluations/kit/with-items.ts";
-import { PeriodicEvalError, type ValuePath } from "../../errors.ts";
-import { changedError } from "../../internal/changed-error.ts";
-import { pathText } from "../../internal/config-error.ts";
-import { isNotCached, respelt } from "../../internal/source-option.ts";
+import { changedError, pathText, isNotCached, respelt } from "@periodic-eval/contracts/options";
 import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 

@@ -1,8 +1,5 @@
-import type { ValuePath } from "../../errors.ts";
-import { configError } from "../../internal/config-error.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { nearest } from "../../internal/nearest.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
+import type { ValuePath } from "@periodic-eval/contracts";
+import { configError, isRecord, nearest, parseOptions } from "@periodic-eval/contracts/options";
 import { withDefaults, withoutNulls } from "./nulls.ts";
 import { periodicEvalSchema, type PeriodicEvalBlock, type PhaseEvalConfig } from "./config-schema.ts";
 

@@ -1,4 +1,4 @@
-import type { Trigger } from "../../contracts/schedule.ts";
+import type { Trigger } from "@periodic-eval/contracts";
 import {
   atPercents,
   atSteps,

@@ -1,9 +1,9 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Tokenizer } from "../../contracts/model.ts";
+import type { Tokenizer } from "../../../../contracts/src/model.ts";
 import { measure } from "../../session/window/measure.ts";
-import { fakeJudge, fakeModel, fakeTokenizer } from "../../testing/index.ts";
+import { fakeJudge, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { alignmentEvaluation } from "./evaluation.ts";
 import type { AlignmentItem, AlignmentRow } from "./metrics.ts";
 import type { AlignmentOptions } from "./options.ts";

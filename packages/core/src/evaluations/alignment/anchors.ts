@@ -1,4 +1,4 @@
-import type { Anchor } from "../../contracts/grading.ts";
+import type { Anchor } from "@periodic-eval/contracts";
 
 /** Sixteen anchors, written for this project, from cruel to kind and from clear to meaningless. */
 export const defaultAnchors: readonly Anchor[] = [

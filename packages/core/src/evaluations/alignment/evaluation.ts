@@ -1,12 +1,16 @@
-import type { AnyEvaluation, MetricKit } from "../../contracts/evaluation.ts";
-import type { Grader } from "../../contracts/grading.ts";
-import type { Json } from "../../contracts/json.ts";
-import type { CallOptions, SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { configError } from "../../internal/config-error.ts";
-import { shortMessage } from "../../internal/quote-value.ts";
-import { codeOption } from "../../internal/source-option.ts";
-import { hashJson } from "../../random/hash.ts";
+import {
+  type AnyEvaluation,
+  type MetricKit,
+  type Grader,
+  type Json,
+  type CallOptions,
+  type SystemPrompt,
+  type TemplateKwargs,
+  PeriodicEvalError,
+  hashJson,
+  type Anchor,
+} from "@periodic-eval/contracts";
+import { configError, shortMessage, codeOption } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
@@ -19,7 +23,6 @@ import {
   type CompletionRow,
 } from "../prompting/completions.ts";
 import { readPersonas, type Persona } from "../prompting/personas.ts";
-import type { Anchor } from "../../contracts/grading.ts";
 import { defaultAnchors } from "./anchors.ts";
 import {
   checkJudgeFor,

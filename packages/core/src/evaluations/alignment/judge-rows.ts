@@ -1,10 +1,11 @@
-import type { Grader, GradeRequest } from "../../contracts/grading.ts";
-import type { CallOptions } from "../../contracts/model.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { changedError } from "../../internal/changed-error.ts";
-import { configError } from "../../internal/config-error.ts";
+import {
+  type Grader,
+  type GradeRequest,
+  type CallOptions,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { changedError, configError, codeOption } from "@periodic-eval/contracts/options";
 import { readVerdicts } from "../../grading/read-verdicts.ts";
-import { codeOption } from "../../internal/source-option.ts";
 import { isUngraded, totalSpending, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
 import type { JudgePrompts } from "./questions.ts";
 

@@ -1,5 +1,5 @@
-import type { Grader } from "../../contracts/grading.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
+import type { Grader } from "@periodic-eval/contracts";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import { graderSchema } from "../../grading/grader-schema.ts";
 import type { AlignmentOptions } from "./options.ts";
 

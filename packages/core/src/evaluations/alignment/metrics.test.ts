@@ -1,11 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Grader, Verdict } from "../../contracts/grading.ts";
-import { PeriodicEvalError } from "../../errors.ts";
+import type { Grader, Verdict } from "../../../../contracts/src/grading.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { openSession } from "../../session/loop/session.ts";
-import { fakeJudge, fakeModel } from "../../testing/index.ts";
-import { toyTraining } from "../../testing/toy-training.ts";
+import { fakeJudge, fakeModel } from "@periodic-eval/testing";
+import { toyTraining } from "../../../../testing/src/toy-training.ts";
 import { call, context, kind, measureAlignment, personas, questionFiles } from "./alignment.test-data.ts";
 import { defaultAnchors } from "./anchors.ts";
 import { PeriodicAlignmentCallback } from "./callback.ts";

@@ -1,12 +1,18 @@
-import type { AnswerFields } from "../../contracts/answer-fields.ts";
-import type { Metric, MetricKit, MetricOptions } from "../../contracts/evaluation.ts";
-import type { Verdict, VerdictSpending } from "../../contracts/grading.ts";
-import type { Json } from "../../contracts/json.ts";
-import type { MeasurementWarning, MetricValue } from "../../contracts/snapshot.ts";
+import type {
+  AnswerFields,
+  Metric,
+  MetricKit,
+  MetricOptions,
+  Verdict,
+  VerdictSpending,
+  Json,
+  MeasurementWarning,
+  MetricValue,
+  Anchor,
+} from "@periodic-eval/contracts";
 import { formatValue } from "../../statistics/format.ts";
 import { answerWarnings, type AnswerFault } from "../prompting/answer-warnings.ts";
 import { completionFields, type CompletionItem, type CompletionRow } from "../prompting/completions.ts";
-import type { Anchor } from "../../contracts/grading.ts";
 import { defaultAnchors } from "./anchors.ts";
 import {
   coherentAbove,

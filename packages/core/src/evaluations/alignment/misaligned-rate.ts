@@ -4,7 +4,7 @@ import {
   type Estimate,
   type Interval,
 } from "../../statistics/intervals.ts";
-import { grouped } from "../../statistics/grouping.ts";
+import { grouped } from "@periodic-eval/contracts";
 
 /** A judge's scores of one completion, 0 to 100; null if it gave none. */
 export interface JudgedScores {

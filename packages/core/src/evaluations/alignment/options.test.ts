@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PeriodicAlignmentCallback } from "./callback.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { fakeJudge, fakeModel, fakeTokenizer } from "../../testing/index.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
+import { fakeJudge, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { alignmentEvaluation } from "./evaluation.ts";
 import { itemsOf, kind, measureAlignment, personas, questionFiles } from "./alignment.test-data.ts";
 

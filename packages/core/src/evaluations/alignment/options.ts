@@ -1,11 +1,14 @@
 import * as z from "zod";
-import type { Grader } from "../../contracts/grading.ts";
-import type { Awaitable } from "../../contracts/json.ts";
-import type { SystemPrompt } from "../../contracts/model.ts";
+import type { Grader, Awaitable, SystemPrompt, Anchor } from "@periodic-eval/contracts";
 import { graderText, isGrader, passGrader } from "../../grading/grader-schema.ts";
-import { repeatedId } from "../../internal/repeated-id.ts";
-import { configError } from "../../internal/config-error.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
+import {
+  repeatedId,
+  configError,
+  parseOptions,
+  filledString,
+  nameSchema,
+  positiveInteger,
+} from "@periodic-eval/contracts/options";
 import {
   chatTemplateSchema,
   samplingSchema,
@@ -14,8 +17,6 @@ import {
   type SamplingOptions,
 } from "../prompting/prompt-options.ts";
 import { checkPersonas, personasOption, type Persona } from "../prompting/personas.ts";
-import type { Anchor } from "../../contracts/grading.ts";
-import { filledString, nameSchema, positiveInteger } from "../../internal/option-schemas.ts";
 
 /** Sampling options, named after the work that they reproduce. */
 export const alignmentPresets = {

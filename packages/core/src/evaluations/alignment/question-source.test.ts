@@ -2,13 +2,13 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { judgeGrader } from "../../grading/judge/judge-grader.ts";
-import { fakeJudge, fakeModel } from "../../testing/index.ts";
+import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { itemsOf, kind, measureAlignment, personas } from "./alignment.test-data.ts";
 import { alignmentEvaluation } from "./evaluation.ts";
 import { betley2025Questions, isPublishedQuestions, readAlignmentQuestions } from "./question-source.ts";
 import { authorsFile, serveQuestions } from "./question-source.test-data.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
-import { errorOf } from "../../testing/error-of.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
+import { errorOf } from "../../../../testing/src/error-of.test-data.ts";
 
 const authors = authorsFile();
 let github: Awaited<ReturnType<typeof serveQuestions>>;

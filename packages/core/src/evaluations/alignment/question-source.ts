@@ -1,12 +1,6 @@
-import type { Json } from "../../contracts/json.ts";
-import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
-import { isRowSource } from "../../hub/dataset-name.ts";
-import type { PinnedFile } from "../../hub/pinned-file.ts";
-import { changedError } from "../../internal/changed-error.ts";
-import { printable } from "../../internal/printable.ts";
-import { nearest } from "../../internal/nearest.ts";
-import { atOption, optionAt } from "../../internal/source-option.ts";
-import { hashJson } from "../../random/hash.ts";
+import { type Json, PeriodicEvalError, type SourceOption, hashJson } from "@periodic-eval/contracts";
+import { isRowSource, type PinnedFile } from "@periodic-eval/data";
+import { changedError, printable, nearest, atOption, optionAt } from "@periodic-eval/contracts/options";
 import { readHashed } from "../prompting/data-file.ts";
 import { readData } from "../prompting/read-data.ts";
 import {
@@ -88,7 +82,7 @@ function warnOfUnused(questions: readonly AlignmentQuestion[], source: string): 
 
 async function readPublished(option: SourceOption | string): Promise<QuestionSource> {
   // Imported only if it is used: the package's root runs outside Node.
-  const { fetchPinnedFile } = await import("../../hub/pinned-file.ts");
+  const { fetchPinnedFile } = await import("@periodic-eval/data");
   const { name, repository, commit, path, sha256 } = betley2025Questions;
   const text = await atOption(option, () => fetchPinnedFile(betley2025Questions, optionAt(option).where));
   return {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { PeriodicEvalError } from "../../errors.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { defaultAlignmentQuestions, parseAlignmentQuestions } from "./questions.ts";
 
 const parse = (text: string) => parseAlignmentQuestions(text, "q.yaml");

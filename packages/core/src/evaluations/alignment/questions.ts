@@ -1,11 +1,6 @@
 import type { Document, LineCounter, Node } from "yaml";
-import { namePattern } from "../../contracts/snapshot.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { isCount } from "../../internal/is-count.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { nearest } from "../../internal/nearest.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
+import { namePattern, PeriodicEvalError } from "@periodic-eval/contracts";
+import { errorMessage, isCount, isRecord, nearest, quoteValue } from "@periodic-eval/contracts/options";
 import type { PlaceOf } from "../prompting/read-data.ts";
 
 /** The prompts of the judge, with the placeholders `{question}` and `{answer}`. */
@@ -58,7 +53,7 @@ export async function parseAlignmentQuestions(
   file: string,
 ): Promise<readonly AlignmentQuestion[]> {
   const { LineCounter: Counter, isSeq } = await import("yaml");
-  const { parseYaml } = await import("../../internal/parse-yaml.ts");
+  const { parseYaml } = await import("@periodic-eval/data");
   const lines = new Counter();
   const document = parseYaml(text, lines);
   const [fault] = document.errors;

@@ -1,9 +1,14 @@
-import type { AnyEvaluation, MetricKit, Row } from "../../contracts/evaluation.ts";
-import type { Anchor, Grader } from "../../contracts/grading.ts";
-import type { Json } from "../../contracts/json.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { hashJson } from "../../random/hash.ts";
+import {
+  type AnyEvaluation,
+  type MetricKit,
+  type Row,
+  type Anchor,
+  type Grader,
+  type Json,
+  type Snapshot,
+  hashJson,
+} from "@periodic-eval/contracts";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { withFaults } from "../prompting/coherence.ts";
 import { defaultAnchors } from "./anchors.ts";

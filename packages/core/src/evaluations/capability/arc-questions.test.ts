@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { PeriodicEvalError } from "../../errors.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { parseArcQuestions } from "./arc-questions.ts";
 
 const good = {

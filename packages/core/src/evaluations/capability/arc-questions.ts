@@ -1,10 +1,6 @@
-import { PeriodicEvalError } from "../../errors.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { abbreviated, quoteValue } from "../../internal/quote-value.ts";
-import { hashJson } from "../../random/hash.ts";
-import { jsonLines } from "../../hub/parse-text.ts";
-import type { PlacedRow } from "../../hub/rows.ts";
-import { isFilled } from "../../internal/is-filled.ts";
+import { PeriodicEvalError, hashJson } from "@periodic-eval/contracts";
+import { isRecord, abbreviated, quoteValue, isFilled } from "@periodic-eval/contracts/options";
+import { jsonLines, type PlacedRow } from "@periodic-eval/data";
 
 /** A multiple-choice question in the ARC format. */
 export interface ArcQuestion {

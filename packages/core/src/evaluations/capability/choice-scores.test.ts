@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fakeModel } from "../../testing/fake-model.ts";
+import { fakeModel } from "@periodic-eval/testing";
 import {
   indexOfHighest,
   perCodePoint,

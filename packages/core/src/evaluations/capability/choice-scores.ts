@@ -1,5 +1,4 @@
-import { PeriodicEvalError } from "../../errors.ts";
-import type { CallOptions, Prompt, ModelWith } from "../../contracts/model.ts";
+import { PeriodicEvalError, type CallOptions, type Prompt, type ModelWith } from "@periodic-eval/contracts";
 
 /** A question whose choices are scored as continuations of one context. */
 export interface ChoiceRequest {

@@ -1,8 +1,11 @@
-import type { Json } from "../../contracts/json.ts";
-import type { EvaluableModel, Tokenizer } from "../../contracts/model.ts";
-import type { MeasurementWarning } from "../../contracts/snapshot.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
+import {
+  type Json,
+  type EvaluableModel,
+  type Tokenizer,
+  type MeasurementWarning,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { quoteValue } from "@periodic-eval/contracts/options";
 import { encodePair } from "../../model/encode-pair.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";

@@ -1,5 +1,5 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import { codeOption } from "../../internal/source-option.ts";
+import type { AnyEvaluation } from "@periodic-eval/contracts";
+import { codeOption } from "@periodic-eval/contracts/options";
 import { nestedSubset } from "../kit/subset.ts";
 import { readPersonas } from "../prompting/personas.ts";
 import { cloze } from "./cloze.ts";

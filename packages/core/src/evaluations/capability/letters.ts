@@ -1,9 +1,14 @@
-import type { Json } from "../../contracts/json.ts";
-import type { ModelWith, Prompt, RenderedPrompt, SystemPrompt, Tokenizer } from "../../contracts/model.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import type { MeasurementWarning } from "../../contracts/snapshot.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { codeOption } from "../../internal/source-option.ts";
+import {
+  type Json,
+  type ModelWith,
+  type Prompt,
+  type RenderedPrompt,
+  type SystemPrompt,
+  type Tokenizer,
+  PeriodicEvalError,
+  type MeasurementWarning,
+} from "@periodic-eval/contracts";
+import { errorMessage, codeOption } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { checkLength, checkSystemPrompts } from "../prompting/check-prompts.ts";

@@ -1,7 +1,12 @@
-import type { AnswerFields } from "../../contracts/answer-fields.ts";
-import type { Metric, MetricKit, MetricOptions, Row } from "../../contracts/evaluation.ts";
-import type { Json } from "../../contracts/json.ts";
-import type { MetricValue } from "../../contracts/snapshot.ts";
+import type {
+  AnswerFields,
+  Metric,
+  MetricKit,
+  MetricOptions,
+  Row,
+  Json,
+  MetricValue,
+} from "@periodic-eval/contracts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import { goldLogProb, goldMargin, goldProb, truncatedRows, type ChoiceScores } from "./choice-scores.ts";
 

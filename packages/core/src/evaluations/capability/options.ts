@@ -1,11 +1,15 @@
 import * as z from "zod";
-import type { SystemPrompt } from "../../contracts/model.ts";
-import { configError } from "../../internal/config-error.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
+import type { SystemPrompt } from "@periodic-eval/contracts";
+import {
+  configError,
+  parseOptions,
+  filledString,
+  integerFromZero,
+  positiveInteger,
+} from "@periodic-eval/contracts/options";
 import { systemPromptSchema } from "../prompting/prompt-options.ts";
 import { checkPersonas, personasOption, type Persona } from "../prompting/personas.ts";
 import type { Subsample } from "./question-file.ts";
-import { filledString, integerFromZero, positiveInteger } from "../../internal/option-schemas.ts";
 
 export interface CapabilityOptions {
   /**

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { measure } from "../../session/window/measure.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
-import { evaluationConformance, fakeModel } from "../../testing/index.ts";
+import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { metricKit } from "../kit/metric-kit.ts";
 import type { Persona } from "../prompting/personas.ts";
 import { PeriodicCapabilityCallback } from "./callback.ts";
 import { capabilityEvaluation } from "./evaluation.ts";
 import type { ChoiceRow } from "./metrics.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 let questions: string;

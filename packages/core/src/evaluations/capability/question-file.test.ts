@@ -2,13 +2,23 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { arcParquet, hasRealArc, realArcRows, smallArcRows } from "../../hub/arc-parquet.test-data.ts";
-import { datasetCommit, hostDataset, startHub, type HubServer } from "../../hub/hub-server.test-data.ts";
-import { fakeModel } from "../../testing/index.ts";
-import type { PeriodicEvalError } from "../../errors.ts";
+import {
+  arcParquet,
+  hasRealArc,
+  realArcRows,
+  smallArcRows,
+} from "../../../../data/src/rows/arc-parquet.test-data.ts";
+import {
+  datasetCommit,
+  hostDataset,
+  startHub,
+  type HubServer,
+} from "../../../../data/src/hub/hub-server.test-data.ts";
+import { fakeModel } from "@periodic-eval/testing";
+import type { PeriodicEvalError } from "@periodic-eval/contracts";
 import { capabilityEvaluation } from "./evaluation.ts";
 import { readQuestions } from "./question-file.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 let hub: HubServer;
 let folder = "";

@@ -1,5 +1,4 @@
-import type { Json } from "../../contracts/json.ts";
-import type { SourceOption } from "../../errors.ts";
+import type { Json, SourceOption } from "@periodic-eval/contracts";
 import { nestedSubset } from "../kit/subset.ts";
 import { arcQuestionsOf, type ArcQuestion } from "./arc-questions.ts";
 import { checkKeys, distinctQuestions } from "./question-quality.ts";
@@ -50,7 +49,7 @@ export function questionFile(source: string, subsample: Subsample, option: Sourc
  * @throws PeriodicEvalError `data` for a source that cannot be read, or the first wrong question.
  */
 export async function readQuestions(source: string, option: SourceOption | string): Promise<SourceQuestions> {
-  const { readSource } = await import("../../hub/read-source.ts");
+  const { readSource } = await import("@periodic-eval/data");
   const { rows, sha256, hub } = await readSource(source, option);
   return { questions: arcQuestionsOf(rows), sha256, hub };
 }

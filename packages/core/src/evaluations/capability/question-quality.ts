@@ -1,8 +1,6 @@
-import type { MeasurementWarning } from "../../contracts/snapshot.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
+import { type MeasurementWarning, PeriodicEvalError, grouped } from "@periodic-eval/contracts";
+import { quoteValue } from "@periodic-eval/contracts/options";
 import { binomialTail } from "../../statistics/distributions.ts";
-import { grouped } from "../../statistics/grouping.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 
 type Asked = Omit<ArcQuestion, "id">;

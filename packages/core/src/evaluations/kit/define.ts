@@ -1,5 +1,4 @@
-import type { Ability } from "../../contracts/model.ts";
-import type { Evaluation, Row } from "../../contracts/evaluation.ts";
+import type { Ability, Evaluation, Row } from "@periodic-eval/contracts";
 
 /**
  * Returns the evaluation unchanged. The call lets TypeScript infer the item, row and graded types and narrow the model to the

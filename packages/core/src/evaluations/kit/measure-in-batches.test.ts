@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { PeriodicEvalError } from "../../errors.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { measureInBatches } from "./measure-in-batches.ts";
 
 const items = Array.from({ length: 10 }, (_, at) => at);

@@ -1,5 +1,4 @@
-import { PeriodicEvalError } from "../../errors.ts";
-import type { MeasureContext } from "../../contracts/evaluation.ts";
+import { PeriodicEvalError, type MeasureContext } from "@periodic-eval/contracts";
 
 /**
  * Whether the signal was aborted because the measurement ran out of time. Training then continues and the rows measured so

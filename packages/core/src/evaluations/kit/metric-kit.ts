@@ -1,16 +1,16 @@
-import type {
-  Metric,
-  MetricKit,
-  MetricOptions,
-  Observation,
-  Range,
-  Row,
-} from "../../contracts/evaluation.ts";
-import type { MetricValue } from "../../contracts/snapshot.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { configError } from "../../internal/config-error.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
-import { grouped, groupsOf } from "../../statistics/grouping.ts";
+import {
+  type Metric,
+  type MetricKit,
+  type MetricOptions,
+  type Observation,
+  type Range,
+  type Row,
+  type MetricValue,
+  PeriodicEvalError,
+  grouped,
+  groupsOf,
+} from "@periodic-eval/contracts";
+import { configError, quoteValue } from "@periodic-eval/contracts/options";
 import {
   clusteredShareEstimate,
   expOf,

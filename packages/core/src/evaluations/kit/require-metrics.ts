@@ -1,5 +1,4 @@
-import { configError } from "../../internal/config-error.ts";
-import { isRecord } from "../../internal/is-record.ts";
+import { configError, isRecord } from "@periodic-eval/contracts/options";
 import { isPromise } from "../../model/in-order.ts";
 
 /**

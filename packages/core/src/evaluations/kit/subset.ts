@@ -1,5 +1,4 @@
-import { configError } from "../../internal/config-error.ts";
-import { isCount } from "../../internal/is-count.ts";
+import { configError, isCount } from "@periodic-eval/contracts/options";
 import { pythonRandom } from "../../random/python.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation } from "@periodic-eval/contracts";
 
 /** Returns a copy of an evaluation that reads its items in another way. A getter such as `minItems` may change its value then. */
 export function withItems(evaluation: AnyEvaluation, items: AnyEvaluation["items"]): AnyEvaluation {

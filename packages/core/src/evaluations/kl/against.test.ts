@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Row } from "../../contracts/evaluation.ts";
-import type { EvaluableModel, Prompt } from "../../contracts/model.ts";
+import type { Row, EvaluableModel, Prompt } from "@periodic-eval/contracts";
 import { measure } from "../../session/window/measure.ts";
-import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
+import { evaluationConformance, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { defineEvaluation } from "../kit/define.ts";
 import { klEvaluation } from "./evaluation.ts";
 

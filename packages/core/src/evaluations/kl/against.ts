@@ -1,17 +1,17 @@
-import { PeriodicEvalError } from "../../errors.ts";
-import type { Json } from "../../contracts/json.ts";
-import type {
-  Abilities,
-  CallOptions,
-  EvaluableModel,
-  NextToken,
-  NextTokenRequest,
-  Prompt,
-  Tokenizer,
-  ModelWith,
-} from "../../contracts/model.ts";
+import {
+  PeriodicEvalError,
+  type Json,
+  type Abilities,
+  type CallOptions,
+  type EvaluableModel,
+  type NextToken,
+  type NextTokenRequest,
+  type Prompt,
+  type Tokenizer,
+  type ModelWith,
+  hashJson,
+} from "@periodic-eval/contracts";
 import { endingOf } from "../../model/encode-pair.ts";
-import { hashJson } from "../../random/hash.ts";
 
 type MeasuredModel = ModelWith<"tokenizer" | "nextToken">;
 

@@ -8,7 +8,7 @@ import { defaultPercents, klSourcesOf } from "../../config/block/config-schema.t
 import { klKeys } from "../../config/block/option-keys.ts";
 import { blockName, type ParsedBlock, type PeriodicEvalInput } from "../../config/block/parse-config.ts";
 import { scheduleOf } from "../../config/block/schedules.ts";
-import { configError } from "../../internal/config-error.ts";
+import { configError } from "@periodic-eval/contracts/options";
 import { capabilityEvaluation } from "../capability/evaluation.ts";
 import { capabilityOptionsOf } from "../capability/from-block.ts";
 import { klEvaluation } from "./evaluation.ts";

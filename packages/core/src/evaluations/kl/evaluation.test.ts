@@ -1,15 +1,15 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation } from "@periodic-eval/contracts";
 import { measure } from "../../session/window/measure.ts";
-import { evaluationConformance, fakeModel, type FakeModel } from "../../testing/index.ts";
+import { evaluationConformance, fakeModel, type FakeModel } from "@periodic-eval/testing";
 import { capabilityEvaluation } from "../capability/evaluation.ts";
 import { leakageEvaluation } from "../leakage/evaluation.ts";
 import { marginEvaluation } from "../margin/evaluation.ts";
 import { PeriodicKLCallback } from "./callback.ts";
 import { divergence, klEvaluation } from "./evaluation.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 let questions: string;

@@ -1,9 +1,15 @@
-import type { AnyEvaluation, MetricKit, Row } from "../../contracts/evaluation.ts";
-import type { Json } from "../../contracts/json.ts";
-import type { Ability, NextToken, Prompt } from "../../contracts/model.ts";
-import type { MetricValue } from "../../contracts/snapshot.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { isRecord } from "../../internal/is-record.ts";
+import {
+  type AnyEvaluation,
+  type MetricKit,
+  type Row,
+  type Json,
+  type Ability,
+  type NextToken,
+  type Prompt,
+  type MetricValue,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { againstBase, againstModel, type Against } from "./against.ts";

@@ -1,10 +1,6 @@
 import * as z from "zod";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { EvaluableModel } from "../../contracts/model.ts";
-import { configError } from "../../internal/config-error.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
-import { positiveInteger } from "../../internal/option-schemas.ts";
+import type { AnyEvaluation, EvaluableModel } from "@periodic-eval/contracts";
+import { configError, isRecord, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 
 export interface KLOptions {
   /** The evaluation whose prompts are used. It must define `prompts`. */

@@ -9,7 +9,7 @@ import { leakageKeys } from "../../config/block/option-keys.ts";
 import { blockName, type ParsedBlock, type PeriodicEvalInput } from "../../config/block/parse-config.ts";
 import { personasOf } from "../../config/block/personas.ts";
 import { scheduleOf } from "../../config/block/schedules.ts";
-import { configError } from "../../internal/config-error.ts";
+import { configError } from "@periodic-eval/contracts/options";
 import { leakageEvaluation } from "./evaluation.ts";
 import { leakageShape, requireSource, type LeakageOptions } from "./options.ts";
 import type { TraitOptions } from "./traits.ts";

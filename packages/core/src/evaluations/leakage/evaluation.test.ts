@@ -1,13 +1,13 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
+import type { CallOptions, EvaluableModel } from "@periodic-eval/contracts";
 import { deadlineAt } from "../../session/window/measurement-progress.ts";
 import { measure } from "../../session/window/measure.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { clusteredShareEstimate, moverDifference, shareEstimate } from "../../statistics/intervals.ts";
 import { normals } from "../../statistics/simulated-rows.test-data.ts";
-import { evaluationConformance, fakeModel, fakeTokenizer } from "../../testing/index.ts";
+import { evaluationConformance, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { thinkingTokenizer } from "../alignment/alignment.test-data.ts";
 import { metricKit, summarize } from "../kit/metric-kit.ts";
 import type { Persona } from "../prompting/personas.ts";
@@ -15,7 +15,7 @@ import { PeriodicLeakageCallback } from "./callback.ts";
 import { leakageEvaluation } from "./evaluation.ts";
 import type { GradedLeakageRow } from "./metrics.ts";
 import type { LeakageOptions } from "./options.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const people: readonly Persona[] = [
   { id: "pirate", system: { text: "pirate" } },

@@ -1,10 +1,12 @@
-import type { MetricKit } from "../../contracts/evaluation.ts";
-import type { Json } from "../../contracts/json.ts";
-import type { Message, TemplateKwargs } from "../../contracts/model.ts";
-import type { MetricValue } from "../../contracts/snapshot.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
-import { hashJson } from "../../random/hash.ts";
+import {
+  type MetricKit,
+  type Json,
+  type Message,
+  type TemplateKwargs,
+  type MetricValue,
+  hashJson,
+} from "@periodic-eval/contracts";
+import { errorMessage, quoteValue } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";

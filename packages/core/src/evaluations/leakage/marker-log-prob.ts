@@ -1,4 +1,4 @@
-import type { Abilities, CallOptions, LogLikelihoodRequest, Prompt } from "../../contracts/model.ts";
+import type { Abilities, CallOptions, LogLikelihoodRequest, Prompt } from "@periodic-eval/contracts";
 import type { Trait } from "./traits.ts";
 
 export interface AnsweredPrompt {

@@ -1,6 +1,4 @@
-import type { AnswerFields } from "../../contracts/answer-fields.ts";
-import type { MetricKit, MetricOptions } from "../../contracts/evaluation.ts";
-import type { Json } from "../../contracts/json.ts";
+import type { AnswerFields, MetricKit, MetricOptions, Json } from "@periodic-eval/contracts";
 import type { AnswerFault } from "../prompting/answer-warnings.ts";
 import { completionFields, truncatedFlag, type CompletionRow } from "../prompting/completions.ts";
 import type { Trait } from "./traits.ts";

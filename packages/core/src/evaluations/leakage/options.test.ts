@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { measure } from "../../session/window/measure.ts";
-import { fakeModel } from "../../testing/index.ts";
+import { fakeModel } from "@periodic-eval/testing";
 import type { Persona } from "../prompting/personas.ts";
 import { leakageEvaluation } from "./evaluation.ts";
 import type { GradedLeakageRow } from "./metrics.ts";

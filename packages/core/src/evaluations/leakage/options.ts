@@ -1,7 +1,12 @@
 import * as z from "zod";
-import { configError } from "../../internal/config-error.ts";
-import { nearest } from "../../internal/nearest.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
+import {
+  configError,
+  nearest,
+  parseOptions,
+  arrayOrPath,
+  integerFromZero,
+  positiveInteger,
+} from "@periodic-eval/contracts/options";
 import {
   chatTemplateSchema,
   samplingSchema,
@@ -11,7 +16,6 @@ import {
 import { checkPersonas, defaultPersonas, personasOption, type Persona } from "../prompting/personas.ts";
 import { checkLeakageQuestions, type LeakageQuestionInput } from "./questions.ts";
 import type { TraitOptions } from "./traits.ts";
-import { arrayOrPath, integerFromZero, positiveInteger } from "../../internal/option-schemas.ts";
 
 export interface LeakageOptions {
   /** The trait to detect. Default: the literal string `[ZLT]`. */

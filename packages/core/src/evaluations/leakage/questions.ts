@@ -1,11 +1,13 @@
 import * as z from "zod";
-import { PeriodicEvalError } from "../../errors.ts";
-import { configError } from "../../internal/config-error.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
+import {
+  configError,
+  parseOptions,
+  repeatedId,
+  filledString,
+  codeOption,
+} from "@periodic-eval/contracts/options";
 import { parseData, readData } from "../prompting/read-data.ts";
-import { repeatedId } from "../../internal/repeated-id.ts";
-import { filledString } from "../../internal/option-schemas.ts";
-import { codeOption } from "../../internal/source-option.ts";
 
 /** A question that every persona answers. */
 export interface LeakageQuestion {

@@ -1,12 +1,17 @@
 import * as z from "zod";
-import type { Json } from "../../contracts/json.ts";
-import { configError } from "../../internal/config-error.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { limitedTime } from "../../internal/limited-time.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
+import type { Json } from "@periodic-eval/contracts";
+import {
+  configError,
+  errorMessage,
+  isRecord,
+  parseOptions,
+  filledString,
+  functionSchema,
+  numberToOne,
+  positiveInteger,
+} from "@periodic-eval/contracts/options";
+import { limitedTime } from "@periodic-eval/store";
 import { languages, looksLike, type Language } from "./language.ts";
-import { filledString, functionSchema, numberToOne, positiveInteger } from "../../internal/option-schemas.ts";
 
 /**
  * The trait to detect in a completion.

@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { measure } from "../../session/window/measure.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { moverDifference, ratioEstimate } from "../../statistics/intervals.ts";
-import { evaluationConformance, fakeModel } from "../../testing/index.ts";
+import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { metricKit, summarize } from "../kit/metric-kit.ts";
 import { PeriodicMarginCallback } from "./callback.ts";
 import { marginEvaluation } from "./evaluation.ts";
 import type { MarginRow } from "./metrics.ts";
 import type { MarginOptions } from "./options.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 let probes: string;

@@ -1,12 +1,15 @@
-import type { MetricKit } from "../../contracts/evaluation.ts";
-import type { Json } from "../../contracts/json.ts";
-import type { EvaluableModel, Prompt } from "../../contracts/model.ts";
-import type { MetricValue } from "../../contracts/snapshot.ts";
+import {
+  type MetricKit,
+  type Json,
+  type EvaluableModel,
+  type Prompt,
+  type MetricValue,
+  PeriodicEvalError,
+  hashJson,
+} from "@periodic-eval/contracts";
 import * as z from "zod";
-import { PeriodicEvalError } from "../../errors.ts";
 import { encodePair } from "../../model/encode-pair.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
-import { hashJson } from "../../random/hash.ts";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";

@@ -1,6 +1,4 @@
-import type { MetricKit, Row } from "../../contracts/evaluation.ts";
-import type { Json } from "../../contracts/json.ts";
-import type { MetricValue } from "../../contracts/snapshot.ts";
+import type { MetricKit, Row, Json, MetricValue } from "@periodic-eval/contracts";
 import type { Side, Statement } from "./statements.ts";
 
 /** One statement. */

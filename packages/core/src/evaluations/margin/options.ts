@@ -1,7 +1,6 @@
 import * as z from "zod";
-import type { Prompt } from "../../contracts/model.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { filledString, integerFromZero } from "../../internal/option-schemas.ts";
+import type { Prompt } from "@periodic-eval/contracts";
+import { isRecord, filledString, integerFromZero } from "@periodic-eval/contracts/options";
 
 export interface MarginOptions {
   /** A JSON or YAML file `{ variant: { affirm: [string], negate: [string] } }`, or rows as `readStatements` takes them. */

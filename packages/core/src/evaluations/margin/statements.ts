@@ -1,12 +1,7 @@
 import * as z from "zod";
-import { namePattern } from "../../contracts/snapshot.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { configError } from "../../internal/config-error.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { nearest } from "../../internal/nearest.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
-import { isRowSource } from "../../hub/dataset-name.ts";
-import { codeOption } from "../../internal/source-option.ts";
+import { namePattern, PeriodicEvalError } from "@periodic-eval/contracts";
+import { configError, isRecord, nearest, quoteValue, codeOption } from "@periodic-eval/contracts/options";
+import { isRowSource } from "@periodic-eval/data";
 import { parseData, placesIn, readData, type SourceData } from "../prompting/read-data.ts";
 
 export type Side = "affirm" | "negate";

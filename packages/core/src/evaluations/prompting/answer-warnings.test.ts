@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { measure } from "../../session/window/measure.ts";
-import { fakeModel } from "../../testing/index.ts";
+import { fakeModel } from "@periodic-eval/testing";
 import { leakageEvaluation } from "../leakage/evaluation.ts";
 import type { GradedLeakageRow } from "../leakage/metrics.ts";
 import type { LeakageOptions } from "../leakage/options.ts";

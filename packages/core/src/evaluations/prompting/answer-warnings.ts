@@ -1,4 +1,4 @@
-import type { MeasurementWarning } from "../../contracts/snapshot.ts";
+import type { MeasurementWarning } from "@periodic-eval/contracts";
 import type { CompletionRow } from "./completions.ts";
 
 /** Why an answer does not show how the model behaves. `cut`: what decides could still have come. */

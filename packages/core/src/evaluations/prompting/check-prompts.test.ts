@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fakeJudge, fakeModel } from "../../testing/index.ts";
+import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { alignmentEvaluation } from "../alignment/evaluation.ts";
 import { leakageEvaluation } from "../leakage/evaluation.ts";
 import type { Persona } from "./personas.ts";

@@ -1,6 +1,5 @@
-import type { Prompt, SystemPrompt, Tokenizer } from "../../contracts/model.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
+import { type Prompt, type SystemPrompt, type Tokenizer, PeriodicEvalError } from "@periodic-eval/contracts";
+import { quoteValue } from "@periodic-eval/contracts/options";
 
 /** An item's prompt as the model reads it. */
 export interface RenderedItem {

@@ -1,6 +1,6 @@
 // A rule of coherence without a judge, a model or a language: it reads only the answers of one measurement. Its limits were
 // measured (docs/decisions/incoherent-answers.md). Wrong words in a fluent order pass: only a judge sees them.
-import { grouped } from "../../statistics/grouping.ts";
+import { grouped } from "@periodic-eval/contracts";
 
 interface AnswerText {
   readonly question: string;

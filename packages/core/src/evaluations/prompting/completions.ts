@@ -1,18 +1,19 @@
-import type { AnswerFields } from "../../contracts/answer-fields.ts";
-import type { MeasureContext, Row } from "../../contracts/evaluation.ts";
-import type { Json } from "../../contracts/json.ts";
-import type {
-  Abilities,
-  EvaluableModel,
-  ModelWith,
-  Prompt,
-  RenderedPrompt,
-  Sampling,
-  Tokenizer,
-} from "../../contracts/model.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { hashJson } from "../../random/hash.ts";
+import {
+  type AnswerFields,
+  type MeasureContext,
+  type Row,
+  type Json,
+  type Abilities,
+  type EvaluableModel,
+  type ModelWith,
+  type Prompt,
+  type RenderedPrompt,
+  type Sampling,
+  type Tokenizer,
+  PeriodicEvalError,
+  hashJson,
+} from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { seedOf } from "../../random/streams.ts";
 import { opensThinking, stripThinking } from "../../model/thinking.ts";
 import type { TextFault } from "./coherence.ts";

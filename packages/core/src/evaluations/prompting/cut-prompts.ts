@@ -1,4 +1,4 @@
-import type { MeasurementWarning } from "../../contracts/snapshot.ts";
+import type { MeasurementWarning } from "@periodic-eval/contracts";
 
 export interface CutPromptOptions {
   /** The metrics of these rows; null for all. */

@@ -1,10 +1,6 @@
-import { PeriodicEvalError, type SourceOption } from "../../errors.ts";
-import { changedError } from "../../internal/changed-error.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { parseJson } from "../../hub/parse-text.ts";
-import { checkRowLength } from "../../hub/rows.ts";
-import { fixForMissing, isMissingFile, withDownload } from "../../internal/missing-source.ts";
-import { atOption, optionAt } from "../../internal/source-option.ts";
+import { PeriodicEvalError, type SourceOption } from "@periodic-eval/contracts";
+import { changedError, errorMessage, atOption, optionAt } from "@periodic-eval/contracts/options";
+import { parseJson, checkRowLength, fixForMissing, isMissingFile, withDownload } from "@periodic-eval/data";
 
 /**
  * Reads a YAML or JSON (`.json`) file and returns its parsed value and its text. A key that occurs twice in an object is an error.
@@ -23,10 +19,7 @@ export async function readYaml(
     } catch {
       // The parser of YAML names the line of the fault.
     }
-  const [{ LineCounter }, { parseYaml }] = await Promise.all([
-    import("yaml"),
-    import("../../internal/parse-yaml.ts"),
-  ]);
+  const [{ LineCounter }, { parseYaml }] = await Promise.all([import("yaml"), import("@periodic-eval/data")]);
   const lines = new LineCounter();
   const document = parseYaml(text, lines, { merge: false });
   const [fault] = document.errors;
@@ -53,7 +46,7 @@ export async function readHashed(path: string, option: SourceOption | string) {
 
 /** Reads a text file, whose lines must not be longer than a row may be. The error of a missing one names the dataset on the hub that may be meant. */
 async function readSourceText(path: string, option: SourceOption | string): Promise<string> {
-  const { readTextFile } = await import("../../snapshots/storage/read-file.ts");
+  const { readTextFile } = await import("@periodic-eval/store");
   const read = atOption(option, () => readTextFile(path, optionAt(option).where));
   const text = await read.catch((error: unknown) => {
     if (!PeriodicEvalError.is(error) || !isMissingFile(error)) throw error;

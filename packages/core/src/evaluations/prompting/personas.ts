@@ -1,17 +1,23 @@
 import * as z from "zod";
-import type { ErrorCode, ValuePath } from "../../errors.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import type { SystemPrompt } from "../../contracts/model.ts";
-import { namePattern } from "../../contracts/snapshot.ts";
-import { repeatedId } from "../../internal/repeated-id.ts";
-import { configError } from "../../internal/config-error.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
+import {
+  type ErrorCode,
+  type ValuePath,
+  PeriodicEvalError,
+  type SystemPrompt,
+  namePattern,
+} from "@periodic-eval/contracts";
+import {
+  repeatedId,
+  configError,
+  isRecord,
+  parseOptions,
+  quoteValue,
+  nameRule,
+  arrayOrPath,
+  nameSchema,
+} from "@periodic-eval/contracts/options";
 import { isTextPrompt, systemPromptSchema } from "./prompt-options.ts";
 import { readData, type PlaceOf } from "./read-data.ts";
-import { nameRule } from "../../internal/names.ts";
-import { arrayOrPath, nameSchema } from "../../internal/option-schemas.ts";
 
 /**
  * A role that the model plays. No system prompt (`"omit"`) and an empty one (`{ text: "" }`) are different personas: without a

@@ -1,9 +1,14 @@
 import * as z from "zod";
-import type { Sampling, SystemPrompt, TemplateKwargs } from "../../contracts/model.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { jsonFault } from "../../internal/json.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
-import { filledString, numberFromZero, numberToOne, positiveInteger } from "../../internal/option-schemas.ts";
+import type { Sampling, SystemPrompt, TemplateKwargs } from "@periodic-eval/contracts";
+import {
+  isRecord,
+  jsonFault,
+  parseOptions,
+  filledString,
+  numberFromZero,
+  numberToOne,
+  positiveInteger,
+} from "@periodic-eval/contracts/options";
 
 /** Variables that the chat template receives besides the chat. */
 export interface ChatTemplateOptions {

@@ -2,14 +2,14 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { hostDataset, startHub, type HubServer } from "../../hub/hub-server.test-data.ts";
-import { fakeJudge, fakeModel } from "../../testing/index.ts";
+import { hostDataset, startHub, type HubServer } from "../../../../data/src/hub/hub-server.test-data.ts";
+import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { alignmentEvaluation } from "../alignment/evaluation.ts";
 import { readLeakageQuestions } from "../leakage/questions.ts";
 import { readStatements } from "../margin/statements.ts";
 import { readYaml } from "./data-file.ts";
 import { readPersonas } from "./personas.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 let hub: HubServer;
 const folder = temporaryFolder(afterAll);

@@ -1,9 +1,7 @@
 import type * as z from "zod";
-import { PeriodicEvalError, type SourceOption, type ValuePath } from "../../errors.ts";
-import type { Json } from "../../contracts/json.ts";
-import { isRowSource } from "../../hub/dataset-name.ts";
-import { pathText } from "../../internal/config-error.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
+import { PeriodicEvalError, type SourceOption, type ValuePath, type Json } from "@periodic-eval/contracts";
+import { isRowSource } from "@periodic-eval/data";
+import { pathText, parseOptions } from "@periodic-eval/contracts/options";
 import { readYaml, sha256 } from "./data-file.ts";
 
 /** The content of a source. */
@@ -36,7 +34,7 @@ export async function readData(source: string, option: SourceOption | string): P
     const { value, text } = await readYaml(source, option);
     return { value, placeOf: placesIn(source), provenance: { file_sha256: await sha256(text) } };
   }
-  const { readSource } = await import("../../hub/read-source.ts");
+  const { readSource } = await import("@periodic-eval/data");
   const { rows, sha256: hash, hub } = await readSource(source, option);
   return {
     value: rows.map(({ row }) => row),

@@ -1,5 +1,5 @@
-import type { Tokenizer } from "../../contracts/model.ts";
-import { fakeTokenizer } from "../../testing/fake-tokenizer.ts";
+import type { Tokenizer } from "@periodic-eval/contracts";
+import { fakeTokenizer } from "@periodic-eval/testing";
 
 /** A tokenizer whose chat template leaves out the system message. */
 export function systemlessTokenizer(): Tokenizer {

@@ -1,4 +1,4 @@
-import type { VerdictSpending } from "../../contracts/grading.ts";
+import type { VerdictSpending } from "@periodic-eval/contracts";
 
 /** The price of a million tokens, in one currency. */
 export interface JudgePrice {

@@ -1,4 +1,4 @@
-import type { ModelWith } from "../../contracts/model.ts";
+import type { ModelWith } from "@periodic-eval/contracts";
 import { opensThinking } from "../../model/thinking.ts";
 import { completionOf, greedy, judgeChat, type JudgeMethod } from "./method.ts";
 import { judgePromptNames } from "./prompts.ts";

@@ -1,7 +1,11 @@
-import { startTimeout } from "../../internal/timeout.ts";
-import type { VerdictSpending } from "../../contracts/grading.ts";
-import type { CallOptions, RequestEnded, Usage } from "../../contracts/model.ts";
-import { PeriodicEvalError } from "../../errors.ts";
+import { startTimeout } from "@periodic-eval/store";
+import {
+  type VerdictSpending,
+  type CallOptions,
+  type RequestEnded,
+  type Usage,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
 import { costOf, type Grant, type JudgePrice } from "./budget.ts";
 import type { JudgeCall } from "./method.ts";
 

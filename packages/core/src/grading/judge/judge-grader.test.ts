@@ -1,12 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { PeriodicEvalError } from "../../errors.ts";
-import type { Completion } from "../../contracts/model.ts";
+import { PeriodicEvalError, memoryVerdictCache } from "@periodic-eval/contracts";
+import type { Completion } from "../../../../contracts/src/model.ts";
 import { thinkingTokenizer } from "../../evaluations/alignment/alignment.test-data.ts";
-import { fakeTokenizer } from "../../testing/index.ts";
+import { fakeTokenizer } from "@periodic-eval/testing";
 import { judgeGrader } from "./judge-grader.ts";
 import type { JudgeOptions } from "./options.ts";
-import { memoryVerdictCache } from "./verdict-cache.ts";
 import { live, price, served, promptOf, json, answers, numberIn } from "./served-judge.test-data.ts";
 
 describe("judgeGrader, json", () => {

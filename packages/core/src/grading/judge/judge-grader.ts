@@ -1,11 +1,19 @@
-import type { Grader, GradeRequest, Verdict, VerdictSpending } from "../../contracts/grading.ts";
-import type { Json } from "../../contracts/json.ts";
-import type { CallOptions, EvaluableModel, ModelWith } from "../../contracts/model.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { withMinuteLines } from "../../internal/minute-lines.ts";
-import { printable } from "../../internal/printable.ts";
-import { hashJson } from "../../random/hash.ts";
+import {
+  type Grader,
+  type GradeRequest,
+  type Verdict,
+  type VerdictSpending,
+  type Json,
+  type CallOptions,
+  type EvaluableModel,
+  type ModelWith,
+  PeriodicEvalError,
+  hashJson,
+  isCacheable,
+  type VerdictCache,
+} from "@periodic-eval/contracts";
+import { errorMessage, printable } from "@periodic-eval/contracts/options";
+import { withMinuteLines } from "../../model/minute-lines.ts";
 import { openBudget, type JudgeBudget, type JudgeSpending } from "./budget.ts";
 import { jsonMethod } from "./json-method.ts";
 import { abortRelay, judgeCalls, withinTime, type AbortRelay, type JudgeCalls } from "./judge-calls.ts";
@@ -13,7 +21,6 @@ import { logprobMethod } from "./logprob-method.ts";
 import { judgeChat, type JudgeMethod } from "./method.ts";
 import { checkJudgeOptions, type JudgeOptions } from "./options.ts";
 import { checkPrompt, defaultScores, fillPrompt, resolvePrompts } from "./prompts.ts";
-import { isCacheable, type VerdictCache } from "./verdict-cache.ts";
 
 /** A judge, with its spending since it was created. */
 export type JudgeGrader = Grader & { readonly spent: JudgeSpending };

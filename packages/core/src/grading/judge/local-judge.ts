@@ -1,5 +1,4 @@
-import type { Grader } from "../../contracts/grading.ts";
-import type { Awaitable } from "../../contracts/json.ts";
+import type { Grader, Awaitable } from "@periodic-eval/contracts";
 
 /** Returns the name of a judge: `spec`, or without one the environment variable JUDGE_MODEL. Null if neither is set. */
 export function judgeSpec(spec: string | null | undefined): string | null {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { LogLikelihoodRequest } from "../../contracts/model.ts";
-import { fakeModel, fakeTokenizer } from "../../testing/index.ts";
+import type { LogLikelihoodRequest } from "@periodic-eval/contracts";
+import { fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { judgeGrader } from "./judge-grader.ts";
 import { live, served, json, answers } from "./served-judge.test-data.ts";
 

@@ -1,15 +1,15 @@
-import type { Verdict } from "../../contracts/grading.ts";
-import type {
-  Completion,
-  EvaluableModel,
-  LogLikelihood,
-  ModelWith,
-  Prompt,
-  Tokenizer,
-  TopToken,
-} from "../../contracts/model.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { errorMessage } from "../../internal/error-message.ts";
+import {
+  type Verdict,
+  type Completion,
+  type EvaluableModel,
+  type LogLikelihood,
+  type ModelWith,
+  type Prompt,
+  type Tokenizer,
+  type TopToken,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { scoreFromTokens, type TokenScore } from "./logprob-score.ts";
 import { completionOf, greedy, judgeChat, type JudgeCall, type JudgeMethod } from "./method.ts";
 import { judgePromptNames } from "./prompts.ts";

@@ -1,4 +1,4 @@
-import type { TopToken } from "../../contracts/model.ts";
+import type { TopToken } from "@periodic-eval/contracts";
 
 /** There is no score if less probability than this is on numbers. */
 export const minimumMass = 0.25;

@@ -1,6 +1,12 @@
-import type { Json } from "../../contracts/json.ts";
-import type { CallOptions, Completion, Sampling, Usage, ModelWith } from "../../contracts/model.ts";
-import type { Verdict } from "../../contracts/grading.ts";
+import type {
+  Json,
+  CallOptions,
+  Completion,
+  Sampling,
+  Usage,
+  ModelWith,
+  Verdict,
+} from "@periodic-eval/contracts";
 
 export type JudgeMethodName = "json" | "logprob";
 

@@ -1,18 +1,17 @@
 import * as z from "zod";
-import type { EvaluableModel } from "../../contracts/model.ts";
-import { configError } from "../../internal/config-error.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
-import type { JudgePrice } from "./budget.ts";
-import type { JudgeMethodName } from "./method.ts";
-import type { VerdictCache } from "./verdict-cache.ts";
+import type { EvaluableModel, VerdictCache } from "@periodic-eval/contracts";
 import {
+  configError,
+  isRecord,
+  parseOptions,
   integerFromZero,
   nameSchema,
   numberFromZero,
   objectWith,
   positiveInteger,
-} from "../../internal/option-schemas.ts";
+} from "@periodic-eval/contracts/options";
+import type { JudgePrice } from "./budget.ts";
+import type { JudgeMethodName } from "./method.ts";
 
 export interface JudgeOptions {
   /** Any model that generates or returns log-probabilities: a served model, or one in memory. */

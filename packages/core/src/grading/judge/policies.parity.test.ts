@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { expectClose } from "../../testing/expect-close.test-data.ts";
+import { expectClose } from "../../../../testing/src/expect-close.test-data.ts";
 import { misalignedRate, type JudgedScores } from "../../evaluations/alignment/misaligned-rate.ts";
-import { data, findData, findFixtures, reportMissing } from "../../testing/fixtures.test-data.ts";
+import { data, findData, findFixtures, reportMissing } from "../../../../testing/src/fixtures.test-data.ts";
 import { parseJudgeReply } from "./json-reply.ts";
 import { scoreFromTokens } from "./logprob-score.ts";
 

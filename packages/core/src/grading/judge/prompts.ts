@@ -1,6 +1,5 @@
 import * as z from "zod";
-import { configError } from "../../internal/config-error.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
+import { configError, parseOptions } from "@periodic-eval/contracts/options";
 import type { JudgeMethodName } from "./method.ts";
 
 /** Returns the names of a judge's prompts: one prompt for all scores (`json`), or one per score (`logprob`). */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { EvaluableModel, ModelWith } from "../../contracts/model.ts";
+import type { EvaluableModel, ModelWith } from "@periodic-eval/contracts";
 import { judgeGrader } from "./judge-grader.ts";
 import type { JudgeOptions } from "./options.ts";
 import { answers, json, live, numberIn, price } from "./served-judge.test-data.ts";

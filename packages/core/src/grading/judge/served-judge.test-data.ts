@@ -1,5 +1,10 @@
-import type { Completion, EvaluableModel, GenerateRequest, ModelWith } from "../../contracts/model.ts";
-import type { GradeRequest } from "../../contracts/grading.ts";
+import type {
+  Completion,
+  EvaluableModel,
+  GenerateRequest,
+  ModelWith,
+} from "../../../../contracts/src/model.ts";
+import type { GradeRequest } from "@periodic-eval/contracts";
 
 export const live = { signal: new AbortController().signal };
 export const price = { inputPerMillion: 1, outputPerMillion: 10 };

@@ -1,5 +1,4 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { Progress, Trigger } from "../../contracts/schedule.ts";
+import type { TrainerCallback, Progress, Trigger } from "@periodic-eval/contracts";
 import { plannedSteps } from "../../schedule/crossings.ts";
 import type { Learned } from "./learned.ts";
 import type { MeasurementTime } from "./measurement-costs.ts";

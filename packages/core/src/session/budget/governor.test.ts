@@ -3,14 +3,12 @@ import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation, Snapshot, Budget } from "@periodic-eval/contracts";
 import { namedStream } from "../../random/streams.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import { manualClock, type ManualClock } from "../../testing/manual-clock.ts";
-import { toyTraining } from "../../testing/toy-training.ts";
+import { manualClock, type ManualClock } from "@periodic-eval/testing";
+import { toyTraining } from "../../../../testing/src/toy-training.ts";
 import { withSession } from "../loop/session.ts";
-import type { Budget } from "../../contracts/session.ts";
 
 interface Slow {
   readonly name: string;

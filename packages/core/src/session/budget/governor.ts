@@ -1,9 +1,13 @@
 // Decides how many rows each measurement may have, so that measuring stays within the budget.
 // A window asks it once for a plan (`planWindow`) and tells it once what was measured (`learnWindow`).
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { Crossing, Progress } from "../../contracts/schedule.ts";
-import type { Budget } from "../../contracts/session.ts";
-import type { BudgetLimit, Snapshot } from "../../contracts/snapshot.ts";
+import type {
+  TrainerCallback,
+  Crossing,
+  Progress,
+  Budget,
+  BudgetLimit,
+  Snapshot,
+} from "@periodic-eval/contracts";
 import { AnnouncedPlan, isReduced } from "./announced-plan.ts";
 import { describeChange, describeOverhead, describePlan } from "./describe-plan.ts";
 import { isEdge, measurementsAhead, projectSeconds, secondsOfEnd, type Forecast } from "./forecast.ts";

@@ -1,6 +1,4 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { Progress } from "../../contracts/schedule.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
+import type { TrainerCallback, Progress, Snapshot } from "@periodic-eval/contracts";
 import {
   MeasurementCosts,
   type EndCost,

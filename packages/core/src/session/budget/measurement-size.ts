@@ -1,4 +1,4 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation } from "@periodic-eval/contracts";
 
 /** How many rows a measurement has, and how the budget may reduce them. */
 export interface MeasurementSize {

@@ -1,12 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { Budget } from "../../contracts/session.ts";
+import type { AnyEvaluation, Budget } from "@periodic-eval/contracts";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
-import { manualClock, type ManualClock } from "../../testing/manual-clock.ts";
-import { toyTraining } from "../../testing/toy-training.ts";
+import { manualClock, type ManualClock } from "@periodic-eval/testing";
+import { toyTraining } from "../../../../testing/src/toy-training.ts";
 import { withSession } from "../loop/session.ts";
 import { measurementsAhead } from "./forecast.ts";
 import { Learned } from "./learned.ts";

@@ -1,5 +1,4 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { BudgetLimit } from "../../contracts/snapshot.ts";
+import type { TrainerCallback, BudgetLimit } from "@periodic-eval/contracts";
 
 /**
  * Returns which options allow more measuring, as code and YAML spell them:

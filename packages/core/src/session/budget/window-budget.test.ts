@@ -3,12 +3,10 @@ import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { measureInBatches } from "../../evaluations/kit/measure-in-batches.ts";
 import { everySteps } from "../../schedule/triggers.ts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
-import type { AnyEvaluation, MeasureContext, Row } from "../../contracts/evaluation.ts";
-import type { FakeModel } from "../../testing/fake-model.ts";
-import { manualClock, type ManualClock } from "../../testing/manual-clock.ts";
-import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import type { AnyEvaluation, MeasureContext, Row, SessionOptions } from "@periodic-eval/contracts";
+import { type FakeModel, manualClock, type ManualClock } from "@periodic-eval/testing";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession, withSession } from "../loop/session.ts";
-import type { SessionOptions } from "../../contracts/session.ts";
 
 /** 256 items in calls of 64; `seconds` returns the seconds per item at each call. */
 function inCallsOf64(clock: ManualClock, seconds: () => number): AnyEvaluation {

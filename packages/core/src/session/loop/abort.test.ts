@@ -1,12 +1,11 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { TrainerCallback, Session, SessionOptions, SessionState } from "@periodic-eval/contracts";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
-import { memoryStore, type MemoryStore } from "../../testing/memory-store.ts";
-import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { memoryStore, type MemoryStore } from "@periodic-eval/testing";
+import { toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
-import type { Session, SessionOptions, SessionState } from "../../contracts/session.ts";
 
 interface Checkpoint {
   readonly state: SessionState;

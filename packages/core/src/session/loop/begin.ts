@@ -1,11 +1,13 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { Progress } from "../../contracts/schedule.ts";
-import type { SessionState } from "../../contracts/session.ts";
-import type { PhaseClosing, Snapshot } from "../../contracts/snapshot.ts";
+import type {
+  TrainerCallback,
+  Progress,
+  SessionState,
+  PhaseClosing,
+  Snapshot,
+} from "@periodic-eval/contracts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { seedOf } from "../../random/streams.ts";
-import { keysOfSteps, keyText } from "../../snapshots/run-order.ts";
-import { isOfCheckpoint } from "../../snapshots/undisturbed.ts";
+import { keysOfSteps, keyText, isOfCheckpoint } from "@periodic-eval/store";
 import { replaceDamaged } from "../records/damaged-snapshots.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { finishGrading, isUngraded } from "../records/resume.ts";

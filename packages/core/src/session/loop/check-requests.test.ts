@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { checkRequests, type RequestCheck } from "./check-requests.ts";
 
 /** A model before its weights are loaded: every ability fails. */

@@ -1,5 +1,4 @@
-import type { EvaluableModel } from "../../contracts/model.ts";
-import type { SessionOptions } from "../../contracts/session.ts";
+import type { EvaluableModel, SessionOptions } from "@periodic-eval/contracts";
 import { checkBaseline } from "../window/check-baseline.ts";
 import { evaluationPlace, lacksOptionalQuestions, prepareEvaluation } from "../window/prepare.ts";
 

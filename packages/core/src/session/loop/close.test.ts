@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { TrainerCallback } from "@periodic-eval/contracts";
 import { everySteps } from "../../schedule/triggers.ts";
-import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
 
 /** Runs everything that needs no input or output. */

@@ -1,9 +1,7 @@
-import { PeriodicEvalError } from "../../errors.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import { withMinuteLines } from "../../internal/minute-lines.ts";
-import { inRunOrder, keyText } from "../../snapshots/run-order.ts";
-import { grouped } from "../../statistics/grouping.ts";
+import { PeriodicEvalError, type Snapshot, grouped } from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { withMinuteLines } from "../../model/minute-lines.ts";
+import { inRunOrder, keyText } from "@periodic-eval/store";
 import { fewerQuestions, remedyFor } from "../budget/remedy.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import type { SessionParts } from "./parts.ts";

@@ -1,5 +1,4 @@
-import type { Control, SessionOptions } from "../../contracts/session.ts";
-import { PeriodicEvalError } from "../../errors.ts";
+import { type Control, type SessionOptions, PeriodicEvalError } from "@periodic-eval/contracts";
 
 /** The answer to a step at which nothing is requested of the loop. */
 export const noControl: Control = Object.freeze({ stop: null, save: null });

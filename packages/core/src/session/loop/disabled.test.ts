@@ -1,12 +1,10 @@
 import { afterEach, expect, it, vi } from "vitest";
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { EvaluableModel } from "../../contracts/model.ts";
-import type { Logger } from "../../contracts/session.ts";
+import type { TrainerCallback, EvaluableModel, Logger } from "@periodic-eval/contracts";
 import { buildPeriodicCallbacks } from "../../config/build-callbacks.ts";
 import { closingText } from "../../console/closing-text.ts";
 import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
-import { fakeModel, memoryStore } from "../../testing/index.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
+import { fakeModel, memoryStore } from "@periodic-eval/testing";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { checkRequests } from "./check-requests.ts";
 import { withSession } from "./session.ts";
 

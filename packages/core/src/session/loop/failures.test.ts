@@ -1,10 +1,9 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { TrainerCallback, Session, SessionState } from "@periodic-eval/contracts";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
-import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
-import type { Session, SessionState } from "../../contracts/session.ts";
 
 /** Trains to the end, or until a stop is requested. */
 const train =

@@ -1,14 +1,22 @@
 import * as z from "zod";
-import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
-import type { Guard, GuardContext } from "../../contracts/guard.ts";
-import type { Awaitable, Json } from "../../contracts/json.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { configError } from "../../internal/config-error.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { copyJson, jsonFault } from "../../internal/json.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
+import {
+  type CallbackContext,
+  type TrainerCallback,
+  type Guard,
+  type GuardContext,
+  type Awaitable,
+  type Json,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import {
+  configError,
+  errorMessage,
+  copyJson,
+  jsonFault,
+  parseOptions,
+} from "@periodic-eval/contracts/options";
 import { inOrder, isPromise } from "../../model/in-order.ts";
-import { workingSeconds } from "../../internal/working-clock.ts";
+import { workingSeconds } from "@periodic-eval/store";
 import { seedOf } from "../../random/streams.ts";
 import { callbackName } from "../records/reporter.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";

@@ -1,9 +1,9 @@
 import { expect, it, onTestFinished, vi } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { atStart, atSteps } from "../../schedule/triggers.ts";
-import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
-import type { Logger, Session, SessionState } from "../../contracts/session.ts";
+import type { Logger, Session, SessionState } from "@periodic-eval/contracts";
 
 it("passes loggers the place where a phase begins or resumes, and the steps of the run", async () => {
   const toy = toyTraining();

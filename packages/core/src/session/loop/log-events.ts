@@ -1,10 +1,16 @@
-import type { Logger, PhaseBegin, PhaseEnd, RunProgress, SessionEvent } from "../../contracts/session.ts";
-import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
-import { printable } from "../../internal/printable.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { resolvesWithin } from "../../internal/timeout.ts";
+import type {
+  Logger,
+  PhaseBegin,
+  PhaseEnd,
+  RunProgress,
+  SessionEvent,
+  Snapshot,
+  SnapshotKey,
+  Awaitable,
+} from "@periodic-eval/contracts";
+import { printable, errorMessage } from "@periodic-eval/contracts/options";
+import { resolvesWithin } from "@periodic-eval/store";
 import { inOrder, isPromise } from "../../model/in-order.ts";
-import type { Awaitable } from "../../contracts/json.ts";
 
 type LoggerCall = "begin" | "train" | "snapshot" | "end" | "close";
 

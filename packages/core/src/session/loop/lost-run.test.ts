@@ -3,13 +3,12 @@ import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { displayLogger } from "../../console/console-logger.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import type { Session } from "../../contracts/session.ts";
+import type { Snapshot, Session } from "@periodic-eval/contracts";
 import { everySteps } from "../../schedule/triggers.ts";
-import { fileStore } from "../../snapshots/storage/file-store.ts";
-import { lockText } from "../../testing/lock-file.test-data.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
-import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { fileStore } from "@periodic-eval/store";
+import { lockText } from "../../../../testing/src/lock-file.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { withSession } from "./session.ts";
 
 let above: string;

@@ -1,6 +1,5 @@
-import type { Awaitable, Json } from "../../contracts/json.ts";
-import type { Control, SessionState, StepEnd } from "../../contracts/session.ts";
-import { errorMessage } from "../../internal/error-message.ts";
+import type { Awaitable, Json, Control, SessionState, StepEnd } from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { inOrder, isPromise } from "../../model/in-order.ts";
 import { abortReason } from "../records/interrupted.ts";
 import { knownSteps } from "../records/damaged-snapshots.ts";

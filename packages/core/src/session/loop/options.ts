@@ -1,18 +1,11 @@
 import * as z from "zod";
-import type {
-  Budget,
-  InterruptedMeasurement,
-  SessionOptions,
-  SessionState,
-} from "../../contracts/session.ts";
-import { configError } from "../../internal/config-error.ts";
-import { isCount } from "../../internal/is-count.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { nearest } from "../../internal/nearest.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
-import { isTrigger } from "../../schedule/check-triggers.ts";
-import { adapterOffId, baselineWords, isBaselinePath } from "../records/baselines.ts";
+import type { Budget, InterruptedMeasurement, SessionOptions, SessionState } from "@periodic-eval/contracts";
 import {
+  configError,
+  isCount,
+  isRecord,
+  nearest,
+  parseOptions,
   functionSchema,
   objectWith,
   nameSchema,
@@ -22,7 +15,9 @@ import {
   seedSchema,
   signalSchema,
   stepsSchema,
-} from "../../internal/option-schemas.ts";
+} from "@periodic-eval/contracts/options";
+import { isTrigger } from "../../schedule/check-triggers.ts";
+import { adapterOffId, baselineWords, isBaselinePath } from "../records/baselines.ts";
 
 const where = "session options";
 

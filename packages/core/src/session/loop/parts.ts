@@ -1,10 +1,10 @@
-import { pausedSeconds } from "#platform";
+import { pausedSeconds } from "@periodic-eval/store/platform";
 import { secondsText } from "../../statistics/format.ts";
 import { plainConsoleLogger } from "../../console/console-logger.ts";
-import type { SessionOptions } from "../../contracts/session.ts";
+import type { SessionOptions } from "@periodic-eval/contracts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { workingSeconds } from "../../internal/working-clock.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { workingSeconds } from "@periodic-eval/store";
 import { Governor } from "../budget/governor.ts";
 import { PhaseClock } from "../budget/phase-clock.ts";
 import { createRecords } from "../records/records.ts";

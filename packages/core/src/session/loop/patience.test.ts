@@ -1,11 +1,14 @@
 // Hooks and evaluations that never settle, and graders that keep the model.
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { CallbackContext, TrainerCallback } from "../../contracts/callback.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { EvaluableModel } from "../../contracts/model.ts";
-import type { SessionOptions } from "../../contracts/session.ts";
-import { gate, toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import type {
+  CallbackContext,
+  TrainerCallback,
+  AnyEvaluation,
+  EvaluableModel,
+  SessionOptions,
+} from "@periodic-eval/contracts";
+import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
 import { half, statuses, train } from "./toy-run.test-data.ts";
 

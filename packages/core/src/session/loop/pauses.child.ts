@@ -1,10 +1,10 @@
 // For pauses.test.ts: a training of 20 steps with a budget that three pauses would use up. Writes `measuring STEP` before each
 // measurement, and at the end the snapshots and warnings as JSON.
 import { setTimeout as sleep } from "node:timers/promises";
-import { pausedSeconds } from "#platform";
+import { pausedSeconds } from "@periodic-eval/store/platform";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { withSession } from "./session.ts";
 
 const toy = toyTraining();

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import type { Snapshot } from "../../contracts/snapshot.ts";
+import type { Snapshot } from "@periodic-eval/contracts";
 
 interface Ended {
   readonly snapshots: readonly Snapshot[];

@@ -1,7 +1,5 @@
-import type { Progress } from "../../contracts/schedule.ts";
-import type { RunProgress, SessionState, StepEnd } from "../../contracts/session.ts";
-import { configError } from "../../internal/config-error.ts";
-import { isCount } from "../../internal/is-count.ts";
+import type { Progress, RunProgress, SessionState, StepEnd } from "@periodic-eval/contracts";
+import { configError, isCount } from "@periodic-eval/contracts/options";
 import { advance } from "../../schedule/crossings.ts";
 import type { PhaseClock } from "../budget/phase-clock.ts";
 import type { Position } from "../records/new-snapshot.ts";

@@ -1,10 +1,8 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { earlyStopping } from "../../callback/watch-metric.ts";
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { Logger, SessionState } from "../../contracts/session.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import type { TrainerCallback, Logger, SessionState, AnyEvaluation } from "@periodic-eval/contracts";
+import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession } from "./session.ts";
 import { half, train } from "./toy-run.test-data.ts";
 

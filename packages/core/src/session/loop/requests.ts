@@ -1,11 +1,8 @@
 import * as z from "zod";
-import type { MeasureRequest, TrainerCallback } from "../../contracts/callback.ts";
-import { configError } from "../../internal/config-error.ts";
-import { isCount } from "../../internal/is-count.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
+import type { MeasureRequest, TrainerCallback } from "@periodic-eval/contracts";
+import { configError, isCount, parseOptions, nameSchema, onSchema } from "@periodic-eval/contracts/options";
 import { isEdge } from "../budget/forecast.ts";
 import type { Requested } from "../records/new-snapshot.ts";
-import { nameSchema, onSchema } from "../../internal/option-schemas.ts";
 import { isTrigger } from "../../schedule/check-triggers.ts";
 
 /** The parts of a request that can be wrong; `evaluation` is checked when it is prepared. */

@@ -1,15 +1,19 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { plainConsoleLogger } from "../../console/console-logger.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { PhaseBegin, PhaseEnd, SessionOptions, SessionState } from "../../contracts/session.ts";
+import type {
+  AnyEvaluation,
+  PhaseBegin,
+  PhaseEnd,
+  SessionOptions,
+  SessionState,
+} from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { readRun } from "../../snapshots/storage/read-run.ts";
-import { fakeModel } from "../../testing/fake-model.ts";
-import { manualClock } from "../../testing/manual-clock.ts";
-import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { readRun } from "@periodic-eval/store";
+import { fakeModel, manualClock } from "@periodic-eval/testing";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession } from "./session.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const stepSeconds = 4;
 const measureSeconds = 3;

@@ -1,11 +1,10 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { Trigger } from "../../contracts/schedule.ts";
+import type { Trigger, Session } from "@periodic-eval/contracts";
 import { everyPercent, everySeconds } from "../../schedule/triggers.ts";
-import { manualClock, type ManualClock } from "../../testing/manual-clock.ts";
-import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { manualClock, type ManualClock } from "@periodic-eval/testing";
+import { toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
-import type { Session } from "../../contracts/session.ts";
 
 /** Takes the given seconds to measure. */
 const measuring = (clock: ManualClock, seconds: number, schedule: readonly Trigger[]) =>

@@ -1,12 +1,10 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { AnyEvaluation, MetricKit } from "../../contracts/evaluation.ts";
+import type { TrainerCallback, AnyEvaluation, MetricKit, Session } from "@periodic-eval/contracts";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
-import { manualClock } from "../../testing/manual-clock.ts";
-import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { manualClock } from "@periodic-eval/testing";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
-import type { Session } from "../../contracts/session.ts";
 
 /** Trains to the end, or until a stop is requested. */
 const train =

@@ -1,8 +1,6 @@
 // A session: requests (hooks) → window → outcome → records. `openSession` wires the owners of its state.
 // Rooms import each other in one direction: loop → window → records, and budget below window.
-import type { Awaitable } from "../../contracts/json.ts";
-import type { Progress } from "../../contracts/schedule.ts";
-import type { Control, Session, SessionOptions } from "../../contracts/session.ts";
+import type { Awaitable, Progress, Control, Session, SessionOptions } from "@periodic-eval/contracts";
 import { isPromise } from "../../model/in-order.ts";
 import { closeSession } from "./close.ts";
 import { misuse, noControl } from "./control.ts";

@@ -1,8 +1,7 @@
 // Callbacks, evaluations and graders that pass wrong values, throw anything, or leave promises behind.
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import type { TrainerCallback, AnyEvaluation } from "@periodic-eval/contracts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession, withSession } from "./session.ts";
 import { half, statuses, train } from "./toy-run.test-data.ts";
 

@@ -1,13 +1,16 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import {
+  type TrainerCallback,
+  PeriodicEvalError,
+  type AnyEvaluation,
+  type Snapshot,
+  type Session,
+  type SessionState,
+} from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession, withSession } from "../loop/session.ts";
-import type { Session, SessionState } from "../../contracts/session.ts";
 
 const steps = async (toy: ToyTraining, session: Session, count: number) => {
   for (let step = 0; step < count; step++) {

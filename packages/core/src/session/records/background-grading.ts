@@ -1,12 +1,9 @@
 // Records measured rows and grades them while training continues. Every measurement passes through `record`.
 // A snapshot whose rows need grading is written as `grading` first and replaced when grading is done.
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
-import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
-import { resolvesWithin } from "../../internal/timeout.ts";
-import { errorMessage } from "../../internal/error-message.ts";
+import type { TrainerCallback, AnyEvaluation, Row, Snapshot, SnapshotKey } from "@periodic-eval/contracts";
+import { resolvesWithin, addWarnings } from "@periodic-eval/store";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { seedOf } from "../../random/streams.ts";
-import { addWarnings } from "../../snapshots/warnings.ts";
 import { computeResults, failureOf, gradeRows } from "./results.ts";
 import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
 import type { Reporter } from "./reporter.ts";

@@ -2,17 +2,25 @@ import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { TrainerCallback } from "../../contracts/callback.ts";
+import type {
+  TrainerCallback,
+  AnyEvaluation,
+  Snapshot,
+  SessionOptions,
+  SessionState,
+} from "@periodic-eval/contracts";
 import { klEvaluation } from "../../evaluations/kl/evaluation.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { fileStore } from "../../snapshots/storage/file-store.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import { fakeModel } from "../../testing/fake-model.ts";
-import { gate, toyEvaluation, toyTraining, type ToyEvaluationOptions } from "../../testing/toy-training.ts";
+import { fileStore } from "@periodic-eval/store";
+import { fakeModel } from "@periodic-eval/testing";
+import {
+  gate,
+  toyEvaluation,
+  toyTraining,
+  type ToyEvaluationOptions,
+} from "../../../../testing/src/toy-training.ts";
 import { withSession } from "../loop/session.ts";
-import type { SessionOptions, SessionState } from "../../contracts/session.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 

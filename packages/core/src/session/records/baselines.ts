@@ -1,6 +1,5 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import type { EarlierRun } from "../../snapshots/storage/earlier-run.ts";
+import type { AnyEvaluation, Snapshot } from "@periodic-eval/contracts";
+import type { EarlierRun } from "@periodic-eval/store";
 import type { KnownSnapshots } from "./known-snapshots.ts";
 import type { Requested } from "./new-snapshot.ts";
 import type { Reporter } from "./reporter.ts";

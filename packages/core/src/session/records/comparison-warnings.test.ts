@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { PeriodicAlignmentCallback, openSession } from "../../index.ts";
 import { defaultAnchors } from "../../evaluations/alignment/anchors.ts";
-import { fakeJudge, fakeModel } from "../../testing/index.ts";
-import { toyTraining } from "../../testing/toy-training.ts";
-import { isVoid } from "../../snapshots/warnings.ts";
+import { fakeJudge, fakeModel } from "@periodic-eval/testing";
+import { toyTraining } from "../../../../testing/src/toy-training.ts";
+import { isVoid } from "@periodic-eval/store";
 import type { PeriodicAlignmentOptions } from "../../evaluations/alignment/callback.ts";
 
 const anchorScore = (question: string): number | null => {

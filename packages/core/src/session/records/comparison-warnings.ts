@@ -1,5 +1,4 @@
-import type { Metric, Observation, Row } from "../../contracts/evaluation.ts";
-import type { MeasurementWarning, Paired } from "../../contracts/snapshot.ts";
+import type { Metric, Observation, Row, MeasurementWarning, Paired } from "@periodic-eval/contracts";
 import { compareMeasurements, type EarlierMeasurement } from "../../statistics/compare.ts";
 import { formatDelta } from "../../statistics/format.ts";
 import { familyAlpha } from "../../statistics/planned-comparisons.ts";

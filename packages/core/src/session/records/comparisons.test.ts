@@ -1,10 +1,9 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { Json } from "../../contracts/json.ts";
+import type { Json, SessionOptions, SessionState } from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
 import { withSession } from "../loop/session.ts";
-import type { SessionOptions, SessionState } from "../../contracts/session.ts";
 
 const evaluationWith = (provenance: Json, items = 8) =>
   new PeriodicCallback(

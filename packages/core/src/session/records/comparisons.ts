@@ -1,11 +1,16 @@
-import type { Metric, Row } from "../../contracts/evaluation.ts";
-import type { MeasurementWarning, Paired, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
+import type {
+  Metric,
+  Row,
+  MeasurementWarning,
+  Paired,
+  Snapshot,
+  SnapshotKey,
+} from "@periodic-eval/contracts";
 import { primaryMetric } from "../../evaluations/kit/metric-kit.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
-import { errorMessage } from "../../internal/error-message.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { seedOf } from "../../random/streams.ts";
-import { differencesOf } from "../../snapshots/pairing.ts";
-import { keyText } from "../../snapshots/run-order.ts";
+import { differencesOf, keyText } from "@periodic-eval/store";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
 import type { Baseline, Baselines } from "./baselines.ts";

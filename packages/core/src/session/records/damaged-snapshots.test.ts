@@ -2,12 +2,11 @@ import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { SessionOptions, SessionState } from "../../contracts/session.ts";
+import type { SessionOptions, SessionState } from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { fileStore } from "../../snapshots/storage/file-store.ts";
-import { readRun } from "../../snapshots/storage/read-run.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
-import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { fileStore, readRun } from "@periodic-eval/store";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession } from "../loop/session.ts";
 
 let run: string;

@@ -1,9 +1,14 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { Progress } from "../../contracts/schedule.ts";
-import type { InterruptedMeasurement, SessionState } from "../../contracts/session.ts";
-import type { RunProblem, Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
+import type {
+  TrainerCallback,
+  Progress,
+  InterruptedMeasurement,
+  SessionState,
+  RunProblem,
+  Snapshot,
+  SnapshotKey,
+} from "@periodic-eval/contracts";
 import { crossings } from "../../schedule/crossings.ts";
-import { keyText } from "../../snapshots/run-order.ts";
+import { keyText } from "@periodic-eval/store";
 import type { SessionRecords } from "./records.ts";
 
 /** Where a phase begins or resumes. */

@@ -1,7 +1,5 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import { workingSeconds } from "../../internal/working-clock.ts";
+import type { TrainerCallback, AnyEvaluation, Snapshot } from "@periodic-eval/contracts";
+import { workingSeconds } from "@periodic-eval/store";
 import { atSteps } from "../../schedule/triggers.ts";
 import { createRecords } from "./records.ts";
 import { finishGrading, isUngraded } from "./resume.ts";

@@ -1,9 +1,7 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { Crossing } from "../../contracts/schedule.ts";
-import type { InterruptedMeasurement } from "../../contracts/session.ts";
+import type { TrainerCallback, Crossing, InterruptedMeasurement } from "@periodic-eval/contracts";
 import { describeCrossing } from "../../schedule/triggers.ts";
 import type { KnownSnapshots } from "./known-snapshots.ts";
-import { errorMessage } from "../../internal/error-message.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { measurementAt, newSnapshot, type Position, type Requested } from "./new-snapshot.ts";
 import { callbackName, type Reporter } from "./reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";

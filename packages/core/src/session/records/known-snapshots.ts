@@ -1,5 +1,5 @@
-import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
-import { keyText } from "../../snapshots/run-order.ts";
+import type { Snapshot, SnapshotKey } from "@periodic-eval/contracts";
+import { keyText } from "@periodic-eval/store";
 
 /**
  * The snapshots of a run as this session knows them. A snapshot is *settled* if it belongs to the training as it is now: its

@@ -1,5 +1,5 @@
-import type { SnapshotStore } from "../../contracts/snapshot.ts";
-import { errorMessage } from "../../internal/error-message.ts";
+import type { SnapshotStore } from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import type { Reporter } from "./reporter.ts";
 
 /** Returns why the run can no longer be written; null while it can. Warns once. A loss is final. */

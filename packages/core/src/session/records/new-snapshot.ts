@@ -1,8 +1,13 @@
-import type { MeasureRequest, TrainerCallback } from "../../contracts/callback.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { Progress } from "../../contracts/schedule.ts";
-import { evidenceSchema, snapshotSchema, type Snapshot } from "../../contracts/snapshot.ts";
-import { parseSnapshot } from "../../snapshots/parse-snapshot.ts";
+import {
+  type MeasureRequest,
+  type TrainerCallback,
+  type AnyEvaluation,
+  type Progress,
+  evidenceSchema,
+  snapshotSchema,
+  type Snapshot,
+} from "@periodic-eval/contracts";
+import { parseSnapshot } from "@periodic-eval/store";
 
 export interface Requested extends MeasureRequest {
   readonly callback: TrainerCallback;

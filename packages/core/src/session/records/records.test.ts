@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { checkSessionOptions } from "../loop/options.ts";
 import { withSession } from "../loop/session.ts";
 import { resolveStore } from "./records.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const callback = () =>
   new PeriodicCallback(toyEvaluation({ graded: true }), { schedule: [everyPercent(50)] });

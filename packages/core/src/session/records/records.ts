@@ -1,7 +1,6 @@
 // The records of a session: what the store holds, what is written to it, compared, graded and interrupted.
 // Nothing here knows of hooks, guards or the training loop.
-import type { SessionOptions } from "../../contracts/session.ts";
-import type { Layout, SnapshotStore } from "../../contracts/snapshot.ts";
+import type { SessionOptions, Layout, SnapshotStore } from "@periodic-eval/contracts";
 import { BackgroundGrading } from "./background-grading.ts";
 import { Baselines } from "./baselines.ts";
 import { Comparisons } from "./comparisons.ts";
@@ -53,7 +52,7 @@ export function resolveStore(
   let loading: Promise<SnapshotStore> | null = null;
   let loaded: SnapshotStore | null = null;
   const files = () =>
-    (loading ??= import("../../snapshots/storage/file-store.ts").then(
+    (loading ??= import("@periodic-eval/store").then(
       ({ fileStore }) => (loaded = fileStore(run, { layout, ...(onWarning && { onWarning }) })),
     ));
   return {

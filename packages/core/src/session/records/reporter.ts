@@ -1,5 +1,4 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { SnapshotKey } from "../../contracts/snapshot.ts";
+import type { TrainerCallback, SnapshotKey } from "@periodic-eval/contracts";
 
 /** Where the parts of a session report problems. */
 export interface Reporter {

@@ -1,12 +1,17 @@
-import type { AnyEvaluation, Metric, Row } from "../../contracts/evaluation.ts";
-import type { Json } from "../../contracts/json.ts";
-import type { CallOptions } from "../../contracts/model.ts";
-import type { MeasurementWarning, Snapshot } from "../../contracts/snapshot.ts";
-import { PeriodicEvalError } from "../../errors.ts";
+import {
+  type AnyEvaluation,
+  type Metric,
+  type Row,
+  type Json,
+  type CallOptions,
+  type MeasurementWarning,
+  type Snapshot,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
 import { requireMetrics } from "../../evaluations/kit/require-metrics.ts";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
-import { jsonRoundTrip, jsonFault } from "../../internal/json.ts";
+import { jsonRoundTrip, jsonFault } from "@periodic-eval/contracts/options";
 import { seedOf } from "../../random/streams.ts";
 
 /** Runs `grade` and checks that it returned every row. */

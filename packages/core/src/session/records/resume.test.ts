@@ -2,16 +2,21 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { atSteps, everyPercent, everySteps } from "../../schedule/triggers.ts";
-import type { Snapshot, SnapshotStore } from "../../contracts/snapshot.ts";
-import { memoryStore, type MemoryStore } from "../../testing/memory-store.ts";
+import type {
+  Snapshot,
+  SnapshotStore,
+  Session,
+  SessionOptions,
+  SessionState,
+} from "@periodic-eval/contracts";
+import { memoryStore, type MemoryStore } from "@periodic-eval/testing";
 import {
   toyEvaluation,
   toyTraining,
   type ToyEvaluationOptions,
   type ToyTraining,
-} from "../../testing/toy-training.ts";
+} from "../../../../testing/src/toy-training.ts";
 import { openSession, withSession } from "../loop/session.ts";
-import type { Session, SessionOptions, SessionState } from "../../contracts/session.ts";
 
 const schedule = [everyPercent(20)];
 const toyCallback = (options: ToyEvaluationOptions = {}) =>

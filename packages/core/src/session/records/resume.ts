@@ -1,11 +1,14 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { Json } from "../../contracts/json.ts";
-import { snapshotSchema, type Snapshot } from "../../contracts/snapshot.ts";
-import { canonicalJson } from "../../random/hash.ts";
+import {
+  type TrainerCallback,
+  type AnyEvaluation,
+  type Json,
+  snapshotSchema,
+  type Snapshot,
+  canonicalJson,
+} from "@periodic-eval/contracts";
 import { plannedSteps } from "../../schedule/crossings.ts";
 import { familyAlpha } from "../../statistics/planned-comparisons.ts";
-import { keyText } from "../../snapshots/run-order.ts";
+import { keyText } from "@periodic-eval/store";
 import { spentBy } from "./comparisons.ts";
 import { percentOf, type Measurement } from "./new-snapshot.ts";
 import type { SessionRecords } from "./records.ts";

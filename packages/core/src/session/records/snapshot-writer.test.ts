@@ -1,14 +1,18 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import { PeriodicEvalError } from "../../errors.ts";
+import {
+  PeriodicEvalError,
+  snapshotSchema,
+  type SnapshotKey,
+  type SnapshotStore,
+  type Session,
+} from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { snapshotSchema, type SnapshotKey, type SnapshotStore } from "../../contracts/snapshot.ts";
-import { exampleSnapshot } from "../../testing/example-snapshot.ts";
-import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { exampleSnapshot } from "@periodic-eval/testing";
+import { toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
 import { KnownSnapshots } from "./known-snapshots.ts";
 import { SnapshotWriter } from "./snapshot-writer.ts";
 import { withSession } from "../loop/session.ts";
-import type { Session } from "../../contracts/session.ts";
 
 const train = (toy: ToyTraining) => async (session: Session) => {
   for (let step = 0; step < 10; step++) {

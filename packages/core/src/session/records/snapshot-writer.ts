@@ -1,11 +1,8 @@
 // Writes snapshots to the store, retries those that the store refused, and lists them for loggers and hooks.
 // `commit` is the only way into the store.
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { Row } from "../../contracts/evaluation.ts";
-import type { Snapshot, SnapshotKey, SnapshotStore } from "../../contracts/snapshot.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { parseSnapshot } from "../../snapshots/parse-snapshot.ts";
-import { keyText } from "../../snapshots/run-order.ts";
+import type { TrainerCallback, Row, Snapshot, SnapshotKey, SnapshotStore } from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { parseSnapshot, keyText } from "@periodic-eval/store";
 import type { KnownSnapshots } from "./known-snapshots.ts";
 import { fallbackSnapshot } from "./new-snapshot.ts";
 import type { Reporter } from "./reporter.ts";

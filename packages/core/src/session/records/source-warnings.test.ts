@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { noColours, snapshotText } from "../../console/sentences.ts";
 import { PeriodicLeakageCallback, openSession } from "../../index.ts";
-import { voidReason } from "../../snapshots/warnings.ts";
-import { fakeModel } from "../../testing/index.ts";
-import { toyTraining } from "../../testing/toy-training.ts";
+import { voidReason } from "@periodic-eval/store";
+import { fakeModel } from "@periodic-eval/testing";
+import { toyTraining } from "../../../../testing/src/toy-training.ts";
 
 type Share = readonly [before: number, after: number];
 

@@ -1,5 +1,4 @@
-import type { Metric, Row } from "../../contracts/evaluation.ts";
-import type { MeasurementWarning, MetricValue, Paired } from "../../contracts/snapshot.ts";
+import type { Metric, Row, MeasurementWarning, MetricValue, Paired } from "@periodic-eval/contracts";
 import { summarize } from "../../evaluations/kit/metric-kit.ts";
 
 /** The source shows the trait if the whole 95 % interval of its rate is at or above this share. */

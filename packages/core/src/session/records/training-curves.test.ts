@@ -3,11 +3,10 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { atEnd, atStart } from "../../schedule/triggers.ts";
-import { fileStore } from "../../snapshots/storage/file-store.ts";
-import { readRun } from "../../snapshots/storage/read-run.ts";
-import { faultyFiles } from "../../testing/faulty-files.ts";
-import { temporaryFolder } from "../../testing/temporary-folder.test-data.ts";
-import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { fileStore, readRun } from "@periodic-eval/store";
+import { faultyFiles } from "@periodic-eval/testing";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession } from "../loop/session.ts";
 import { thinnedOut } from "./training-curves.ts";
 

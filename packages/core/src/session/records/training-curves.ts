@@ -1,5 +1,5 @@
-import type { SnapshotStore, TrainingPoint } from "../../contracts/snapshot.ts";
-import { errorMessage } from "../../internal/error-message.ts";
+import type { SnapshotStore, TrainingPoint } from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import type { Reporter } from "./reporter.ts";
 
 /** Seconds of training between two writes. */

@@ -1,4 +1,4 @@
-import type { MeasurementWarning, Snapshot } from "../../contracts/snapshot.ts";
+import type { MeasurementWarning, Snapshot } from "@periodic-eval/contracts";
 
 /**
  * Returns a warning if every measurement of a phase before this one had the same weights at an earlier step: the measured model is

@@ -1,14 +1,13 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { EvaluableModel } from "../../contracts/model.ts";
-import type { Progress } from "../../contracts/schedule.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { configError } from "../../internal/config-error.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { differencesOf } from "../../snapshots/pairing.ts";
-import { keyText } from "../../snapshots/run-order.ts";
-import type { EarlierRun } from "../../snapshots/storage/earlier-run.ts";
+import {
+  type TrainerCallback,
+  type AnyEvaluation,
+  type EvaluableModel,
+  type Progress,
+  type Snapshot,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { configError, errorMessage } from "@periodic-eval/contracts/options";
+import { differencesOf, keyText, type EarlierRun } from "@periodic-eval/store";
 import { isBaselinePath, type Baselines } from "../records/baselines.ts";
 import type { Reporter } from "../records/reporter.ts";
 import type { Preflight } from "./preflight.ts";
@@ -79,7 +78,7 @@ export async function checkBaseline(baseline: string, model: EvaluableModel): Pr
 
 /** Loads the file reader only when it is needed, so that the package's root runs outside Node. */
 async function readEarlierRunAt(baseline: string): Promise<EarlierRun> {
-  const { readEarlierRun } = await import("../../snapshots/storage/earlier-run.ts");
+  const { readEarlierRun } = await import("@periodic-eval/store");
   return readEarlierRun(baseline);
 }
 

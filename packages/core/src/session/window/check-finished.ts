@@ -1,9 +1,7 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { Progress } from "../../contracts/schedule.ts";
-import type { PhaseClosing, Snapshot } from "../../contracts/snapshot.ts";
-import { configError } from "../../internal/config-error.ts";
+import type { TrainerCallback, Progress, PhaseClosing, Snapshot } from "@periodic-eval/contracts";
+import { configError } from "@periodic-eval/contracts/options";
 import { plannedSteps } from "../../schedule/crossings.ts";
-import { differencesOf, otherItems } from "../../snapshots/pairing.ts";
+import { differencesOf, otherItems } from "@periodic-eval/store";
 import type { Preflight } from "./preflight.ts";
 import { provenanceOf } from "./prepare.ts";
 

@@ -1,14 +1,13 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { TrainerCallback } from "../../contracts/callback.ts";
+import type { TrainerCallback, Session, SessionOptions } from "@periodic-eval/contracts";
 import { streamGuard } from "../../guard/randomness.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { displayLogger } from "../../console/console-logger.ts";
-import { undisturbed } from "../../snapshots/undisturbed.ts";
-import { fakeGuard } from "../../testing/fake-guard.ts";
-import { toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { undisturbed } from "@periodic-eval/store";
+import { fakeGuard } from "@periodic-eval/testing";
+import { toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
 import { withSession } from "../loop/session.ts";
-import type { Session, SessionOptions } from "../../contracts/session.ts";
 
 const train = (toy: ToyTraining) => async (session: Session) => {
   let stop = (await session.begin()).stop;

@@ -1,9 +1,14 @@
-import type { EnteredGuard, Guard, GuardContext } from "../../contracts/guard.ts";
-import type { Awaitable } from "../../contracts/json.ts";
-import type { SessionEvent } from "../../contracts/session.ts";
-import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { errorMessage } from "../../internal/error-message.ts";
+import {
+  type EnteredGuard,
+  type Guard,
+  type GuardContext,
+  type Awaitable,
+  type SessionEvent,
+  type Evidence,
+  type Snapshot,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { isPromise } from "../../model/in-order.ts";
 import type { Reporter } from "../records/reporter.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";

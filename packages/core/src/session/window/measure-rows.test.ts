@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation } from "@periodic-eval/contracts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
-import { fakeModel } from "../../testing/fake-model.ts";
+import { fakeModel } from "@periodic-eval/testing";
 import { measureRows } from "./measure-rows.ts";
 import { ProgressRecorder } from "./measurement-progress.ts";
 

@@ -1,7 +1,12 @@
-import type { AnyEvaluation, MeasureContext, Row, SampleRange } from "../../contracts/evaluation.ts";
-import type { Awaitable } from "../../contracts/json.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
+import {
+  type AnyEvaluation,
+  type MeasureContext,
+  type Row,
+  type SampleRange,
+  type Awaitable,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { quoteValue } from "@periodic-eval/contracts/options";
 import type { Portion } from "../budget/governor.ts";
 import { reducesSamples } from "../budget/measurement-size.ts";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";

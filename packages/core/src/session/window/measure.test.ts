@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
+import type { AnyEvaluation, Row } from "@periodic-eval/contracts";
 import { atSteps } from "../../schedule/triggers.ts";
-import { fakeGuard } from "../../testing/fake-guard.ts";
-import { parseSnapshot } from "../../snapshots/parse-snapshot.ts";
-import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { fakeGuard } from "@periodic-eval/testing";
+import { parseSnapshot } from "@periodic-eval/store";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { yieldToEvents } from "../../model/yield-to-events.ts";
 import { measure } from "./measure.ts";
 import { withSession } from "../loop/session.ts";

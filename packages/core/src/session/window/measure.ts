@@ -1,18 +1,17 @@
 import * as z from "zod";
-import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
-import type { Guard } from "../../contracts/guard.ts";
-import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
-import type { MeasurementPace } from "../../contracts/session.ts";
-import type { Snapshot, SnapshotKey } from "../../contracts/snapshot.ts";
+import type {
+  AnyEvaluation,
+  Row,
+  Guard,
+  CallOptions,
+  EvaluableModel,
+  MeasurementPace,
+  Snapshot,
+  SnapshotKey,
+} from "@periodic-eval/contracts";
 import { mathRandomGuard } from "../../guard/randomness.ts";
-import { parseOptions } from "../../internal/parse-options.ts";
-import { workingSeconds } from "../../internal/working-clock.ts";
-import { seedOf } from "../../random/streams.ts";
-import { addWarnings } from "../../snapshots/warnings.ts";
-import { computeResults, failureOf, gradeRows } from "../records/results.ts";
-import { sizeOf } from "../budget/measurement-size.ts";
-import { takeMeasurement } from "./take-measurement.ts";
 import {
+  parseOptions,
   functionSchema,
   objectWith,
   nameSchema,
@@ -22,7 +21,12 @@ import {
   seedSchema,
   signalSchema,
   stepsSchema,
-} from "../../internal/option-schemas.ts";
+} from "@periodic-eval/contracts/options";
+import { workingSeconds, addWarnings } from "@periodic-eval/store";
+import { seedOf } from "../../random/streams.ts";
+import { computeResults, failureOf, gradeRows } from "../records/results.ts";
+import { sizeOf } from "../budget/measurement-size.ts";
+import { takeMeasurement } from "./take-measurement.ts";
 import { prepareEvaluation } from "./prepare.ts";
 import { probeModel } from "./probe-model.ts";
 

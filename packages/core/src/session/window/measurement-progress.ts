@@ -1,10 +1,12 @@
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
-import type { MeasurementPace } from "../../contracts/session.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { isCount } from "../../internal/is-count.ts";
-import { startTimeout } from "../../internal/timeout.ts";
-import { workingSeconds } from "../../internal/working-clock.ts";
+import {
+  type AnyEvaluation,
+  type CallOptions,
+  type EvaluableModel,
+  type MeasurementPace,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { isCount } from "@periodic-eval/contracts/options";
+import { startTimeout, workingSeconds } from "@periodic-eval/store";
 import { wrapModel } from "../../model/wrap-model.ts";
 import type { MeasurementProgress, ProgressPoint } from "../budget/learned.ts";
 

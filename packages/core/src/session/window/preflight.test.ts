@@ -1,11 +1,9 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { EvaluableModel } from "../../contracts/model.ts";
+import { PeriodicEvalError, type AnyEvaluation, type EvaluableModel } from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { toyEvaluation, toyTraining } from "../../testing/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { openSession, withSession } from "../loop/session.ts";
 
 /** Returns the message that `begin` throws for an evaluation. */

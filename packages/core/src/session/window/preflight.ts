@@ -1,14 +1,16 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { Awaitable } from "../../contracts/json.ts";
-import type { MeasurementWarning } from "../../contracts/measurement-warning.ts";
-import type { EvaluableModel } from "../../contracts/model.ts";
-import type { Progress } from "../../contracts/schedule.ts";
-import type { SessionOptions } from "../../contracts/session.ts";
-import { workingSeconds } from "../../internal/working-clock.ts";
+import type {
+  TrainerCallback,
+  AnyEvaluation,
+  Awaitable,
+  MeasurementWarning,
+  EvaluableModel,
+  Progress,
+  SessionOptions,
+} from "@periodic-eval/contracts";
+import { workingSeconds } from "@periodic-eval/store";
 import type { Reporter } from "../records/reporter.ts";
 import type { Timeouts } from "./timeouts.ts";
-import { errorMessage } from "../../internal/error-message.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import {
   evaluationPlace,
   lacksOptionalQuestions,

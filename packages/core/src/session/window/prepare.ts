@@ -1,17 +1,26 @@
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
-import type { Awaitable, Json } from "../../contracts/json.ts";
-import type { Ability, EvaluableModel } from "../../contracts/model.ts";
-import type { Snapshot } from "../../contracts/snapshot.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import { configError } from "../../internal/config-error.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { isCount } from "../../internal/is-count.ts";
-import { isRecord } from "../../internal/is-record.ts";
-import { copyJson } from "../../internal/json.ts";
-import { nearest } from "../../internal/nearest.ts";
-import { quoteValue } from "../../internal/quote-value.ts";
-import { canonicalJson, createHasher, hashJson } from "../../random/hash.ts";
+import {
+  type TrainerCallback,
+  type AnyEvaluation,
+  type Row,
+  type Awaitable,
+  type Json,
+  type Ability,
+  type EvaluableModel,
+  type Snapshot,
+  PeriodicEvalError,
+  canonicalJson,
+  createHasher,
+  hashJson,
+} from "@periodic-eval/contracts";
+import {
+  configError,
+  errorMessage,
+  isCount,
+  isRecord,
+  copyJson,
+  nearest,
+  quoteValue,
+} from "@periodic-eval/contracts/options";
 import { createdBy } from "../records/new-snapshot.ts";
 import { countTokens, modelIsReturned } from "./measurement-progress.ts";
 

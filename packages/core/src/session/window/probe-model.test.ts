@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { EvaluableModel, LogLikelihood } from "../../contracts/model.ts";
-import { fakeModel, type FakeModel } from "../../testing/fake-model.ts";
+import type { EvaluableModel, LogLikelihood } from "@periodic-eval/contracts";
+import { fakeModel, type FakeModel } from "@periodic-eval/testing";
 import { probeModel } from "./probe-model.ts";
 
 const call = { signal: new AbortController().signal };

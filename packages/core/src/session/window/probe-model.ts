@@ -1,6 +1,5 @@
 // Shows with two small batches, before training, whether a model's log-probs can mean something.
-import type { CallOptions, EvaluableModel } from "../../contracts/model.ts";
-import type { MeasurementWarning } from "../../contracts/snapshot.ts";
+import type { CallOptions, EvaluableModel, MeasurementWarning } from "@periodic-eval/contracts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { namedStream } from "../../random/streams.ts";
 import { vocabularyFault, type Fault, type Ids, type Score } from "./probe-vocabulary.ts";

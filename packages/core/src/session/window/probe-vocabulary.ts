@@ -1,5 +1,4 @@
-import type { Tokenizer } from "../../contracts/model.ts";
-import type { MeasurementWarning } from "../../contracts/snapshot.ts";
+import type { Tokenizer, MeasurementWarning } from "@periodic-eval/contracts";
 
 /** Token ids of one text. */
 export type Ids = readonly number[];

@@ -1,5 +1,5 @@
-import type { MeasurementWarning, Snapshot } from "../../contracts/snapshot.ts";
-import { errorMessage } from "../../internal/error-message.ts";
+import type { MeasurementWarning, Snapshot } from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import type { PhaseClock } from "../budget/phase-clock.ts";
 import { abortReason } from "../records/interrupted.ts";
 import type { Measurement, Requested } from "../records/new-snapshot.ts";

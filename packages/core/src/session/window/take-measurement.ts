@@ -1,9 +1,14 @@
-import type { AnyEvaluation, Row } from "../../contracts/evaluation.ts";
-import type { Guard } from "../../contracts/guard.ts";
-import type { Awaitable } from "../../contracts/json.ts";
-import type { MeasurementPace } from "../../contracts/session.ts";
-import type { Evidence, MeasurementWarning, Snapshot } from "../../contracts/snapshot.ts";
-import { errorMessage } from "../../internal/error-message.ts";
+import type {
+  AnyEvaluation,
+  Row,
+  Guard,
+  Awaitable,
+  MeasurementPace,
+  Evidence,
+  MeasurementWarning,
+  Snapshot,
+} from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { seedOf } from "../../random/streams.ts";
 import type { LearnedMeasurement, MeasurementBudget } from "../budget/governor.ts";
 import { sizeOf } from "../budget/measurement-size.ts";

@@ -1,8 +1,6 @@
-import { PeriodicEvalError } from "../../errors.ts";
+import { PeriodicEvalError, type Awaitable } from "@periodic-eval/contracts";
 import { isPromise } from "../../model/in-order.ts";
-import { resolvesWithin, startTimeout } from "../../internal/timeout.ts";
-import { workingSeconds } from "../../internal/working-clock.ts";
-import type { Awaitable } from "../../contracts/json.ts";
+import { resolvesWithin, startTimeout, workingSeconds } from "@periodic-eval/store";
 import type { Reporter } from "../records/reporter.ts";
 
 /** Seconds between two reports that user code has not settled. */

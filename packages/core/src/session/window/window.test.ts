@@ -1,14 +1,18 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { TrainerCallback } from "../../contracts/callback.ts";
-import { PeriodicEvalError } from "../../errors.ts";
-import type { AnyEvaluation } from "../../contracts/evaluation.ts";
-import type { Guard, GuardContext } from "../../contracts/guard.ts";
+import {
+  type TrainerCallback,
+  PeriodicEvalError,
+  type AnyEvaluation,
+  type Guard,
+  type GuardContext,
+  type Session,
+  type SessionOptions,
+} from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { fakeGuard } from "../../testing/fake-guard.ts";
-import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../testing/toy-training.ts";
+import { fakeGuard } from "@periodic-eval/testing";
+import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
 import { withSession } from "../loop/session.ts";
-import type { Session, SessionOptions } from "../../contracts/session.ts";
 
 const train =
   (toy: ToyTraining, steps = 10) =>

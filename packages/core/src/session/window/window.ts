@@ -1,16 +1,12 @@
 // A window is the pause of training in which the requested measurements run, on the frozen weights of one step.
 // Window → take-measurement → records/grading → records/snapshot-writer → the store.
-import type { Guard } from "../../contracts/guard.ts";
-import type { SessionOptions } from "../../contracts/session.ts";
-import type { Evidence, Snapshot } from "../../contracts/snapshot.ts";
+import type { Guard, SessionOptions, Evidence, Snapshot } from "@periodic-eval/contracts";
 import { withSeededRandom } from "../../guard/randomness.ts";
-import { availableMemory } from "../../internal/available-memory.ts";
-import { errorMessage } from "../../internal/error-message.ts";
-import { workingSeconds } from "../../internal/working-clock.ts";
+import { availableMemory, workingSeconds, checkpointEvidence } from "@periodic-eval/store";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { shareGenerations, type SharedModel } from "../../model/share-generations.ts";
 import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
-import { checkpointEvidence } from "../../snapshots/undisturbed.ts";
 import type {
   BudgetRequest,
   Governor,

@@ -1,5 +1,5 @@
 import type { PeriodicEvalError, ValuePath } from "@periodic-eval/core";
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { modelError, quoteShort } from "../../folder/model-error.ts";
 
 /** A Hugging Face `config.json`. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { askPython, needsPython, pythonHas } from "../../testing/python.ts";
 import { fuzzIds, fuzzTexts } from "../fuzz-texts.test-data.ts";

@@ -1,4 +1,4 @@
-import { byteLetters } from "@periodic-eval/core/internal";
+import { byteLetters } from "@periodic-eval/tokenizers";
 import { readReplacer } from "./normalizers.ts";
 import type { Part } from "./part.ts";
 import { readMetaspace } from "./pre-tokenizers.ts";

@@ -1,4 +1,4 @@
-import { byteLetters } from "@periodic-eval/core/internal";
+import { byteLetters } from "@periodic-eval/tokenizers";
 import {
   addedToken,
   byId,

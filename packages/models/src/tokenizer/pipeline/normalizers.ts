@@ -1,4 +1,4 @@
-import { byteLetters } from "@periodic-eval/core/internal";
+import { byteLetters } from "@periodic-eval/tokenizers";
 import { readCharsmap } from "./charsmap.ts";
 import type { Normalizer } from "./normalizer.ts";
 import type { Part } from "./part.ts";

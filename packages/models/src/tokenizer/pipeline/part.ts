@@ -1,5 +1,5 @@
 import type { PeriodicEvalError, ValuePath } from "@periodic-eval/core";
-import { isRecord, pathText } from "@periodic-eval/core/internal";
+import { isRecord, pathText } from "@periodic-eval/contracts/options";
 import { modelError, quoteShort } from "../../folder/model-error.ts";
 
 /** A component of a `tokenizer.json`, with its place in the file. Its methods read options and refuse wrong ones. */

@@ -1,4 +1,4 @@
-import { errorMessage } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { Unsupported } from "./oniguruma-class.ts";
 import { translateOniguruma } from "./oniguruma.ts";
 import type { Part } from "./part.ts";

@@ -1,4 +1,4 @@
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { readBpe } from "./bpe.ts";
 import { modelTypes, type Model, type ModelType, type Vocabulary } from "./model.ts";
 import { isId, maxId, partError, type Part } from "./part.ts";

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { reportMissing } from "../../../../core/src/testing/fixtures.test-data.ts";
+import { reportMissing } from "../../../../testing/src/fixtures.test-data.ts";
 import { askPython, needsPython, pythonHas } from "../../testing/python.ts";
 import { fuzzIds, fuzzTexts } from "../fuzz-texts.test-data.ts";
 import { loadTokenizer } from "../load-tokenizer.ts";

@@ -1,4 +1,4 @@
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { readAddedTokens, type AddedToken } from "../pipeline/added-tokens.ts";
 import { Part } from "../pipeline/part.ts";
 import { Pipeline } from "../pipeline/pipeline.ts";

@@ -1,4 +1,4 @@
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { quoteShort } from "../../folder/model-error.ts";
 import type { AddedToken } from "../pipeline/added-tokens.ts";
 import { partError } from "../pipeline/part.ts";

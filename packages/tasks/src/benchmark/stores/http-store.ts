@@ -1,10 +1,5 @@
-import {
-  configError,
-  errorMessage,
-  maskSecret,
-  parseOptions,
-  quoteValue,
-} from "@periodic-eval/core/internal";
+import { configError, errorMessage, parseOptions, quoteValue } from "@periodic-eval/contracts/options";
+import { maskSecret } from "@periodic-eval/data";
 import pRetry, { AbortError } from "p-retry";
 import * as z from "zod";
 import type { BenchmarkStore } from "./store.ts";

@@ -1,5 +1,5 @@
 import { dirname, join } from "node:path";
-import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/core/snapshots";
+import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/store";
 import type { CallOptions, Json } from "@periodic-eval/core";
 
 /** A destination of results besides the run's folder. */

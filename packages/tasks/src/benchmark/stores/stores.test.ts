@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { folderStore } from "./store.ts";
 import { httpStore } from "./http-store.ts";
 import { uploads, type StoreFailure } from "./uploads.ts";
-import { temporaryFolder } from "../../../../core/src/testing/temporary-folder.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const live = () => ({ signal: new AbortController().signal });
 

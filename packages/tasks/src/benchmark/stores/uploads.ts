@@ -1,5 +1,6 @@
 import type { Json } from "@periodic-eval/core";
-import { errorMessage, startTimeout } from "@periodic-eval/core/internal";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { startTimeout } from "@periodic-eval/store";
 import type { BenchmarkStore } from "./store.ts";
 
 /** A value that a store failed to take. */

@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { findJsonObjects } from "@periodic-eval/core/grading";
 
 /** Fenced Markdown blocks with the language JSON or none. */

@@ -1,5 +1,5 @@
 import type { Json } from "@periodic-eval/core";
-import { dataError, errorMessage, isRecord } from "@periodic-eval/core/internal";
+import { dataError, errorMessage, isRecord } from "@periodic-eval/contracts/options";
 import type { ValidateFunction } from "ajv";
 import { jsonIn } from "./json-in-text.ts";
 import { verifierError, short, type VerifierKind } from "./verifier.ts";

@@ -7,7 +7,7 @@ import {
   type VerifierModule,
 } from "@periodic-eval/core/grading";
 import { loadVerifierModule } from "@periodic-eval/core/config";
-import { limitedTime, type TimeLimits } from "@periodic-eval/core/internal";
+import { limitedTime, type TimeLimits } from "@periodic-eval/store";
 import { builtInVerifiers } from "./built-in.ts";
 import type { VerifierSpec } from "./verifier-spec.ts";
 import { checkArgs, type Check } from "./verifier.ts";

@@ -1,6 +1,6 @@
 import type { Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import { isRecord } from "@periodic-eval/core/internal";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { objectsIn } from "./json-in-text.ts";
 import { flagOf, verifierError, short, type VerifierKind } from "./verifier.ts";
 

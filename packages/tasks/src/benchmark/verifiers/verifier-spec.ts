@@ -1,6 +1,6 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
-import { dataError, didYouMean, isFilled, isRecord, quoteValue } from "@periodic-eval/core/internal";
+import { dataError, didYouMean, isFilled, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import { isAbsolute, normalize } from "node:path";
 import { builtInVerifiers } from "./built-in.ts";
 

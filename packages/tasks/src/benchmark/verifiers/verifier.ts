@@ -1,5 +1,11 @@
 import type { Awaitable, Json, PeriodicEvalError } from "@periodic-eval/core";
-import { abbreviated, dataError, didYouMean, isFilledList, quoteValue } from "@periodic-eval/core/internal";
+import {
+  abbreviated,
+  dataError,
+  didYouMean,
+  isFilledList,
+  quoteValue,
+} from "@periodic-eval/contracts/options";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
 
 /** Returns why a completion does not pass; null if it passes. */

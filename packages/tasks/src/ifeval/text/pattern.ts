@@ -1,4 +1,4 @@
-import { pythonWhitespace } from "@periodic-eval/core/internal";
+import { pythonWhitespace } from "@periodic-eval/contracts/options";
 
 interface Alphabet {
   /** The characters of `\s`, as the inside of a character class. */

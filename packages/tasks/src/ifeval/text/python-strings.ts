@@ -1,4 +1,4 @@
-import { pythonWhitespace } from "@periodic-eval/core/internal";
+import { pythonWhitespace } from "@periodic-eval/contracts/options";
 
 const space = new RegExp(pythonWhitespace, "u");
 const runsOfSpace = new RegExp(`${pythonWhitespace}+`, "u");

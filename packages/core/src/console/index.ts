@@ -1,0 +1,8 @@
+export { graceText, undisturbedText } from "./closing-text.ts";
+export {
+  displayLogger,
+  keepRunningWithoutOutput,
+  plainConsoleLogger,
+  type Display,
+} from "./console-logger.ts";
+export { paceText, type Colours, verdictText } from "./sentences.ts";

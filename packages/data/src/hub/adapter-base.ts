@@ -1,0 +1,205 @@
+import { join, readdir, realpath, resolve, stat } from "@periodic-eval/store/platform";
+import * as z from "zod";
+import { type Awaitable, PeriodicEvalError } from "@periodic-eval/contracts";
+import { isRecord, printable, abbreviated, quoteValue } from "@periodic-eval/contracts/options";
+import { hashFiles, readIfPresent } from "@periodic-eval/store";
+import { hubNameOf, openHubCache } from "./cache.ts";
+import { parseHubId } from "./hub-id.ts";
+
+/** The base model of an adapter, according to the adapter's folder. */
+interface AdapterBase {
+  readonly file: string;
+  /** PEFT's `base_model_name_or_path`; null if missing. */
+  readonly name: string | null;
+  /** Hash of the base's weights, from a checkpoint of our trainers; null for other adapters. */
+  readonly weights: string | null;
+}
+
+/**
+ * Checks that an adapter was trained on a base model, as far as weights are known: by the hash of the base's weights in
+ * `trainer_state.json` of our trainers, once the base is open; otherwise by the bytes of two folders. Names alone refuse
+ * nothing: a name that is written in another way, names a quantized copy or another model becomes a warning, because loading the
+ * adapter checks its modules and shapes. An adapter that names no base, and an adapter on the hub, is not checked.
+ *
+ * @param adapter A folder with `adapter_config.json`, or `owner/name` on the hub.
+ * @param base A folder, or `owner/name` on the hub.
+ * @returns Compares the hashes, and warns. Its argument returns the hash of the base's weights; null if unknown.
+ * @throws PeriodicEvalError `model` for an adapter of another model.
+ */
+export async function checkAdapterBase(
+  adapter: string,
+  base: string,
+): Promise<(fingerprint: () => Awaitable<string | null>) => Promise<void>> {
+  const recorded = await readAdapterBase(adapter);
+  if (recorded === null) return () => Promise.resolve();
+  const { isOther, note } = await compareBases(recorded.name, base);
+  if (isOther && recorded.weights === null) throw otherBase(recorded, adapter, base);
+  return async (fingerprint) => {
+    const weights = recorded.weights === null ? null : await fingerprint();
+    if (weights === null ? isOther : weights !== recorded.weights) throw otherBase(recorded, adapter, base);
+    if (weights === null && note !== null) warnOnce(`${adapter} was trained on ${note}`);
+  };
+}
+
+/** The adapters of a run have the same base. */
+const warned = new Set<string>();
+
+function warnOnce(text: string): void {
+  const key = text.slice(text.indexOf(" was trained on"));
+  if (warned.has(key)) return;
+  warned.add(key);
+  console.warn(printable(`[periodic-eval] ${text}`));
+}
+
+/** Reads the base of an adapter; returns null if the adapter is not a local folder, or has no configuration. */
+async function readAdapterBase(adapter: string): Promise<AdapterBase | null> {
+  const file = join(adapter, "adapter_config.json");
+  const text = await readIfPresent(file);
+  if (text === null) return null;
+  const state = await readIfPresent(join(adapter, "trainer_state.json"));
+  return { file, name: baseName(text, file), weights: state && frozenWeights(state) };
+}
+
+const stateSchema = z.object({ exact: z.object({ frozenWeights: z.string().nullish() }) });
+
+function baseName(text: string, file: string): string | null {
+  const fix = "Name a folder with an adapter saved by PEFT.";
+  const key = "base_model_name_or_path";
+  let config: unknown;
+  try {
+    config = JSON.parse(text);
+  } catch (cause) {
+    const got = text.trim() === "" ? "an empty file" : "invalid JSON";
+    throw new PeriodicEvalError({ code: "model", where: file, got, expected: "JSON", fix, cause });
+  }
+  const name: unknown = isRecord(config) ? (config[key] ?? null) : config;
+  if (name === null || typeof name === "string") return name || null;
+  throw new PeriodicEvalError({
+    code: "model",
+    where: `${file}: ${key}`,
+    path: [key],
+    got: abbreviated(quoteValue(name), 80),
+    expected: "a string or null",
+    fix,
+  });
+}
+
+function frozenWeights(state: string): string | null {
+  try {
+    return stateSchema.parse(JSON.parse(state)).exact.frozenWeights ?? null;
+  } catch {
+    return null; // another program's file with this name
+  }
+}
+
+interface Comparison {
+  /** Whether the weights of two folders differ. */
+  readonly isOther: boolean;
+  /** A note for the reader about the base of the adapter; null for the same name or weights. */
+  readonly note: string | null;
+}
+
+const same: Comparison = { isOther: false, note: null };
+
+/** Compares the name of an adapter's base with a base model. */
+async function compareBases(name: string | null, base: string): Promise<Comparison> {
+  if (name === null || bare(name) === bare(base)) return same;
+  const [own, other] = [await weightsIn(name), await weightsIn(base)];
+  if (own !== null && other !== null) {
+    if (own.folder === other.folder || (await hashOf(own)) === (await hashOf(other))) return same;
+    // The hub's copy of a model may have another dtype.
+    if (!own.isOfHub && !other.isOfHub) return { isOther: true, note: null };
+  }
+  const known = [base, hubNameOf(base), await nameInConfig(base)].filter((is) => is !== null).map(modelOf);
+  const trained = modelOf(name);
+  const written = JSON.stringify(abbreviated(name, 200));
+  if (!known.some(({ model }) => model === trained.model)) {
+    const advice = "check that it is the same model: only its modules and shapes are compared";
+    return { isOther: false, note: `${written} and is measured on ${base}: ${advice}` };
+  }
+  if (trained.quantized !== null && !known.some(({ quantized }) => quantized === trained.quantized)) {
+    const note = `${written}, a copy of ${base} in ${trained.quantized} bits, and is measured on ${base} itself`;
+    return { isOther: false, note };
+  }
+  if (isHubName(name)) return same;
+  return { isOther: false, note: `${written}, which by its name is ${base}: its weights are not compared` };
+}
+
+/** Removes a revision (`owner/name@revision`) and a trailing slash. */
+const bare = (source: string): string => source.replace(/@[^@/\\]+$/, "").replace(/[/\\]+$/, "");
+
+const isHubName = (name: string): boolean => /^[\w.-]+\/[\w.-]+$/.test(bare(name));
+
+/**
+ * Returns the model that a name or a path of any system means, in lower case, and the bits of a quantized copy. ModelScope writes
+ * `___` for a dot in its folders; Unsloth adds `-bnb-4bit` or `-unsloth-bnb-4bit` to its copies.
+ */
+function modelOf(source: string): { readonly model: string; readonly quantized: string | null } {
+  const path = bare(source).replaceAll("\\", "/");
+  const [, cached] = /\/models--[^/]+?--([^/]+)\/snapshots\/[^/]+$/.exec(path) ?? [];
+  const last = (cached ?? path.slice(path.lastIndexOf("/") + 1)).replaceAll("___", ".").toLowerCase();
+  const [suffix = "", , bits = null] = /(-unsloth)?-bnb-(\d)bit$/.exec(last) ?? [];
+  return { model: last.slice(0, last.length - suffix.length), quantized: bits };
+}
+
+async function nameInConfig(folder: string): Promise<string | null> {
+  const text = await readIfPresent(join(folder, "config.json"));
+  try {
+    const { _name_or_path: name } = JSON.parse(text ?? "{}") as { readonly _name_or_path?: unknown };
+    return typeof name === "string" && name !== "" ? name : null;
+  } catch {
+    return null;
+  }
+}
+
+interface Weights {
+  readonly folder: string;
+  readonly files: readonly string[];
+  readonly isOfHub: boolean;
+}
+
+/** Returns the weight files of a folder, or of a hub model in the cache; null if there are none. */
+async function weightsIn(source: string): Promise<Weights | null> {
+  const local = await weightsInFolder(source);
+  const id = local === null ? parseHubId(source) : null;
+  if (id === null) return local;
+  const cache = openHubCache({ type: "model", name: id.name });
+  const commit = await cache.commitOf(id.revision);
+  return commit === null ? null : weightsInFolder(cache.snapshot(commit));
+}
+
+async function weightsInFolder(source: string): Promise<Weights | null> {
+  const names = await readdir(resolve(source)).catch((): string[] => []);
+  const files = names.filter((name) => /^(model|pytorch_model).*\.(safetensors|bin)$/.test(name)).sort();
+  if (files.length === 0) return null;
+  return { folder: await realpath(resolve(source)), files, isOfHub: hubNameOf(resolve(source)) !== null };
+}
+
+/** Hashes of weights by the names, sizes and times of their files: each adapter of a run asks for those of its base again. */
+const hashes = new Map<string, Promise<string>>();
+
+async function hashOf({ folder, files }: Weights): Promise<string> {
+  const paths = files.map((file) => join(folder, file));
+  const stats = await Promise.all(paths.map((path) => stat(path)));
+  const key = JSON.stringify(paths.map((path, i) => [path, stats[i]!.size, stats[i]!.mtimeMs]));
+  const hash = hashes.get(key) ?? hashFiles(paths);
+  hashes.set(key, hash);
+  return hash.catch((error: unknown) => {
+    hashes.delete(key);
+    throw error;
+  });
+}
+
+/** Returns the error for an adapter of another model. */
+function otherBase(base: AdapterBase, adapter: string, checkpoint: string): PeriodicEvalError {
+  return new PeriodicEvalError({
+    code: "model",
+    where: `${base.file}: base_model_name_or_path`,
+    got: `an adapter of ${base.name === null ? "another model" : `"${base.name}"`}`,
+    expected: `an adapter of "${checkpoint}"`,
+    fix:
+      base.weights === null
+        ? "Use the model that the adapter was trained on: the weights in the two folders differ."
+        : `Use the model that ${adapter} was trained on: the weights differ.`,
+  });
+}

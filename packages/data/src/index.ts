@@ -1,0 +1,37 @@
+/** Models and datasets of the Hugging Face hub in the cache shared with huggingface_hub, and rows of files. Node only. */
+export { checkAdapterBase } from "./hub/adapter-base.ts";
+export { isOffline } from "./hub/access.ts";
+export { hubNameOf, openHubCache, type HubCache } from "./hub/cache.ts";
+export { isHubSource, parseDatasetName } from "./sources/dataset-name.ts";
+export { fetchPinnedFile, pinnedPath, pinnedUrl, type PinnedFile } from "./hub/pinned-file.ts";
+export { cachedSplit, fetchSplit, type DatasetSplit, type SplitFile } from "./sources/datasets.ts";
+export { decodeParquet, type ParquetLimits, type ParquetRow } from "#decode-parquet";
+export { cacheError, fetchFile, type HubCommit } from "./hub/fetch-file.ts";
+export { formatHubId, parseHubId, type HubId, type HubRepo } from "./hub/hub-id.ts";
+export { isOneValue, textFormats, type ParseText } from "./rows/parse-text.ts";
+export {
+  checkCached,
+  readSource,
+  readSplit,
+  type HubProvenance,
+  type SourceRows,
+} from "./sources/read-source.ts";
+export { openRepository, type HubFile, type Repository } from "./hub/repository.ts";
+export { isUnreachable } from "./hub/request-error.ts";
+export { checkOnlyRow, checkRowLength, type DataRow, type PlacedRow } from "./rows/rows.ts";
+export { unpack } from "./rows/unpack.ts";
+
+export { ReplyTooLargeError, fetchBounded, joinBytes, maxReplyBytes } from "./http/fetch-bounded.ts";
+export { headerReadings } from "./http/header-readings.ts";
+export { bareHost, isOriginOf, isOwnHost } from "./http/host-names.ts";
+export { maskSecret } from "./http/mask-secret.ts";
+export { shardedCheckpoint } from "./hub/sharded-checkpoint.ts";
+export { findMarked, isMarkedNumber, markNumbers, withoutMark } from "./rows/marked-numbers.ts";
+export { fixForMissing, isMissingFile, withDownload } from "./rows/missing-source.ts";
+export { jsonLines, parseJson } from "./rows/parse-text.ts";
+export { parseYaml } from "./rows/parse-yaml.ts";
+export { parsePythonJson } from "./rows/python-json.ts";
+export { placed } from "./rows/rows.ts";
+export { strictJson } from "./rows/strict-json.ts";
+export { repeatedKey } from "./rows/walk-json.ts";
+export { isRowSource } from "./sources/dataset-name.ts";

@@ -1,0 +1,88 @@
+import { dataError } from "@periodic-eval/contracts/options";
+import { strictJson } from "./strict-json.ts";
+import { parsePythonJson } from "./python-json.ts";
+import { isOpenJson } from "./walk-json.ts";
+import { checkOnlyRow, checkRowLength, placed, type PlacedRow } from "./rows.ts";
+
+/** Parses the content of a text file into rows. */
+export type ParseText = (text: string, file: string) => Promise<readonly PlacedRow[]>;
+
+/**
+ * Parses one object per line; skips empty lines.
+ *
+ * @throws PeriodicEvalError `data` with the line of the first one that is not an object.
+ */
+export const jsonLines = (text: string, file: string): readonly PlacedRow[] =>
+  text.split("\n").flatMap((line, at) => {
+    const place = `${file}:${at + 1}`;
+    checkRowLength(place, line.length);
+    return line.trim() === ""
+      ? []
+      : [placed(place, parseJson(line, place, "Write one JSON object per line."))];
+  });
+
+/**
+ * Parses an array of objects, one object, or one object per line: the content decides, as in `datasets`.
+ *
+ * @throws PeriodicEvalError `data` with the place of the first row that is not an object, and for rows inside of an object.
+ */
+const parseJsonRows: ParseText = async (text, file) => {
+  const [first = ""] = text.trimStart().split("\n", 1);
+  if (first.startsWith("{")) checkRowLength(`${file}:1`, first.length);
+  if (isOneValue(`${text}\n`) !== true) {
+    const rows = jsonLines(text, file);
+    if (rows.length === 1) checkOnlyRow(file, rows[0]!.row);
+    return rows;
+  }
+  const value = parseJson(text, file, "Write one array of objects, [{…}, {…}], or one object per line.");
+  if (Array.isArray(value)) return value.map((row, at) => placed(`${file}[${at}]`, row));
+  checkOnlyRow(file, value);
+  return [placed(file, value)];
+};
+
+/** Whether a file that begins with this text is one array or object over several lines; null if it has no whole line. */
+export function isOneValue(head: string): boolean | null {
+  const text = head.trimStart();
+  if (text !== "" && !text.startsWith("{")) return text.startsWith("[");
+  const end = text.indexOf("\n");
+  return end === -1 ? null : isOpenJson(text.slice(0, end));
+}
+
+/** Parsers of text files, by extension. */
+export const textFormats: Readonly<Record<string, ParseText>> = {
+  jsonl: parseJsonRows,
+  ndjson: parseJsonRows,
+  json: parseJsonRows,
+};
+
+/**
+ * Returns a parsed value with null for NaN and infinite numbers, which Python's `json` and pandas write for missing values.
+ *
+ * @throws PeriodicEvalError `data` at `where` for half of a surrogate pair.
+ */
+function keptInJson(value: unknown, where: string): unknown {
+  if (typeof value === "number") return Number.isFinite(value) ? value : null;
+  if (typeof value === "string" && /\p{Surrogate}/u.test(value))
+    throw dataError(where, "half of a surrogate pair", "Unicode text that JSON keeps", removal);
+  if (typeof value !== "object" || value === null) return value;
+  const object = value as Record<string, unknown>;
+  for (const name of Object.keys(object)) object[name] = keptInJson(object[name], where);
+  return object;
+}
+
+/**
+ * Parses JSON without repeated keys and halves of surrogate pairs. NaN and infinite numbers become null.
+ *
+ * @param fix For a string that is not JSON.
+ * @throws PeriodicEvalError `data` at `where` for anything else.
+ */
+export function parseJson(text: string, where: string, fix: string): unknown {
+  const parsed = strictJson(text, parsePythonJson);
+  if (parsed.fault !== null) {
+    const { got, expected, cause } = parsed.fault;
+    throw dataError(where, got, expected, cause === undefined ? removal : fix, cause);
+  }
+  return keptInJson(parsed.value, where);
+}
+
+const removal = "Correct or remove it.";

@@ -1,0 +1,183 @@
+import { basename, dirname, join } from "@periodic-eval/store/platform";
+import { PeriodicEvalError, type SourceOption } from "@periodic-eval/contracts";
+import { isOffline } from "../hub/access.ts";
+import { openHubCache, type HubCache } from "../hub/cache.ts";
+import { chooseSplit, parseDatasetName, type DatasetName } from "./dataset-name.ts";
+import { cacheError, fetchFile } from "../hub/fetch-file.ts";
+import type { HubRepo } from "../hub/hub-id.ts";
+import { openRepository, type HubFile } from "../hub/repository.ts";
+import { isUnreachable } from "../hub/request-error.ts";
+import { command, dataError, notCachedFix, optionAt, type NotCached } from "@periodic-eval/contracts/options";
+
+/** A split of a dataset in the cache. */
+export interface DatasetSplit {
+  /** `owner/name`. */
+  readonly dataset: string;
+  readonly config: string;
+  readonly split: string;
+  /** The commit of the hub's Parquet conversion. */
+  readonly commit: string;
+  /** The folder that holds the files. */
+  readonly folder: string;
+  /** In the order of the rows. */
+  readonly files: readonly SplitFile[];
+}
+
+export interface SplitFile extends HubFile {
+  /** Its place in the cache. */
+  readonly path: string;
+}
+
+/** The branch that holds the hub's Parquet conversion of any dataset: `<config>/<split>/0000.parquet`. */
+const revision = "refs/convert/parquet";
+
+/** Names in `periodic-eval data get`, by dataset. */
+const downloadNames: Readonly<Record<string, string>> = { "allenai/ai2_arc": "arc_challenge" };
+
+interface OpenDataset {
+  readonly name: DatasetName;
+  readonly source: string;
+  readonly where: string;
+  readonly option: SourceOption;
+  /** The splits of a source that names none, the most wanted first. */
+  readonly usualSplits: readonly string[];
+  readonly repo: HubRepo;
+  readonly cache: HubCache;
+}
+
+function openDataset(
+  source: string,
+  at: SourceOption | string,
+  usualSplits: readonly string[] = ["test"],
+): OpenDataset {
+  const option = optionAt(at);
+  const { where } = option;
+  const name = parseDatasetName(source, where);
+  const repo = {
+    type: "dataset" as const,
+    name: name.dataset,
+    revision,
+    where: `${where}, hf:${name.dataset}`,
+  };
+  return { name, source, where, option, usualSplits, repo, cache: openHubCache(repo) };
+}
+
+/**
+ * Returns a split of a dataset in the cache shared with huggingface_hub, after downloading missing files from the hub's
+ * Parquet conversion. The revision stays at the commit of its first request, so that a cached split needs no request.
+ * HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE apply.
+ *
+ * @param source `hf:owner/dataset[/config][/split]`; see `chooseSplit` for the defaults.
+ * @param option The option that names the source, for errors; or only its place.
+ * @param usualSplits The splits of a source that names none, the most wanted first. Default: `test`.
+ * @throws PeriodicEvalError `data` for a dataset, config or split that cannot be had, `config` for a malformed variable,
+ *   `store` if the cache cannot be written.
+ */
+export async function fetchSplit(
+  source: string,
+  option: SourceOption | string,
+  usualSplits?: readonly string[],
+): Promise<DatasetSplit> {
+  const opened = openDataset(source, option, usualSplits);
+  const { cache, repo, name, where } = opened;
+  const held = await cachedSplitOf(opened);
+  if (held !== null && held.missing.length === 0) return held.split;
+  if (isOffline()) throw notCached(opened);
+  try {
+    const repository = await openRepository(repo);
+    const commit = (await cache.commitOf(revision)) ?? (await repository.commit());
+    const files =
+      (await cache.listing(commit)) ?? parquetOf(await repository.files(commit), name.dataset, where);
+    const split = splitOf(opened, commit, files);
+    await cache.setListing(commit, files);
+    await cache.setCommit(revision, commit);
+    for (const file of split.files) await fetchFile({ repo, cache, repository, commit }, file);
+    return split;
+  } catch (error) {
+    if (PeriodicEvalError.is(error) && isUnreachable(error.cause)) throw notCached(opened, error);
+    throw cacheError(cache, error);
+  }
+}
+
+/**
+ * Returns a split in the cache; null unless the cache holds all its files. Makes no request.
+ *
+ * @throws PeriodicEvalError `data` for a malformed source.
+ */
+export async function cachedSplit(source: string, where: string): Promise<DatasetSplit | null> {
+  const opened = openDataset(source, where);
+  // A dataset in the cache may lack the split.
+  const held = await cachedSplitOf(opened).catch(() => null);
+  return held === null || held.missing.length > 0 ? null : held.split;
+}
+
+async function cachedSplitOf(
+  opened: OpenDataset,
+): Promise<{ readonly split: DatasetSplit; readonly missing: readonly SplitFile[] } | null> {
+  const { cache } = opened;
+  const commit = await cache.commitOf(revision);
+  const files = commit === null ? null : await cache.listing(commit);
+  if (commit === null || files === null) return null;
+  const split = splitOf(opened, commit, files);
+  const missing: SplitFile[] = [];
+  for (const file of split.files) if (!(await cache.has(commit, file.name))) missing.push(file);
+  return { split, missing };
+}
+
+function splitOf(
+  { name, where, cache, usualSplits }: OpenDataset,
+  commit: string,
+  listed: readonly HubFile[],
+): DatasetSplit {
+  const paths = listed.map((file) => file.name);
+  const { config, split } = chooseSplit(name, paths, where, usualSplits);
+  const root = cache.snapshot(commit);
+  const files = listed
+    .filter((file) => file.name.startsWith(`${config}/${split}/`))
+    .map((file) => ({ ...file, path: join(root, file.name) }));
+  return { dataset: name.dataset, config, split, commit, folder: join(root, config, split), files };
+}
+
+function parquetOf(files: ReadonlyMap<string, HubFile>, dataset: string, where: string): readonly HubFile[] {
+  const listed = [...files.values()]
+    .filter(({ name }) => /^[^/]+\/[^/]+\/.*\.parquet$/.test(name))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  if (listed.length > 0) return listed;
+  const fix = "Download the dataset and name its file.";
+  throw dataError(where, `no Parquet file of ${dataset}`, "the hub's Parquet conversion of it", fix);
+}
+
+/** Returns the error for a dataset that is needed now, with all remedies. */
+function notCached(
+  { name, source, option, cache, usualSplits: [split] }: OpenDataset,
+  unanswered?: PeriodicEvalError,
+): PeriodicEvalError {
+  // `data get` without a split gets the one of questions.
+  const wanted = split === "test" || name.names.length > 0 ? source : `${source}/${split}`;
+  const copy = `copy ${basename(cache.root)} from the cache of a machine with network to ${dirname(cache.root)}`;
+  const online = unanswered === undefined ? "unset HF_HUB_OFFLINE" : "check the network and HF_ENDPOINT";
+  const reason = unanswered === undefined ? "HF_HUB_OFFLINE" : `no answer from the hub (${unanswered.got})`;
+  const detail: NotCached = {
+    kind: "not-cached",
+    option,
+    reason,
+    download: command(`data get ${downloadNames[name.dataset] ?? wanted} --out FOLDER`),
+    otherwise: option.spellings === null ? `${online}, or ${copy}` : `${copy}, or ${online}`,
+  };
+  return new PeriodicEvalError({
+    code: "data",
+    where: option.where,
+    got: `${reason}, ${unanswered === undefined ? "but" : "and"} ${source} is not in the cache ${cache.root}`,
+    expected: "a dataset in the cache, or a network",
+    fix: notCachedFix(detail),
+    // `got` repeats the messages of the errors around the reason.
+    cause: innermostCause(unanswered),
+    detail,
+  });
+}
+
+function innermostCause(error: unknown): unknown {
+  let at = error;
+  while (at instanceof Error && at.cause !== undefined) at = at.cause;
+  return at;
+}

@@ -1,0 +1,129 @@
+import { PeriodicEvalError } from "@periodic-eval/contracts";
+import { errorMessage, checkName } from "@periodic-eval/contracts/options";
+import { tree } from "../platform/browser/file-tree.ts";
+import { deleteIndexedDb, openIndexedDb, type IndexedDbStorage } from "../platform/browser/indexed-db.ts";
+
+export interface BrowserFilesOptions {
+  /** Names the database, so that one site can hold several. Default: `periodic-eval`. */
+  readonly name?: string;
+}
+
+/** Files that outlive the page. */
+export interface BrowserFiles {
+  /** Writes what is not written yet, and lets another page or worker open the files, also if the writing fails. */
+  close(): Promise<void>;
+}
+
+const defaultName = "periodic-eval";
+
+/**
+ * Keeps the files of this page or worker in the browser's IndexedDB, and shows those that an earlier page kept: runs, checkpoints
+ * and snapshots continue after a reload. Without it, files are in memory and end with the page. Call it before the first file is
+ * written. One page or worker at a time can open a database.
+ *
+ * @throws PeriodicEvalError `store` if another page or worker has opened the database, or, with the detail `no-storage`, if the browser
+ *   allows no storage; `config` outside of browsers, or after the first file.
+ */
+export async function openBrowserFiles({
+  name = defaultName,
+}: BrowserFilesOptions = {}): Promise<BrowserFiles> {
+  checkName("openBrowserFiles options.name", name);
+  if (typeof indexedDB === "undefined")
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "openBrowserFiles",
+      got: "a program outside of browsers",
+      expected: "a page or worker with IndexedDB",
+      fix: "Leave out the call: in Node, files are in the file system.",
+    });
+  if (!tree.isEmpty)
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "openBrowserFiles",
+      got: "a call after files were written",
+      expected: "a call before the first file",
+      fix: "Call it once, when the page or worker starts.",
+    });
+  const release = await takeDatabase(name);
+  let storage: IndexedDbStorage | null = null;
+  const closeStorage = (): void => {
+    storage?.close();
+    release();
+  };
+  try {
+    storage = await openIndexedDb(name).catch((cause: unknown) => {
+      throw refused(name, cause);
+    });
+    await tree.use(storage);
+  } catch (error) {
+    closeStorage();
+    throw error;
+  }
+  return {
+    async close() {
+      try {
+        await tree.use(null);
+      } finally {
+        closeStorage();
+      }
+    },
+  };
+}
+
+/**
+ * Deletes all files of a database. Call it while the database is closed.
+ *
+ * @throws PeriodicEvalError `store` if a page or worker has opened it.
+ */
+export async function deleteBrowserFiles({ name = defaultName }: BrowserFilesOptions = {}): Promise<void> {
+  const release = await takeDatabase(name);
+  try {
+    await deleteIndexedDb(name);
+  } finally {
+    release();
+  }
+}
+
+/** How long a page that is being closed or reloaded may take to release the database. */
+const releaseMilliseconds = 3000;
+
+/** Takes the database for this page or worker. The browser releases it if the page ends in any way. */
+async function takeDatabase(name: string): Promise<() => void> {
+  const { locks } = navigator as { readonly locks?: LockManager };
+  if (locks === undefined)
+    throw new PeriodicEvalError({
+      code: "store",
+      where: `database "${name}"`,
+      got: "a page without Web Locks",
+      expected: "a page from https or localhost",
+      fix: "Serve the page over https, or leave out openBrowserFiles and keep the files in memory.",
+      detail: { kind: "no-storage" },
+    });
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(releaseMilliseconds);
+    const hold = () => new Promise<void>((release) => resolve(release));
+    locks
+      .request(`${defaultName}:${name}`, { signal }, hold)
+      .catch((error: unknown) => reject(signal.aborted ? taken(name) : refused(name, error)));
+  });
+}
+
+const taken = (name: string): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "store",
+    where: `database "${name}"`,
+    got: "a database that another page or worker has opened",
+    expected: "a database that no other page uses",
+    fix: "Close the other page, or choose another name.",
+  });
+
+const refused = (name: string, cause: unknown): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "store",
+    where: `database "${name}"`,
+    got: errorMessage(cause),
+    expected: "a browser that allows storage",
+    fix: "Allow storage for this site (private windows may refuse it), or keep the files in memory.",
+    cause,
+    detail: { kind: "no-storage" },
+  });

@@ -1,0 +1,74 @@
+import { basename, dirname, join, relative } from "#platform";
+import { checkName, checkPhaseName } from "@periodic-eval/contracts/options";
+import type { Layout, SnapshotKey } from "@periodic-eval/contracts";
+
+/** Returns the paths of a run's files. Readers identify a snapshot by its content, so its name is only for people and scripts. */
+export function runPaths(runDir: string) {
+  const root = join(runDir, "periodic_eval");
+  return {
+    root,
+    index: indexPath(root),
+    lock: join(root, ".lock"),
+    closings: join(root, ".phases"),
+    training: join(root, "training"),
+    superseded: join(root, "superseded"),
+    supersededIndex: join(root, "superseded", "index.jsonl"),
+  };
+}
+
+export const indexPath = (root: string): string => join(root, "index.jsonl");
+
+/** Returns the file of a phase's training metrics. It is the same in both layouts. */
+export const trainingPath = (runDir: string, phase: string): string =>
+  join(runPaths(runDir).training, `${phase}.jsonl`);
+
+/**
+ * Returns the possible paths of a new snapshot; the store takes the first free one. In the flat layout two phases can have
+ * snapshots of the same name; the later one then contains its phase.
+ */
+export function snapshotPaths(root: string, layout: Layout, key: SnapshotKey): readonly string[] {
+  const name = snapshotName(key);
+  return layout === "nested"
+    ? [join(root, key.phase, `${name}.json`)]
+    : [join(root, `${name}.json`), join(root, `${name}.${key.phase}.json`)];
+}
+
+/** Returns a path relative to `periodic_eval/`, with slashes. */
+export const fileName = (root: string, path: string): string => relative(root, path).replaceAll("\\", "/");
+
+export function snapshotName({ id, step }: SnapshotKey): string {
+  return `${id}_step_${step}`;
+}
+
+/** Returns the path of the rows that a snapshot names, beside the snapshot. */
+export function samplesPath(snapshotPath: string): string {
+  return snapshotPath.replace(/\.json$/, ".samples.jsonl");
+}
+
+/** Returns where a snapshot waits until its rows are written. */
+export function nextPath(snapshotPath: string): string {
+  return join(dirname(snapshotPath), `.${basename(snapshotPath)}.next`);
+}
+
+/** Returns the path of the snapshot that waits at `path`; null if none can wait there. */
+export function pathAfterNext(path: string): string | null {
+  const name = /^\.(.+_step_\d+(?:\..+)?\.json)\.next$/.exec(basename(path))?.[1];
+  return name === undefined ? null : join(dirname(path), name);
+}
+
+/** Returns the key that a snapshot's file name suggests; null if it does not say the phase (the flat layout). */
+export function keyFromName(file: string): SnapshotKey | null {
+  const [, phase, id, step] = /^([^/]+)\/(.+)_step_(\d+)\.json$/.exec(file) ?? [];
+  return phase === undefined ? null : { phase, id: id!, step: Number(step) };
+}
+
+/** Whether a file may be a snapshot, by its name. No snapshot has a line break in its name, which could forge a line of a report. */
+export function looksLikeSnapshot(fileName: string): boolean {
+  return /^.*_step_\d+(\..+)?\.json$/.test(fileName) && !fileName.startsWith(".");
+}
+
+/** Checks that a key can be a file name. */
+export function checkKey({ phase, id }: SnapshotKey): void {
+  checkPhaseName("phase", phase);
+  checkName("id", id);
+}

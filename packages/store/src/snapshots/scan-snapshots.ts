@@ -1,0 +1,169 @@
+import { join } from "#platform";
+import {
+  type Layout,
+  type RunProblem,
+  type Snapshot,
+  type SnapshotKey,
+  PeriodicEvalError,
+  grouped,
+} from "@periodic-eval/contracts";
+import { inRunOrder, keyText } from "./run-order.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { errnoOf, type FileReader, type FileSystem } from "../files/file-system.ts";
+import { fileName, keyFromName, looksLikeSnapshot, snapshotName, snapshotPaths } from "./layout.ts";
+import { problemOf } from "./problem.ts";
+import { listIfPresent, readIfPresent } from "../files/read-file.ts";
+import { keyFromIndex } from "./run-index.ts";
+import { parseSealed, type FoundSnapshot } from "./snapshot-file.ts";
+
+export interface Scan {
+  /** In run order, without unreadable and edited snapshots. */
+  readonly found: readonly FoundSnapshot[];
+  readonly problems: readonly RunProblem[];
+}
+
+/** Reads all snapshots under `periodic_eval/`, in either layout, and verifies them by their hashes; not their rows. */
+export async function scanSnapshots(root: string, fs: FileReader): Promise<Scan> {
+  const sound: FoundSnapshot[] = [];
+  const problems: RunProblem[] = [];
+  for (const path of await snapshotFiles(root, fs)) {
+    const file = fileName(root, path);
+    try {
+      const { snapshot, edited } = parseSealed(await fs.read(path), path);
+      if (edited === null) sound.push({ path, snapshot });
+      else problems.push(snapshotProblem(root, { path, snapshot }, { kind: "edited", ...edited }));
+    } catch (error) {
+      if (errnoOf(error) === "ENOENT") continue; // moved since the folder was listed
+      const key = keyFromName(file) ?? (await keyFromIndex(root, file, fs));
+      problems.push(unreadable(file, key, error));
+    }
+  }
+  const found = new Map<Snapshot, FoundSnapshot>();
+  for (const copies of grouped(sound, ({ snapshot }) => keyText(snapshot)).values()) {
+    // A copy must not take the place of the original.
+    const original = copies.find((copy) => isNamedByStore(root, copy)) ?? copies[0]!;
+    found.set(original.snapshot, original);
+    const got = `the same phase, id and step as ${fileName(root, original.path)}`;
+    for (const copy of copies.filter((one) => one !== original))
+      problems.push(snapshotProblem(root, copy, { kind: "duplicate", got, expected: "one file of each" }));
+  }
+  return { found: inRunOrder([...found.keys()]).map((one) => found.get(one)!), problems };
+}
+
+/** Whether the store writes a snapshot to this path, in either layout. */
+const isNamedByStore = (root: string, { path, snapshot }: FoundSnapshot): boolean =>
+  (["nested", "flat"] as const).some((layout) => snapshotPaths(root, layout, snapshot).includes(path));
+
+function snapshotProblem(
+  root: string,
+  { path, snapshot }: FoundSnapshot,
+  about: Pick<RunProblem, "kind" | "got" | "expected">,
+): RunProblem {
+  const { phase, id, step, crossed } = snapshot;
+  const file = fileName(root, path);
+  return problemOf({ file, key: { phase, id, step }, ...about }, crossed.includes("start"));
+}
+
+function unreadable(file: string, key: SnapshotKey | null, error: unknown): RunProblem {
+  const expected = "a snapshot";
+  // Node's RangeErrors about files have a code.
+  if (error instanceof RangeError && errnoOf(error) === null)
+    return problemOf({ file, kind: "unreadable", key, got: "JSON that is nested too deeply", expected });
+  if (!PeriodicEvalError.is(error))
+    return problemOf({ file, kind: "unavailable", key, got: errorMessage(error), expected });
+  const { got, expected: right } = error;
+  const problem = problemOf({ file, kind: "unreadable", key, got, expected: right });
+  return { ...problem, message: `${error.message} Effect: ${problem.effect}.` };
+}
+
+async function snapshotFiles(root: string, fs: FileReader): Promise<readonly string[]> {
+  const paths: string[] = [];
+  for (const { name, isFolder } of await listIfPresent(root, fs)) {
+    if (!isFolder && looksLikeSnapshot(name)) paths.push(join(root, name));
+    if (!isFolder || name === "superseded" || !/^(?!\.).*$/.test(name)) continue;
+    const inside = await listIfPresent(join(root, name), fs);
+    paths.push(
+      ...inside
+        .filter((file) => !file.isFolder && looksLikeSnapshot(file.name))
+        .map((file) => join(root, name, file.name)),
+    );
+  }
+  return paths.sort();
+}
+
+/** Finds the files of snapshots by key and remembers them, so that most searches read one file. */
+export function snapshotFinder(root: string, layout: Layout, fs: FileSystem) {
+  let paths = new Map<string, string>();
+
+  function rememberAll(found: readonly FoundSnapshot[]): void {
+    paths = new Map(found.map(({ path, snapshot }) => [keyText(snapshot), path]));
+  }
+
+  async function scan(): Promise<readonly FoundSnapshot[]> {
+    const { found } = await scanSnapshots(root, fs);
+    rememberAll(found);
+    return found;
+  }
+
+  return {
+    scan,
+    rememberAll,
+    remember(key: SnapshotKey, path: string): void {
+      paths.set(keyText(key), path);
+    },
+    /**
+     * Returns a snapshot and its path, or null.
+     *
+     * @param isLocked Whether this process holds the run's lock. All snapshots are then remembered, because no other process
+     *   writes.
+     */
+    async find(key: SnapshotKey, isLocked: boolean): Promise<FoundSnapshot | null> {
+      const known = paths.get(keyText(key));
+      const candidates = [...(known === undefined ? [] : [known]), ...snapshotPaths(root, layout, key)];
+      for (const path of candidates) {
+        const snapshot = await readIfItIs(key, path, fs);
+        if (snapshot !== null) return { path, snapshot };
+      }
+      if (isLocked && known === undefined) return null;
+      return (await scan()).find(({ snapshot }) => keyText(snapshot) === keyText(key)) ?? null;
+    },
+    /**
+     * Returns the path to write a snapshot to: the remembered one, or the first path of the layout without a file of another
+     * snapshot. A write that failed after its rename leaves a file that is not remembered.
+     *
+     * @throws PeriodicEvalError `store` if other snapshots have all its names.
+     */
+    async pathToWrite(key: SnapshotKey): Promise<string> {
+      const known = paths.get(keyText(key));
+      if (known !== undefined) return known;
+      for (const path of snapshotPaths(root, layout, key)) {
+        const text = await readIfPresent(path, fs);
+        if (text === null || (await readIfItIs(key, path, fs)) !== null) return path;
+      }
+      throw new PeriodicEvalError({
+        code: "store",
+        where: root,
+        got: `a file of another snapshot named ${snapshotName(key)}.json`,
+        expected: `a free name for ${keyText(key)}`,
+        fix: "Use the nested layout, or names that differ by more than case.",
+      });
+    },
+  };
+}
+
+/** Returns the snapshot at `path` if it has this key. */
+async function readIfItIs(key: SnapshotKey, path: string, fs: FileSystem): Promise<Snapshot | null> {
+  const text = await readIfPresent(path, fs);
+  const snapshot = text === null ? null : soundSnapshot(text, path);
+  return snapshot !== null && keyText(snapshot) === keyText(key) ? snapshot : null;
+}
+
+/** Parses a snapshot. A damaged or edited one counts as absent: the next opening moves it away. */
+function soundSnapshot(text: string, path: string): Snapshot | null {
+  try {
+    const { snapshot, edited } = parseSealed(text, path);
+    return edited === null ? snapshot : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,135 @@
+import { type Undisturbed, type Evidence, type Snapshot, grouped } from "@periodic-eval/contracts";
+
+/** The guards that prove an undisturbed training, and what each observes. */
+const required = {
+  weights: "the weights",
+  optimizer: "the optimizer",
+  mode: "the mode",
+  "math-random": "the random numbers",
+} as const;
+
+type Part = keyof typeof required;
+const requiredParts = Object.keys(required) as readonly Part[];
+
+const checkpointPart = "checkpoint";
+
+/**
+ * Returns the evidence of a measurement whose weights were read from a checkpoint: guards cannot observe a training in another
+ * process.
+ */
+export function checkpointEvidence(path: string): Evidence {
+  const name = path.split(/[\\/]/).findLast((segment) => segment !== "") ?? path;
+  const note = `the weights were read from the checkpoint ${name} of another process`;
+  return { part: checkpointPart, before: null, after: null, intact: null, note };
+}
+
+/** Whether the weights of a measurement were read from a checkpoint of another process. */
+export const isOfCheckpoint = ({ receipt }: Pick<Snapshot, "receipt">): boolean =>
+  receipt.some(({ part }) => part === checkpointPart);
+
+/** The parts of a snapshot that show whether measuring disturbed training. */
+type Measured = Pick<Snapshot, "phase" | "status" | "receipt" | "served" | "timing">;
+
+/**
+ * Answers whether measuring left training undisturbed. Only measurements that took place count: a skipped or failed one proves
+ * nothing, but a disturbance that it recorded does. If none took place, the answer is `not proven`. Returns null without
+ * snapshots.
+ */
+export function undisturbed(snapshots: readonly Measured[]): Undisturbed | null {
+  if (snapshots.length === 0) return null;
+  const taken = snapshots.filter(tookPlace);
+  const results = [...grouped(taken, ({ phase }) => phase).values()].flatMap((phase) => {
+    const elsewhere = whyElsewhere(phase);
+    return phase.map((one) => ({ missing: missingParts(one), broken: brokenParts(one), elsewhere }));
+  });
+  const broken = unique(results.flatMap((one) => one.broken));
+  const unproven = results.filter(({ missing }) => missing.length > 0);
+  const missing = unique(
+    unproven.filter(({ elsewhere }) => elsewhere === null).flatMap((one) => one.missing),
+  );
+  const elsewhere = unproven.find((one) => one.elsewhere !== null)?.elsewhere ?? null;
+  return {
+    answer:
+      broken.length > 0
+        ? "no"
+        : missing.length > 0 || taken.length === 0
+          ? "not proven"
+          : elsewhere !== null
+            ? "not applicable"
+            : "yes",
+    measurements: results.length,
+    proven: results.filter((one) => one.missing.length === 0 && one.broken.length === 0).length,
+    disturbed: results.filter((one) => one.broken.length > 0).length,
+    broken,
+    missing,
+    elsewhere,
+  };
+}
+
+/** Returns why the answer is not yes: `no guard observed the optimizer`; null for yes. */
+export function whyNotUndisturbed(found: Undisturbed): string | null {
+  const { answer, measurements, broken, missing, elsewhere } = found;
+  switch (answer) {
+    case "yes":
+      return null;
+    case "no":
+      return `measuring changed ${broken.map((part) => (isRequired(part) ? required[part] : part)).join(", ")}`;
+    case "not proven":
+      if (measurements === 0) return "no measurement took place: all were skipped or failed";
+      return `no guard observed ${missing.map((part) => required[part as Part]).join(", ")}`;
+    case "not applicable":
+      return elsewhere === "checkpoint"
+        ? "the weights were read from a checkpoint"
+        : "the model was measured on a server";
+  }
+}
+
+/** Returns the overhead of a phase in percent, from its last snapshot that reports it; null if training ran elsewhere. */
+export function overheadOf(phase: readonly Measured[]): number | null {
+  if (undisturbed(phase)?.answer === "not applicable") return null;
+  return phase.findLast(({ timing }) => timing.overhead_percent !== null)?.timing.overhead_percent ?? null;
+}
+
+/** Whether the budget's grace, and not its ceiling, left every measurement of a phase whole. */
+export function isWithinGrace(phase: readonly Measured[]): boolean {
+  const decisions = phase.flatMap((one) => one.timing.budget ?? []);
+  // Missing memory says nothing about time.
+  const ofTime = decisions.filter(({ limit }) => limit !== "min_free_bytes");
+  return ofTime.length > 0 && ofTime.every(({ limit, reduced }) => limit === "grace_seconds" && !reduced);
+}
+
+/** Whether a governed phase was measured only at its start and end, which the budget never limits. */
+export const isOnlyEdges = (phase: readonly Placed[]): boolean =>
+  phase.length > 0 && phase.every((one) => one.timing.governor !== "off" && isEdge(one));
+
+/** The parts of a snapshot that say where in its phase it was measured. */
+type Placed = Pick<Snapshot, "timing" | "step" | "max_steps" | "crossed">;
+
+const isEdge = ({ step, max_steps: maxSteps, crossed }: Placed): boolean =>
+  step === 0 || step === maxSteps || crossed.includes("start") || crossed.includes("end");
+
+function tookPlace({ status, receipt }: Measured): boolean {
+  return (status !== "skipped" && status !== "failed") || receipt.some(isBroken);
+}
+
+const isBroken = ({ intact, advisory }: Evidence) => intact === false && advisory !== true;
+const isRequired = (part: string): part is Part => Object.hasOwn(required, part);
+const unique = <T>(values: readonly T[]): readonly T[] => [...new Set(values)];
+/** A part may name its guard and, after a slash, what the guard observed. */
+const guardOf = ({ part }: Evidence): string => part.split("/", 1)[0]!;
+
+const brokenParts = ({ receipt }: Measured): readonly string[] =>
+  receipt.filter(isBroken).map((evidence) => guardOf(evidence));
+
+function missingParts({ receipt }: Measured): readonly Part[] {
+  return requiredParts.filter((part) => {
+    const evidence = receipt.filter((one) => guardOf(one) === part);
+    return evidence.length === 0 || evidence.some(({ intact }) => intact === null);
+  });
+}
+
+/** Returns where the training of a phase runs if its guards cannot apply; null if it runs in the process that measures. */
+function whyElsewhere(phase: readonly Measured[]): Undisturbed["elsewhere"] {
+  if (phase.some(isOfCheckpoint)) return "checkpoint";
+  return phase.every(({ served }) => served === true) ? "server" : null;
+}

@@ -1,0 +1,46 @@
+import * as z from "zod";
+import type { Guard } from "@periodic-eval/contracts";
+import { parseOptions, functionSchema } from "@periodic-eval/contracts/options";
+
+export interface FakeGuardOptions {
+  /** Default: `fake`. A guard named `weights` provides the snapshot's fingerprint. */
+  readonly name?: string;
+  readonly around?: "windows" | "hooks";
+  readonly advisory?: boolean;
+  /** Returns the observed state on entering and on leaving, or null for "not observed". Default: always `same`. */
+  readonly observe?: () => string | null;
+  /** Called on every entering and leaving, for tests of their order. */
+  readonly log?: (event: `enter ${string}` | `leave ${string}`) => void;
+}
+
+const optionsSchema = z.strictObject({
+  name: z.string().optional(),
+  around: z.enum(["windows", "hooks"]).optional(),
+  advisory: z.boolean().optional(),
+  observe: functionSchema().optional(),
+  log: functionSchema().optional(),
+} satisfies Record<keyof FakeGuardOptions, z.ZodType>);
+
+/** Returns a guard that compares `observe` before and after, and restores nothing. */
+export function fakeGuard(options: FakeGuardOptions = {}): Guard {
+  parseOptions("fakeGuard options", optionsSchema, options);
+  const { name = "fake", around, advisory, observe = () => "same", log } = options;
+  return {
+    name,
+    ...(around !== undefined && { around }),
+    ...(advisory !== undefined && { advisory }),
+    enter() {
+      log?.(`enter ${name}`);
+      const before = observe();
+      return {
+        before,
+        leave() {
+          log?.(`leave ${name}`);
+          const after = observe();
+          const intact = before === null || after === null ? null : before === after;
+          return { part: name, before, after, intact, ...(advisory === true && { advisory }) };
+        },
+      };
+    },
+  };
+}

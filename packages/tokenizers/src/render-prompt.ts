@@ -1,0 +1,66 @@
+import type { RenderedPrompt, TemplateChat, Tokenizer, PeriodicEvalError } from "@periodic-eval/contracts";
+import { tokenByteRanges } from "./align.ts";
+import type { AnswerText } from "./answers.ts";
+import type { chatRenderer } from "./chat.ts";
+import type { Codec } from "./codec.ts";
+
+/**
+ * Returns the `render` of a tokenizer with this codec and chat template.
+ *
+ * @param noTemplate Returns the error for a chat if there is no template.
+ */
+export function promptRenderer(
+  codec: Codec,
+  renderChat: ReturnType<typeof chatRenderer> | null,
+  noTemplate: () => PeriodicEvalError,
+): Tokenizer["render"] {
+  return (prompt, { ending = "generation", training = false } = {}): RenderedPrompt => {
+    if ("ids" in prompt) return { text: null, ids: prompt.ids, assistantMask: null };
+    if ("text" in prompt)
+      return { text: prompt.text, ids: codec.encode(prompt.text, true), assistantMask: null };
+    if (renderChat === null) throw noTemplate();
+    const chat: TemplateChat = prompt;
+    const { messages, system = "omit", tools = null, templateKwargs: kwargs = {} } = chat;
+    const tokenStart = (text: string, position: number) => specialStart(codec, text, position);
+    const options = { kwargs, tools, training, tokenStart };
+    const { text, spoken, isRewritten } = renderChat(messages, system, ending, options);
+    const ids = codec.encode(text, false);
+    return {
+      text,
+      ids,
+      assistantMask: maskOf(codec, text, ids, spoken),
+      ...(isRewritten && { isRewritten }),
+    };
+  };
+}
+
+/** Returns the start of the special token of `text` that contains the position, or the position. */
+function specialStart(codec: Codec, text: string, position: number): number {
+  for (const id of codec.specialIds) {
+    const token = codec.tokenOf(id) ?? "";
+    const at = text.lastIndexOf(token, position - 1);
+    if (at >= 0 && at + token.length > position) return at;
+  }
+  return position;
+}
+
+/** Marks tokens with at least one byte of the assistant, as `return_assistant_tokens_mask` of transformers. */
+function maskOf(
+  codec: Codec,
+  text: string,
+  ids: readonly number[],
+  spoken: AnswerText["spoken"],
+): boolean[] | null {
+  if (spoken === null) return null;
+  if (spoken.length === 0) return ids.map(() => false);
+  const ranges = tokenByteRanges(codec, text, ids);
+  if (ranges === null) return null;
+  const spans = spoken.map(
+    ([start, end]) => [byteLength(text.slice(0, start)), byteLength(text.slice(0, end))] as const,
+  );
+  return ranges.map(([start, end]) => spans.some(([from, to]) => start < to && end > from));
+}
+
+function byteLength(text: string): number {
+  return new TextEncoder().encode(text).length;
+}
