@@ -17,13 +17,16 @@ const plain = (text) =>
     .filter((line) => line.trim() !== "")
     .join("\n");
 
+/** Returns the report of a package; null if it promises users nothing. */
 function reportOf(name, manifest) {
+  const entries = publicApi(join(root, "packages", name), manifest);
+  if (entries.length === 0) return null;
   const lines = [
     `# API of ${manifest.name}`,
     "",
     "Every public name with its declaration. Written by `npm run api`; do not edit.",
   ];
-  for (const { subpath, names } of publicApi(join(root, "packages", name), manifest)) {
+  for (const { subpath, names } of entries) {
     lines.push("", `## ${posix.join(manifest.name, subpath)}`, "", "```ts");
     lines.push(...names.map(([, { code }]) => plain(code.join("\n"))), "```");
   }
@@ -36,7 +39,8 @@ const reports = new Map();
 for (const name of readdirSync(join(root, "packages"))) {
   if (!existsSync(join(root, "packages", name, "package.json"))) continue;
   const manifest = JSON.parse(readFileSync(join(root, "packages", name, "package.json"), "utf8"));
-  if (manifest.exports !== undefined) reports.set(`${name}.api.md`, reportOf(name, manifest));
+  const report = reportOf(name, manifest);
+  if (report !== null) reports.set(`${name}.api.md`, report);
 }
 const files = readdirSync(folder).filter((file) => file.endsWith(".md"));
 const written = new Map(files.map((file) => [file, readFileSync(join(folder, file), "utf8")]));

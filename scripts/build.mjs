@@ -15,7 +15,7 @@ const packages = readdirSync(join(root, "packages")).filter((name) =>
   existsSync(join(root, "packages", name, "src")),
 );
 
-/** Matches tests, their data and child processes, and `testing` folders except core's, which is published for users. */
+/** Matches tests, their data and child processes, and `testing` folders that no entry of their package publishes. */
 const isTest = (path) =>
   /[\\/](models|trainers)[\\/](src|dist)[\\/]testing$/.test(path) ||
   /\.(test|test-data|child)\.(js|d\.ts)(\.map)?$/.test(path);
@@ -109,7 +109,7 @@ async function writeSchemas() {
   const write = (folder, name, schema) =>
     writeFileSync(join(folder, name), `${JSON.stringify(schema, null, 2)}\n`);
   const [core, cli] = [dist("core"), dist("cli")];
-  write(core, "snapshot.schema.json", (await load(core, "snapshots", "index.js")).snapshotJsonSchema());
+  write(core, "snapshot.schema.json", (await load(dist("store"), "index.js")).snapshotJsonSchema());
   write(core, "config.schema.json", (await load(core, "config", "index.js")).periodicEvalJsonSchema());
   const training = await load(cli, "commands", "train", "json-schema.js");
   write(cli, "train.schema.json", training.trainingJsonSchema());

@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** For each package its bundled libraries, and the names that its sources use of each. */
 export const bundledLibraries = {
-  core: {
+  data: {
     "@huggingface/hub": ["datasetInfo", "downloadFile", "listFiles", "modelInfo"],
     "hyparquet-compressors": ["decompressLz4", "decompressLz4Raw", "decompressZstd"],
   },

@@ -4,7 +4,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseSync } from "oxc-parser";
-import { maximumRootValues, outsideOfCore, packages, rooms, subpathsOnly } from "./house.mjs";
+import { inBrowsers, maximumRootValues, outsideOfBrowsers, packages, rooms, subpathsOnly } from "./house.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const maximumLines = 400;
@@ -22,8 +22,7 @@ const sourcesOf = (name) =>
   readdirSync(join(root, "packages", name, "src"), { recursive: true })
     .map((path) => `packages/${name}/src/${path.replaceAll("\\", "/")}`)
     .filter((path) => path.endsWith(".ts") && !/\.(test|test-data|child)\.ts$/.test(path))
-    // Core publishes its `testing`; in other packages that folder serves their own tests.
-    .filter((path) => name === "core" || !path.includes("/src/testing/"));
+    .filter((path) => !path.includes("/src/testing/"));
 
 /**
  * The specifiers of a file: `fixed` of all static imports and re-exports, `values` of those that load code, `dynamic` of
@@ -57,6 +56,7 @@ const targetOf = (file, specifier) => posix.join(dirname(file).replaceAll("\\", 
 
 /** The room of a file: the longest entry that its path begins with; null where none does. */
 function roomOf(file) {
+  if (rooms[packageOf(file)] === undefined) return "";
   const place = withinSource(file);
   const found = (rooms[packageOf(file)] ?? []).filter((room) =>
     room.endsWith("/") ? place.startsWith(room) : place === room,
@@ -72,8 +72,7 @@ function checkRelative(file, specifier) {
   const [from, to] = [roomOf(file), roomOf(target)];
   const order = rooms[packageOf(file)] ?? [];
   if (from === null || to === null || from === to) return null;
-  if (subpathsOnly[packageOf(file)]?.includes(to) && from !== "testing/")
-    return `only its index.ts may import ${to}`;
+  if (subpathsOnly[packageOf(file)]?.includes(to)) return `only its index.ts may import ${to}`;
   return order.indexOf(to) < order.indexOf(from)
     ? null
     : `${from} must not import ${to}, which scripts/house.mjs lists after it`;
@@ -88,9 +87,9 @@ function checkPackage(file, specifier) {
 }
 
 function checkOutside(file, specifier) {
-  if (packageOf(file) !== "core") return null;
-  const broken = outsideOfCore.find(({ pattern }) => pattern.test(specifier));
-  if (broken === undefined || broken.allowedIn.some((room) => withinSource(file).startsWith(room)))
+  if (!inBrowsers.includes(packageOf(file))) return null;
+  const broken = outsideOfBrowsers.find(({ pattern }) => pattern.test(specifier));
+  if (broken === undefined || broken.allowedIn.some((path) => file.startsWith(`packages/${path}`)))
     return null;
   return `only ${broken.allowedIn.join(", ") || "another package"} may import it`;
 }
@@ -128,7 +127,9 @@ function checkRoot(imports) {
     seen.add(file);
     for (const specifier of imports.get(file).values) {
       if (specifier.startsWith(".")) queue.push(targetOf(file, specifier));
-      else if (outsideOfCore.some(({ pattern }) => pattern.test(specifier)))
+      else if (packageNames.has(specifier))
+        queue.push(`packages/${packageNames.get(specifier)}/src/index.ts`);
+      else if (outsideOfBrowsers.some(({ pattern }) => pattern.test(specifier)))
         problems.push(`${file} imports ${specifier}, and core's root loads ${file}`);
     }
   }

@@ -1,42 +1,53 @@
 // The house: which folder holds what, and which way imports run. `npm run check` runs scripts/check-house.mjs against it.
 // Later entries of a list may import earlier ones, never the other way round. ../CONTRIBUTING.md explains the folders.
 
-/** The siblings that each package may import, by their public paths; helpers come from `@periodic-eval/core/internal`. */
+/** The siblings that each package may import, by their public paths. */
 export const packages = {
-  core: [],
-  tfjs: ["core"],
-  safetensors: ["core"],
-  models: ["core", "tfjs", "safetensors"],
-  trainers: ["core", "tfjs", "safetensors"],
-  remote: ["core", "safetensors"],
-  loggers: ["core"],
-  dashboard: ["core"],
-  tasks: ["core", "tfjs"],
-  feedback: ["core", "tfjs", "trainers", "remote"],
-  cli: ["core", "tfjs", "dashboard", "trainers", "feedback", "tasks", "models", "remote", "loggers"],
+  contracts: [],
+  store: ["contracts"],
+  data: ["contracts", "store"],
+  tokenizers: ["contracts", "store"],
+  core: ["contracts", "store", "data"],
+  testing: ["contracts", "store", "core"],
+  safetensors: ["contracts", "store", "data"],
+  tfjs: ["contracts", "store", "tokenizers", "core"],
+  models: ["contracts", "store", "data", "tokenizers", "core", "tfjs", "safetensors"],
+  trainers: ["contracts", "store", "data", "core", "tfjs", "safetensors"],
+  remote: ["contracts", "store", "data", "core", "safetensors"],
+  loggers: ["contracts", "store", "data", "core"],
+  dashboard: ["contracts", "store", "data", "core"],
+  tasks: ["contracts", "store", "data", "core", "tfjs"],
+  feedback: ["contracts", "store", "core", "tfjs", "trainers", "remote"],
+  cli: [
+    "contracts",
+    "store",
+    "data",
+    "core",
+    "tfjs",
+    "dashboard",
+    "trainers",
+    "feedback",
+    "tasks",
+    "models",
+    "remote",
+    "loggers",
+  ],
 };
 
 /**
  * The rooms of each package's `src`, from the ground up: folders, and files that stand directly in `src`. A file belongs to
- * the longest entry that its path begins with. An `index.ts` is a public map: it imports any room, and no room imports it.
+ * the longest entry that its path begins with; a package without an entry is one room. An `index.ts` is a public map: it imports any room, and no room imports it.
  */
 export const rooms = {
+  store: ["platform/", "process/", "files/", "lock/", "snapshots/", "browser/"],
+  data: ["http/", "rows/", "hub/", "sources/"],
   core: [
-    "platform/",
-    "errors.ts",
-    "contracts/",
-    "internal/",
     "random/",
     "schedule/",
     "statistics/",
     "model/",
-    "tokenizer/",
     "guard/",
     "grading/",
-    "snapshots/",
-    "snapshots/storage/",
-    "browser/",
-    "hub/",
     "console/",
     "callback/",
     "evaluations/kit/",
@@ -52,7 +63,6 @@ export const rooms = {
     "session/window/",
     "session/loop/",
     "config/",
-    "testing/",
   ],
   tfjs: [
     "callback-order.ts",
@@ -145,15 +155,24 @@ export const rooms = {
   safetensors: ["float-formats.ts", "dtypes.ts", "damaged.ts", "header.ts", "read.ts", "write.ts"],
 };
 
-/** Packages and modules that a room of core may import; everywhere else in core they are forbidden, dynamic imports too. */
-export const outsideOfCore = [
-  { pattern: /^node:/, allowedIn: ["platform/", "hub/", "config/", "testing/"] },
+/** What runs in browsers: these packages, and modules that only the named files of them may import, dynamic imports too. */
+export const inBrowsers = ["contracts", "store", "data", "tokenizers", "core"];
+export const outsideOfBrowsers = [
+  {
+    pattern: /^node:/,
+    allowedIn: [
+      "store/src/platform/",
+      "data/src/rows/decode-parquet.ts",
+      "data/src/rows/parquet-worker.ts",
+      "core/src/config/",
+    ],
+  },
   { pattern: /^@tensorflow\//, allowedIn: [] },
   { pattern: /^(mathjs|node:https?|undici|axios|hono)$/, allowedIn: [] },
 ];
 
-/** Rooms that only public maps may import: `testing` is for users' test files, `server` needs Node. */
-export const subpathsOnly = { core: ["testing/"], dashboard: ["server/"] };
+/** Rooms that only public maps may import: `server` needs Node. */
+export const subpathsOnly = { dashboard: ["server/"] };
 
 /** Values (functions, classes, constants) that the root of core exports. */
 export const maximumRootValues = 45;

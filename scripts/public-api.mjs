@@ -1,11 +1,31 @@
 // Reads the public names of a package from its built .d.ts files. Used by the API report and by the reference of the docs site.
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, posix } from "node:path";
+import { fileURLToPath } from "node:url";
 import { parseSync } from "oxc-parser";
 
-/** Subpaths without a promise: helpers that the packages of this repository share. */
-const unstable = new Set(["./internal", "./platform"]);
+const packagesFolder = fileURLToPath(new URL("../packages", import.meta.url));
+
+/** Entries without a promise, which the packages of this repository share. Users have the names of contracts from core. */
+const unstable = new Set([
+  "@periodic-eval/contracts",
+  "@periodic-eval/contracts/options",
+  "@periodic-eval/core/console",
+  "@periodic-eval/core/model",
+  "@periodic-eval/store/platform",
+  "@periodic-eval/tokenizers",
+]);
 const modules = new Map();
+
+/** Returns the declaration file that a module's specifier names; null outside of this repository. */
+function fileOf(specifier, file) {
+  if (specifier.startsWith(".")) return join(dirname(file), specifier.replace(/\.(ts|js)$/, ".d.ts"));
+  const [, name, subpath] = /^@periodic-eval\/([\w-]+)(\/.*)?$/.exec(specifier) ?? [];
+  if (name === undefined) return null;
+  const folder = join(packagesFolder, name);
+  const { exports } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  return join(folder, typesOf(exports[`.${subpath ?? ""}`]));
+}
 
 /** Returns the doc comment directly before a position; an empty string if there is none. */
 function docBefore(text, comments, position) {
@@ -25,7 +45,7 @@ function readModule(file) {
   const imported = new Map();
   for (const statement of program.body) {
     const source = statement.source?.value;
-    const from = source?.startsWith(".") ? join(dirname(file), source.replace(/\.(ts|js)$/, ".d.ts")) : null;
+    const from = source === undefined ? null : fileOf(source, file);
     if (statement.type === "ImportDeclaration") {
       for (const { local, imported: name } of statement.specifiers)
         if (name !== undefined && from !== null) imported.set(local.name, { from, name: name.name });
@@ -76,7 +96,9 @@ function declarationOf(file, { from, name }) {
  */
 export function publicApi(folder, manifest) {
   return Object.entries(manifest.exports ?? {})
-    .filter(([subpath, target]) => typeof target === "object" && !unstable.has(subpath))
+    .filter(
+      ([subpath, target]) => typeof target === "object" && !unstable.has(posix.join(manifest.name, subpath)),
+    )
     .map(([subpath, target]) => {
       const types = typesOf(target);
       const names = types === null ? new Map() : publicNames(join(folder, types));

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { root } from "../steps.mjs";
 import { codeBlocks } from "./markdown.mjs";
 
-const { parseAllDocuments } = createRequire(join(root, "packages/core/package.json"))("yaml");
+const { parseAllDocuments } = createRequire(join(root, "packages/data/package.json"))("yaml");
 const { Ajv2020 } = createRequire(import.meta.url)("ajv/dist/2020.js");
 const readSchema = (file) => JSON.parse(readFileSync(join(root, "packages", file), "utf8"));
 

@@ -56,11 +56,16 @@ const readmeOf = (folder) => `packages/${folder}/README.md`;
 /** In this order: later ones read the run of `trainers`. */
 const foldersWithCode = [
   "safetensors",
+  "contracts",
+  "data",
+  "tokenizers",
   "core",
+  "testing",
   "tfjs",
   "models",
   "tasks",
   "trainers",
+  "store",
   "loggers",
   "remote",
   "dashboard",

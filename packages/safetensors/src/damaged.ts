@@ -1,4 +1,4 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 
 /** Returns the error for a file that does not follow the format. */
 export function damaged(where: string, got: string, expected: string, cause?: unknown): PeriodicEvalError {

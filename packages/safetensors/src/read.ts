@@ -1,5 +1,5 @@
 import { type FileHandle, open } from "@periodic-eval/store/platform";
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { bytesInMemory, bytesPerElement, valuesOf, type TensorValues } from "./dtypes.ts";
 import { damaged, shortName } from "./damaged.ts";

@@ -1,6 +1,6 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { openSafetensors, readSafetensorsHeader } from "./read.ts";

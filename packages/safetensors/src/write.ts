@@ -1,4 +1,4 @@
-import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
+import { PeriodicEvalError, type Awaitable } from "@periodic-eval/contracts";
 import { writeFileAtomic } from "@periodic-eval/store";
 import { bytesPerElement, type DType } from "./dtypes.ts";
 import { narrowToBf16, narrowToF16 } from "./float-formats.ts";

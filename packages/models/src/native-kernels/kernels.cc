@@ -2,7 +2,7 @@
 // operations, and products of few rows read each weight once. `periodic-eval native` compiles this file for the CPU of the machine.
 //
 // All tensors are float32, except targets, draws and their settings. Sums are added in one order, so a row of a result does not depend on the other rows or on the threads.
-// A change that rounds differently raises `kernelsVersion` in packages/core/src/tfjs/in-memory.ts.
+// A change that rounds differently raises `kernelsVersion` in packages/tfjs/src/in-memory.ts.
 #include <node_api.h>
 #include <tensorflow/c/ops.h>
 
