@@ -1,7 +1,6 @@
 import type { TrainerCallback, Progress, Trigger } from "@periodic-eval/contracts";
 import { plannedSteps } from "../../schedule/crossings.ts";
-import type { Learned } from "./learned.ts";
-import type { MeasurementTime } from "./measurement-costs.ts";
+import type { Learned, MeasurementTime } from "./learned.ts";
 import type { Wanted } from "./share-seconds.ts";
 
 /** The first step of a session compiles: while it is the only one known, other steps are assumed to take a tenth of it. */

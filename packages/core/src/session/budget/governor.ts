@@ -8,16 +8,26 @@ import type {
   BudgetLimit,
   Snapshot,
 } from "@periodic-eval/contracts";
-import { AnnouncedPlan, isReduced } from "./announced-plan.ts";
-import { describeChange, describeOverhead, describePlan } from "./describe-plan.ts";
+import {
+  AnnouncedPlan,
+  isReduced,
+  describeSize,
+  wholeInWindow,
+  type MeasurementSize,
+  plannedSeconds,
+  shareSeconds,
+} from "./share-seconds.ts";
+import {
+  describeChange,
+  describeOverhead,
+  describePlan,
+  fewerQuestions,
+  remedyFor,
+} from "./describe-plan.ts";
 import { isEdge, measurementsAhead, projectSeconds, secondsOfEnd, type Forecast } from "./forecast.ts";
-import { Learned, type MeasurementProgress } from "./learned.ts";
-import type { MeasurementCost, MeasurementTime } from "./measurement-costs.ts";
-import { describeSize, roundDown, type MeasurementSize } from "./measurement-size.ts";
+import { Learned, type LearnedMeasurement, type MeasurementTime } from "./learned.ts";
 import type { PhaseClock } from "./phase-clock.ts";
-import { fewerQuestions, remedyFor } from "./remedy.ts";
 import { secondsText } from "../../statistics/format.ts";
-import { plannedSeconds, shareSeconds, type Wanted } from "./share-seconds.ts";
 
 /** The governor's decision about one measurement. */
 export interface MeasurementBudget {
@@ -58,26 +68,10 @@ export interface WindowPlan<T> {
   allow(request: T): MeasurementBudget;
 }
 
-/** What became of one measurement. */
-export type LearnedMeasurement =
-  | {
-      readonly id: string;
-      readonly progress: MeasurementProgress;
-      readonly rows: number;
-      /** Seconds with everything around it. */
-      readonly seconds: number;
-    }
-  | { readonly adopted: Snapshot };
-
-/** Share of the allowed pause that is held back for rows that are slower than expected. */
-const windowSlack = 0.1;
 /** A measurement is cut off at this multiple of its expected seconds, unless later measurements leave more to spare. */
 const patience = 2;
 /** Held back for an end that takes longer than expected: a share of it and all doubtful seconds, but at most these shares. */
 const caution = { ofEnd: 0.03, ofAllowed: 0.05, ofLeft: 0.1 };
-
-const defaultOverheadPercent = 20;
-const defaultGraceSeconds = 60;
 
 export interface GovernorOptions {
   readonly budget: Budget | undefined;
@@ -100,9 +94,9 @@ export class Governor {
   #isReductionAnnounced = false;
 
   constructor({ budget = {}, callbacks, clock }: GovernorOptions) {
-    const { overheadPercent = defaultOverheadPercent, secondsPerWindow = null } = budget;
+    const { overheadPercent = 20, graceSeconds = 60, secondsPerWindow = null } = budget;
     this.#overheadPercent = overheadPercent;
-    this.#graceSeconds = budget.graceSeconds ?? defaultGraceSeconds;
+    this.#graceSeconds = graceSeconds;
     this.#secondsPerWindow = secondsPerWindow;
     this.#callbacks = callbacks;
     this.#clock = clock;
@@ -142,11 +136,10 @@ export class Governor {
 
   /** Sorts baselines first, then by expected seconds; by rows while some costs are unknown or there is no budget. */
   #sortByCost<T extends BudgetRequest>(requests: readonly T[]): readonly T[] {
-    const rowsOf = ({ size }: T) => size?.whole ?? 0;
     const costs = requests.map(({ id }) => (this.#isGoverned ? this.#learned.cost(id) : null));
     const ranked = requests.map((request, at) => {
-      const [cost, rows] = [costs[at]!, rowsOf(request)];
-      const value = costs.includes(null) ? rows : cost!.fixed + cost!.perRow * rows;
+      const [cost, rows] = [costs[at]!, request.size?.whole ?? 0];
+      const value = cost === null || costs.includes(null) ? rows : cost.fixed + cost.perRow * rows;
       return { request, value, rank: request.isBaseline ? 0 : 1 };
     });
     return ranked.sort((a, b) => a.rank - b.rank || a.value - b.value).map(({ request }) => request);
@@ -404,14 +397,4 @@ interface Current {
   readonly pending: readonly BudgetRequest[];
   readonly began: number;
   readonly and: MeasurementTime | null;
-}
-
-/** Returns the rows of the largest measurement that fits into a window of these seconds; 0 if the smallest does not fit. */
-const wholeInWindow = (seconds: number, { size, fixed, perRow }: Pick<Wanted, "size" | "fixed" | "perRow">) =>
-  roundDown(rowsWithin((1 - windowSlack) * seconds, { fixed, perRow }, size.whole), size);
-
-function rowsWithin(seconds: number, { fixed, perRow }: MeasurementCost, rows: number): number {
-  if (!(perRow > 0)) return rows;
-  // Slightly more, to make up for sums that rounding made too small.
-  return Math.max(0, Math.min(rows, Math.floor(((1 + 1e-9) * seconds - fixed) / perRow)));
 }

@@ -11,8 +11,7 @@ import { keysOfSteps, keyText, isOfCheckpoint } from "@periodic-eval/store";
 import { replaceDamaged } from "../records/damaged-snapshots.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { finishGrading, isUngraded } from "../records/resume.ts";
-import { openBaseline } from "../window/check-baseline.ts";
-import { checkFinished } from "../window/check-finished.ts";
+import { openBaseline, checkFinished } from "../window/check-run.ts";
 import type { SessionParts } from "./parts.ts";
 
 /**

@@ -2,7 +2,7 @@ import { PeriodicEvalError, type Snapshot, grouped } from "@periodic-eval/contra
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { withMinuteLines } from "../../model/minute-lines.ts";
 import { inRunOrder, keyText } from "@periodic-eval/store";
-import { fewerQuestions, remedyFor } from "../budget/remedy.ts";
+import { fewerQuestions, remedyFor } from "../budget/describe-plan.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import type { SessionParts } from "./parts.ts";
 

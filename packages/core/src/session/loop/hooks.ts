@@ -25,7 +25,7 @@ import type { Timeouts } from "../window/timeouts.ts";
 import type { LoopControl } from "./control.ts";
 import type { SessionLog } from "./log-events.ts";
 import type { PhaseProgress } from "./progress.ts";
-import type { Requests } from "./requests.ts";
+import type { Requests } from "../records/requests.ts";
 
 type Metrics = Readonly<Record<string, number>>;
 

@@ -15,7 +15,7 @@ import { LoopControl } from "./control.ts";
 import { Hooks } from "./hooks.ts";
 import { SessionLog } from "./log-events.ts";
 import { PhaseProgress } from "./progress.ts";
-import { Requests } from "./requests.ts";
+import { Requests } from "../records/requests.ts";
 
 /** The owners of a session's state. Each changes only its own. */
 export type SessionParts = ReturnType<typeof createParts>;

@@ -8,10 +8,10 @@ import {
 } from "@periodic-eval/contracts";
 import { quoteValue } from "@periodic-eval/contracts/options";
 import type { Portion } from "../budget/governor.ts";
-import { reducesSamples } from "../budget/measurement-size.ts";
+import { reducesSamples } from "../budget/share-seconds.ts";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
 import { onYield } from "../../model/yield-to-events.ts";
-import { checkIds, checkRows } from "../records/results.ts";
+import { checkIds, checkRows } from "../records/grading.ts";
 import type { ProgressRecorder } from "./measurement-progress.ts";
 import type { Prepared } from "./prepare.ts";
 

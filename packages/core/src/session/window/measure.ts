@@ -24,11 +24,11 @@ import {
 } from "@periodic-eval/contracts/options";
 import { workingSeconds, addWarnings } from "@periodic-eval/store";
 import { seedOf } from "../../random/streams.ts";
-import { computeResults, failureOf, gradeRows } from "../records/results.ts";
-import { sizeOf } from "../budget/measurement-size.ts";
+import { computeResults, failureOf, gradeRows } from "../records/grading.ts";
+import { sizeOf } from "../budget/share-seconds.ts";
 import { takeMeasurement } from "./take-measurement.ts";
 import { prepareEvaluation } from "./prepare.ts";
-import { probeModel } from "./probe-model.ts";
+import { probeModel } from "./preflight.ts";
 
 export interface MeasureOptions {
   /** Measures only the first items, at most this many. Default: all. */

@@ -1,11 +1,28 @@
 import type { MeasurementWarning, Snapshot } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import type { PhaseClock } from "../budget/phase-clock.ts";
-import { abortReason } from "../records/interrupted.ts";
+import { abortReason } from "../records/requests.ts";
 import type { Measurement, Requested } from "../records/new-snapshot.ts";
-import { unchangedWeights } from "../records/unchanged-weights.ts";
 import { callbackName } from "../records/reporter.ts";
-import type { WindowParts } from "./window.ts";
+import type { Guard, SessionOptions } from "@periodic-eval/contracts";
+import type { Governor } from "../budget/governor.ts";
+import type { SessionRecords } from "../records/records.ts";
+import type { Disturbances, WindowReporter } from "./guarded.ts";
+import type { Preflight } from "./preflight.ts";
+import type { Timeouts } from "./timeouts.ts";
+
+export interface WindowParts {
+  readonly options: Pick<SessionOptions, "budget" | "onBrokenReceipt" | "saveAtFiring">;
+  readonly guards: readonly Guard[];
+  readonly signal: AbortSignal;
+  readonly clock: PhaseClock;
+  readonly governor: Governor;
+  readonly records: SessionRecords;
+  readonly preflight: Preflight;
+  readonly disturbances: Disturbances;
+  readonly timeouts: Timeouts;
+  readonly reporter: WindowReporter;
+}
 
 /** Returns the warnings that concern every metric: those of the probes, and of weights that training has not changed. */
 export function modelWarnings(
@@ -70,4 +87,29 @@ export function overheadPercent(step: number, clock: PhaseClock): number | null 
   const { wall, windows } = clock.seconds();
   const training = wall - windows;
   return step > 0 && training > 0 ? (100 * windows) / training : null;
+}
+
+/**
+ * Returns a warning if every measurement of a phase before this one had the same weights at an earlier step: the measured model is
+ * not the one that is trained, or training changes none of its weights. Null if the weights are unknown, and for a base.
+ *
+ * @param before The snapshots of the phase that belong to this training.
+ */
+export function unchangedWeights(
+  { weights, step, on }: Pick<Snapshot, "weights" | "step" | "on">,
+  before: readonly Snapshot[],
+): MeasurementWarning | null {
+  const measured = before.filter((one) => one.on === "model" && one.weights !== null && one.step < step);
+  const first = measured[0];
+  if (weights === null || on === "base" || first === undefined) return null;
+  if (measured.some((one) => one.weights !== weights)) return null;
+  const since = Math.min(...measured.map((one) => one.step));
+  return {
+    kind: "unchanged_weights",
+    metrics: null,
+    count: null,
+    total: null,
+    void: true,
+    message: `Training has changed no weight of the measured model from step ${since} to step ${step}: nothing can be said about the training. Measure the model that is trained, with its adapter, and train weights that are not frozen.`,
+  };
 }

@@ -10,9 +10,10 @@ import type {
 } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { seedOf } from "../../random/streams.ts";
-import type { LearnedMeasurement, MeasurementBudget } from "../budget/governor.ts";
-import { sizeOf } from "../budget/measurement-size.ts";
-import { abortReason } from "../records/interrupted.ts";
+import type { MeasurementBudget } from "../budget/governor.ts";
+import type { LearnedMeasurement } from "../budget/learned.ts";
+import { sizeOf } from "../budget/share-seconds.ts";
+import { abortReason } from "../records/requests.ts";
 import { newSnapshot, noTiming, type Measurement } from "../records/new-snapshot.ts";
 import { whyNotAdopted } from "../records/resume.ts";
 import { isBroken, runGuarded } from "./guarded.ts";
@@ -65,6 +66,7 @@ export interface TakenMeasurement {
  * Takes one measurement: prepares it, asks the budget, measures inside the guards, grades, and puts the snapshot into the store. An
  * error of the evaluation becomes a `failed` snapshot.
  */
+// oxlint-disable-next-line max-lines-per-function -- the steps of a measurement stand in their order
 export async function takeMeasurement(request: MeasurementRequest): Promise<TakenMeasurement> {
   const { measurement, evaluation, signal, clock, existing } = request;
   const { id, phase, seed, at } = measurement;

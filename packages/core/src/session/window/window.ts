@@ -1,45 +1,23 @@
 // A window is the pause of training in which the requested measurements run, on the frozen weights of one step.
 // Window → take-measurement → records/grading → records/snapshot-writer → the store.
-import type { Guard, SessionOptions, Evidence, Snapshot } from "@periodic-eval/contracts";
+import type { Evidence, Snapshot } from "@periodic-eval/contracts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { availableMemory, workingSeconds, checkpointEvidence } from "@periodic-eval/store";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { shareGenerations, type SharedModel } from "../../model/share-generations.ts";
 import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
-import type {
-  BudgetRequest,
-  Governor,
-  LearnedMeasurement,
-  MeasurementBudget,
-  WindowPlan,
-} from "../budget/governor.ts";
-import { sizeOf } from "../budget/measurement-size.ts";
-import type { PhaseClock } from "../budget/phase-clock.ts";
-import { abortReason } from "../records/interrupted.ts";
+import type { BudgetRequest, MeasurementBudget, WindowPlan } from "../budget/governor.ts";
+import { sizeOf } from "../budget/share-seconds.ts";
+import type { LearnedMeasurement } from "../budget/learned.ts";
+import { abortReason } from "../records/requests.ts";
 import { measurementAt, type Measurement, type Position, type Requested } from "../records/new-snapshot.ts";
-import type { SessionRecords } from "../records/records.ts";
 import { callbackName } from "../records/reporter.ts";
 import { adoptSnapshot } from "../records/resume.ts";
-import { isBroken, reportDisturbance, type Disturbances, type WindowReporter } from "./guarded.ts";
-import type { Preflight } from "./preflight.ts";
+import { isBroken, reportDisturbance } from "./guarded.ts";
 import type { Prepared } from "./prepare.ts";
-import { modelWarnings, overheadPercent, putWithoutRows } from "./put-measurement.ts";
+import { modelWarnings, overheadPercent, putWithoutRows, type WindowParts } from "./put-measurement.ts";
 import { takeMeasurement, type TakenMeasurement } from "./take-measurement.ts";
-import type { Timeouts } from "./timeouts.ts";
-
-export interface WindowParts {
-  readonly options: Pick<SessionOptions, "budget" | "onBrokenReceipt" | "saveAtFiring">;
-  readonly guards: readonly Guard[];
-  readonly signal: AbortSignal;
-  readonly clock: PhaseClock;
-  readonly governor: Governor;
-  readonly records: SessionRecords;
-  readonly preflight: Preflight;
-  readonly disturbances: Disturbances;
-  readonly timeouts: Timeouts;
-  readonly reporter: WindowReporter;
-}
 
 /** A request with everything it needs, or the error that prevented it. */
 interface ReadyRequest extends BudgetRequest {
