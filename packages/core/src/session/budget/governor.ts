@@ -149,7 +149,7 @@ export class Governor {
     const { id } = request;
     const size = request.size!;
     const learned = this.#learned;
-    learned.setSize(id, size);
+    learned.sizes.set(id, size);
     const whole = this.#whyWhole(request, at);
     if (whole !== null) {
       const governor = (rows: number) => (whole === "off" ? whole : `${describeSize(rows, size)}: ${whole}`);
@@ -298,7 +298,7 @@ export class Governor {
     const shares = shareSeconds(room - again, ahead);
     const share = shares.get(id)!;
     // If the budget pays for only some of the measurements, they are spread over those to come.
-    const isTurn = (learned.skippedInARow(id) + 1) * share.measurements >= wanted.measurements;
+    const isTurn = ((learned.skipped.get(id) ?? 0) + 1) * share.measurements >= wanted.measurements;
     const given = and !== null || isTurn ? share.rows : 0;
     const expected = cost.fixed + again + cost.perRow * given;
     const spare = room - plannedSeconds(ahead, shares);

@@ -34,14 +34,14 @@ export type LearnedMeasurement =
 /** Everything that the governor learned about measurements, by snapshot id. */
 export class Learned {
   readonly #costs = new MeasurementCosts();
-  readonly #sizes = new Map<string, MeasurementSize>();
+  readonly sizes = new Map<string, MeasurementSize>();
   /** Measurements requested between start and end. */
-  readonly #requested = new Map<string, number>();
+  readonly requested = new Map<string, number>();
   /** Measurements skipped since the last that was not. */
-  readonly #skipped = new Map<string, number>();
+  readonly skipped = new Map<string, number>();
   /** Ids measured in this session: their first call has compiled its kernels. */
   readonly #warm = new Set<string>();
-  #firstStep: { readonly steps: number; readonly seconds: number } | null = null;
+  firstStep: { readonly steps: number; readonly seconds: number } | null = null;
 
   /**
    * Learns from the snapshots of earlier sessions that still stand.
@@ -62,7 +62,7 @@ export class Learned {
         const { timing, step, provenance } = snapshot;
         if (snapshot.phase === phase && step > 0) this.countRequest(id);
         const rows = timing.items;
-        if (provenance.items !== null) this.#sizes.set(id, sizeOf(evaluation, provenance.items));
+        if (provenance.items !== null) this.sizes.set(id, sizeOf(evaluation, provenance.items));
         if (rows === 0) continue;
         const { measure_seconds: seconds, guards_seconds: aroundSeconds } = timing;
         this.#costs.learn(id, { rows, seconds, afterFirstCall: null, aroundSeconds, isWarm: step > 0 });
@@ -72,10 +72,10 @@ export class Learned {
 
   /** Learns how long the first step of the session took, which says little about the others. */
   fromStep(previous: Progress | null, progress: Progress): void {
-    if (this.#firstStep !== null) return;
+    if (this.firstStep !== null) return;
     const steps = progress.step - (previous?.step ?? 0);
     const seconds = progress.elapsedSeconds - (previous?.elapsedSeconds ?? 0);
-    if (steps > 0) this.#firstStep = { steps, seconds };
+    if (steps > 0) this.firstStep = { steps, seconds };
   }
 
   /** Learns from a measurement that produced rows: `rows` in all, `seconds` with everything around it. */
@@ -96,33 +96,11 @@ export class Learned {
   }
 
   countRequest(id: string): void {
-    this.#requested.set(id, this.requested(id) + 1);
-  }
-
-  requested(id: string): number {
-    return this.#requested.get(id) ?? 0;
+    this.requested.set(id, (this.requested.get(id) ?? 0) + 1);
   }
 
   countDecision(id: string, isSkipped: boolean): void {
-    if (isSkipped) this.#skipped.set(id, this.skippedInARow(id) + 1);
-    else this.#skipped.delete(id);
-  }
-
-  skippedInARow(id: string): number {
-    return this.#skipped.get(id) ?? 0;
-  }
-
-  setSize(id: string, size: MeasurementSize): void {
-    this.#sizes.set(id, size);
-  }
-
-  /** Returns the size of a measurement; undefined if the id was never prepared. */
-  size(id: string): MeasurementSize | undefined {
-    return this.#sizes.get(id);
-  }
-
-  get firstStep(): { readonly steps: number; readonly seconds: number } | null {
-    return this.#firstStep;
+    this.skipped.set(id, isSkipped ? (this.skipped.get(id) ?? 0) + 1 : 0);
   }
 
   cost(id: string, and: MeasurementTime | null = null): MeasurementCost | null {

@@ -140,7 +140,7 @@ describe("the plan", () => {
       },
     );
     const learned = new Learned();
-    learned.setSize("slow", { whole: 50, least: 10, step: 1, unit: "items" });
+    learned.sizes.set("slow", { whole: 50, least: 10, step: 1, unit: "items" });
     const progress = { points: [], firstPortion: null, isCut: false, measureSeconds: 50 };
     learned.fromMeasurement({ id: "slow", progress, rows: 50, seconds: 50 });
     // 60 % of 10 steps are crossed: of 20 steps, those at 16 remain, and every third one.

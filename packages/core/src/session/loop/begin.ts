@@ -110,15 +110,17 @@ function reachedBefore({ known }: SessionRecords, closing: PhaseClosing | undefi
   return left.length > 0 && reached > 0 ? reached : null;
 }
 
-interface Beginning {
-  readonly resumed: boolean;
-  readonly isOver: boolean;
-  readonly closing: PhaseClosing | undefined;
-}
-
 function announceBegin(
   { options, callbacks, log, progress, records }: SessionParts,
-  { resumed, isOver, closing }: Beginning,
+  {
+    resumed,
+    isOver,
+    closing,
+  }: {
+    readonly resumed: boolean;
+    readonly isOver: boolean;
+    readonly closing: PhaseClosing | undefined;
+  },
 ) {
   const reached = resumed ? null : reachedBefore(records, closing);
   const again = reached === null ? {} : { startsAgainAfter: reached };

@@ -237,37 +237,27 @@ export class Hooks {
   #contextOf(call: HookCall, metrics: Metrics): CallbackContext {
     const { progress, requests, control, log, writer, signal } = this.#options;
     const { callback } = call;
+    const used =
+      <A extends unknown[], R>(work: (...args: A) => R) =>
+      (...args: A): R => {
+        call.use();
+        return work(...args);
+      };
     return {
       phase: progress.phase,
       progress: progress.current,
       previous: progress.previous,
       signal,
       metrics,
-      async rows(key) {
-        call.use();
-        return writer.rows(key);
-      },
-      measure(request) {
-        call.use();
-        requests.add(callback, request);
-      },
-      requestStop(reason) {
-        call.use();
-        control.requestStop(errorMessage(reason));
-      },
-      requestSave(reason) {
-        call.use();
-        control.requestSave(errorMessage(reason));
-      },
-      report: (reported) => {
-        call.use();
+      rows: async (key) => used(() => writer.rows(key))(),
+      measure: used((request) => requests.add(callback, request)),
+      requestStop: used((reason) => control.requestStop(errorMessage(reason))),
+      requestSave: used((reason) => control.requestSave(errorMessage(reason))),
+      report: used((reported) => {
         parseOptions(`callback "${callback.id}" report`, reportSchema, reported);
         this.#reported.push({ ...reported });
-      },
-      warn(message) {
-        call.use();
-        log.warn(callbackName(callback), errorMessage(message));
-      },
+      }),
+      warn: used((message) => log.warn(callbackName(callback), errorMessage(message))),
     };
   }
 }

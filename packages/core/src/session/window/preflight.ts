@@ -13,6 +13,7 @@ import { errorMessage } from "@periodic-eval/contracts/options";
 import { workingSeconds } from "@periodic-eval/store";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { namedStream } from "../../random/streams.ts";
+import { warningOfAll } from "../records/new-snapshot.ts";
 import type { Reporter } from "../records/reporter.ts";
 import {
   evaluationPlace,
@@ -87,14 +88,7 @@ export class Preflight {
     } catch (error) {
       if (!lacksOptionalQuestions(evaluation, error)) throw error;
       const why = "disabled: it is only on by default, and its questions cannot be had";
-      this.#disabled.set(evaluation, {
-        kind: "disabled",
-        metrics: null,
-        count: null,
-        total: null,
-        void: false,
-        message: `${why} (${error.got})`,
-      });
+      this.#disabled.set(evaluation, warningOfAll("disabled", `${why} (${error.got})`, false));
       this.#options.reporter.warn(evaluationPlace(callback, evaluation), `${why}: ${errorMessage(error)}`);
       return null;
     }
@@ -188,7 +182,7 @@ export async function probeModel(
       const size = { vocabSize: tokenizer.vocabSize, length: Math.min(12, contextLength ?? 12) };
       const fault =
         (await scoringFault(score, size, toleranceNats)) ?? (await vocabularyFault(score, tokenizer, texts));
-      return fault === null ? [] : [{ ...fault, metrics: null, count: null, total: null, void: true }];
+      return fault === null ? [] : [warningOfAll(fault.kind, fault.message)];
     });
   } catch {
     return [];

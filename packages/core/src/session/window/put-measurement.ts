@@ -2,7 +2,7 @@ import type { MeasurementWarning, Snapshot } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import type { PhaseClock } from "../budget/phase-clock.ts";
 import { abortReason } from "../records/requests.ts";
-import type { Measurement, Requested } from "../records/new-snapshot.ts";
+import { warningOfAll, type Measurement, type Requested } from "../records/new-snapshot.ts";
 import { callbackName } from "../records/reporter.ts";
 import type { Guard, SessionOptions } from "@periodic-eval/contracts";
 import type { Governor } from "../budget/governor.ts";
@@ -104,12 +104,6 @@ export function unchangedWeights(
   if (weights === null || on === "base" || first === undefined) return null;
   if (measured.some((one) => one.weights !== weights)) return null;
   const since = Math.min(...measured.map((one) => one.step));
-  return {
-    kind: "unchanged_weights",
-    metrics: null,
-    count: null,
-    total: null,
-    void: true,
-    message: `Training has changed no weight of the measured model from step ${since} to step ${step}: nothing can be said about the training. Measure the model that is trained, with its adapter, and train weights that are not frozen.`,
-  };
+  const message = `Training has changed no weight of the measured model from step ${since} to step ${step}: nothing can be said about the training. Measure the model that is trained, with its adapter, and train weights that are not frozen.`;
+  return warningOfAll("unchanged_weights", message);
 }
