@@ -185,6 +185,7 @@ export const snapshotSchema = z
             reduced: z
               .boolean()
               .describe("Whether it left fewer rows than a whole measurement has, or none."),
+            grace_seconds: z.number().optional().describe("The grace, if it decided, and if it is limited."),
           })
           .optional()
           .describe(

@@ -33,8 +33,8 @@ import { secondsText } from "../../statistics/format.ts";
 export interface MeasurementBudget {
   /** Describes a measurement of `rows` rows and the reason for its size, for the snapshot's `timing.governor`. */
   governor(rows: number): string;
-  /** The option of the budget that decided; null if none applies to this measurement. */
-  readonly limit: BudgetLimit | null;
+  /** The option of the budget that decided, for `timing.budget`; null if none applies to this measurement. */
+  readonly limit: { readonly limit: BudgetLimit; readonly grace_seconds?: number } | null;
   /** Why not all rows are measured, for a person; null if all are. */
   readonly why: string | null;
   /** Announces the first reduction of the phase, with its remedy; null for all later ones. */
@@ -165,10 +165,11 @@ export class Governor {
     });
     const first = decide(null);
     learned.countDecision(id, first.rows === 0);
+    const grace = Number.isFinite(this.#graceSeconds) && { grace_seconds: this.#graceSeconds };
     if (first.rows === 0) this.#announced?.countSkip(id);
     return {
       governor: (rows) => `${describeSize(rows, size)}: ${first.why}`,
-      limit: first.limit,
+      limit: { limit: first.limit, ...(first.limit === "grace_seconds" && grace) },
       why: first.why,
       announcement: this.#announceReduction(id, size, at, first),
       first: portion(first, first.rows),
@@ -273,9 +274,8 @@ export class Governor {
 
   /** Decides how many rows a measurement may have; with `and`, how many in all if those are already measured. */
   #decide({ id, size, at, pending, began, and }: Current): Decision {
-    const learned = this.#learned;
     const spent = this.#clock.now() - began;
-    const cost = learned.cost(id, and);
+    const cost = this.#learned.cost(id, and);
     const { left, projected, why, limit } = this.#available(at, { id, and });
     const room = left + spent;
     const inWindow = this.#secondsLeftInWindow() + spent;
@@ -298,7 +298,7 @@ export class Governor {
     const shares = shareSeconds(room - again, ahead);
     const share = shares.get(id)!;
     // If the budget pays for only some of the measurements, they are spread over those to come.
-    const isTurn = ((learned.skipped.get(id) ?? 0) + 1) * share.measurements >= wanted.measurements;
+    const isTurn = ((this.#learned.skipped.get(id) ?? 0) + 1) * share.measurements >= wanted.measurements;
     const given = and !== null || isTurn ? share.rows : 0;
     const expected = cost.fixed + again + cost.perRow * given;
     const spare = room - plannedSeconds(ahead, shares);

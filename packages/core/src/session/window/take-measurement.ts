@@ -101,7 +101,7 @@ export async function takeMeasurement(request: MeasurementRequest): Promise<Take
   const budget = request.allow(prepared);
   const decisionOf = (rows: number, reduced: boolean) => ({
     governor: budget.governor(rows),
-    ...(budget.limit !== null && { budget: { limit: budget.limit, reduced } }),
+    ...(budget.limit !== null && { budget: { ...budget.limit, reduced } }),
   });
   const skipped = (reason: string, receipt: readonly Evidence[]) =>
     newSnapshot(measurement, {

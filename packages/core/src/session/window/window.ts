@@ -167,7 +167,13 @@ class Window {
     const missing = describeMissingMemory(options.budget?.minFreeBytes ?? null);
     if (missing !== null) {
       const first = { rows: 0, deadline: null };
-      return { ...budget, governor: () => "off", limit: "min_free_bytes", why: missing, first };
+      return {
+        ...budget,
+        governor: () => "off",
+        limit: { limit: "min_free_bytes" as const },
+        why: missing,
+        first,
+      };
     }
     if (budget.announcement !== null) reporter.plan(budget.announcement);
     return budget;
