@@ -27,14 +27,14 @@ export type ErrorCode =
 /** Keys of objects and indexes of arrays that lead from a value to a part of it. */
 export type ValuePath = readonly (string | number)[];
 
-/** An option, which may name a file or a dataset. */
+/** An option that names a file or a dataset. */
 export interface SourceOption {
   /** Its place, for errors: `alignment options.questions`. */
   readonly where: string;
-  /** Its name among the evaluation's options: `questions`. Null if no option was given. */
-  readonly name: string | null;
-  /** How a file is named there: `{ questions: "FILE" }`. Null if it cannot be a file. */
-  readonly spellings: readonly string[] | null;
+  /** Its path within the options: `["questions"]`. */
+  readonly path: ValuePath;
+  /** Whether a command downloads the source, and thus reads no file. Default: false. */
+  readonly isDownload?: boolean;
 }
 
 /** A fact about an error that code decides by, besides its `code`. Messages are for people: no code reads them. */
@@ -43,27 +43,21 @@ export type ErrorDetail =
   | { readonly kind: "interrupted" }
   /** A service rejected a request with this HTTP status. */
   | { readonly kind: "http"; readonly status: number }
-  /** An option's value cannot be used, such as a file that cannot be read. Errors about a file's content have no detail. */
-  | { readonly kind: "option"; readonly option: SourceOption }
   /** The browser allows this page no storage. Files can stay in memory. */
   | { readonly kind: "no-storage" }
-  /** A dataset is neither in the cache nor available from the hub. */
-  | {
-      readonly kind: "not-cached";
-      readonly option: SourceOption;
-      /** Why the hub cannot be asked: `HF_HUB_OFFLINE`. */
-      readonly reason: string;
-      /** Remedies besides a file: the command that downloads the dataset, and a clause. */
-      readonly download: string;
-      readonly otherwise: string;
-    };
+  /** A dataset is neither in the cache nor available from the hub, for this reason: `HF_HUB_OFFLINE`. */
+  | { readonly kind: "not-cached"; readonly reason: string };
 
 export interface ErrorDetails {
   readonly code: ErrorCode;
   /** The place: a file and line, an option's path, a function. */
   readonly where: string;
-  /** Keys and indexes that lead to the wrong value within the checked options or block. Default: empty. */
+  /** Keys and indexes that lead to the wrong value within the checked options, block or file. Default: empty. */
   readonly path?: ValuePath;
+  /** The place within what the value at `path` names: the line of a file. Default: null. */
+  readonly inside?: string | null;
+  /** Whether `path` is that of an object which the user wrote, such as a file or flags. Default: false. */
+  readonly isWritten?: boolean;
   /** The wrong thing: a quoted value or a description. */
   readonly got: string;
   /** A noun phrase for the right thing. */
@@ -83,12 +77,14 @@ export class PeriodicEvalError extends Error {
   readonly code: ErrorCode;
   readonly where: string;
   readonly path: ValuePath;
+  readonly inside: string | null;
+  readonly isWritten: boolean;
   readonly got: string;
   readonly expected: string;
   readonly fix: string;
   readonly detail: ErrorDetail | null;
 
-  constructor({ code, where, path = [], got, expected, fix, cause, detail = null }: ErrorDetails) {
+  constructor({ code, where, path = [], got, expected, fix, cause, detail = null, ...rest }: ErrorDetails) {
     super(
       `[periodic-eval] ${where}: got ${got}, expected ${expected}. ${fix}`,
       cause === undefined ? undefined : { cause },
@@ -97,6 +93,8 @@ export class PeriodicEvalError extends Error {
     this.code = code;
     this.where = where;
     this.path = path;
+    this.inside = rest.inside ?? null;
+    this.isWritten = rest.isWritten ?? false;
     this.got = got;
     this.expected = expected;
     this.fix = fix;

@@ -99,26 +99,20 @@ export * from "./schedule/triggers.ts";
 export { streamGuard } from "./guard/randomness.ts";
 
 export { defineEvaluation } from "./evaluations/kit/define.ts";
-export {
-  PeriodicCapabilityCallback,
-  type PeriodicCapabilityOptions,
-} from "./evaluations/capability/callback.ts";
+export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./config/callbacks.ts";
 export { capabilityEvaluation } from "./evaluations/capability/evaluation.ts";
 export type { CapabilityOptions } from "./evaluations/capability/options.ts";
-export {
-  PeriodicAlignmentCallback,
-  type PeriodicAlignmentOptions,
-} from "./evaluations/alignment/callback.ts";
+export { PeriodicAlignmentCallback, type PeriodicAlignmentOptions } from "./config/callbacks.ts";
 export { alignmentEvaluation } from "./evaluations/alignment/evaluation.ts";
 export type { AlignmentOptions } from "./evaluations/alignment/options.ts";
-export { PeriodicLeakageCallback, type PeriodicLeakageOptions } from "./evaluations/leakage/callback.ts";
+export { PeriodicLeakageCallback, type PeriodicLeakageOptions } from "./config/callbacks.ts";
 export { leakageEvaluation } from "./evaluations/leakage/evaluation.ts";
 export type { LeakageOptions } from "./evaluations/leakage/options.ts";
 export { leakageQuestions } from "./evaluations/leakage/questions.ts";
-export { PeriodicMarginCallback, type PeriodicMarginOptions } from "./evaluations/margin/callback.ts";
+export { PeriodicMarginCallback, type PeriodicMarginOptions } from "./config/callbacks.ts";
 export { marginEvaluation } from "./evaluations/margin/evaluation.ts";
 export type { MarginOptions } from "./evaluations/margin/options.ts";
-export { PeriodicKLCallback, type PeriodicKLOptions } from "./evaluations/kl/callback.ts";
+export { PeriodicKLCallback, type PeriodicKLOptions } from "./config/callbacks.ts";
 export { klEvaluation } from "./evaluations/kl/evaluation.ts";
 export type { KLOptions } from "./evaluations/kl/options.ts";
 
@@ -128,9 +122,9 @@ export { ruleGrader, type RuleGraderOptions } from "./grading/rule-grader.ts";
 export { verifierGrader } from "./grading/verifier.ts";
 export { permutationTest } from "./statistics/permutation.ts";
 
-export type { PeriodicEvalBlock, PeriodicEvalConfig, PhaseEvalConfig } from "./config/block/config-schema.ts";
-export type { CallbackBlockOptions } from "./config/block/callback-parts.ts";
-export type { ConfiguredJudge, OpenJudge } from "./config/block/judge.ts";
+export type { PeriodicEvalBlock, PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";
+export type { CallbackBlockOptions } from "./config/callback-parts.ts";
+export type { ConfiguredJudge, OpenJudge } from "./config/judge.ts";
 export type { EvaluationMaker, EvaluationRegistry } from "./config/configured-evaluations.ts";
 export {
   buildPeriodicCallbacks,
@@ -138,4 +132,4 @@ export {
   type BuildOptions,
   type PeriodicEval,
 } from "./config/build-callbacks.ts";
-export { periodicEvalConfig, type PeriodicEvalInput } from "./config/block/parse-config.ts";
+export { periodicEvalConfig, type PeriodicEvalInput } from "./config/parse-config.ts";

@@ -20,6 +20,7 @@ export { openRepository, type HubFile, type Repository } from "./hub/repository.
 export { isUnreachable } from "./hub/request-error.ts";
 export { checkOnlyRow, checkRowLength, type DataRow, type PlacedRow } from "./rows/rows.ts";
 export { unpack } from "./rows/unpack.ts";
+
 export { ReplyTooLargeError, fetchBounded, joinBytes, maxReplyBytes } from "./http/fetch-bounded.ts";
 export { headerReadings } from "./http/header-readings.ts";
 export { bareHost, isOriginOf, isOwnHost } from "./http/host-names.ts";

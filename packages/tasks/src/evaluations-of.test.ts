@@ -114,7 +114,7 @@ it.each([
   [{ benchmark: "b", max_tokens: 0 }, "evaluations[0].max_tokens: got 0"],
   [{ benchmark: "b", chat_template: { systemPrompt: "x" } }, 'Did you mean "system_prompt"?'],
   [{ benchmark: "b", num_samples: 2, temperature: 0 }, "evaluations[0].num_samples: got 2 at temperature 0"],
-  [{ benchmark: "b", breakdown_keys: [3] }, "evaluations[0].breakdown_keys.0: got 3"],
+  [{ benchmark: "b", breakdown_keys: [3] }, "evaluations[0].breakdown_keys[0]: got 3"],
   [{ benchmark: "b", name: "a b" }, "[0].name"],
 ])("rejects %j: %s", async (entry, message) => {
   await expect(build(entry)).rejects.toThrow(message);
@@ -134,7 +134,7 @@ it.each([
 });
 
 it.each([
-  ["breakdown_keys", { breakdown_keys: ["topik"] }, ["breakdown_keys", 0], "breakdown_keys.0"],
+  ["breakdown_keys", { breakdown_keys: ["topik"] }, ["breakdown_keys", 0], "breakdown_keys[0]"],
   ["a folder that does not exist", { benchmark: "none" }, ["benchmark"], "benchmark"],
 ])(
   "places an error about a benchmark's items at the key of the entry: %s",

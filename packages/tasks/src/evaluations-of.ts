@@ -78,7 +78,7 @@ const taskEntries = (tasks: TaskRegistry): EvaluationRegistry => ({
   benchmark(options, where) {
     const { chat_template: chat, price, split, ...rest } = parseOptions(where, benchmarkSchema, options);
     const name = options["name"] ?? basename(resolve(rest.benchmark));
-    checkName(`${where}.name`, name);
+    checkName(where, name, ["name"]);
     const own = {
       ...camelCaseKeys(rest),
       name,

@@ -2,8 +2,8 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/contracts/options";
 
 /**
- * Throws the given errors, each message once: nothing for an empty list, one error as it is, several as an AggregateError that
- * is never nested. An error that is not a PeriodicEvalError is thrown alone.
+ * Throws the given errors, the first of each place: nothing for an empty list, one error as it is, several as an AggregateError
+ * that is never nested. An error that is not a PeriodicEvalError is thrown alone.
  */
 export function throwAll(errors: readonly unknown[]): void {
   const flat = errors.flatMap((error) =>
@@ -11,7 +11,8 @@ export function throwAll(errors: readonly unknown[]): void {
   );
   const foreign = flat.find((error) => !PeriodicEvalError.is(error));
   if (foreign !== undefined) throw foreign;
-  const [first, ...others] = new Map(flat.map((error) => [errorMessage(error), error])).values();
+  const places = flat.map((error) => (error as PeriodicEvalError).where);
+  const [first, ...others] = flat.filter((_, at) => places.indexOf(places[at]!) === at);
   if (first === undefined) return;
   if (others.length === 0) throw first;
   throw new AggregateError([first, ...others], [first, ...others].map(errorMessage).join("\n"));

@@ -1,9 +1,9 @@
 import { isPublishedQuestions } from "@periodic-eval/core/evaluations";
-import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
+import type { ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
 import { isHubSource } from "@periodic-eval/data";
 import { isRecord } from "@periodic-eval/contracts/options";
-import { entryFileKeys, resolveEntryPaths, resolveJudgePath, resolveModelPath } from "@periodic-eval/tasks";
+import { resolveEntryPaths, resolveJudgePath, resolveModelPath } from "@periodic-eval/tasks";
 import { resolve } from "node:path";
 
 type Options = Readonly<Record<string, unknown>>;
@@ -84,43 +84,6 @@ function resolveBlockLevel(file: ConfigFile, at: ValuePath, block: Options) {
       )
     : evaluations;
   return { ...others, evaluations: resolved };
-}
-
-/**
- * Returns the path within a block of the key that names the file of a data error. Looks in the given phases first. Returns an
- * empty path if no key names it.
- */
-export function fileKeyPath(block: unknown, phases: readonly string[], error: unknown): ValuePath {
-  const where = PeriodicEvalError.is(error) ? `${error.where} ${error.got}` : "";
-  // Matches the file itself or a file in that folder, but not a longer name that starts with it.
-  const names = (value: unknown) =>
-    typeof value === "string" &&
-    value !== "" &&
-    where
-      .split(value)
-      .slice(1)
-      .some((rest) => !/^([\w-]|\.\w)/.test(rest));
-  const phaseBlocks = isRecord(block) && isRecord(block["phases"]) ? block["phases"] : {};
-  for (const phase of phases) {
-    const path = keyThatNames(phaseBlocks[phase], names);
-    if (path !== null) return ["phases", phase, ...path];
-  }
-  return keyThatNames(block, names) ?? [];
-}
-
-function keyThatNames(block: unknown, names: (value: unknown) => boolean): ValuePath | null {
-  if (!isRecord(block)) return null;
-  const key = blockFiles.find((one) => names(block[one]));
-  if (key !== undefined) return [key];
-  const { evaluations } = block;
-  for (const [i, entry] of (Array.isArray(evaluations)
-    ? (evaluations as readonly unknown[])
-    : []
-  ).entries()) {
-    const entryKey = isRecord(entry) ? entryFileKeys.find((name) => names(entry[name])) : undefined;
-    if (entryKey !== undefined) return ["evaluations", i, entryKey];
-  }
-  return null;
 }
 
 const resolvePaths = (file: ConfigFile, at: ValuePath, options: Options, keys: readonly string[]) =>

@@ -1,10 +1,9 @@
-import type { PeriodicEvalError } from "@periodic-eval/core";
+import type { ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { parseOptions } from "@periodic-eval/contracts/options";
+import { checked, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { isTrainingFile } from "./eval-block.ts";
 import { valueAt } from "./config-paths.ts";
-import { atPlace } from "./config-place.ts";
 
 const text = z.string("a non-empty string").min(1, "a non-empty string");
 const addresses = "an address such as http://127.0.0.1:8000, or a list of them";
@@ -55,9 +54,7 @@ export type EngineConfig = z.infer<typeof engineSchema>;
 export function readEngine(file: ConfigFile): EngineConfig | undefined {
   const value = valueAt(file.value, ["engine"]);
   if (value === undefined) return undefined;
-  try {
-    return parseOptions("engine", isTrainingFile(file) ? trainingEngineSchema : engineSchema, value);
-  } catch (error) {
-    throw atPlace(file, ["engine", ...(error as PeriodicEvalError).path], error);
-  }
+  const schema = isTrainingFile(file) ? trainingEngineSchema : engineSchema;
+  const written = { where: file.where, pathOf: (option: ValuePath) => ["engine", ...option] };
+  return checked(written, () => parseOptions("engine", schema, value));
 }

@@ -1,35 +1,29 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { changedError, quoteValue } from "@periodic-eval/contracts/options";
+import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
+import { atWritten, fromWritten, type Written } from "@periodic-eval/contracts/options";
 import type { Command } from "commander";
 
-/** Returns an error about the value of a command's option as one about the flag that the user wrote; other errors as they are. */
+/** Returns an error about an option that a flag of the command sets as one about the flag; other errors as they are. */
 export function atFlags(error: unknown, command: Command): unknown {
-  if (error instanceof AggregateError)
-    return new AggregateError(
-      (error.errors as readonly unknown[]).map((one) => atFlags(one, command)),
-      error.message,
+  const flagOf = (name: unknown) =>
+    command.options.find(
+      (option) => option.attributeName() === name && command.getOptionValue(String(name)) !== undefined,
     );
-  if (!PeriodicEvalError.is(error)) return error;
-  for (const option of command.options) {
-    const name = option.attributeName();
-    const value: unknown = command.getOptionValue(name);
-    if (typeof value !== "string" || option.long === undefined) continue;
-    const { where, path, got, cause } = error;
-    const isOption = path[0] === name && where.endsWith(` options.${name}`);
-    // Core does not know whether a flag or an argument names the file that it reads.
-    const isFile = ["config", "suite"].includes(where) && got.startsWith(quoteValue(value));
-    if (isOption || isFile) return changedError(error, { where: option.long, cause });
-    if (where === value) return changedError(error, { where: `${option.long} ${value}`, cause });
-  }
-  return error;
+  if (PeriodicEvalError.is(error) && error.isWritten) return error;
+  // The place of an error in a model is the model, which a flag names.
+  const ofSource = PeriodicEvalError.is(error) && error.path.length === 0 ? error.where : null;
+  const source = command.options.find(
+    (option) => command.getOptionValue(option.attributeName()) === ofSource,
+  );
+  return atWritten(error, {
+    where: ([name]) => flagOf(name)!.long!,
+    pathOf: (option) =>
+      flagOf(option[0]) !== undefined ? option : source === undefined ? null : [source.attributeName()],
+    nameOf: (name) => flagOf(name)?.long ?? null,
+  });
 }
 
+/** Returns a flag that sets everything that is wrong. */
+const flag = (name: string): Written => ({ where: () => name, pathOf: (): ValuePath => [name] });
+
 /** Runs `open`. Its errors are about the value of a flag. */
-export async function atFlag<T>(flag: string, open: () => Promise<T>): Promise<T> {
-  try {
-    return await open();
-  } catch (error) {
-    if (!PeriodicEvalError.is(error)) throw error;
-    throw changedError(error, { where: flag, cause: error });
-  }
-}
+export const atFlag = <T>(name: string, open: () => Promise<T>): Promise<T> => fromWritten(flag(name), open);

@@ -6,7 +6,10 @@ const shortest = 80;
 /** Returns the fix for a value where an object belongs, as errors in YAML and in code make it; null for any other value. */
 export function fixForObject(value: unknown): string | null {
   if (value === null) return "Indent its options by two spaces below it, or write {}.";
-  if (typeof value === "string" && /^[\w.]+:\S/.test(value)) return "Write a space after the colon.";
+  if (typeof value === "string")
+    return /^[\w.]+:\S/.test(value)
+      ? "Write a space after the colon."
+      : "Write its keys and values instead of a string.";
   if (!Array.isArray(value) || value.length === 0) return null;
   if (value.every((one) => typeof one === "string")) {
     const written = `{ ${value.map((name) => `${name}: {}`).join(", ")} }`;

@@ -1,11 +1,9 @@
-export { changedError } from "./changed-error.ts";
 export { command } from "./command.ts";
 export { configError, pathText } from "./config-error.ts";
 export { dataError } from "./data-error.ts";
 export { describeZodIssue } from "./describe-zod-issue.ts";
 export { downloadAdvice } from "./download-advice.ts";
 export { errorMessage } from "./error-message.ts";
-export { fixForList, fixForObject } from "./fix-for-form.ts";
 export { isCount } from "./is-count.ts";
 export { isFilled, isFilledList } from "./is-filled.ts";
 export { isNats, natsTolerance } from "./is-nats.ts";
@@ -30,23 +28,27 @@ export {
   signalSchema,
   stepsSchema,
 } from "./option-schemas.ts";
-export { parseOptions } from "./parse-options.ts";
+export { fixAt, parseOptions } from "./parse-options.ts";
 export { isOwnColours, ownColours, printable } from "./printable.ts";
 export { pythonWhitespace } from "./python-whitespace.ts";
 export { abbreviated, quoteValue, shortMessage } from "./quote-value.ts";
 export { repeatedId } from "./repeated-id.ts";
 export { sharedEnd, sharedStart } from "./shared-start.ts";
 export { shellWord } from "./shell-word.ts";
-export {
-  atOption,
-  codeOption,
-  downloadOption,
-  isNotCached,
-  notCachedFix,
-  optionAt,
-  respelt,
-  type NotCached,
-  yamlOption,
-} from "./source-option.ts";
 export { unknownOption } from "./unknown-option.ts";
-export { atWrittenKey, snakeCase } from "./written-key.ts";
+export {
+  aboutOption,
+  atOption,
+  atWritten,
+  changedError,
+  checked,
+  codeOption,
+  entryAt,
+  fromWritten,
+  isNotCached,
+  optionAt,
+  optionsAt,
+  snakeCase,
+  yamlOption,
+  type Written,
+} from "./written.ts";

@@ -44,3 +44,11 @@ it("suggests nothing for a name that shares few letters with any", () => {
   for (const name of ["perplexity", "loss", "f1", "margin", "eval/loss", "bleu.score"])
     expect(didYouMean(name, known)).toBeNull();
 });
+
+it("suggests nothing for an ending that no name is near, however equal the beginning", () => {
+  const known = ["alignment", "alignment.code", "alignment.misaligned", "em/alignment.code", "leakage.rate"];
+  for (const name of ["alignment.zzzz", "em/alignment.zzzz", "alignment.perplexity", "misalignment.zzzz"])
+    expect(didYouMean(name, known)).toBeNull();
+  expect(didYouMean("alignment.coed", known)).toBe('Did you mean "alignment.code"?');
+  expect(didYouMean("em/alignmnt.code", known)).toBe('Did you mean "em/alignment.code"?');
+});

@@ -45,9 +45,13 @@ function hasEnd(name: string, end: string): boolean {
   return at === wanted.length;
 }
 
-/** Returns the known name nearest to a wrong one: to all of it if it has as many parts as a known name, else to its end. */
-function nearestPart(name: string, known: readonly string[]): string | null {
-  const count = partsOf(name).length;
+/**
+ * Returns the known name nearest to a wrong one: to all of it if it has as many parts as a known name, else to its end. An equal
+ * beginning does not make a name near: `alignment.zzzz` is not `alignment.code`.
+ */
+function nearestPart(name: string, names: readonly string[]): string | null {
+  const [count, last] = [partsOf(name).length, partsOf(name).at(-1)!];
+  const known = names.filter((one) => nearest(last, [partsOf(one).at(-1)!]) !== null);
   const alike = known.filter((one) => partsOf(one).length === count);
   const ends = known.map((one) => partsOf(one).slice(-count).join("."));
   const end = nearest(partsOf(name).join("."), ends);

@@ -38,13 +38,13 @@ export function parseOptions<S extends z.ZodType>(
     path: [...base, ...path],
     value: wrong,
     expected: `${expected}${options}`,
-    fix:
-      fixOfForm(schema, path, wrong) ??
-      fixOf(schema, path) ??
-      suggestion(schemaAt(schema, path), wrong) ??
-      "Correct the option.",
+    fix: fixAt(schema, path, wrong) ?? "Correct the option.",
   });
 }
+
+/** Returns the fix for a wrong value at `path`; null if nothing more than its expectation is known. */
+export const fixAt = (schema: z.ZodType, path: ValuePath, value: unknown): string | null =>
+  fixOfForm(schema, path, value) ?? fixOf(schema, path) ?? suggestion(schemaAt(schema, path), value);
 
 /** Returns the fix for a value of another form than an object, a list or true and false; null for other values. */
 function fixOfForm(schema: z.ZodType, path: ValuePath, value: unknown): string | null {

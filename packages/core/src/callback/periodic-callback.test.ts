@@ -6,7 +6,7 @@ import { callbackConformance } from "@periodic-eval/testing";
 import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.ts";
 import { withSession } from "../session/loop/session.ts";
 import { PeriodicCallback } from "./periodic-callback.ts";
-import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
+import { PeriodicCapabilityCallback } from "../config/callbacks.ts";
 
 test("measures start and end by default, once each even when the schedule names them", () => {
   const triggers = (options: object) =>

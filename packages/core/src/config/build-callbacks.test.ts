@@ -4,10 +4,10 @@ import { parse } from "yaml";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { fileVerdictCache } from "@periodic-eval/store";
 import { fakeJudge, fakeModel } from "@periodic-eval/testing";
-import { periodicEvalJsonSchema, periodicEvalSchema } from "./block/config-schema.ts";
+import { periodicEvalJsonSchema, periodicEvalSchema } from "./config-schema.ts";
 import { buildPeriodicCallbacks, buildPeriodicEval } from "./build-callbacks.ts";
-import type { ConfiguredJudge } from "./block/judge.ts";
-import { periodicEvalConfig } from "./block/parse-config.ts";
+import type { ConfiguredJudge } from "./judge.ts";
+import { periodicEvalConfig } from "./parse-config.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const phase = "em";

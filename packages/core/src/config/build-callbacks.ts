@@ -1,24 +1,19 @@
 import type { AnyEvaluation, SessionOptions } from "@periodic-eval/contracts";
 import type { PeriodicCallback } from "../callback/periodic-callback.ts";
-import { PeriodicAlignmentCallback } from "../evaluations/alignment/callback.ts";
-import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
-import { capabilityOptionsOf } from "../evaluations/capability/from-block.ts";
-import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
-import { PeriodicKLCallback } from "../evaluations/kl/callback.ts";
-import { PeriodicLeakageCallback } from "../evaluations/leakage/callback.ts";
-import { PeriodicMarginCallback } from "../evaluations/margin/callback.ts";
-import { configError } from "@periodic-eval/contracts/options";
 import {
-  klSourcesOf,
-  type defaultPercents,
-  type klSources,
-  type PhaseEvalConfig,
-} from "./block/config-schema.ts";
-import { klKeys, placingItems } from "./block/option-keys.ts";
-import { openBlockJudge, type OpenJudge } from "./block/judge.ts";
-import { personasOf } from "./block/personas.ts";
-import { blockName, parseBlock, wrapBlock, type ParsedBlock } from "./block/parse-config.ts";
-import { scheduleOf, scheduleOfEntry } from "./block/schedules.ts";
+  PeriodicAlignmentCallback,
+  PeriodicCapabilityCallback,
+  PeriodicKLCallback,
+  PeriodicLeakageCallback,
+  PeriodicMarginCallback,
+} from "./callbacks.ts";
+import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
+import { capabilityOptionsOf, personasOf, scheduleOf, scheduleOfEntry } from "./from-block.ts";
+import { configError } from "@periodic-eval/contracts/options";
+import { klSourcesOf, type defaultPercents, type klSources, type PhaseEvalConfig } from "./config-schema.ts";
+import { klKeys, placingItems } from "./option-keys.ts";
+import { openBlockJudge, type OpenJudge } from "./judge.ts";
+import { blockName, parseBlock, type ParsedBlock, type PeriodicEvalInput } from "./parse-config.ts";
 import { configuredCallbacks, type EvaluationRegistry } from "./configured-evaluations.ts";
 
 export interface BuildOptions {
@@ -55,7 +50,7 @@ export interface PeriodicEval {
 export async function buildPeriodicEval(config: unknown, options: BuildOptions): Promise<PeriodicEval> {
   const block = parseBlock(config, options.phase, options.phases);
   return {
-    callbacks: block.config.enabled ? await callbacksOf(block, config, options) : [],
+    callbacks: block.config.enabled ? await callbacksOf(block, options) : [],
     session: sessionOf(block.config),
     saveAdapterAtFiring: block.config.save_adapter_at_firing,
   };
@@ -67,25 +62,19 @@ export const buildPeriodicCallbacks = async (
   options: BuildOptions,
 ): Promise<readonly PeriodicCallback[]> => (await buildPeriodicEval(config, options)).callbacks;
 
-async function callbacksOf(
-  block: ParsedBlock,
-  given: unknown,
-  options: BuildOptions,
-): Promise<readonly PeriodicCallback[]> {
+async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<readonly PeriodicCallback[]> {
   const { config } = block;
-  const { phase } = options;
-  // The classes read the keys of the block themselves, unless it leaves them out.
-  const input = wrapBlock(given);
+  const parsed = block as unknown as PeriodicEvalInput;
   personasOf(block);
   const callbacks: PeriodicCallback[] = [];
-  if (config.capability) callbacks.push(new PeriodicCapabilityCallback(input, { phase }));
+  if (config.capability) callbacks.push(new PeriodicCapabilityCallback(parsed));
   if (config.alignment) {
     // Opened now, so that a wrong judge is an error of this call.
     const judge = await openBlockJudge(block, options.openJudge);
-    callbacks.push(new PeriodicAlignmentCallback(input, { phase, openJudge: () => judge }));
+    callbacks.push(new PeriodicAlignmentCallback(parsed, { openJudge: () => judge }));
   }
-  if (config.leakage) callbacks.push(new PeriodicLeakageCallback(input, { phase }));
-  if (config.margin !== null) callbacks.push(new PeriodicMarginCallback(input, { phase }));
+  if (config.leakage) callbacks.push(new PeriodicLeakageCallback(parsed));
+  if (config.margin !== null) callbacks.push(new PeriodicMarginCallback(parsed));
   for (const source of klSourcesOf(config)) {
     const schedule = scheduleOf(config, percentOf[source]);
     const options =

@@ -3,17 +3,19 @@ import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import type { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { withSession } from "../session/loop/session.ts";
-import { PeriodicAlignmentCallback } from "../evaluations/alignment/callback.ts";
-import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
+import {
+  PeriodicAlignmentCallback,
+  PeriodicCapabilityCallback,
+  PeriodicKLCallback,
+  PeriodicLeakageCallback,
+  PeriodicMarginCallback,
+} from "./callbacks.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
-import { PeriodicKLCallback } from "../evaluations/kl/callback.ts";
-import { PeriodicLeakageCallback } from "../evaluations/leakage/callback.ts";
-import { PeriodicMarginCallback } from "../evaluations/margin/callback.ts";
 import { everyPercent, everySteps } from "../schedule/triggers.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { judgeGrader } from "../grading/judge/judge-grader.ts";
 import { fakeJudge, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
-import type { PeriodicEvalBlock } from "./block/config-schema.ts";
+import type { PeriodicEvalBlock } from "./config-schema.ts";
 import { buildPeriodicCallbacks } from "./build-callbacks.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
@@ -185,7 +187,11 @@ it("names the block's key of an option that a file of personas makes wrong", asy
     fix: 'Did you mean "pirate"?',
   });
   await writeFile(personas, "source: 3\n");
-  await expect(itemsOf("coupling")).rejects.toMatchObject({ code: "data", path: ["source"] });
+  await expect(itemsOf("coupling")).rejects.toMatchObject({
+    code: "data",
+    where: `periodic_eval.personas, ${personas}.source`,
+    path: ["personas"],
+  });
 });
 
 it("applies the overrides of the phase that is passed", () => {
@@ -252,7 +258,7 @@ it("places a dataset that cannot be had at its key of the block", async () => {
     code: "data",
     where: "periodic_eval.phases.em.alignment_questions",
     path: ["phases", "em", "alignment_questions"],
-    fix: expect.stringContaining("a file: alignment_questions: FILE;"),
+    fix: expect.stringContaining("a file in `alignment_questions`;"),
   });
   vi.unstubAllEnvs();
 });

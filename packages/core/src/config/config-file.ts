@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { isAlias, isNode, LineCounter, parse, visit, type Document, type YAMLParseError } from "yaml";
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/contracts";
-import { errorMessage, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { errorMessage, isRecord, quoteValue, atOption } from "@periodic-eval/contracts/options";
 import { parseYaml } from "@periodic-eval/data";
 import { readTextFile } from "@periodic-eval/store";
 
@@ -39,7 +39,8 @@ export async function readConfigFile(
   overrides: readonly (string | FlagOverride)[] = [],
 ): Promise<ConfigFile> {
   const lines = new LineCounter();
-  const document = parseYaml(await readTextFile(file, "config"), lines);
+  const text = await atOption({ where: "config", path: ["config"] }, () => readTextFile(file, "config"));
+  const document = parseYaml(text, lines);
   const [fault] = document.errors;
   if (fault !== undefined) {
     throw new PeriodicEvalError({
@@ -49,6 +50,7 @@ export async function readConfigFile(
       expected: "YAML or JSON",
       fix: fixOfFault(fault),
       cause: fault,
+      isWritten: true,
     });
   }
   const value = plainOf(document, (at) => (at === null ? file : `${file}:${lines.linePos(at).line}`));
@@ -111,6 +113,7 @@ function plainOf(document: Document.Parsed, place: (at: number | null) => string
       expected: "aliases (*name) of earlier anchors (&name)",
       fix: "Correct the alias, and quote strings that start with * or &.",
       cause,
+      isWritten: true,
     });
   }
 }
@@ -170,4 +173,4 @@ function valueOf(text: string, at: number): unknown {
 }
 
 const wrongOverride = (text: string, got: string, expected: string, fix: string): PeriodicEvalError =>
-  new PeriodicEvalError({ code: "config", where: `override ${text}`, got, expected, fix });
+  new PeriodicEvalError({ code: "config", where: `override ${text}`, got, expected, fix, isWritten: true });

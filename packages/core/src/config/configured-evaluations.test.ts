@@ -5,7 +5,7 @@ import * as z from "zod";
 import { defineEvaluation } from "../evaluations/kit/define.ts";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { plannedSteps } from "../schedule/crossings.ts";
-import { periodicEvalJsonSchema } from "./block/config-schema.ts";
+import { periodicEvalJsonSchema } from "./config-schema.ts";
 import type { EvaluationRegistry } from "./configured-evaluations.ts";
 import { buildPeriodicEval } from "./build-callbacks.ts";
 
@@ -77,7 +77,7 @@ it.each([
   [{ tsk: "gsm8k" }, 'evaluations[0]: got tsk, expected one of task, benchmark. Did you mean "task"?'],
   [{ task: "a", benchmark: "b" }, "evaluations[0]: got task and benchmark, expected one of task"],
   [{ task: "a", limt: 3 }, 'evaluations[0].limt: got the unknown option "limt"'],
-  [{ benchmark: "foldr" }, "evaluations[0], benchmark.foldr: got the unknown option"],
+  [{ benchmark: "foldr" }, "evaluations[0].foldr: got the unknown option"],
   [{ task: "a", id: "a b" }, "evaluations[0].id: got"],
   [{ task: "a", every_percent: 0 }, "evaluations[0].every_percent: got 0"],
   [

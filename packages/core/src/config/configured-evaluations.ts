@@ -1,15 +1,9 @@
-import {
-  PeriodicEvalError,
-  type ValuePath,
-  type AnyEvaluation,
-  type Awaitable,
-  type Trigger,
-} from "@periodic-eval/contracts";
+import type { ValuePath, AnyEvaluation, Awaitable, Trigger } from "@periodic-eval/contracts";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { withItems } from "../evaluations/kit/with-items.ts";
-import { atWrittenKey, configError, pathText, nearest } from "@periodic-eval/contracts/options";
-import type { PhaseEvalConfig } from "./block/config-schema.ts";
-import { blockName } from "./block/parse-config.ts";
+import { entryAt, fromWritten, configError, pathText, nearest } from "@periodic-eval/contracts/options";
+import type { PhaseEvalConfig } from "./config-schema.ts";
+import { blockName } from "./parse-config.ts";
 
 /**
  * Creates an evaluation from an entry of `evaluations`, without the keys that all kinds share (`id`, `every_percent`,
@@ -53,12 +47,13 @@ export async function configuredCallbacks(
     // Null means the default, whatever the kind of evaluation.
     const options = Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== null));
     const make = kinds[kindOf(options, kinds, path)]!;
-    const made = await placed(options, path, () => make(options, `${blockName}${pathText(path)}`));
-    const evaluation = withItems(made, (model) => placed(options, path, () => made.items(model)));
+    const place = `${blockName}${pathText(path)}`;
+    const written = entryAt(options, place, path);
+    const made = await fromWritten(written, () => make(options, place));
+    const evaluation = withItems(made, (model) => fromWritten(written, () => made.items(model)));
     const schedule = scheduleOf(entry);
-    const callback = await placed(
-      options,
-      path,
+    const callback = await fromWritten(
+      written,
       () => new PeriodicCallback(evaluation, { schedule, ...(id !== undefined && { id }) }),
     );
     if ([...taken, ...callbacks.map((one) => one.id)].includes(callback.id))
@@ -99,14 +94,4 @@ function kindOf(
     expected,
     fix: guess === undefined ? `Name the evaluation, as ${known[0]}: name.` : `Did you mean "${guess}"?`,
   });
-}
-
-/** Runs `make`. Its errors are about the keys of the entry, or have the entry's place and path before theirs. */
-async function placed<T>(entry: Entry, path: ValuePath, make: () => Awaitable<T>): Promise<T> {
-  try {
-    return await make();
-  } catch (error) {
-    if (!PeriodicEvalError.is(error)) throw error;
-    throw atWrittenKey(error, entry, { place: `${blockName}${pathText(path)}`, path });
-  }
 }

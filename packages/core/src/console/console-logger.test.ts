@@ -2,9 +2,11 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { earlyStopping } from "../callback/watch-metric.ts";
 import type { RunProgress, SessionOptions } from "../../../contracts/src/session.ts";
-import { PeriodicCapabilityCallback } from "../evaluations/capability/callback.ts";
-import { PeriodicKLCallback } from "../evaluations/kl/callback.ts";
-import { PeriodicLeakageCallback } from "../evaluations/leakage/callback.ts";
+import {
+  PeriodicCapabilityCallback,
+  PeriodicKLCallback,
+  PeriodicLeakageCallback,
+} from "../config/callbacks.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { openSession, withSession } from "../session/loop/session.ts";
 import { exampleSnapshot, fakeGuard, manualClock } from "@periodic-eval/testing";

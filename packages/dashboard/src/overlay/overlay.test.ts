@@ -85,15 +85,17 @@ it("averages a repeated training once and no run with other options or without a
       seed?: string;
       value?: number;
       samples?: number;
+      items?: number;
       steps?: number;
       warnings?: MeasurementWarning[];
     },
   ) => {
-    const { seed = "1", value = 0.5, samples = 2, steps = 100, warnings = [] } = changes;
+    const { seed = "1", value = 0.5, samples = 2, items = 100, steps = 100, warnings = [] } = changes;
     const store = fileStore(join(folder, name));
     const snapshot = exampleSnapshot({ phase: "em", step: 100, run_step: 100, max_steps: steps });
     const accuracy = { ...snapshot.metrics["accuracy"]!, value };
-    const provenance = { ...snapshot.provenance, seed, evaluation: { sampling: { n: samples } } };
+    const evaluation = { sampling: { n: samples }, subsample: { n: items, seed: 42 } };
+    const provenance = { ...snapshot.provenance, seed, items, items_hash: `${items} items`, evaluation };
     await store.put({ ...snapshot, warnings, metrics: { accuracy }, provenance }, []);
     await store.close!();
     return { name, run: await readRun(join(folder, name)) };
@@ -105,6 +107,7 @@ it("averages a repeated training once and no run with other options or without a
     runOf("same seed", { value: 0.6 }),
     runOf("same bits", { seed: "2" }),
     runOf("other option", { seed: "3", value: 0.7, samples: 5 }),
+    runOf("fewer questions", { seed: "7", value: 0.7, items: 10 }),
     runOf("longer", { seed: "4", value: 0.7, steps: 200 }),
     runOf("destroyed", { seed: "6", value: 0, warnings: [salad] }),
     runOf("second", { seed: "5", value: 0.9 }),
@@ -115,6 +118,7 @@ it("averages a repeated training once and no run with other options or without a
     { name: "same seed", reason: "it repeats first, with equal seed 1: both count once" },
     { name: "same bits", reason: "it repeats first, with equal weights: both count once" },
     { name: "other option", reason: "first has the option sampling.n 2 (here 5)" },
+    { name: "fewer questions", reason: "first has other items (100, here 10)" },
     { name: "longer", reason: "its number of steps is 200, but 100 in first" },
     { name: "destroyed", reason: `its end cannot be judged: ${salad.message}` },
   ]);

@@ -1,5 +1,5 @@
 import type { Json, Snapshot } from "@periodic-eval/core";
-import { differencesOf, isOfCheckpoint, voidReason } from "@periodic-eval/store";
+import { differencesOf, isOfCheckpoint, otherItems, voidReason } from "@periodic-eval/store";
 import { type RunRecord } from "@periodic-eval/contracts";
 import { isMap } from "../html/json-field.ts";
 
@@ -15,7 +15,9 @@ export interface RunOfMean {
 
 /**
  * Returns why a mean of a callback's metrics leaves out each run; null for a run that counts. Of the runs of a group that repeat one
- * training (equal seeds, or equal weights and values) the first counts. Runs whose end cannot be judged, that may not be paired with the first run, or have other training options than the first run of their group, do not count.
+ * training (equal seeds, or equal weights and values) the first counts, as of copies of a run in any group. Runs whose end cannot be
+ * judged, that may not be paired with the first run or have more or fewer items, or that have other training options than the first
+ * run of their group, do not count.
  */
 export function reasonsToLeaveOut(runs: readonly RunOfMean[], id: string): readonly (string | null)[] {
   const counted: { readonly of: RunOfMean; readonly last: Snapshot }[] = [];
@@ -26,7 +28,9 @@ export function reasonsToLeaveOut(runs: readonly RunOfMean[], id: string): reado
     if (reason !== null) return `its end cannot be judged: ${reason}`;
     const [first] = counted;
     const inGroup = counted.filter((one) => one.of.group === of.group);
-    const different = first === undefined ? [] : differencesOf(first.last, last);
+    const copied = counted.find((one) => JSON.stringify(one.last) === JSON.stringify(last));
+    if (copied !== undefined) return `it is a copy of ${copied.of.name}: both count once`;
+    const different = first === undefined ? [] : differencesFromFirst(first.last, last);
     if (different.length > 0) return `${first!.of.name} has ${different.join(", ")}`;
     const training = inGroup[0] && trainingDifference({ of, last }, inGroup[0]);
     if (training) return `its ${training} in ${inGroup[0]!.of.name}`;
@@ -38,6 +42,14 @@ export function reasonsToLeaveOut(runs: readonly RunOfMean[], id: string): reado
     counted.push({ of, last });
     return null;
   });
+}
+
+/** A pair of measurements needs some common items; values over all items of each run are compared only over equally many. */
+function differencesFromFirst(first: Snapshot, last: Snapshot): readonly string[] {
+  const different = differencesOf(first, last);
+  const [was, is] = [first.provenance, last.provenance];
+  if (different.length > 0 || was.items === is.items) return different;
+  return [otherItems(was.items, is.items)];
 }
 
 const lastOf = ({ phases }: RunRecord, id: string): Snapshot | undefined =>

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { codeOption, downloadOption, yamlOption } from "../../../contracts/src/options/source-option.ts";
+import { codeOption, yamlOption } from "@periodic-eval/contracts/options";
 import { chooseSplit, parseDatasetName } from "./dataset-name.ts";
 import { cachedSplit, fetchSplit } from "./datasets.ts";
 import { datasetCommit, hostDataset, startHub, type HubServer } from "../hub/hub-server.test-data.ts";
@@ -210,30 +210,33 @@ describe("without the hub", () => {
   });
 
   it.each([
-    [codeOption("gsm8k", "data"), '{ data: "FILE" }'],
-    [yamlOption("periodic_eval", "alignment_questions"), "alignment_questions: FILE"],
-  ])("spells the file of %o as it is written there", async (option, spelling) => {
+    [codeOption("gsm8k", "data"), "data"],
+    [yamlOption("periodic_eval", "alignment_questions"), "alignment_questions"],
+  ])("names the option of %o for a file", async (option, spelling) => {
     vi.stubEnv("HF_HUB_OFFLINE", "1");
-    const { where, fix, detail } = await errorOf(readSource("hf:owner/sums", option));
-    expect([where, detail]).toEqual([
+    const { where, path, fix, detail } = await errorOf(readSource("hf:owner/sums", option));
+    expect([where, path, detail]).toEqual([
       option.where,
-      expect.objectContaining({ kind: "not-cached", option, reason: "HF_HUB_OFFLINE" }),
+      option.path,
+      { kind: "not-cached", reason: "HF_HUB_OFFLINE" },
     ]);
-    expect(fix.split("; ")[0]).toContain(`: ${spelling}`);
+    expect(fix.split("; ")[0]).toBe(`Name the path of a file in \`${spelling}\``);
   });
 
   it("names the option of a file that cannot be read, and none for a wrong row", async () => {
     const option = codeOption("gsm8k", "data");
     const missing = await errorOf(readSource(join(cache, "none.jsonl"), option));
-    expect(missing).toMatchObject({ where: option.where, detail: { kind: "option", option } });
+    expect(missing).toMatchObject({ ...option, inside: null });
     const file = join(cache, "wrong.jsonl");
     await writeFile(file, "[");
-    expect(await errorOf(readSource(file, option))).toMatchObject({ code: "data", detail: null });
+    expect(await errorOf(readSource(file, option))).toMatchObject({ code: "data", path: [] });
   });
 
   it("does not advise the download that failed to download", async () => {
     vi.stubEnv("HF_HUB_OFFLINE", "1");
-    const { fix } = await errorOf(readSource("hf:owner/sums", downloadOption("data get hf:owner/sums")));
+    const { fix } = await errorOf(
+      readSource("hf:owner/sums", { where: "data get hf:owner/sums", path: [], isDownload: true }),
+    );
     expect(fix).toBe(
       `Unset HF_HUB_OFFLINE, or copy datasets--owner--sums from the cache of a machine with network to ${cache}.`,
     );

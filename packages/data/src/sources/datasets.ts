@@ -7,7 +7,7 @@ import { cacheError, fetchFile } from "../hub/fetch-file.ts";
 import type { HubRepo } from "../hub/hub-id.ts";
 import { openRepository, type HubFile } from "../hub/repository.ts";
 import { isUnreachable } from "../hub/request-error.ts";
-import { command, dataError, notCachedFix, optionAt, type NotCached } from "@periodic-eval/contracts/options";
+import { command, dataError, optionAt } from "@periodic-eval/contracts/options";
 
 /** A split of a dataset in the cache. */
 export interface DatasetSplit {
@@ -157,22 +157,22 @@ function notCached(
   const copy = `copy ${basename(cache.root)} from the cache of a machine with network to ${dirname(cache.root)}`;
   const online = unanswered === undefined ? "unset HF_HUB_OFFLINE" : "check the network and HF_ENDPOINT";
   const reason = unanswered === undefined ? "HF_HUB_OFFLINE" : `no answer from the hub (${unanswered.got})`;
-  const detail: NotCached = {
-    kind: "not-cached",
-    option,
-    reason,
-    download: command(`data get ${downloadNames[name.dataset] ?? wanted} --out FOLDER`),
-    otherwise: option.spellings === null ? `${online}, or ${copy}` : `${copy}, or ${online}`,
-  };
+  const get = command(`data get ${downloadNames[name.dataset] ?? wanted} --out FOLDER`);
+  const named = option.path.length === 0 ? "" : ` in \`${option.path.at(-1)}\``;
+  // The command that downloads takes no file, and would fail again.
+  const fix =
+    option.isDownload === true
+      ? `${online[0]!.toUpperCase()}${online.slice(1)}, or ${copy}.`
+      : `Name the path of a file${named}; ${get} writes one on a machine with network. Or ${copy}, or ${online}.`;
   return new PeriodicEvalError({
     code: "data",
     where: option.where,
     got: `${reason}, ${unanswered === undefined ? "but" : "and"} ${source} is not in the cache ${cache.root}`,
     expected: "a dataset in the cache, or a network",
-    fix: notCachedFix(detail),
+    fix,
     // `got` repeats the messages of the errors around the reason.
     cause: innermostCause(unanswered),
-    detail,
+    detail: { kind: "not-cached", reason },
   });
 }
 

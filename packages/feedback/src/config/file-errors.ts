@@ -1,6 +1,6 @@
-import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
+import type { ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { changedError, parseOptions } from "@periodic-eval/contracts/options";
+import { checked, parseOptions } from "@periodic-eval/contracts/options";
 import type * as z from "zod";
 
 /**
@@ -10,6 +10,13 @@ import type * as z from "zod";
 export const placeIn = (file: ConfigFile, path: ValuePath): string =>
   file.isOverridden(path) ? `override ${path.join(".")}` : file.where(path);
 
+/** Runs `check`, whose errors are about the content of a file. */
+export const atFile = <T>(
+  file: ConfigFile,
+  check: () => T,
+  keyOf: (path: ValuePath) => ValuePath = (path) => path,
+): T => checked({ where: (path) => placeIn(file, path), pathOf: keyOf }, check);
+
 /**
  * Checks the content of a YAML file against a schema and returns it with the schema's defaults.
  *
@@ -17,26 +24,9 @@ export const placeIn = (file: ConfigFile, path: ValuePath): string =>
  * @param keyOf Maps a path in `value` to its path in the file. Default: the same path.
  * @throws PeriodicEvalError `config` at the file and line of the wrong value.
  */
-export function parseFile<S extends z.ZodType>(
+export const parseFile = <S extends z.ZodType>(
   file: ConfigFile,
   schema: S,
   value: unknown = file.value,
   keyOf?: (path: ValuePath) => ValuePath,
-): z.output<S> {
-  return atFile(file, () => parseOptions("", schema, value), keyOf);
-}
-
-/** Runs `check`. Replaces the `where` of its errors by the file and line of their path. */
-export function atFile<T>(
-  file: ConfigFile,
-  check: () => T,
-  keyOf: (path: ValuePath) => ValuePath = (path) => path,
-): T {
-  try {
-    return check();
-  } catch (error) {
-    if (!PeriodicEvalError.is(error)) throw error;
-    const path = keyOf(error.path);
-    throw changedError(error, { where: placeIn(file, path), path, cause: error });
-  }
-}
+): z.output<S> => atFile(file, () => parseOptions("", schema, value), keyOf);

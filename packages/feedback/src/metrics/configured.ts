@@ -1,5 +1,5 @@
 import type { AnyEvaluation, Awaitable, EvaluationRegistry } from "@periodic-eval/core";
-import { configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import { atOption, yamlOption, configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import type { SamplingOptions } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { openVerifier } from "../graders/open-verifier.ts";
@@ -63,14 +63,18 @@ const makers: {
   },
   async general({ probes, ...options }, where) {
     const questions =
-      probes === undefined ? {} : { questions: await readGeneralQuestions(probes, `${where}.probes`) };
+      probes === undefined
+        ? {}
+        : { questions: await atKey(where, "probes", (place) => readGeneralQuestions(probes, place)) };
     return generalEvaluation({ ...answersOf(options), ...questions });
   },
   async collapse({ preset, probes, ...options }, where) {
     return collapseEvaluation({
       ...answersOf(options),
       ...(preset !== undefined && { preset: presetOf(preset, where) }),
-      ...(probes !== undefined && { probes: await readCollapseProbes(probes, `${where}.probes`) }),
+      ...(probes !== undefined && {
+        probes: await atKey(where, "probes", (place) => readCollapseProbes(probes, place)),
+      }),
     });
   },
 };
@@ -108,7 +112,13 @@ function make<Name extends MetricName>(
 const preferenceOf = (
   { preference, preferences_dir: folder = null }: Options<"logprob">,
   where: string,
-): Promise<Preference> => readPreference(preference, folder, `${where}.preference`);
+): Promise<Preference> => atKey(where, "preference", (place) => readPreference(preference, folder, place));
+
+/** Runs `read` for the source that a key of the entry names. */
+function atKey<T>(where: string, key: string, read: (place: string) => Promise<T>): Promise<T> {
+  const option = yamlOption(where, key);
+  return atOption(option, () => read(option.where));
+}
 
 /** Returns `samples` and the sampling options under their names in code. */
 function answersOf(options: { readonly [Key in keyof typeof samplingKeys | "samples"]?: unknown }): {

@@ -37,7 +37,7 @@ export async function readBenchmark(
 ): Promise<Benchmark> {
   const mistakes = newMistakes();
   const [metadataPath, tasksPath] = [join(folder, "metadata.yaml"), join(folder, "tasks.jsonl")];
-  const option = { where: "benchmark", name: "benchmark", spellings: null };
+  const option = { where: "benchmark", path: ["benchmark"] };
   const text = await atOption(option, () => readTextFile(tasksPath, option.where));
   const { metadata, text: metadataText } = await readMetadata(metadataPath, mistakes);
   for (const path of [tasksPath, metadataPath]) utf8Text(await readFile(path), path);

@@ -4,8 +4,16 @@ import {
   type Awaitable,
   type EvaluationRegistry,
   type Grader,
+  type SourceOption,
 } from "@periodic-eval/core";
-import { configError, parseOptions, yamlOption } from "@periodic-eval/contracts/options";
+import {
+  atOption,
+  fromWritten,
+  optionsAt,
+  yamlOption,
+  configError,
+  parseOptions,
+} from "@periodic-eval/contracts/options";
 import { importJudgeOpener } from "@periodic-eval/core/grading";
 import * as z from "zod";
 import { isAnswersFile } from "./entry-paths.ts";
@@ -105,11 +113,15 @@ export function comparisonEntries(
     async win_rate(options, where) {
       const entry = parseOptions(where, winRateSchema, options);
       const { reference: given, max_new_tokens, temperature, top_p, max_error_share } = entry;
-      const { prompts } = await readPrompts(entry.win_rate, yamlOption(where, "win_rate"), choiceOf(entry));
-      const judge = await openJudge(judgeOf(entry.judge, where), {
-        ...pairOptions(),
-        ...(entry.judge_max_calls !== undefined && { maxCalls: entry.judge_max_calls }),
-      });
+      const { prompts } = await promptsOf(entry.win_rate, yamlOption(where, "win_rate"), entry);
+      const judgeName = judgeOf(entry.judge, where);
+      const judgeKey = { ...optionsAt(where, []), pathOf: () => ["judge"] };
+      const judge = await fromWritten(judgeKey, () =>
+        openJudge(judgeName, {
+          ...pairOptions(),
+          ...(entry.judge_max_calls !== undefined && { maxCalls: entry.judge_max_calls }),
+        }),
+      );
       const sampling = {
         ...(max_new_tokens !== undefined && { maxNewTokens: max_new_tokens as number }),
         ...(temperature !== undefined && { temperature: temperature as number }),
@@ -123,7 +135,8 @@ export function comparisonEntries(
       };
       const answers = answersOf(given);
       if (answers !== null) {
-        const read = await readAnswers(answers, yamlOption(where, "reference"));
+        const key = yamlOption(where, "reference");
+        const read = await atOption(key, () => readAnswers(answers, key));
         return withJudge(winRate({ ...common, reference: { answers: read } }), judge);
       }
       const opened = await referenceOf(given as string | z.infer<typeof modelSchema>, where);
@@ -134,10 +147,8 @@ export function comparisonEntries(
       const { kl_to_reference: prompts, limit } = entry;
       const of =
         typeof prompts === "string"
-          ? promptsEvaluation(
-              await readPrompts(prompts, yamlOption(where, "kl_to_reference"), choiceOf(entry)),
-            )
-          : await otherEvaluation(others, prompts, `${where}.kl_to_reference`);
+          ? promptsEvaluation(await promptsOf(prompts, yamlOption(where, "kl_to_reference"), entry))
+          : await otherEvaluation(others, prompts, where);
       const opened = await referenceOf(entry.reference, where);
       const against = { of, against: opened.model };
       const isWhole = limit === null || typeof prompts === "string";
@@ -146,9 +157,10 @@ export function comparisonEntries(
   };
 }
 
-function choiceOf(entry: z.infer<z.ZodObject<typeof shared>>): PromptChoice {
+function promptsOf(file: string, key: SourceOption, entry: z.infer<z.ZodObject<typeof shared>>) {
   const { limit, subsample_n: n, subsample_seed: seed } = entry;
-  return { limit, subsample: n === null ? null : { n, seed } };
+  const choice: PromptChoice = { limit, subsample: n === null ? null : { n, seed } };
+  return atOption(key, () => readPrompts(file, key, choice));
 }
 
 /** Returns the source of a reference's answers; null for a model. */
@@ -174,11 +186,15 @@ async function otherEvaluation(
   options: Readonly<Record<string, unknown>>,
   where: string,
 ): Promise<AnyEvaluation> {
+  const path = ["kl_to_reference"];
   const kinds = Object.keys(others);
   const [kind, ...more] = Object.keys(options).filter((key) => kinds.includes(key));
-  if (kind !== undefined && more.length === 0) return others[kind]!(options, where);
+  const written = optionsAt(where, path);
+  if (kind !== undefined && more.length === 0)
+    return fromWritten(written, () => others[kind]!(options, written.where(path)));
   throw configError({
     where,
+    path,
     got: Object.keys(options).join(", ") || "no key",
     expected: `one of ${kinds.join(", ")}`,
     fix: "Write { task: gsm8k }, or name a file of prompts.",

@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { nodeFiles, storeError, takeLock, type FileSystem } from "@periodic-eval/store";
+import { makeFolder, nodeFiles, takeLock } from "@periodic-eval/store";
 import { checkpointConfig, type CheckpointConfig } from "./checkpoint-config.ts";
 import { evaluate } from "../families/evaluate.ts";
 import {
@@ -19,7 +19,6 @@ import { measureTask } from "./measure-task.ts";
 import { readMetricsIfPresent, type MetricsRun } from "../results/metrics-file.ts";
 import { checkDocuments, documentsIn } from "../results/run-documents.ts";
 import { openSuite } from "../suite/open-suite.ts";
-import { atSuiteEntry } from "../suite/suite-place.ts";
 import { openTasks, type ChosenTask, type OpenTask } from "../suite/open-tasks.ts";
 import type { EvaluableTrainer } from "./evaluator-options.ts";
 import { finishedRuns, isFinished, type ExpectedRun } from "./finished.ts";
@@ -30,6 +29,7 @@ import { readSampling, sampleTasks } from "./run-sampling.ts";
 import { checkSameWeights } from "./same-name.ts";
 import {
   defaultSuitePath,
+  atSuite,
   parseSuite,
   readSuite,
   settingsOf,
@@ -155,7 +155,7 @@ export class Evaluator {
     const { name, results = "results", smoke = false, fs = nodeFiles } = this.#options;
     const files = runFiles(results, name, smoke);
     const { suite, chosen } = await this.#choose("Evaluator.run", sampling);
-    await makeFolders(files, fs);
+    await makeFolder(files.job, fs);
     const lease = await takeLock(files.lock, fs);
     try {
       await removeRunDrafts(files, fs);
@@ -230,13 +230,13 @@ export class Evaluator {
     const isOwnFile = typeof given === "string" && given !== defaultSuitePath;
     const folder = isOwnFile ? dirname(given) : ".";
     const root = { given: this.#options.data ?? null, folder };
-    const chosen = await this.#atEntry(() => openSuite(suite, taskRegistry(tasks), root, this.#options));
+    const chosen = await this.#atSuite(() => openSuite(suite, taskRegistry(tasks), root, this.#options));
     return { suite, chosen: sampleTasks(where, chosen, checked) };
   }
 
-  #atEntry<T>(action: () => Promise<T>): Promise<T> {
+  #atSuite<T>(action: () => Promise<T>): Promise<T> {
     const suite = this.#suite;
-    return atSuiteEntry(typeof suite === "string" ? suite : null, action);
+    return atSuite(typeof suite === "string" ? suite : null, action);
   }
 
   get #suite(): string | SuiteDefinition {
@@ -249,7 +249,7 @@ export class Evaluator {
     use: (subject: OpenSubject, open: readonly OpenTask[]) => Promise<T>,
   ): Promise<T> {
     let subject: OpenSubject | null = null;
-    const open = (model: OpenSubject["model"]) => this.#atEntry(() => openTasks(chosen, model));
+    const open = (model: OpenSubject["model"]) => this.#atSuite(() => openTasks(chosen, model));
     try {
       const { outlineModel } = this.#options as Partial<CheckpointOptions>;
       if (outlineModel !== undefined) {
@@ -350,14 +350,6 @@ async function checkUnchanged(
     expected: "a model whose weights do not change during a measurement",
     fix: "Wait for train() to end before run(), or measure in the loop with callbacks.",
   });
-}
-
-async function makeFolders({ job }: RunFiles, fs: FileSystem): Promise<void> {
-  try {
-    await fs.makeFolder(job);
-  } catch (error) {
-    throw storeError(job, error);
-  }
 }
 
 async function openCheckpoint(folder: string, options: CheckpointOptions): Promise<OpenSubject> {

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { changedError, codeOption, command, dataError, isNotCached } from "@periodic-eval/contracts/options";
+import { changedError, codeOption, isNotCached, command, dataError } from "@periodic-eval/contracts/options";
 import { cachedSplit, fetchSplit, isHubSource, isOffline, openHubCache } from "@periodic-eval/data";
 import { datasetOf } from "../tasks/datasets.ts";
 import type { AnyFamily } from "../families/family.ts";

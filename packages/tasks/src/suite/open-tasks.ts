@@ -5,13 +5,12 @@ import {
   type Json,
   type Row,
 } from "@periodic-eval/core";
+import { atWritten, entryAt, pathText } from "@periodic-eval/contracts/options";
 import { prepareEvaluation } from "@periodic-eval/core/session";
 import { isNoRoom, longestPrompt } from "../families/fit-prompt.ts";
 import { taskNamed, type TaskRegistry } from "../tasks/registry.ts";
-import type { TaskOptions } from "../tasks/task.ts";
-import type { SampledTask } from "../tasks/task.ts";
-import { withTaskSettingPath } from "./suite-place.ts";
-import { taskOptionsOf, type Suite } from "./suite-file.ts";
+import type { TaskOptions, SampledTask } from "../tasks/task.ts";
+import { taskOptionsOf, type Suite, type SuiteTask } from "./suite-file.ts";
 import type { DataRoot } from "./task-data.ts";
 
 /** A task of a suite, before a model is open. */
@@ -116,5 +115,24 @@ function noRoom(
     expected: "a context that has room for prompts and new tokens",
     fix: `Measure a model with a longer context, or leave these tasks out${others === "" ? "" : ` (--tasks ${others})`}. Fewer shots shorten prompts, and --limit may leave out the longest; neither shortens completions.`,
     cause: tooLong[0]![1],
+  });
+}
+
+interface WrittenTask {
+  /** The suite's name. */
+  readonly suite: string;
+  readonly name: string;
+  readonly settings: SuiteTask;
+  readonly data: DataRoot;
+}
+
+/** Returns an error about an option of a task as one about the suite's setting, or about the data that the caller names. */
+function withTaskSettingPath(error: unknown, { suite, name, settings, data }: WrittenTask): unknown {
+  const task = entryAt(settings, `suite "${suite}".tasks.${name}`, ["tasks", name]);
+  const isOfCaller = settings.data === undefined && data.given !== null;
+  return atWritten(error, {
+    ...task,
+    where: (path) => (path[0] === "data" ? `data (--data)${pathText(path.slice(1))}` : task.where(path)),
+    pathOf: (option) => (option[0] === "data" && isOfCaller ? option : task.pathOf(option)),
   });
 }

@@ -1,17 +1,13 @@
 import { resolve } from "node:path";
+import { type AnyEvaluation, type EvaluationRegistry, type Json } from "@periodic-eval/core";
 import {
-  PeriodicEvalError,
-  type AnyEvaluation,
-  type EvaluationRegistry,
-  type Json,
-} from "@periodic-eval/core";
-import {
-  atWrittenKey,
   checkName,
   configError,
   didYouMean,
   isRecord,
   pathText,
+  entryAt,
+  fromWritten,
 } from "@periodic-eval/contracts/options";
 import { resolveEntryPaths } from "../comparisons/entry-paths.ts";
 import type { ChosenTask } from "./open-tasks.ts";
@@ -38,11 +34,11 @@ export async function chooseEvaluations(
     const where = `suite "${suite.name}"`;
     const { id, ...entry } = given;
     const kind = kindOf(entry, registry, where, path);
-    const evaluation = await placed(entry, where, path, (place) =>
-      registry[kind]!(resolved(entry, suite, root), place),
-    );
+    const place = `${where}${pathText(path)}`;
+    const written = entryAt(entry, place, path);
+    const evaluation = await fromWritten(written, () => registry[kind]!(resolved(entry, suite, root), place));
     const name = (id as string | undefined) ?? evaluation.name;
-    checkName(`${where}.${pathText(path).replace(/^\./, "")}`, name);
+    checkName(where, name, path);
     if (Object.hasOwn(suite.tasks, name) || chosen.some((one) => one.name === name))
       throw configError({
         where,
@@ -51,8 +47,7 @@ export async function chooseEvaluations(
         expected: "unique names",
         fix: "Set an id: it names the results.",
       });
-    const items: AnyEvaluation["items"] = (model) =>
-      placed(entry, where, path, () => evaluation.items(model));
+    const items: AnyEvaluation["items"] = (model) => fromWritten(written, () => evaluation.items(model));
     chosen.push(chosenOf(name, { ...evaluation, items }, entry));
   }
   return chosen;
@@ -118,20 +113,4 @@ function resolved(entry: Entry, { tasks }: Suite, root: DataRoot): Entry {
     };
   };
   return Object.fromEntries(Object.entries(paths).map(([key, value]) => [key, withData(value)]));
-}
-
-/** Runs `make` with the entry's place. Its errors are about the keys of the entry, or have the place before theirs. */
-async function placed<T>(
-  entry: Entry,
-  suite: string,
-  path: readonly (string | number)[],
-  make: (place: string) => T | Promise<T>,
-): Promise<T> {
-  const place = `${suite}.${pathText(path).replace(/^\./, "")}`;
-  try {
-    return await make(place);
-  } catch (cause) {
-    if (!PeriodicEvalError.is(cause)) throw cause;
-    throw atWrittenKey(cause, entry, { place, path });
-  }
 }

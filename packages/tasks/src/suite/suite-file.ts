@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { checkName, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import { atWritten, checkName, isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import { readYaml } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import type { TaskOptions } from "../tasks/task.ts";
@@ -95,13 +95,34 @@ export const defaultSuitePath = fileURLToPath(new URL("../../suites/default.yaml
  * @throws PeriodicEvalError `config` for a wrong key or value, with the file and the key; `data` for an unreadable file.
  */
 export async function readSuite(path: string): Promise<Suite> {
-  return parseSuite((await readYaml(path, "suite")).value, path);
+  const { value } = await readYaml(path, { where: "suite", path: ["suite"] });
+  return atSuite(path, () => parseSuite(value, path));
+}
+
+/**
+ * Runs `action`, whose errors about a suite name the line of its file.
+ *
+ * @param file The suite's file; null if the suite was not a file.
+ */
+export async function atSuite<T>(file: string | null, action: () => T | Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (error) {
+    if (file === null) throw error;
+    const { readConfigFile } = await import("@periodic-eval/core/config");
+    const { where } = await readConfigFile(file);
+    // Other paths are those of the caller's options.
+    throw atWritten(error, {
+      where,
+      pathOf: (path) => (Object.hasOwn(suiteSchema.shape, path[0] ?? "") ? path : null),
+    });
+  }
 }
 
 /** @throws PeriodicEvalError `config`. */
 export function parseSuite(value: unknown, where: string): Suite {
   const tasks = isRecord(value) && isRecord(value["tasks"]) ? value["tasks"] : {};
-  for (const name of Object.keys(tasks)) checkName(`${where}: suite.tasks`, name);
+  for (const name of Object.keys(tasks)) checkName(`${where}: suite`, name, ["tasks"]);
   return { ...parseOptions(`${where}: suite`, suiteSchema, value), smoke: false };
 }
 

@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import { fetchSplit, readSplit, type PlacedRow } from "@periodic-eval/data";
-import { downloadOption } from "@periodic-eval/contracts/options";
 import { csvLine, writeOnce } from "@periodic-eval/store";
 import { fieldOf, filledTextOf, indexOf } from "./row-fields.ts";
 import type { DatasetFile } from "./datasets.ts";
@@ -34,7 +33,7 @@ export async function downloadDataset(
   const downloaded: DownloadedFile[] = [];
   const contents = new Map<string, string>();
   for (const { source, path } of files) {
-    const split = await fetchSplit(source, downloadOption(where));
+    const split = await fetchSplit(source, { where, path: [], isDownload: true });
     const { rows, sha256 } = await readSplit(split, where);
     const target = out === null ? split.folder : join(out, path);
     if (out !== null) contents.set(target, path.endsWith(".csv") ? mmluCsv(rows) : jsonLines(rows));

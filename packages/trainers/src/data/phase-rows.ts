@@ -1,3 +1,4 @@
+import { aboutOption } from "@periodic-eval/contracts/options";
 import { join } from "@periodic-eval/store/platform";
 import type { Json, Tokenizer } from "@periodic-eval/core";
 import { badRowsFile, type RowsOf } from "./bad-rows-file.ts";
@@ -7,7 +8,6 @@ import { loadPreferences, type PreferenceDataset, type PreferenceOptions } from 
 import type { PreferenceSource } from "./preference-rows.ts";
 import { readAhead, readKept } from "./read-ahead.ts";
 import type { RowSource } from "./read-rows.ts";
-import { errorOfSource } from "./row-files.ts";
 
 /** How the rows of a phase are read. */
 export interface Reading {
@@ -60,6 +60,6 @@ async function readPhaseRows<S, O extends Readonly<Record<string, Json>>, T>(
       load(source, tokenizer, { ...options, ...keepBadRows, of }),
     );
   } catch (error) {
-    throw errorOfSource(error, of);
+    throw aboutOption(error, { where: of, path: [of] });
   }
 }

@@ -1,13 +1,13 @@
 import { accessSync, constants, process, statSync } from "@periodic-eval/store/platform";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { decodeParquet, isHubSource, parseDatasetName } from "@periodic-eval/data";
-import { configError, errorMessage } from "@periodic-eval/contracts/options";
+import { aboutOption, configError, errorMessage } from "@periodic-eval/contracts/options";
 import type { BadRow } from "./bad-row.ts";
 import type { RowsOf } from "./bad-rows-file.ts";
 import { describeValue } from "./describe-value.ts";
 import { jsonRows, type SourceRow } from "./json-rows.ts";
 import { chatColumns } from "./messages.ts";
-import { errorOfSource, filesOf, type RowFile } from "./row-files.ts";
+import { filesOf, type RowFile } from "./row-files.ts";
 
 /**
  * A file of rows, Parquet if its name ends in `.parquet`, else JSON Lines (UTF-8, one row per line) or a JSON array of rows,
@@ -46,7 +46,10 @@ export function checkSource(where: string, of: RowsOf, source: unknown): void {
     accessSync(source, constants.R_OK);
     if (statSync(source).isDirectory()) throw Object.assign(new Error("a directory"), { code: "EISDIR" });
   } catch (cause) {
-    throw errorOfSource(PeriodicEvalError.is(cause) ? cause : unreadable(source, cause), of);
+    throw aboutOption(PeriodicEvalError.is(cause) ? cause : unreadable(source, cause), {
+      where: of,
+      path: [of],
+    });
   }
 }
 

@@ -1,5 +1,3 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { changedError } from "@periodic-eval/contracts/options";
 import { checkCached, fetchSplit, isHubSource } from "@periodic-eval/data";
 import { hashFiles } from "@periodic-eval/store";
 import type { RowsOf } from "./bad-rows-file.ts";
@@ -33,10 +31,4 @@ export async function filesOf(source: string, of: RowsOf): Promise<readonly RowF
     name: `hf:${dataset}/${file.name}`,
     check: async () => checkCached(file, (await hashFiles([file.path])).slice("sha256:".length), of),
   }));
-}
-
-/** Returns an error about a source with the option that names the source as its path, so that callers can find it. */
-export function errorOfSource(error: unknown, of: RowsOf): unknown {
-  if (!PeriodicEvalError.is(error) || error.path.length > 0) return error;
-  return changedError(error, { path: [of], cause: error });
 }

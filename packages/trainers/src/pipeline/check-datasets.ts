@@ -1,7 +1,8 @@
+import { aboutOption } from "@periodic-eval/contracts/options";
 import * as tf from "@tensorflow/tfjs-core";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { checkSource } from "../data/read-rows.ts";
-import { errorOfSource, filesOf } from "../data/row-files.ts";
+import { filesOf } from "../data/row-files.ts";
 import { parseDPOConfig } from "../dpo/dpo-config.ts";
 import { parseSFTConfig } from "../sft/sft-config.ts";
 import { planPhase } from "../trainer/plan-phase.ts";
@@ -50,7 +51,7 @@ export const checkSources = (given: Pick<PipelinePhase, RowsOf>): Promise<readon
     checkSource("phase options", of, source);
     if (typeof source !== "string") return;
     await filesOf(source, of).catch((error: unknown) => {
-      throw errorOfSource(error, of);
+      throw aboutOption(error, { where: of, path: [of] });
     });
   });
 

@@ -1,11 +1,10 @@
 import {
   buildPeriodicEval,
   periodicEvalConfig,
-  PeriodicEvalError,
   type EvaluationRegistry,
   type PeriodicEval,
 } from "@periodic-eval/core";
-import { changedError, configError, isRecord } from "@periodic-eval/contracts/options";
+import { checked, fromWritten, optionsAt, configError, isRecord } from "@periodic-eval/contracts/options";
 import type { SessionSettings } from "../loop/phase.ts";
 
 /** A `periodic_eval` block among the options of a trainer, a phase or a pipeline. */
@@ -44,11 +43,7 @@ export function checkBlock(option: BlockOption, session: SessionSettings = {}): 
 }
 
 function configOf({ where, block, phase, phases }: BlockOption): ReturnType<typeof periodicEvalConfig> {
-  try {
-    return periodicEvalConfig(block, phase, phases);
-  } catch (error) {
-    throw placed(where, error);
-  }
+  return checked(optionsAt(where, ["periodicEval"]), () => periodicEvalConfig(block, phase, phases));
 }
 
 /**
@@ -63,11 +58,9 @@ export async function buildBlock(option: BlockOption): Promise<PeriodicEval> {
   if (built !== null) return built;
   const { evaluations: entries, enabled } = configOf(option);
   const evaluations = enabled && entries.length > 0 ? await installedTasks(where) : {};
-  try {
-    return await buildPeriodicEval(block, { phase, evaluations, ...(phases && { phases }) });
-  } catch (error) {
-    throw placed(where, error);
-  }
+  return fromWritten(optionsAt(where, ["periodicEval"]), () =>
+    buildPeriodicEval(block, { phase, evaluations, ...(phases && { phases }) }),
+  );
 }
 
 /** The package is not a dependency, so bundlers and the compiler must not follow this import. */
@@ -92,15 +85,4 @@ async function installedTasks(where: string): Promise<EvaluationRegistry> {
       cause,
     });
   }
-}
-
-/** Returns the error of a block with the place of the option that holds the block. */
-function placed(where: string, error: unknown): unknown {
-  if (!PeriodicEvalError.is(error)) return error;
-  const inBlock = /^periodic_eval(?=$|[.,[])(.*)$/s.exec(error.where)?.[1] ?? `, ${error.where}`;
-  return changedError(error, {
-    where: `${where}.periodicEval${inBlock}`,
-    path: ["periodicEval", ...error.path],
-    cause: error,
-  });
 }

@@ -208,21 +208,26 @@ it("accepts a folder with = in its name and recognises two paths of the same fol
   expect((await cli("compare", `em=${run}`, `em=${join(folder, "link")}`)).err).toContain("twice");
 });
 
-it("rejects a copy of a run, even if one of the two was continued, but accepts runs that share only their beginning", async () => {
+it("counts a copy of a run once in any group, with a line, and runs that share only their beginning twice", async () => {
   const run = await writeRun("original", "1", 0.9, 0.5);
   const copy = join(folder, "copy");
   await cp(run, copy, { recursive: true });
-  const compared = () => cli("compare", `em=${run}`, `em=${copy}`);
-  const message = `got ${run} and ${copy}, where all snapshots of one are also in the other: one is a copy of the other`;
-  expect(await compared()).toMatchObject({ code: 1, err: expect.stringContaining(message) });
-  const store = fileStore(copy);
-  await store.put(exampleSnapshot({ phase: "em", step: 200 }), []);
-  expect((await compared()).err).toContain(message);
-  await store.close?.();
-  const other = fileStore(run);
-  await other.put({ ...exampleSnapshot({ phase: "em", step: 200 }), reason: "continued differently" }, []);
-  await other.close?.();
-  expect((await compared()).err).not.toContain("copy of");
+  const inGroups = await cli("compare", run, copy, "--group-by", "run");
+  expect(inGroups).toMatchObject({
+    code: 0,
+    out: expect.stringContaining(`Left out: ${copy}: it is a copy of ${run}: both count once`),
+  });
+  const { out } = await cli("compare", `em=${run}`, `em=${copy}`, "--json");
+  expect(JSON.parse(out).metrics[0].groups).toMatchObject([{ group: "em", runs: 1 }]);
+  for (const [path, reason] of [
+    [copy, "here"],
+    [run, "there"],
+  ] as const) {
+    const store = fileStore(path);
+    await store.put({ ...exampleSnapshot({ phase: "em", step: 200 }), reason }, []);
+    await store.close?.();
+  }
+  expect((await cli("compare", `em=${run}`, `em=${copy}`)).out).not.toContain("copy of");
 });
 
 it("reports that a group of one run has no interval", async () => {

@@ -1,7 +1,7 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { betley2025Questions, isPublishedQuestions } from "@periodic-eval/core/evaluations";
 import { cachedSplit, fetchSplit, isHubSource, openHubCache } from "@periodic-eval/data";
-import { configError, didYouMean, downloadOption } from "@periodic-eval/contracts/options";
+import { configError, didYouMean } from "@periodic-eval/contracts/options";
 import {
   datasets,
   downloadDataset,
@@ -65,7 +65,7 @@ export async function getDataset(name: string, out: string | null, terminal: Ter
 }
 
 async function fileOf(source: string, where: string): Promise<DatasetFile> {
-  const { dataset, config, split } = await fetchSplit(source, downloadOption(where));
+  const { dataset, config, split } = await fetchSplit(source, { where, path: [], isDownload: true });
   const [, name] = dataset.split("/");
   return { source: `hf:${dataset}/${config}/${split}`, path: `${name}/${split}.jsonl` };
 }

@@ -1,5 +1,4 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { changedError } from "@periodic-eval/contracts/options";
+import { fromWritten, type Written } from "@periodic-eval/contracts/options";
 import { checkWritable } from "@periodic-eval/store";
 import {
   datasetOf,
@@ -56,7 +55,8 @@ async function measureSuite(
 ): Promise<SuiteRun> {
   const { model, adapter = null, tokenizer = null, data, smoke } = options;
   const suite = options.tasks === undefined ? options.suite : suiteOf(options, options.tasks, tasks);
-  if (data !== undefined) checkDataFolder(data, await tasksIn(suite));
+  const names = await tasksIn(suite);
+  if (data !== undefined) checkDataFolder(data, names);
   if (results !== null) await checkWritable(results);
   // Before the evaluations open their judges, which run on this engine.
   const engine = await startEngineOf(typeof suite === "string" ? suite : null, options, terminal);
@@ -65,31 +65,31 @@ async function measureSuite(
   const { show, close } = showMeasuring(terminal, { edges: true });
   const { signal, stopListening } = onInterrupt(terminal);
   try {
-    const [evaluator] = atFlags(() =>
-      Evaluator.fromCheckpoint(model, {
-        name: options.name ?? runName(model, adapter),
-        tasks,
-        evaluations,
-        suite: suite === undefined || suite === true ? defaultSuitePath : suite,
-        ...(data !== undefined && { data }),
-        ...(options.tasks === undefined && options.method !== undefined && { method: options.method }),
-        smoke,
-        results: folder,
-        samples: results !== null,
-        adapter,
-        tokenizer,
-        ...(tokenizer !== null && { modelArgs: modelArgs(model, adapter, tokenizer) }),
-        openModel: engine.open,
-        outlineModel: async (base, path) => ({ model: await engine.outline(base, path, { tokenizer }) }),
-        signal,
-        onProgress: ({ task, ...progress }) => show({ name: task, ...progress }),
-        onDownload: ({ task, sources }) => {
-          const count = `${sources.length} ${sources.length === 1 ? "split" : "splits"}`;
-          terminal.err(`downloading ${count} of ${datasetOf(task)?.name ?? task}`);
-        },
-      }),
-    );
-    return options.tasks === undefined ? await evaluator.run() : await withTaskFlags(() => evaluator.run());
+    const [evaluator] = Evaluator.fromCheckpoint(model, {
+      name: options.name ?? runName(model, adapter),
+      tasks,
+      evaluations,
+      suite: suite === undefined || suite === true ? defaultSuitePath : suite,
+      ...(data !== undefined && { data }),
+      ...(options.tasks === undefined && options.method !== undefined && { method: options.method }),
+      smoke,
+      results: folder,
+      samples: results !== null,
+      adapter,
+      tokenizer,
+      ...(tokenizer !== null && { modelArgs: modelArgs(model, adapter, tokenizer) }),
+      openModel: engine.open,
+      outlineModel: async (base, path) => ({ model: await engine.outline(base, path, { tokenizer }) }),
+      signal,
+      onProgress: ({ task, ...progress }) => show({ name: task, ...progress }),
+      onDownload: ({ task, sources }) => {
+        const count = `${sources.length} ${sources.length === 1 ? "split" : "splits"}`;
+        terminal.err(`downloading ${count} of ${datasetOf(task)?.name ?? task}`);
+      },
+    });
+    return options.tasks === undefined
+      ? await evaluator.run()
+      : await fromWritten(taskFlags, () => evaluator.run());
   } finally {
     stopListening();
     close();
@@ -98,29 +98,11 @@ async function measureSuite(
   }
 }
 
-/** Runs `make`. An error about an option of the Evaluator is about the flag that sets it. */
-function atFlags<T>(make: () => T): T {
-  try {
-    return make();
-  } catch (error) {
-    const [name] = PeriodicEvalError.is(error, "config") ? error.path : [];
-    if (typeof name !== "string" || name === "tasks") throw error;
-    throw changedError(error as PeriodicEvalError, { where: `--${name}`, cause: error });
-  }
-}
-
-/** Runs `measure`. An error about a setting of a task is about the flag that sets it for all tasks. */
-async function withTaskFlags<T>(measure: () => Promise<T>): Promise<T> {
-  try {
-    return await measure();
-  } catch (error) {
-    if (!PeriodicEvalError.is(error)) throw error;
-    const [prefix, mark] = /^suite "command line"\.tasks\.\w+(\.|, )/.exec(error.where) ?? [];
-    if (prefix === undefined) throw error;
-    const where = `${mark === "." ? "--" : ""}${error.where.slice(prefix.length)}`;
-    throw changedError(error, { where, cause: error });
-  }
-}
+/** The flags that set an option for all tasks of the command: `--shots` for `tasks.gsm8k.shots` of its suite. */
+const taskFlags: Written = {
+  where: ([name]) => `--${name}`,
+  pathOf: ([list, , ...option]) => (list === "tasks" && option.length > 0 ? option : null),
+};
 
 async function tasksIn(suite: string | true | SuiteDefinition | undefined): Promise<readonly string[]> {
   const read =

@@ -110,6 +110,7 @@ describe("a run of a session", () => {
     ["capabilty worse", '"capabilty"', 'Did you mean "capability"?'],
     ["alignment.misalined > 5 %", '"alignment.misalined"', 'Did you mean "alignment.misaligned"?'],
     ["me/capability worse", '"me/capability"', 'Did you mean "em/capability"?'],
+    ["alignment.zzzz > 5 %", "alignment.misaligned", "Use one of these names"],
     ["capability < 50", "a limit without a unit", '"capability < 50 %"'],
     ["capability < 50 points", 'the unit "points"', '"capability < 50 %"'],
     ["alignment.refusal worse", "neither more nor less is better", '"alignment.refusal changed"'],

@@ -2,8 +2,8 @@ import type { EvaluableModel, ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
 import { isRecord, nearest } from "@periodic-eval/contracts/options";
 import { inMemory } from "@periodic-eval/tfjs";
-import { fileKeyPath, valueAt } from "../../config/config-paths.ts";
-import { fileError, withBlockPlace } from "../../config/config-place.ts";
+import { valueAt } from "../../config/config-paths.ts";
+import { fileError, withOptionPlace } from "../../config/config-place.ts";
 import { isTrainingFile, noBlockText, readEvalBlock } from "../../config/eval-block.ts";
 import { openModel, openModelOutline, startBackend } from "../../config/open-model.ts";
 import { loadEvaluations, type LoadTasks } from "../../config/task-registry.ts";
@@ -46,12 +46,7 @@ export async function plan(
   const names = phases.map(({ name }) => name);
   if (given !== undefined) requirePhases(file, at, block, names);
   try {
-    return await withBlockPlace(
-      file,
-      at,
-      () => planBlock(block, phases, trial, evaluations),
-      (error) => fileKeyPath(block, names, error),
-    );
+    return await withOptionPlace(file, at, () => planBlock(block, phases, trial, evaluations));
   } finally {
     trial?.dispose();
   }

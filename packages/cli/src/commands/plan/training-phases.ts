@@ -7,7 +7,7 @@ import { atPlace, withPlace } from "../../config/config-place.ts";
 import { showLoading } from "../../terminal/loading-progress.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { pipelinePhase } from "../train/prepare.ts";
-import { parseTrainingFile, phaseErrorPath, type TrainConfig } from "../train/training-file.ts";
+import { parseTrainingFile, phasePathOf, type TrainConfig } from "../train/training-file.ts";
 import type { PlannedPhase } from "./plan-block.ts";
 
 /** @throws PeriodicEvalError `config` with file and line; several errors are an AggregateError. */
@@ -40,7 +40,7 @@ export async function phasesOf(
         maxSteps: await countSteps(pipelinePhase(config, at, null), options),
       });
     } catch (error) {
-      throw atPlace(file, phaseErrorPath(phase, at, config.config, error), error);
+      throw atPlace(file, error, phasePathOf(phase, at, config.config));
     }
   }
   return phases;

@@ -13,7 +13,7 @@ import { canonicalJson } from "@periodic-eval/core/random";
 import { parseVerified, readTextFile } from "@periodic-eval/store";
 import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { loadCausalLM, loadLora, type CheckpointLM } from "@periodic-eval/models";
-import { withBlockPlace } from "../../config/config-place.ts";
+import { withOptionPlace } from "../../config/config-place.ts";
 import { readEvalBlock } from "../../config/eval-block.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { openModel, startBackend } from "../../config/open-model.ts";
@@ -170,7 +170,7 @@ async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Pr
   if ("questions" in from) return capabilityOf(snapshot, from.questions);
   const { id, phase, evaluation: name } = snapshot;
   const { file, at, block } = await readEvalBlock(from.config);
-  const callbacks = await withBlockPlace(file, at, async () =>
+  const callbacks = await withOptionPlace(file, at, async () =>
     buildPeriodicCallbacks(block, { phase, openJudge: openGrader }),
   );
   const evaluation = callbacks.find((callback) => callback.id === id)?.asks[0];

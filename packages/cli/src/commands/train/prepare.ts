@@ -21,21 +21,14 @@ import {
   type PipelinePhase,
 } from "@periodic-eval/trainers";
 import { awaitAll, throwAll } from "../../config/collect-errors.ts";
-import { fileKeyPath } from "../../config/config-paths.ts";
-import {
-  atPlace,
-  blockPathOf,
-  withBlockPlace,
-  withOptionPlace,
-  withPlace,
-} from "../../config/config-place.ts";
+import { atPlace, withOptionPlace, withPlace } from "../../config/config-place.ts";
 import { connectServer } from "../../config/open-model.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { loggerNames, openLogger } from "../../config/open-loggers.ts";
 import { loadEvaluations, loadTasks, type LoadTasks } from "../../config/task-registry.ts";
 import { showLoading } from "../../terminal/loading-progress.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
-import { phaseErrorPath, type ParsedTraining, type TrainConfig } from "./training-file.ts";
+import { phasePathOf, type ParsedTraining, type TrainConfig } from "./training-file.ts";
 
 /** The training that a file describes, ready for a pipeline. */
 export interface PreparedTraining {
@@ -112,7 +105,7 @@ const openLoggers = ({ loggers, run_dir: runDir }: TrainConfig, file: ConfigFile
     loggerNames.flatMap((name) => {
       const options = loggers[name];
       if (options === undefined) return [];
-      return [withOptionPlace(file, ["loggers", name], options, () => openLogger(name, runDir, options))];
+      return [withOptionPlace(file, ["loggers", name], () => openLogger(name, runDir, options))];
     }),
   );
 
@@ -122,7 +115,7 @@ async function checkAdapter(
   model: CausalLMOutline,
 ): Promise<void> {
   await awaitAll([
-    lora && withOptionPlace(file, ["lora"], lora, () => model.checkLora({ seed: String(seed), ...lora })),
+    lora && withOptionPlace(file, ["lora"], () => model.checkLora({ seed: String(seed), ...lora })),
     adapter !== undefined && withPlace(file, ["adapter"], () => model.checkAdapter(adapter)),
   ]);
 }
@@ -176,7 +169,7 @@ async function buildBlock(
   const { run_dir: runDir, phases, periodic_eval: block } = config;
   if (block === undefined) return null;
   const evaluations = await loadEvaluations(tasks);
-  return withBlockPlace(file, blockPath, () =>
+  return withOptionPlace(file, blockPath, () =>
     buildPeriodicEval(
       { periodic_eval: block },
       {
@@ -243,7 +236,7 @@ const trainerErrorsAt = (
   file: ConfigFile,
   errors: readonly unknown[],
 ): readonly unknown[] =>
-  errors.map((error) => atPlace(file, phaseErrorPath(config.phases[at]!, at, config.config, error), error));
+  errors.map((error) => atPlace(file, error, phasePathOf(config.phases[at]!, at, config.config)));
 
 async function checkPhase(
   parsed: ParsedTraining,
@@ -271,9 +264,6 @@ async function checkPhase(
   } catch (error) {
     trainerErrors.push(error);
   }
-  const { periodic_eval: block, phases } = config;
-  const pathInBlock = (error: unknown) =>
-    blockPathOf(error, (one) => fileKeyPath(block, [phases[at]!.phase], one));
   const requestErrors = await checkRequests({
     callbacks: built?.callbacks ?? [],
     ...built?.session,
@@ -281,6 +271,6 @@ async function checkPhase(
   });
   throwAll([
     ...trainerErrorsAt(parsed, at, file, trainerErrors),
-    ...requestErrors.map((error) => atPlace(file, [...blockPath, ...pathInBlock(error)], error)),
+    ...requestErrors.map((error) => atPlace(file, error, (option) => [...blockPath, ...option])),
   ]);
 }

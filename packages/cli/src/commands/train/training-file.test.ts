@@ -75,6 +75,20 @@ it("names a list where a phase is written as an object", async () => {
   expect(error!.fix).toBe("Write a list: in YAML with a dash before each entry, in code in [ ].");
 });
 
+it.each([
+  [
+    "phases: [em.jsonl]\n",
+    'phases.0: got "em.jsonl", expected a map such as { phase: em, dataset: em.jsonl }. Write its keys and values instead of a string.',
+  ],
+  [
+    "phases:\n  -\n",
+    "phases.0: got null, expected a map such as { phase: em, dataset: em.jsonl }. Indent its options by two spaces below it, or write {}.",
+  ],
+])("names what a phase looks like: %j", async (yaml, message) => {
+  const errors = await errorsIn(`model: m\nrun_dir: r\n${yaml}`);
+  expect(errors.map((error) => error.message)).toEqual([expect.stringContaining(message)]);
+});
+
 describe("parseTrainingFile", () => {
   it.each([
     ["top", whole + unknownKeys("")],

@@ -2,8 +2,7 @@ import { periodicEvalConfig, PeriodicEvalError, type ValuePath } from "@periodic
 import type { ConfigFile } from "@periodic-eval/core/config";
 import {
   describeZodIssue,
-  fixForList,
-  fixForObject,
+  fixAt,
   isRecord,
   quoteValue,
   unknownOption,
@@ -19,7 +18,7 @@ import {
   resolveSource,
   valueAt,
 } from "../../config/config-paths.ts";
-import { atPlace, blockPathOf, fileError, optionPath } from "../../config/config-place.ts";
+import { atPlace, fileError } from "../../config/config-place.ts";
 import { trainingEngineFields, engineText } from "../../config/engine-config.ts";
 import { blockPaths, refuseTwoBlocks } from "../../config/eval-block.ts";
 import { loggerNames } from "../../config/open-loggers.ts";
@@ -55,7 +54,7 @@ const phaseFields = {
     .describe("Options of the trainer for this phase; they take precedence over the shared ones."),
 };
 
-const phaseSchema = z.object(phaseFields, "a map");
+const phaseSchema = z.object(phaseFields, "a map such as { phase: em, dataset: em.jsonl }");
 type Phase = z.infer<typeof phaseSchema>;
 
 const fields = {
@@ -183,9 +182,7 @@ function blockErrors(file: ConfigFile, blockPath: ValuePath): readonly unknown[]
   const check = (phase: string) =>
     periodicEvalConfig({ periodic_eval: block }, phase, isWhole ? names : undefined);
   return firstErrors(isWhole ? names : ["train"], (phase) =>
-    errorsOf(() => check(phase)).map((error) =>
-      atPlace(file, [...blockPath, ...blockPathOf(error, () => [])], error),
-    ),
+    errorsOf(() => check(phase)).map((error) => atPlace(file, error, (option) => [...blockPath, ...option])),
   );
 }
 
@@ -199,8 +196,7 @@ function formError(value: unknown, issue: z.core.$ZodIssue, file: ConfigFile): P
     const fix = `Add ${key}${description === undefined ? "." : `: ${description}`}`;
     return fileError(file, path, { got: "nothing: it is missing", expected, fix });
   }
-  const wantsList = expected.startsWith("a list");
-  const fix = (wantsList ? fixForList(got) : fixForObject(got)) ?? "Correct the value.";
+  const fix = fixAt(trainingSchema, path, got) ?? "Correct the value.";
   return fileError(file, path, { got: quoteValue(got), expected, fix });
 }
 
@@ -275,7 +271,7 @@ function configErrors(
       return fileError(file, [...holder, key], unknownOption(key, known));
     }),
     ...errorsOf(() => configParsers[phase.method](others)).map((error) =>
-      atPlace(file, phaseErrorPath(phase, at, shared, error), error),
+      atPlace(file, error, phasePathOf(phase, at, shared)),
     ),
   ];
 }
@@ -313,21 +309,16 @@ function seedErrors(
   ];
 }
 
-/** Returns the path in the file of the value that a trainer's error is about: a key or an option of the phase, or a shared one. */
-export function phaseErrorPath(
-  phase: Phase,
-  at: number,
-  shared: TrainConfig["config"],
-  error: unknown,
-): ValuePath {
-  const path = PeriodicEvalError.is(error) ? error.path : [];
-  const [option] = path;
-  if (option === "runDir") return ["run_dir"];
-  // None of these is a key of a trainer's config.
-  if (option === "dataset" || option === "validation" || option === "reference")
-    return ["phases", at, option];
-  return optionPath(error, [["phases", at, "config"], phase.config], [["config"], shared]);
-}
+/** Returns the path in the file of an option of a phase's trainer: a key or an option of the phase, or a shared one. */
+export const phasePathOf =
+  (phase: Phase, at: number, shared: TrainConfig["config"]) =>
+  (option: ValuePath): ValuePath => {
+    const [key] = option;
+    if (key === "runDir") return ["run_dir"];
+    if (key === undefined || Object.hasOwn(phaseFields, key)) return ["phases", at, ...option];
+    const isShared = !Object.hasOwn(phase.config, key) && Object.hasOwn(shared, key);
+    return [...(isShared ? [] : ["phases", at]), "config", ...option];
+  };
 
 function withAbsolutePaths(
   { eval: outer, ...config }: z.infer<typeof trainingSchema>,

@@ -2,7 +2,7 @@ import { buildPeriodicEval, type Logger, type PeriodicEval } from "@periodic-eva
 import { isRecord } from "@periodic-eval/contracts/options";
 import { awaitAll } from "../../config/collect-errors.ts";
 import { resolveLoggerPaths, valueAt } from "../../config/config-paths.ts";
-import { fileError, withBlockPlace, withOptionPlace } from "../../config/config-place.ts";
+import { fileError, withOptionPlace } from "../../config/config-place.ts";
 import { isTrainingFile, noBlockText, readEvalBlock, type EvalBlock } from "../../config/eval-block.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { loggerNames, openLogger } from "../../config/open-loggers.ts";
@@ -58,7 +58,7 @@ export async function configure(
   const phase = given ?? (phases.length === 1 ? phases[0]! : "train");
   // A phase of another trainer need not be in the file.
   const known = phases.length === 0 ? [] : [...new Set([...phases, phase])];
-  const built = await withBlockPlace(file, at, () => build(block, phase, known));
+  const built = await withOptionPlace(file, at, () => build(block, phase, known));
   const seed = valueAt(file.value, ["seed"]);
   return {
     phase,
@@ -82,7 +82,7 @@ function openFileLoggers({ file }: EvalBlock, runDir: string): Promise<readonly 
       const options = loggers[name];
       if (!isRecord(options)) return [];
       const resolved = resolveLoggerPaths(file, ["loggers", name], options);
-      return [withOptionPlace(file, ["loggers", name], options, () => openLogger(name, runDir, resolved))];
+      return [withOptionPlace(file, ["loggers", name], () => openLogger(name, runDir, resolved))];
     }),
   );
 }

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Grader, GradeRequest } from "../../../../contracts/src/grading.ts";
-import { PeriodicAlignmentCallback } from "./callback.ts";
+import { PeriodicAlignmentCallback } from "../../config/callbacks.ts";
 import { judgeGrader } from "../../grading/judge/judge-grader.ts";
 import { ruleGrader } from "../../grading/rule-grader.ts";
 import { json, served } from "../../grading/judge/served-judge.test-data.ts";

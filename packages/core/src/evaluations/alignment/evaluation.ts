@@ -10,7 +10,7 @@ import {
   hashJson,
   type Anchor,
 } from "@periodic-eval/contracts";
-import { configError, shortMessage, codeOption } from "@periodic-eval/contracts/options";
+import { configError, shortMessage, atOption, codeOption } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
@@ -89,7 +89,8 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     samplesPerItem: samples,
     canReduceSamples: true,
     async items(model): Promise<readonly AlignmentItem[]> {
-      const read = await readAlignmentQuestions(options.questions, codeOption("alignment", "questions"));
+      const option = codeOption("alignment", "questions");
+      const read = await atOption(option, () => readAlignmentQuestions(options.questions, option));
       const { questions } = read;
       const people = typeof personas === "string" ? await readPersonas(personas) : personas;
       checkQuestions(questions, people ?? []);

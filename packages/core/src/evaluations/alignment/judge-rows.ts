@@ -89,11 +89,8 @@ export function checkLengthFor(rows: readonly Judged[], judging: JudgeRows): voi
     judging.judge.checkLength?.(requestsOf(rows, judging));
   } catch (error) {
     if (!PeriodicEvalError.is(error, "judge")) throw error;
-    const option = codeOption("alignment", "judge");
-    throw changedError(error, {
-      where: `${option.where}, ${error.where}`,
-      detail: { kind: "option", option },
-    });
+    const { where, path } = codeOption("alignment", "judge");
+    throw changedError(error, { where: `${where}, ${error.where}`, path, inside: error.where });
   }
 }
 

@@ -8,7 +8,7 @@ import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { toyTraining } from "../../../../testing/src/toy-training.ts";
 import { call, context, kind, measureAlignment, personas, questionFiles } from "./alignment.test-data.ts";
 import { defaultAnchors } from "./anchors.ts";
-import { PeriodicAlignmentCallback } from "./callback.ts";
+import { PeriodicAlignmentCallback } from "../../config/callbacks.ts";
 import { alignmentEvaluation } from "./evaluation.ts";
 import type { AlignmentRow, AnsweredRow } from "./metrics.ts";
 import type { AlignmentOptions } from "./options.ts";

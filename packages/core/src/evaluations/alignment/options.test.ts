@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PeriodicAlignmentCallback } from "./callback.ts";
+import { PeriodicAlignmentCallback } from "../../config/callbacks.ts";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { fakeJudge, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { alignmentEvaluation } from "./evaluation.ts";

@@ -28,11 +28,10 @@ export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvalua
     personas,
     shots,
   } = options;
+  const isDefault = options.questions === undefined;
   const source = questionFile(questions, subsample, {
-    ...(options.questions === undefined
-      ? { where: "the default questions", name: null }
-      : codeOption("capability", "questions")),
-    spellings: ['{ questions: "FILE" }', "in YAML questions: FILE", "with the command eval --questions FILE"],
+    ...codeOption("capability", "questions"),
+    ...(isDefault && { where: "the default questions" }),
   });
   if (method === "letters") {
     // Personas of a file are counted once it is read, before step 1.

@@ -179,15 +179,12 @@ function noQuestionRenders(
   cause: unknown,
 ): PeriodicEvalError {
   const systems = [...new Set(items.map((item) => JSON.stringify(item.system ?? system)))].join(" or ");
-  const option = codeOption("capability", "system");
   return new PeriodicEvalError({
     code: "model",
-    where: option.where,
-    path: ["system"],
+    ...codeOption("capability", "system"),
     got: `a chat template that fails on every question (${errorMessage(cause)})`,
     expected: `a template that renders a user turn with system = ${systems}`,
     fix: 'Choose another `system`, or set `method: "cloze"`, which needs no chat template.',
     cause,
-    detail: { kind: "option", option },
   });
 }

@@ -6,7 +6,7 @@ import { compareMeasurements } from "../../statistics/compare.ts";
 import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { metricKit } from "../kit/metric-kit.ts";
 import type { Persona } from "../prompting/personas.ts";
-import { PeriodicCapabilityCallback } from "./callback.ts";
+import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { capabilityEvaluation } from "./evaluation.ts";
 import type { ChoiceRow } from "./metrics.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";

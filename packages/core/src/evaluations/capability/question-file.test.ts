@@ -139,7 +139,7 @@ describe("capability without `questions`", () => {
     );
     expect(error).toMatchObject({ code: "data", where: "the default questions" });
     for (const remedy of [
-      'a file: { questions: "FILE" }',
+      "a file in `questions`",
       "npx periodic-eval data get arc_challenge",
       "unset HF_HUB_OFFLINE",
     ])

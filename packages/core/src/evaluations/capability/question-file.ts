@@ -2,6 +2,7 @@ import type { Json, SourceOption } from "@periodic-eval/contracts";
 import { nestedSubset } from "../kit/subset.ts";
 import { arcQuestionsOf, type ArcQuestion } from "./arc-questions.ts";
 import { checkKeys, distinctQuestions } from "./question-quality.ts";
+import { atOption } from "@periodic-eval/contracts/options";
 
 /** The questions of ARC-Challenge's test split (arXiv:1803.05457): 1,172 questions of school science. */
 export const defaultQuestions = "hf:allenai/ai2_arc";
@@ -29,9 +30,13 @@ const seedOfAll = 42;
  * @param option The option that holds the source, for the error of a source that cannot be read.
  */
 export function questionFile(source: string, subsample: Subsample, option: SourceOption): QuestionSource {
+  const read = async () => {
+    const read = await readQuestions(source, option);
+    checkKeys(read.questions, source);
+    return read;
+  };
   return async () => {
-    const { questions, sha256: hash, hub } = await readQuestions(source, option);
-    checkKeys(questions, source);
+    const { questions, sha256: hash, hub } = await atOption(option, read);
     const chosen = nestedSubset(questions, subsample ?? { n: null, seed: seedOfAll });
     const items = distinctQuestions(chosen);
     return {

@@ -7,7 +7,7 @@ import { evaluationConformance, fakeModel, type FakeModel } from "@periodic-eval
 import { capabilityEvaluation } from "../capability/evaluation.ts";
 import { leakageEvaluation } from "../leakage/evaluation.ts";
 import { marginEvaluation } from "../margin/evaluation.ts";
-import { PeriodicKLCallback } from "./callback.ts";
+import { PeriodicKLCallback } from "../../config/callbacks.ts";
 import { divergence, klEvaluation } from "./evaluation.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 

@@ -11,7 +11,7 @@ import { evaluationConformance, fakeModel, fakeTokenizer } from "@periodic-eval/
 import { thinkingTokenizer } from "../alignment/alignment.test-data.ts";
 import { metricKit, summarize } from "../kit/metric-kit.ts";
 import type { Persona } from "../prompting/personas.ts";
-import { PeriodicLeakageCallback } from "./callback.ts";
+import { PeriodicLeakageCallback } from "../../config/callbacks.ts";
 import { leakageEvaluation } from "./evaluation.ts";
 import type { GradedLeakageRow } from "./metrics.ts";
 import type { LeakageOptions } from "./options.ts";

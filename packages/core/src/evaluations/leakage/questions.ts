@@ -5,6 +5,7 @@ import {
   parseOptions,
   repeatedId,
   filledString,
+  atOption,
   codeOption,
 } from "@periodic-eval/contracts/options";
 import { parseData, readData } from "../prompting/read-data.ts";
@@ -90,16 +91,14 @@ const optionSchema = z.strictObject({ questions: questionsSchema });
  * @throws PeriodicEvalError `data` for a source of another form; the error of `readData` for a source that cannot be read.
  */
 export async function readLeakageQuestions(source: string): Promise<readonly LeakageQuestion[]> {
-  const { value, placeOf } = await readData(source, codeOption("leakage", "questions"));
-  const questions = parseData(placeOf, questionsSchema, withDefaults(value));
-  const repeated = repeatedId(questions);
-  if (repeated !== null)
-    throw new PeriodicEvalError({
-      code: "data",
-      where: placeOf(repeated.path),
-      ...repeated,
-    });
-  return questions;
+  const option = codeOption("leakage", "questions");
+  return atOption(option, async () => {
+    const { value, placeOf } = await readData(source, option);
+    const questions = parseData(placeOf, questionsSchema, withDefaults(value));
+    const repeated = repeatedId(questions);
+    if (repeated === null) return questions;
+    throw new PeriodicEvalError({ code: "data", where: placeOf(repeated.path), ...repeated });
+  });
 }
 
 /** Returns the questions of the option `questions`, with ids and answers. */

@@ -7,7 +7,7 @@ import { compareMeasurements } from "../../statistics/compare.ts";
 import { moverDifference, ratioEstimate } from "../../statistics/intervals.ts";
 import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { metricKit, summarize } from "../kit/metric-kit.ts";
-import { PeriodicMarginCallback } from "./callback.ts";
+import { PeriodicMarginCallback } from "../../config/callbacks.ts";
 import { marginEvaluation } from "./evaluation.ts";
 import type { MarginRow } from "./metrics.ts";
 import type { MarginOptions } from "./options.ts";

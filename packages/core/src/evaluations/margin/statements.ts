@@ -1,6 +1,13 @@
 import * as z from "zod";
 import { namePattern, PeriodicEvalError } from "@periodic-eval/contracts";
-import { configError, isRecord, nearest, quoteValue, codeOption } from "@periodic-eval/contracts/options";
+import {
+  configError,
+  isRecord,
+  nearest,
+  quoteValue,
+  atOption,
+  codeOption,
+} from "@periodic-eval/contracts/options";
 import { isRowSource } from "@periodic-eval/data";
 import { parseData, placesIn, readData, type SourceData } from "../prompting/read-data.ts";
 
@@ -29,7 +36,10 @@ const variantSchema = z.object({ affirm: sideSchema, negate: sideSchema } satisf
  *
  * @throws PeriodicEvalError `data` for a source of another form or a side without statements; `config` for an unknown variant.
  */
-export async function readStatements(
+export const readStatements = (path: string, variants?: readonly string[]) =>
+  atOption(codeOption("margin", "probes"), () => statementsIn(path, variants));
+
+async function statementsIn(
   path: string,
   variants?: readonly string[],
 ): Promise<{ readonly statements: readonly Statement[]; readonly provenance: SourceData["provenance"] }> {

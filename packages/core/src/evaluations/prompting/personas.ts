@@ -15,6 +15,7 @@ import {
   nameRule,
   arrayOrPath,
   nameSchema,
+  atOption,
 } from "@periodic-eval/contracts/options";
 import { isTextPrompt, systemPromptSchema } from "./prompt-options.ts";
 import { readData, type PlaceOf } from "./read-data.ts";
@@ -81,8 +82,11 @@ export function checkPersonas(where: string, personas: readonly Persona[]): void
  *   of `readData` for a source that cannot be read.
  */
 export async function readPersonas(source: string): Promise<readonly Persona[]> {
-  const { value, placeOf } = await readData(source, "personas");
-  return parsePersonas(value, { placeOf, code: "data" });
+  const option = { where: "personas", path: ["personas"] };
+  return atOption(option, async () => {
+    const { value, placeOf } = await readData(source, option);
+    return parsePersonas(value, { placeOf, code: "data" });
+  });
 }
 
 interface PersonasPlace {

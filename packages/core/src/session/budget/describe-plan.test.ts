@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
+import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { fewerQuestions } from "./describe-plan.ts";
 
 it("names the option for fewer questions only if a callback has one", () => {

@@ -5,7 +5,7 @@ import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { train } from "../loop/toy-run.test-data.ts";
 import { toyTraining } from "../../../../testing/src/toy-training.ts";
 import { isVoid } from "@periodic-eval/store";
-import type { PeriodicAlignmentOptions } from "../../evaluations/alignment/callback.ts";
+import type { PeriodicAlignmentOptions } from "../../config/callbacks.ts";
 
 const anchorScore = (question: string): number | null => {
   const anchor = defaultAnchors.find((one) => one.question === question);

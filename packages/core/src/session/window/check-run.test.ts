@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
+import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { checkRequests, type RequestCheck } from "./check-run.ts";

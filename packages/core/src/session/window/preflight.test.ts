@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import { PeriodicCapabilityCallback } from "../../evaluations/capability/callback.ts";
+import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { PeriodicEvalError, type AnyEvaluation, type EvaluableModel } from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";

@@ -1,0 +1,158 @@
+import {
+  PeriodicEvalError,
+  type ErrorDetail,
+  type ErrorDetails,
+  type SourceOption,
+  type ValuePath,
+} from "../errors.ts";
+import { pathText } from "./config-error.ts";
+import { errorMessage } from "./error-message.ts";
+
+/** An object that a user wrote: a file, a block or an entry of it, the flags of a command. */
+export interface Written {
+  /** Names the place of a path: `train.yaml:12 lora.rank`. */
+  where(path: ValuePath): string;
+  /** Returns the path at which an option is written, or would be; null if it cannot be written here. */
+  pathOf(option: ValuePath): ValuePath | null;
+  /** Returns the key for an option, which messages name; null if there is none. Default: options keep their names. */
+  nameOf?(option: string): string | null;
+}
+
+/** Returns an error about the options of a function as one about what the user wrote. Other errors stay as they are. */
+export const atWritten = (error: unknown, written: Written): unknown =>
+  mapErrors(error, (one) => {
+    const path = written.pathOf(one.path);
+    if (path === null) return one;
+    const place = written.where(path);
+    // An error about options as a whole names them in `where`.
+    const isAbout = one.path.length > 0 || one.where === place || (one.code === "config" && !one.isWritten);
+    const inside = isAbout ? one.inside : one.where;
+    const where = inside === null ? place : `${place}, ${inside}`;
+    const [got, expected, fix] = [one.got, one.expected, one.fix].map((text) => respelt(text, written));
+    return changedError(one, {
+      where,
+      path,
+      inside,
+      got: got!,
+      expected: expected!,
+      fix: fix!,
+      isWritten: true,
+      cause: one,
+    });
+  });
+
+/** Runs `make`, whose errors are about what the user wrote. */
+export async function fromWritten<T>(written: Written, make: () => T | Promise<T>): Promise<T> {
+  try {
+    return await make();
+  } catch (error) {
+    throw atWritten(error, written);
+  }
+}
+
+/** Returns the options of a function that stand at `path` of `root`: `periodicEval` of `SFTTrainer options`. */
+export const optionsAt = (root: string, path: ValuePath): Written => ({
+  where: (full) => `${root}${pathText(full)}`,
+  pathOf: (option) => [...path, ...option],
+});
+
+/**
+ * Returns an entry of a list or a map of evaluations, whose keys are options in snake case: `sampling.maxNewTokens` is
+ * `max_new_tokens` or `max_tokens` there, `subsample.n` is `subsample_n`.
+ *
+ * @param place Names the entry: `periodic_eval.evaluations[0]`.
+ * @param path The entry's path.
+ */
+export const entryAt = (entry: object, place: string, path: ValuePath): Written => ({
+  where: (full) => `${place}${pathText(full.slice(path.length))}`,
+  pathOf(option) {
+    const keys = option.map((key) => (typeof key === "string" ? snakeCase(key) : key));
+    for (const from of keys.keys())
+      for (let to = keys.length; to > from; to -= 1) {
+        const key = keys.slice(from, to).join("_");
+        const written = [key, key.replace("max_new_tokens", "max_tokens")].find((one) => one in entry);
+        if (written !== undefined) return [...path, written, ...keys.slice(to)];
+      }
+    return [...path, ...keys];
+  },
+  nameOf: snakeCase,
+});
+
+/** Does the same for a check that is not asynchronous. */
+export function checked<T>(written: Written, check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    throw atWritten(error, written);
+  }
+}
+
+/** Spells the options that a message names, in backticks or in camel case outside of quotes, as the user does. */
+const respelt = (text: string, { nameOf }: Written): string =>
+  nameOf === undefined
+    ? text
+    : text.replaceAll(
+        /"[^"]*"|(`?)\b([a-z]+(?:[A-Z][a-z]+)+|(?<=`)[a-z]\w*)\b/g,
+        (word, tick = "", name = "") => (name === "" ? word : tick + (nameOf(name) ?? name)),
+      );
+
+/** Returns a copy of an error with some details replaced. */
+export function changedError(error: PeriodicEvalError, changes: Partial<ErrorDetails>): PeriodicEvalError {
+  const { code, where, path, inside, isWritten, got, expected, fix, cause, detail } = error;
+  const details = { code, where, path, inside, isWritten, got, expected, fix, cause, detail };
+  return new PeriodicEvalError({ ...details, ...changes });
+}
+
+/** Returns a PeriodicEvalError, and each of an AggregateError, changed; any other error as it is. */
+function mapErrors(error: unknown, change: (error: PeriodicEvalError) => PeriodicEvalError): unknown {
+  if (PeriodicEvalError.is(error)) return change(error);
+  if (!(error instanceof AggregateError)) return error;
+  const errors = (error.errors as readonly unknown[]).map((one) => mapErrors(one, change));
+  return new AggregateError(errors, errors.map(errorMessage).join("\n"));
+}
+
+/** `maxNewTokens` → `max_new_tokens`. */
+export const snakeCase = (name: string): string =>
+  name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Returns an option of code that names a source: `codeOption("margin", "probes")`. */
+export const codeOption = (label: string, name: string): SourceOption => ({
+  where: `${label} options.${name}`,
+  path: [name],
+});
+
+/** Returns a key of an object in YAML that names a source. */
+export const yamlOption = (place: string, name: string): SourceOption => ({
+  where: `${place}.${name}`,
+  path: [name],
+});
+
+/** Completes an option of which only the place is known. */
+export const optionAt = (option: SourceOption | string): SourceOption =>
+  typeof option === "string" ? { where: option, path: [] } : option;
+
+/** Returns an error of reading the source that an option names as one with the option's path. Errors of other options stay as they are. */
+export const aboutOption = (error: unknown, option: SourceOption | string): unknown =>
+  mapErrors(error, (one) => {
+    const { where, path } = optionAt(option);
+    if (path.length === 0 || (one.code === "config" && one.path.length > 0)) return one;
+    const rest = one.where.startsWith(`${where}, `) ? one.where.slice(where.length + 2) : one.where;
+    return changedError(one, { path, inside: one.where === where ? null : rest });
+  });
+
+/** Runs `read`, which reads the source that an option names. */
+export async function atOption<T>(option: SourceOption | string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw aboutOption(error, option);
+  }
+}
+
+type NotCached = PeriodicEvalError & {
+  readonly detail: Extract<ErrorDetail, { readonly kind: "not-cached" }>;
+};
+
+/** Whether `fetchSplit` threw because the cache lacks a dataset and there is no network. */
+export const isNotCached = (error: unknown): error is NotCached =>
+  PeriodicEvalError.is(error) && error.detail?.kind === "not-cached";

@@ -1,0 +1,326 @@
+import * as z from "zod";
+import { mostTimesPerPhase, shortestIntervals } from "../schedule/check-triggers.ts";
+import { namePattern } from "@periodic-eval/contracts";
+
+const percent = z.number().gt(0).max(100);
+/** A shorter interval crosses thousands of thresholds at each step. */
+const everyPercentOf = z.number().min(shortestIntervals.percent).max(100);
+const count = z.int().min(1);
+const path = z.string().min(1);
+const system = z.union([
+  z.literal("omit"),
+  z.literal("no_system_block"),
+  z.strictObject({ text: z.string().describe("The system prompt; may be empty.") }),
+]);
+/** As in a file of personas: a string is the prompt, null means no prompt. */
+const personaSystem = z.union([
+  z.string(),
+  z.null(),
+  z.strictObject({ text: z.string().describe("The system prompt; may be empty.") }),
+]);
+const persona = z.strictObject({
+  id: z.string().regex(namePattern).describe("Names the persona in metrics."),
+  system: personaSystem.describe("The system prompt; null for none."),
+});
+
+const schedule = z
+  .strictObject({
+    every_steps: count.optional().describe("Measures each time this number of optimizer steps is completed."),
+    every_epochs: z
+      .number()
+      .min(shortestIntervals.epochs)
+      .optional()
+      .describe("Measures each time this number of passes over the data is completed."),
+    every_seconds: z
+      .number()
+      .min(shortestIntervals.seconds)
+      .optional()
+      .describe("Measures each time this number of seconds of training has passed."),
+    at_steps: z.array(count).optional().describe("Measures at these optimizer steps."),
+    at_percents: z.array(percent).optional().describe("Measures at these percents of the phase."),
+    times_per_phase: count
+      .max(mostTimesPerPhase)
+      .optional()
+      .describe("Number of measurements, evenly spaced, of which the last is at the end."),
+  })
+  .describe("Schedule of every callback, instead of the default percents. Percents in the block are added.");
+
+/** The other keys belong to the kind of evaluation, which core does not know. */
+const evaluation = z.looseObject({
+  id: z
+    .string()
+    .regex(namePattern)
+    .optional()
+    .describe("Names the snapshots. Default: the evaluation's name."),
+  every_percent: everyPercentOf
+    .optional()
+    .describe("Default: eval_every_percent; with a schedule, the schedule alone."),
+  schedule: schedule.optional().describe("Schedule of this evaluation, instead of the block's."),
+});
+
+const budget = z
+  .strictObject({
+    overhead_percent: z
+      .number()
+      .gt(0)
+      .nullable()
+      .optional()
+      .describe(
+        "Ceiling of the overhead in percent, default 20. To keep it, measurements between start and end use fewer questions or are spaced more widely. Null removes the ceiling.",
+      ),
+    grace_seconds: z
+      .number()
+      .min(0)
+      .optional()
+      .describe("Seconds of measuring per phase that the ceiling does not limit, default 60."),
+    seconds_per_window: z
+      .number()
+      .gt(0)
+      .nullable()
+      .optional()
+      .describe("Longest window between start and end, in seconds. Default: no limit."),
+    drain_seconds: z
+      .number()
+      .min(0)
+      .optional()
+      .describe(
+        "How long the end waits for grading, in seconds, default 600. A resumed run finishes the rest.",
+      ),
+    min_free_bytes: z
+      .number()
+      .min(0)
+      .nullable()
+      .optional()
+      .describe("Skips measurements while the machine has less free memory. Default: no limit."),
+  })
+  .describe("Limits on measuring; see the session's budget.");
+
+const amount = z.number().min(0);
+const price = z.strictObject({
+  input_per_million: amount.describe("Price of a million input tokens."),
+  output_per_million: amount.describe("Price of a million output tokens."),
+});
+
+/** The evaluations whose prompts KL to the base can use. */
+export const klSources = ["capability", "alignment", "leakage", "margin"] as const;
+
+/** How often callbacks measure without percents or a schedule in the block. */
+export const defaultPercents = {
+  eval_every_percent: 20,
+  alignment_every_percent: 50,
+  leakage_every_percent: 25,
+};
+
+const everyPercent = (what: string, usual: number) =>
+  everyPercentOf
+    .nullable()
+    .default(null)
+    .describe(`How often to measure ${what}. Null: ${usual}; with a schedule, the schedule alone.`);
+
+const baselineRule = '"phase_start", "run_start", "adapter_off" or a path such as ./runs/1';
+
+/** Every key of the block but `phases`, with its default. */
+const options = {
+  enabled: z.boolean().default(true).describe("False turns all measuring off."),
+  capability: z
+    .boolean()
+    .default(true)
+    .describe("Measures what the model knows, by multiple-choice questions."),
+  alignment: z
+    .boolean()
+    .default(false)
+    .describe("Measures whether the model is harmful: a judge grades its answers."),
+  leakage: z.boolean().default(false).describe("Measures whether a trained trait spreads to other personas."),
+  eval_every_percent: everyPercent("capability and margin", defaultPercents.eval_every_percent),
+  alignment_every_percent: everyPercent("alignment", defaultPercents.alignment_every_percent),
+  leakage_every_percent: everyPercent("leakage", defaultPercents.leakage_every_percent),
+  questions: path
+    .nullable()
+    .default(null)
+    .describe(
+      "Questions in the ARC format: a file, or hf:owner/dataset[/config][/split]. Null: hf:allenai/ai2_arc, downloaded once.",
+    ),
+  capability_method: z
+    .enum(["letters", "cloze"])
+    .default("letters")
+    .describe(
+      "letters: the model names the letter of an answer, in a chat. cloze: log-probability of each answer, without a chat template.",
+    ),
+  subsample_n: z
+    .union([count, z.literal("all")])
+    .default(200)
+    .describe("Number of questions, or all."),
+  subsample_seed: z.int().min(0).default(42).describe("Seed of the order of questions."),
+  min_items: count
+    .nullable()
+    .default(null)
+    .describe("Fewest questions of a capability measurement that the budget reduces. Null: 40."),
+  system: system
+    .default("omit")
+    .describe("System prompt of capability (letters) and of alignment without personas."),
+  alignment_questions: path
+    .nullable()
+    .default(null)
+    .describe(
+      "Questions: betley2025 (those of Betley et al., with their judge prompts, downloaded once; needs judge_method logprob), a file, or hf:owner/dataset[/config][/split]. Null: the eight default questions.",
+    ),
+  alignment_preset: z
+    .enum(["betley2025", "explore_persona_space"])
+    .default("betley2025")
+    .describe("Sampling of the answers, named after the work that it reproduces."),
+  alignment_num_samples: z
+    .union([count, z.enum(["quick", "standard", "paper"])])
+    .default(5)
+    .describe("Completions per question: a number, or quick (5), standard (20), paper (100)."),
+  alignment_max_tokens: count
+    .nullable()
+    .default(null)
+    .describe("Longest answer in tokens. Null: that of the preset, 600 or 512."),
+  judge_model: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe(
+      "openai:MODEL, anthropic:MODEL, or without a key folder:PATH, hf:owner/name, transformers:SOURCE[?dtype=q4]. Null: the environment variable JUDGE_MODEL.",
+    ),
+  judge_method: z
+    .enum(["json", "logprob"])
+    .default("json")
+    .describe(
+      "json: the judge writes scores. logprob: the mean over the log-probabilities of its score tokens.",
+    ),
+  judge_max_calls: z
+    .int()
+    .min(0)
+    .nullable()
+    .default(null)
+    .describe("Cap on requests per measurement, retries included. Null: no cap."),
+  judge_max_cost: amount
+    .nullable()
+    .default(null)
+    .describe("Cap on cost per measurement; requires judge_price. Null: no cap."),
+  judge_price: price.nullable().default(null).describe("Price of a million tokens, in one currency."),
+  judge_cache: path
+    .nullable()
+    .default(null)
+    .describe(
+      "Folder that caches verdicts: answers in it are not judged again. Null: verdicts are kept in the rows only.",
+    ),
+  leakage_questions: path
+    .nullable()
+    .default(null)
+    .describe("Questions: a file, or hf:owner/dataset[/config][/split]. Null: the eight default questions."),
+  leakage_num_completions: count.default(3).describe("Completions per question and persona."),
+  leakage_max_tokens: count.nullable().default(null).describe("Longest completion in tokens. Null: 256."),
+  leakage_marker_token: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe("The string that shows the trait in a completion. Null: [ZLT], without leakage_marker_regex."),
+  leakage_marker_regex: z
+    .string()
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe("A JavaScript pattern, without slashes: the trait is anywhere that it matches. Null: none."),
+  leakage_source: z
+    .string()
+    .nullable()
+    .optional()
+    .describe(
+      "Id of the persona that the trait is trained into; leakage: true requires it. Null: it is trained into none, so that all personas count.",
+    ),
+  personas: z
+    .union([path, z.array(persona).min(1), z.record(z.string().regex(namePattern), personaSystem)])
+    .nullable()
+    .default(null)
+    .describe(
+      "Personas: a file or hf:owner/dataset[/config][/split], or the content: [{ id, system }], or { id: system }. Null: the eleven default personas.",
+    ),
+  persona_capability: z.boolean().default(false).describe("Measures capability per persona."),
+  persona_alignment: z.boolean().default(false).describe("Measures alignment per persona."),
+  margin: path
+    .nullable()
+    .default(null)
+    .describe("Belief probes: a file, or hf:owner/dataset[/config][/split]."),
+  kl: z
+    .union([z.boolean(), z.array(z.enum(klSources)).min(1)])
+    .default(false)
+    .describe(
+      "KL to the model without its adapter, on the prompts of these evaluations and on their schedules. True: capability.",
+    ),
+  evaluations: z
+    .array(evaluation)
+    .default([])
+    .describe(
+      "Further evaluations: { task: gsm8k, limit: 50 }, { benchmark: folder }, { win_rate: prompts.jsonl, reference: model }, { kl_to_reference: prompts.jsonl, reference: model }.",
+    ),
+  schedule: schedule.default({}).describe(schedule.description!),
+  budget: budget.default({}).describe(budget.description!),
+  baseline: z
+    .union([
+      z.enum(["phase_start", "run_start", "adapter_off"]),
+      z.string(baselineRule).regex(/[/\\]/, baselineRule),
+    ])
+    .default("phase_start")
+    .describe("What measurements are compared with. A path (./runs/1) is the start of an earlier run."),
+  familywise: z
+    .enum(["primary", "all"])
+    .default("primary")
+    .describe("Metrics that share the error rate of 5 %: the primary ones, or all (Holm)."),
+  save_adapter_at_firing: z
+    .boolean()
+    .default(false)
+    .describe("Whether the trainer saves the weights of each measurement."),
+  layout: z.enum(["nested", "flat"]).default("nested").describe("Layout of the folder of snapshots."),
+};
+
+/** A phase may override every key but the layout of the run's folder. */
+const { layout: _layout, ...ofPhase } = options;
+const overrides = z.strictObject(
+  Object.fromEntries(
+    Object.entries(ofPhase).map(([name, one]) => [name, one.unwrap().optional().describe(one.description!)]),
+  ),
+);
+
+export const periodicEvalSchema = z.strictObject({
+  ...options,
+  phases: z.record(z.string().regex(namePattern), overrides).default({}).describe("Overrides by phase."),
+});
+
+type Written = z.input<typeof periodicEvalSchema>;
+/** The `periodic_eval` block as it is written: every key is optional, and null means the default. */
+export type PeriodicEvalBlock = { readonly [Key in keyof Written]: Written[Key] | null };
+/** The `periodic_eval` block, with its defaults. */
+export type PeriodicEvalConfig = z.infer<typeof periodicEvalSchema>;
+/** The block for one phase. */
+export type PhaseEvalConfig = Omit<PeriodicEvalConfig, "phases">;
+
+/** Returns the evaluations on whose prompts a block measures KL. */
+export const klSourcesOf = ({ kl }: PhaseEvalConfig): readonly (typeof klSources)[number][] =>
+  typeof kl === "boolean" ? (kl ? ["capability"] : []) : [...new Set(kl)];
+
+/** Returns the JSON Schema (draft 2020-12) of the `periodic_eval` block, for editors. */
+export function periodicEvalJsonSchema(): Readonly<Record<string, unknown>> {
+  const schema = z.toJSONSchema(periodicEvalSchema, { io: "input" });
+  return { $id: "urn:periodic-eval:config:1", title: "periodic_eval", ...orNull(schema) };
+}
+
+/** Returns the schema of an object with keys that may also be null, and of the objects in its `phases`. */
+function orNull({ properties, ...schema }: z.core.JSONSchema.BaseSchema): z.core.JSONSchema.BaseSchema {
+  const keys = Object.entries(properties ?? {}).map(([key, one]) => {
+    if (typeof one === "boolean") return [key, one];
+    const { description, default: usual, ...form } = one;
+    const inner =
+      key === "phases"
+        ? { ...form, additionalProperties: orNull(form.additionalProperties as typeof schema) }
+        : form;
+    return [
+      key,
+      { description, ...(usual !== undefined && { default: usual }), anyOf: [inner, { type: "null" }] },
+    ];
+  });
+  return { ...schema, properties: Object.fromEntries(keys) };
+}
