@@ -42,6 +42,7 @@ export const sections = [
       "explanations/index.md",
       "explanations/statistics.md",
       "explanations/receipt.md",
+      "explanations/measurement.md",
       "explanations/threat-model.md",
       "explanations/budget.md",
       "explanations/overhead.md",

@@ -9,7 +9,7 @@ export interface Guard {
   readonly name: string;
   /**
    * `"windows"` (default): the session enters the guard around each measurement. `"hooks"`: around each callback hook too;
-   * such a guard must take microseconds.
+   * such a guard must take microseconds, and must not return promises.
    */
   readonly around?: "windows" | "hooks";
   /** Whether the guard only warns: its findings (a leaked tensor) do not count as a disturbance of the training. */

@@ -182,9 +182,8 @@ export const snapshotSchema = z
         budget: z
           .object({
             limit: budgetLimitSchema.describe("The option that decided how many rows to measure."),
-            reduced: z
-              .boolean()
-              .describe("Whether it left fewer rows than a whole measurement has, or none."),
+            reduced: z.boolean().describe("Whether it left out rows of the measurement, or all of them."),
+            grace_seconds: z.optional(z.number().describe("The grace, if it decided and is limited.")),
           })
           .optional()
           .describe(

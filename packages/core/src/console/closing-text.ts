@@ -90,16 +90,10 @@ function overheadText(snapshots: readonly Snapshot[]): string | null {
 const measuringSeconds = (phase: readonly Snapshot[]): number =>
   phase.reduce((sum, { timing }) => sum + timing.total_seconds, 0);
 
-/** Returns the grace that the budget of a phase left, as its last measurement states it: `60 s`; null if none does. */
-function graceOf(phase: readonly Snapshot[]): string | null {
-  const found = phase.flatMap(({ timing }) => /\bgrace of (\S+ s)\b/.exec(timing.governor)?.[1] ?? []);
-  return found.at(-1) ?? null;
-}
-
 /** Returns `within the grace of 60 s`. */
 export function graceText(phase: readonly Snapshot[]): string {
-  const grace = graceOf(phase);
-  return `within the grace${grace === null ? "" : ` of ${grace}`}`;
+  const seconds = phase.flatMap(({ timing }) => timing.budget?.grace_seconds ?? []).at(-1);
+  return `within the grace${seconds === undefined ? "" : ` of ${secondsText(seconds)}`}`;
 }
 
 const answerColours = { yes: "green", no: "red", "not proven": "yellow", "not applicable": "dim" } as const;

@@ -298,9 +298,8 @@ it("states seconds and the grace instead of a share where the grace left everyth
     ...exampleSnapshot().timing,
     overhead_percent: 489.2,
     total_seconds: 2.6,
-    governor:
-      "whole, 5 items: a whole measurement needs about 1 s; 50 s are left of a grace of 60 s (budget.graceSeconds)",
-    budget: { limit: "grace_seconds", reduced: false },
+    governor: "whole, 5 items",
+    budget: { limit: "grace_seconds", reduced: false, grace_seconds: 60 },
   } as const;
   const within = [0, 40].map((step) => exampleSnapshot({ phase: "em", step, timing }));
   expect(closingText(null, within)).toMatch(

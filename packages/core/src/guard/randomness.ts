@@ -26,25 +26,17 @@ function uninstall(replacement: Replacement): void {
 
 /** Returns the caller's separate stream, or undefined if it has none. */
 type StreamOf = () => (() => number) | undefined;
-const separateStreams = new Set<StreamOf>();
+let separateStream: StreamOf = () => undefined;
 /** The training's `Math.random` behind a check for callers with a separate stream. */
 let diverted: (() => number) | null = null;
-
-function separateStream(): (() => number) | undefined {
-  for (const streamOf of separateStreams) {
-    const stream = streamOf();
-    if (stream !== undefined) return stream;
-  }
-  return undefined;
-}
 
 /**
  * Gives background work that draws from `Math.random` (a client's retry delays) a separate stream, so that it does not use up
  * the training's numbers. From now on `Math.random` calls `streamOf` at every draw: it returns the caller's stream, or undefined
- * to draw as before. Calling it again with the same function restores the diversion if other code has replaced `Math.random`.
+ * to draw as before. Calling it again restores the diversion if other code has replaced `Math.random`.
  */
 export function divertMathRandom(streamOf: StreamOf): void {
-  separateStreams.add(streamOf);
+  separateStream = streamOf;
   const training = replacements.length === 0 ? Math.random : native;
   if (training === diverted) return;
   native = diverted = () => (separateStream() ?? training)();

@@ -2,12 +2,11 @@
 export { divertMathRandom, mathRandomGuard, withSeededRandom } from "../guard/randomness.ts";
 export { checkTriggers } from "../schedule/check-triggers.ts";
 export { advance, crossings, isTimed, plannedSteps } from "../schedule/crossings.ts";
-export { gradeStored, type GradeStoredOptions } from "./records/grade-stored.ts";
-export { checkRequests, type RequestCheck } from "./loop/check-requests.ts";
+export { gradeStored, type GradeStoredOptions } from "./records/resume.ts";
+export { checkRequests, type RequestCheck } from "./window/check-run.ts";
 export { closeLoggers, logWarning } from "./loop/log-events.ts";
 export { checkSessionOptions } from "./loop/options.ts";
-export { adapterOffId } from "./records/baselines.ts";
+export { adapterOffId } from "./records/comparisons.ts";
 export { isUngraded } from "./records/resume.ts";
 export { lacksOptionalQuestions, prepareEvaluation } from "./window/prepare.ts";
-export { countTokens } from "./window/count-tokens.ts";
-export { deadlineAt } from "./window/measure-once.ts";
+export { countTokens, deadlineAt } from "./window/measurement-progress.ts";

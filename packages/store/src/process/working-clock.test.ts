@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { PeriodicCallback, everyPercent, withSession } from "@periodic-eval/core";
 import { abortRelay, withinTime } from "../../../core/src/grading/judge/judge-calls.ts";
-import { Patience } from "../../../core/src/session/window/patience.ts";
+import { Timeouts } from "../../../core/src/session/window/timeouts.ts";
 import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.ts";
 import { resolvesWithin, startTimeout } from "./timeout.ts";
 import { workingSeconds } from "./working-clock.ts";
@@ -110,8 +110,8 @@ it.each<[string, (work: Promise<string>) => Promise<unknown>]>([
   [
     "the patience with a hook",
     async (work) =>
-      new Patience(60, { warn: () => undefined }).run(
-        { where: "a callback", what: "a hook", sign: { at: 0 } },
+      new Timeouts(60, { warn: () => undefined }).run(
+        { where: "a callback", what: "a hook", heartbeat: { at: 0 } },
         () => work,
       ),
   ],

@@ -1,5 +1,5 @@
 import { configError, isRecord } from "@periodic-eval/contracts/options";
-import { isPromise } from "../../model/maybe-async.ts";
+import { isPromise } from "../../model/in-order.ts";
 
 /**
  * Returns the metrics that a function of the user returned.

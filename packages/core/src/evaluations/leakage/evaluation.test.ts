@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { CallOptions, EvaluableModel } from "@periodic-eval/contracts";
-import { deadlineAt } from "../../session/window/measure-once.ts";
+import { deadlineAt } from "../../session/window/measurement-progress.ts";
 import { measure } from "../../session/window/measure.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { clusteredShareEstimate, moverDifference, shareEstimate } from "../../statistics/intervals.ts";

@@ -1,7 +1,6 @@
 import type { TrainerCallback, Progress, Trigger } from "@periodic-eval/contracts";
 import { plannedSteps } from "../../schedule/crossings.ts";
-import type { Learned } from "./learned.ts";
-import type { MeasurementTime } from "./measurement-costs.ts";
+import type { Learned, MeasurementTime } from "./learned.ts";
 import type { Wanted } from "./share-seconds.ts";
 
 /** The first step of a session compiles: while it is the only one known, other steps are assumed to take a tenth of it. */
@@ -35,7 +34,7 @@ export function secondsOfEnd(
   let expected = 0;
   let doubtful = 0;
   for (const { id, triggers = [] } of callbacks) {
-    const size = learned.size(id);
+    const size = learned.sizes.get(id);
     const and = id === current?.id ? current.and : null;
     const cost = size === undefined ? null : learned.endCost(id, size.whole, and);
     if (cost === null) continue;
@@ -65,7 +64,7 @@ export function measurementsAhead(
   return callbacks.flatMap((callback) => {
     const { id } = callback;
     const cost = learned.cost(id, id === current?.id ? current.and : null);
-    const size = learned.size(id);
+    const size = learned.sizes.get(id);
     if (cost === null || size === undefined) return [];
     const measurements = countAhead(forecast, callback, projected) + (now.has(id) ? 1 : 0);
     return measurements > 0 ? [{ id, size, measurements, ...cost }] : [];
@@ -88,7 +87,7 @@ function countAhead(
   const percents = ahead(triggers.filter(isRelative), reachedStep(at));
   if (triggers.length > 0 && steps !== undefined) return new Set([...steps, ...percents!]).size;
   // Without a schedule, requests are expected to come as often as before.
-  const asBefore = learned.requested(id) * Math.max(0, projected / elapsedSeconds - 1);
+  const asBefore = (learned.requested.get(id) ?? 0) * Math.max(0, projected / elapsedSeconds - 1);
   return Number.isFinite(asBefore) ? Math.floor(asBefore) : 0;
 }
 

@@ -1,5 +1,5 @@
 // Decides how many rows each measurement may have, so that measuring stays within the budget.
-// The session asks it (`allow`) before every measurement and reports to it (`learnMeasurement`) after every one.
+// A window asks it once for a plan (`planWindow`) and tells it once what was measured (`learnWindow`).
 import type {
   TrainerCallback,
   Crossing,
@@ -8,53 +8,70 @@ import type {
   BudgetLimit,
   Snapshot,
 } from "@periodic-eval/contracts";
-import { AnnouncedPlan, isReduced } from "./announced-plan.ts";
-import { describeChange, describeOverhead, describePlan } from "./describe-plan.ts";
+import {
+  AnnouncedPlan,
+  isReduced,
+  describeSize,
+  wholeInWindow,
+  type MeasurementSize,
+  plannedSeconds,
+  shareSeconds,
+} from "./share-seconds.ts";
+import {
+  describeChange,
+  describeOverhead,
+  describePlan,
+  fewerQuestions,
+  remedyFor,
+} from "./describe-plan.ts";
 import { isEdge, measurementsAhead, projectSeconds, secondsOfEnd, type Forecast } from "./forecast.ts";
-import { Learned, type Course } from "./learned.ts";
-import type { MeasurementCost, MeasurementTime } from "./measurement-costs.ts";
-import { describeSize, roundDown, type MeasurementSize } from "./measurement-size.ts";
+import { Learned, type LearnedMeasurement, type MeasurementTime } from "./learned.ts";
 import type { PhaseClock } from "./phase-clock.ts";
-import { fewerQuestions, remedyFor } from "./remedy.ts";
 import { secondsText } from "../../statistics/format.ts";
-import { plannedSeconds, shareSeconds, type Wanted } from "./share-seconds.ts";
 
 /** The governor's decision about one measurement. */
 export interface MeasurementBudget {
   /** Describes a measurement of `rows` rows and the reason for its size, for the snapshot's `timing.governor`. */
   governor(rows: number): string;
-  /** The option of the budget that decided; null if none applies to this measurement. */
-  readonly limit: BudgetLimit | null;
+  /** The option of the budget that decided, for `timing.budget`; null if none applies to this measurement. */
+  readonly limit: { readonly limit: BudgetLimit; readonly grace_seconds?: number } | null;
   /** Why not all rows are measured, for a person; null if all are. */
   readonly why: string | null;
   /** Announces the first reduction of the phase, with its remedy; null for all later ones. */
   readonly announcement: string | null;
-  /** Rows to measure first; 0 skips the measurement. */
-  readonly first: number;
-  /** Returns how many more rows to measure, once `done` rows took `seconds`; 0 ends the measurement. */
-  more(done: number, seconds: number): number;
-  /** Returns when the measurement is cut off, in seconds of the phase clock; null for never. */
-  deadline(): number | null;
+  /** What to measure first; no rows skip the measurement. */
+  readonly first: Portion;
+  /** Returns what to measure next, once `done` rows took `seconds`; no rows end the measurement. */
+  more(done: number, seconds: number): Portion;
+}
+
+/** Rows to measure, and when they are cut off, in seconds of the phase clock; null for never. */
+export interface Portion {
+  readonly rows: number;
+  readonly deadline: number | null;
 }
 
 export interface BudgetRequest {
   readonly id: string;
   readonly crossed: readonly Crossing[];
-  readonly size: MeasurementSize;
+  /** Null if it could not be prepared: it is not measured. */
+  readonly size: MeasurementSize | null;
   /** Whether it measures a baseline, which is never cut. */
   readonly isBaseline: boolean;
-  readonly at: Progress;
 }
 
-/** Share of the allowed pause that is held back for rows that are slower than expected. */
-const windowSlack = 0.1;
+/** The plan of one window. */
+export interface WindowPlan<T> {
+  /** The requests, the cheapest first, after the baselines. */
+  readonly requests: readonly T[];
+  /** Decides how many rows a measurement may have when its turn has come. */
+  allow(request: T): MeasurementBudget;
+}
+
 /** A measurement is cut off at this multiple of its expected seconds, unless later measurements leave more to spare. */
 const patience = 2;
 /** Held back for an end that takes longer than expected: a share of it and all doubtful seconds, but at most these shares. */
 const caution = { ofEnd: 0.03, ofAllowed: 0.05, ofLeft: 0.1 };
-
-const defaultOverheadPercent = 20;
-const defaultGraceSeconds = 60;
 
 export interface GovernorOptions {
   readonly budget: Budget | undefined;
@@ -69,8 +86,6 @@ export class Governor {
   readonly #callbacks: readonly TrainerCallback[];
   readonly #clock: PhaseClock;
   readonly #learned = new Learned();
-  /** Ids that the open window has still to measure. */
-  readonly #pending = new Set<string>();
   /** `waiting`: the cost of a measurement is unknown until it was taken. `overhead`: the speed of training was unknown. */
   #announcement: "wanted" | "waiting" | "overhead" | "made" = "wanted";
   #announced: AnnouncedPlan | null = null;
@@ -79,9 +94,9 @@ export class Governor {
   #isReductionAnnounced = false;
 
   constructor({ budget = {}, callbacks, clock }: GovernorOptions) {
-    const { overheadPercent = defaultOverheadPercent, secondsPerWindow = null } = budget;
+    const { overheadPercent = 20, graceSeconds = 60, secondsPerWindow = null } = budget;
     this.#overheadPercent = overheadPercent;
-    this.#graceSeconds = budget.graceSeconds ?? defaultGraceSeconds;
+    this.#graceSeconds = graceSeconds;
     this.#secondsPerWindow = secondsPerWindow;
     this.#callbacks = callbacks;
     this.#clock = clock;
@@ -92,87 +107,80 @@ export class Governor {
     this.#learned.fromSnapshots(snapshots, this.#callbacks, phase);
   }
 
-  /** Learns from a snapshot of an interrupted training that a measurement of this one adopted. */
-  learnAdopted(snapshot: Snapshot): void {
-    this.#learned.fromSnapshots([snapshot], this.#callbacks, null);
-    if (this.#announcement === "waiting") this.#announcement = "wanted";
-  }
-
   /** Must be called after every training step. */
   learnStep(previous: Progress | null, progress: Progress): void {
     this.#learned.fromStep(previous, progress);
   }
 
-  /** Must be called after every recorded measurement that produced rows. */
-  learnMeasurement(
-    id: string,
-    course: Course,
-    whole: { readonly rows: number; readonly seconds: number },
-  ): void {
-    this.#learned.fromMeasurement(id, course, whole);
-    this.#mayHaveChanged = true;
-    if (this.#announcement === "waiting") this.#announcement = "wanted";
+  /** Plans the measurements of a window. */
+  planWindow<T extends BudgetRequest>(requests: readonly T[], at: Progress): WindowPlan<T> {
+    const sorted = this.#sortByCost(requests);
+    return {
+      requests: sorted,
+      allow: (request) => this.#allow(request, sorted.slice(sorted.indexOf(request)), at),
+    };
   }
 
-  expect(ids: readonly string[]): void {
-    for (const id of ids) this.#pending.add(id);
+  /** Learns from the measurements of a window. */
+  learnWindow(measurements: readonly LearnedMeasurement[]): void {
+    for (const one of measurements) {
+      if ("adopted" in one) {
+        this.#learned.fromSnapshots([one.adopted], this.#callbacks, null);
+      } else {
+        this.#learned.fromMeasurement(one);
+        this.#mayHaveChanged = true;
+      }
+      if (this.#announcement === "waiting") this.#announcement = "wanted";
+    }
   }
 
-  /** Notes that the open window has come to this id. */
-  reach(id: string): void {
-    this.#pending.delete(id);
+  /** Sorts baselines first, then by expected seconds; by rows while some costs are unknown or there is no budget. */
+  #sortByCost<T extends BudgetRequest>(requests: readonly T[]): readonly T[] {
+    const costs = requests.map(({ id }) => (this.#isGoverned ? this.#learned.cost(id) : null));
+    const ranked = requests.map((request, at) => {
+      const [cost, rows] = [costs[at]!, request.size?.whole ?? 0];
+      const value = cost === null || costs.includes(null) ? rows : cost.fixed + cost.perRow * rows;
+      return { request, value, rank: request.isBaseline ? 0 : 1 };
+    });
+    return ranked.sort((a, b) => a.rank - b.rank || a.value - b.value).map(({ request }) => request);
   }
 
-  closeWindow(): void {
-    this.#pending.clear();
-  }
-
-  /** Returns the expected seconds of a whole measurement of an id; null if nothing is known or there is no budget. */
-  expectedSeconds(id: string, { whole }: MeasurementSize): number | null {
-    const cost = this.#isGoverned ? this.#learned.cost(id) : null;
-    return cost && cost.fixed + cost.perRow * whole;
-  }
-
-  /** Decides how many rows a measurement may have now. */
-  allow(request: BudgetRequest): MeasurementBudget {
-    const { id, size } = request;
+  #allow(request: BudgetRequest, pending: readonly BudgetRequest[], at: Progress): MeasurementBudget {
+    const { id } = request;
+    const size = request.size!;
     const learned = this.#learned;
-    learned.setSize(id, size);
-    const whole = this.#whyWhole(request);
-    if (whole !== null)
-      return {
-        governor: (rows) => (whole === "off" ? whole : `${describeSize(rows, size)}: ${whole}`),
-        limit: null,
-        why: null,
-        announcement: null,
-        first: size.whole,
-        more: () => 0,
-        deadline: () => null,
-      };
+    learned.sizes.set(id, size);
+    const whole = this.#whyWhole(request, at);
+    if (whole !== null) {
+      const governor = (rows: number) => (whole === "off" ? whole : `${describeSize(rows, size)}: ${whole}`);
+      const first = { rows: size.whole, deadline: null };
+      return { governor, limit: null, why: null, announcement: null, first, more: () => noRows };
+    }
     learned.countRequest(id);
-
     const began = this.#clock.now();
-    const first = this.#plan(request, { began, and: null });
+    const decide = (and: MeasurementTime | null) => this.#decide({ id, size, at, pending, began, and });
+    const portion = ({ seconds }: Decision, rows: number): Portion => ({
+      rows,
+      deadline: Number.isFinite(seconds) ? began + seconds : null,
+    });
+    const first = decide(null);
     learned.countDecision(id, first.rows === 0);
+    const grace = Number.isFinite(this.#graceSeconds) && { grace_seconds: this.#graceSeconds };
     if (first.rows === 0) this.#announced?.countSkip(id);
-    let { seconds } = first;
     return {
       governor: (rows) => `${describeSize(rows, size)}: ${first.why}`,
-      limit: first.limit,
+      limit: { limit: first.limit, ...(first.limit === "grace_seconds" && grace) },
       why: first.why,
-      announcement: this.#announceReduction(request, first),
-      first: first.rows,
-      deadline: () => (Number.isFinite(seconds) ? began + seconds : null),
+      announcement: this.#announceReduction(id, size, at, first),
+      first: portion(first, first.rows),
       more: (done, taken) => {
         // Only once: each portion pays the fixed cost of a call again.
-        if (done >= size.whole || done > first.rows) return 0;
+        if (done >= size.whole || done > first.rows) return noRows;
         const and = { rows: done, seconds: taken, afterFirstCall: null, aroundSeconds: 0, isWarm: true };
-        const further = this.#plan(request, { began, and });
+        const further = decide(and);
         const more = further.rows - done;
         // A small batch costs nearly as much as a larger one.
-        if (more < Math.max(1, done / 4)) return 0;
-        seconds = further.seconds;
-        return more;
+        return more < Math.max(1, done / 4) ? noRows : portion(further, more);
       },
     };
   }
@@ -255,7 +263,7 @@ export class Governor {
   }
 
   /** Returns the decision for a measurement that the budget must not cut; null for all others. */
-  #whyWhole({ crossed, isBaseline, at: { ended, step, maxSteps } }: BudgetRequest): string | null {
+  #whyWhole({ crossed, isBaseline }: BudgetRequest, { ended, step, maxSteps }: Progress): string | null {
     if (!this.#isGoverned) return "off";
     if (step === 0 || crossed.some(({ trigger }) => isEdge(trigger, "start")))
       return "the start is never reduced";
@@ -265,10 +273,9 @@ export class Governor {
   }
 
   /** Decides how many rows a measurement may have; with `and`, how many in all if those are already measured. */
-  #plan({ id, size, at }: BudgetRequest, { began, and }: Current): Planned {
-    const learned = this.#learned;
+  #decide({ id, size, at, pending, began, and }: Current): Decision {
     const spent = this.#clock.now() - began;
-    const cost = learned.cost(id, and);
+    const cost = this.#learned.cost(id, and);
     const { left, projected, why, limit } = this.#available(at, { id, and });
     const room = left + spent;
     const inWindow = this.#secondsLeftInWindow() + spent;
@@ -283,7 +290,7 @@ export class Governor {
     const fitsWindow = wholeInWindow(inWindow, { size, fixed: cost.fixed + again, perRow: cost.perRow });
     const windowWhy = `${wholeText(whole)}; ${secondsText(Math.max(0, inWindow))} are left of the ${this.#secondsPerWindow} s of a window (budget.secondsPerWindow)`;
     if (fitsWindow === 0) return { rows: 0, seconds: inWindow, why: windowWhy, limit: "seconds_per_window" };
-    const now = new Set([id, ...this.#pending]);
+    const now = new Set(pending.map((one) => one.id));
     const ahead = measurementsAhead(this.#forecast(at), projected, now, { id, and }).map((one) =>
       one.id === id ? { ...one, size: { ...size, whole: fitsWindow } } : one,
     );
@@ -291,7 +298,7 @@ export class Governor {
     const shares = shareSeconds(room - again, ahead);
     const share = shares.get(id)!;
     // If the budget pays for only some of the measurements, they are spread over those to come.
-    const isTurn = (learned.skippedInARow(id) + 1) * share.measurements >= wanted.measurements;
+    const isTurn = ((this.#learned.skipped.get(id) ?? 0) + 1) * share.measurements >= wanted.measurements;
     const given = and !== null || isTurn ? share.rows : 0;
     const expected = cost.fixed + again + cost.perRow * given;
     const spare = room - plannedSeconds(ahead, shares);
@@ -348,7 +355,12 @@ export class Governor {
     return { at, callbacks: this.#callbacks, learned: this.#learned };
   }
 
-  #announceReduction({ id, size, at }: BudgetRequest, { rows, why }: Planned): string | null {
+  #announceReduction(
+    id: string,
+    size: MeasurementSize,
+    at: Progress,
+    { rows, why }: Decision,
+  ): string | null {
     const isKnown = this.#learned.cost(id) !== null;
     if (rows === size.whole || this.#isReductionAnnounced || !isKnown) return null;
     this.#isReductionAnnounced = true;
@@ -363,7 +375,9 @@ export class Governor {
   }
 }
 
-interface Planned {
+const noRows: Portion = { rows: 0, deadline: null };
+
+interface Decision {
   readonly rows: number;
   readonly limit: BudgetLimit;
   /** When to cut the measurement off, in seconds after it began. */
@@ -374,18 +388,13 @@ interface Planned {
 /** Returns `a whole measurement needs about 58.2 s`. */
 const wholeText = (seconds: number): string => `a whole measurement needs about ${secondsText(seconds)}`;
 
-/** The measurement under way: when it began, and its rows so far. */
+/** The measurement under way: where, when it began, and its rows so far. */
 interface Current {
+  readonly id: string;
+  readonly size: MeasurementSize;
+  readonly at: Progress;
+  /** The requests of the window that are not measured yet, with this one. */
+  readonly pending: readonly BudgetRequest[];
   readonly began: number;
   readonly and: MeasurementTime | null;
-}
-
-/** Returns the rows of the largest measurement that fits into a window of these seconds; 0 if the smallest does not fit. */
-const wholeInWindow = (seconds: number, { size, fixed, perRow }: Pick<Wanted, "size" | "fixed" | "perRow">) =>
-  roundDown(rowsWithin((1 - windowSlack) * seconds, { fixed, perRow }, size.whole), size);
-
-function rowsWithin(seconds: number, { fixed, perRow }: MeasurementCost, rows: number): number {
-  if (!(perRow > 0)) return rows;
-  // Slightly more, to make up for sums that rounding made too small.
-  return Math.max(0, Math.min(rows, Math.floor(((1 + 1e-9) * seconds - fixed) / perRow)));
 }

@@ -1,15 +1,8 @@
 import type { TrainerCallback, Progress, Snapshot } from "@periodic-eval/contracts";
-import {
-  MeasurementCosts,
-  type EndCost,
-  type MeasurementCost,
-  type MeasurementTime,
-  type Timed,
-} from "./measurement-costs.ts";
-import { sizeOf, type MeasurementSize } from "./measurement-size.ts";
+import { sizeOf, type MeasurementSize } from "./share-seconds.ts";
 
 /** How far a measurement had come when `progress` was called. */
-export interface Mark {
+export interface ProgressPoint {
   readonly rows: number;
   /** Seconds since `measure` was called. */
   readonly seconds: number;
@@ -17,27 +10,38 @@ export interface Mark {
   readonly calls: number;
 }
 
-/** The course of one measurement, which shows what its rows cost. */
-export interface Course {
-  readonly marks: readonly Mark[];
+/** The progress of one measurement, which shows what its rows cost. */
+export interface MeasurementProgress {
+  readonly points: readonly ProgressPoint[];
   /** The first of several portions; null if all rows were measured at once. */
-  readonly firstPortion: Omit<Mark, "calls"> | null;
+  readonly firstPortion: Omit<ProgressPoint, "calls"> | null;
   /** Whether its deadline cut it off. */
   readonly isCut: boolean;
   readonly measureSeconds: number;
 }
 
+/** What became of one measurement. */
+export type LearnedMeasurement =
+  | {
+      readonly id: string;
+      readonly progress: MeasurementProgress;
+      readonly rows: number;
+      /** Seconds with everything around it. */
+      readonly seconds: number;
+    }
+  | { readonly adopted: Snapshot };
+
 /** Everything that the governor learned about measurements, by snapshot id. */
 export class Learned {
   readonly #costs = new MeasurementCosts();
-  readonly #sizes = new Map<string, MeasurementSize>();
+  readonly sizes = new Map<string, MeasurementSize>();
   /** Measurements requested between start and end. */
-  readonly #requested = new Map<string, number>();
+  readonly requested = new Map<string, number>();
   /** Measurements skipped since the last that was not. */
-  readonly #skipped = new Map<string, number>();
+  readonly skipped = new Map<string, number>();
   /** Ids measured in this session: their first call has compiled its kernels. */
   readonly #warm = new Set<string>();
-  #firstStep: { readonly steps: number; readonly seconds: number } | null = null;
+  firstStep: { readonly steps: number; readonly seconds: number } | null = null;
 
   /**
    * Learns from the snapshots of earlier sessions that still stand.
@@ -58,7 +62,7 @@ export class Learned {
         const { timing, step, provenance } = snapshot;
         if (snapshot.phase === phase && step > 0) this.countRequest(id);
         const rows = timing.items;
-        if (provenance.items !== null) this.#sizes.set(id, sizeOf(evaluation, provenance.items));
+        if (provenance.items !== null) this.sizes.set(id, sizeOf(evaluation, provenance.items));
         if (rows === 0) continue;
         const { measure_seconds: seconds, guards_seconds: aroundSeconds } = timing;
         this.#costs.learn(id, { rows, seconds, afterFirstCall: null, aroundSeconds, isWarm: step > 0 });
@@ -68,21 +72,18 @@ export class Learned {
 
   /** Learns how long the first step of the session took, which says little about the others. */
   fromStep(previous: Progress | null, progress: Progress): void {
-    if (this.#firstStep !== null) return;
+    if (this.firstStep !== null) return;
     const steps = progress.step - (previous?.step ?? 0);
     const seconds = progress.elapsedSeconds - (previous?.elapsedSeconds ?? 0);
-    if (steps > 0) this.#firstStep = { steps, seconds };
+    if (steps > 0) this.firstStep = { steps, seconds };
   }
 
   /** Learns from a measurement that produced rows: `rows` in all, `seconds` with everything around it. */
-  fromMeasurement(
-    id: string,
-    { marks: all, firstPortion, isCut, measureSeconds }: Course,
-    whole: { readonly rows: number; readonly seconds: number },
-  ): void {
+  fromMeasurement({ id, progress, ...whole }: Exclude<LearnedMeasurement, { adopted: Snapshot }>): void {
+    const { points: all, firstPortion, isCut, measureSeconds } = progress;
     // A further portion pays the fixed cost again.
-    const marks = firstPortion === null ? all : all.filter(({ rows }) => rows <= firstPortion.rows);
-    const last = marks.at(-1);
+    const points = firstPortion === null ? all : all.filter(({ rows }) => rows <= firstPortion.rows);
+    const last = points.at(-1);
     // A call that was cut off took seconds but returned no rows.
     const { rows, seconds } =
       firstPortion ?? (isCut && last !== undefined ? last : { rows: whole.rows, seconds: measureSeconds });
@@ -90,38 +91,16 @@ export class Learned {
     const isWarm = this.#warm.has(id);
     this.#warm.add(id);
     if (rows === 0) return;
-    const afterFirstCall = timedAfterFirstCall(marks, rows);
+    const afterFirstCall = timedAfterFirstCall(points, rows);
     this.#costs.learn(id, { rows, seconds, afterFirstCall, aroundSeconds, isWarm });
   }
 
   countRequest(id: string): void {
-    this.#requested.set(id, this.requested(id) + 1);
-  }
-
-  requested(id: string): number {
-    return this.#requested.get(id) ?? 0;
+    this.requested.set(id, (this.requested.get(id) ?? 0) + 1);
   }
 
   countDecision(id: string, isSkipped: boolean): void {
-    if (isSkipped) this.#skipped.set(id, this.skippedInARow(id) + 1);
-    else this.#skipped.delete(id);
-  }
-
-  skippedInARow(id: string): number {
-    return this.#skipped.get(id) ?? 0;
-  }
-
-  setSize(id: string, size: MeasurementSize): void {
-    this.#sizes.set(id, size);
-  }
-
-  /** Returns the size of a measurement; undefined if the id was never prepared. */
-  size(id: string): MeasurementSize | undefined {
-    return this.#sizes.get(id);
-  }
-
-  get firstStep(): { readonly steps: number; readonly seconds: number } | null {
-    return this.#firstStep;
+    this.skipped.set(id, isSkipped ? (this.skipped.get(id) ?? 0) + 1 : 0);
   }
 
   cost(id: string, and: MeasurementTime | null = null): MeasurementCost | null {
@@ -133,10 +112,159 @@ export class Learned {
   }
 }
 
-function timedAfterFirstCall(marks: readonly Mark[], rows: number): Timed | null {
-  const [first, last] = [marks[0], marks.at(-1)];
+function timedAfterFirstCall(points: readonly ProgressPoint[], rows: number): Timed | null {
+  const [first, last] = [points[0], points.at(-1)];
   if (first === undefined || last === undefined || last.rows - first.rows < rows / 4) return null;
-  // Marks made after all calls of the model had ended show nothing.
+  // Points made after all calls of the model had ended show nothing.
   if (last.calls === first.calls) return null;
   return { rows: last.rows - first.rows, seconds: last.seconds - first.seconds };
+}
+
+/** The measured duration of one measurement. */
+export interface MeasurementTime {
+  readonly rows: number;
+  /** Seconds inside `measure`. */
+  readonly seconds: number;
+  /** The rows after the first model call, if `progress` reported them in between; else null. */
+  readonly afterFirstCall: Timed | null;
+  /** Seconds around `measure`: guards, writing. */
+  readonly aroundSeconds: number;
+  /** Whether an earlier call of this session had already compiled kernels and filled caches. */
+  readonly isWarm: boolean;
+}
+
+export interface Timed {
+  readonly rows: number;
+  readonly seconds: number;
+}
+
+/** The expected duration of a measurement of m rows: `fixed + m · perRow` seconds. */
+export interface MeasurementCost {
+  readonly fixed: number;
+  readonly perRow: number;
+}
+
+/** The expected seconds of the measurement at the end. */
+export interface EndCost {
+  readonly expected: number;
+  /** Seconds that the first call alone cost or that recur with every measurement; 0 once later measurements show which. */
+  readonly doubtful: number;
+}
+
+/** How many of the latest measurements count beside the start: a model may slow down, a pause of the machine passes. */
+const remembered = 8;
+/**
+ * Times 1/√m: the relative difference between the mean cost of m rows and that of all. Two standard errors, if the cost of
+ * rows varies by a third.
+ */
+const scatter = 0.7;
+
+interface Measurements {
+  /** The latest first call of most rows: usually the start of the phase, which measures the same rows as its end. */
+  readonly start: MeasurementTime;
+  readonly others: readonly MeasurementTime[];
+}
+
+/** Learns from past measurements what further ones will cost, for each snapshot id. */
+export class MeasurementCosts {
+  readonly #measurements = new Map<string, Measurements>();
+
+  learn(id: string, time: MeasurementTime): void {
+    const known = this.#measurements.get(id);
+    // Measurements before a start belong to another phase.
+    const isStart = known === undefined || (!time.isWarm && time.rows >= known.start.rows);
+    this.#measurements.set(
+      id,
+      isStart
+        ? { start: time, others: [] }
+        : { start: known.start, others: [...known.others, time].slice(-remembered) },
+    );
+  }
+
+  /** Returns null if the id was not measured yet. Counts `and` as if it had been learned too. */
+  of(id: string, and: MeasurementTime | null = null): MeasurementCost | null {
+    const measurements = this.#with(id, and);
+    return measurements && costOf(measurements);
+  }
+
+  /** Returns the cost of the measurement at the end, which has `rows` rows; null if the id was not measured yet. */
+  end(id: string, rows: number, and: MeasurementTime | null = null): EndCost | null {
+    const measurements = this.#with(id, and);
+    return measurements && endOf(measurements, rows);
+  }
+
+  #with(id: string, and: MeasurementTime | null): Measurements | null {
+    const known = this.#measurements.get(id) ?? null;
+    if (and === null) return known;
+    return known === null ? { start: and, others: [] } : { ...known, others: [...known.others, and] };
+  }
+}
+
+/**
+ * Estimates costs by medians, weighted by rows, so that noise does little harm. The seconds per row come from `progress`,
+ * or from how much less than the start a smaller measurement took. The fixed seconds come from warm measurements.
+ */
+function costOf({ start, others }: Measurements): MeasurementCost {
+  const all = [start, ...others];
+  const warm = all.filter(({ isWarm }) => isWarm);
+  const judged = warm.length > 0 ? warm : all;
+  const rates = all.flatMap((one) => (one.afterFirstCall === null ? [] : [rateOf(one.afterFirstCall)]));
+  // A first call makes rows seem more expensive, never cheaper.
+  const slope = median(rates.length > 0 ? rates : slopesFrom(start, warm)) ?? Infinity;
+  const rate = median([...rates, ...judged.map(rateOf)])!;
+  const perRow = slope > 0 ? Math.min(slope, rate) : rate;
+  const around = median(judged.map(({ aroundSeconds }) => ({ value: aroundSeconds, weight: 1 })))!;
+  const inside = median(warm.map((one) => ({ value: one.seconds - perRow * one.rows, weight: 1 }))) ?? 0;
+  return { fixed: around + Math.max(0, inside), perRow };
+}
+
+/**
+ * The end measures the same rows as the start, without the cost of a first call. That cost is known if `progress` reported
+ * the seconds per row. If not, the end is expected to take as long as the start, within the range that later measurements
+ * allow: their few rows may be faster or slower than the average.
+ */
+function endOf(measurements: Measurements, rows: number): EndCost {
+  const { start, others } = measurements;
+  const { fixed, perRow } = costOf(measurements);
+  const expected = fixed + perRow * rows;
+  const warm = [start, ...others].filter(({ isWarm }) => isWarm);
+  if (warm.length === 0) return { expected, doubtful: Math.max(0, start.seconds - perRow * start.rows) };
+  if (start.afterFirstCall !== null || start.rows < rows) return { expected, doubtful: 0 };
+  // Every measurement takes the first rows, so two of them cover no more rows than the larger one.
+  const most = Math.max(...warm.map((one) => one.rows));
+  const band = (scatter * perRow * rows) / Math.sqrt(most);
+  const asStart = start.aroundSeconds + start.seconds;
+  return { expected: Math.min(Math.max(asStart, expected - band), expected + band), doubtful: 0 };
+}
+
+interface Weighed {
+  readonly value: number;
+  readonly weight: number;
+}
+
+const rateOf = ({ rows, seconds }: Timed): Weighed => ({ value: seconds / rows, weight: rows });
+
+/** Estimates seconds per row from measurements smaller than the start; one of nearly its size would only add noise. */
+function slopesFrom(start: MeasurementTime, others: readonly MeasurementTime[]): readonly Weighed[] {
+  return others
+    .map((one) => ({ rows: start.rows - one.rows, seconds: start.seconds - one.seconds, of: one.rows }))
+    .filter(({ rows }) => Math.abs(rows) >= start.rows / 4)
+    .map(({ rows, seconds, of }) => ({
+      value: seconds / rows,
+      // The number of rows with the same standard error.
+      weight: rows ** 2 / (start.rows + of),
+    }));
+}
+
+/** Returns the weighted median; null if there are no values. */
+function median(values: readonly Weighed[]): number | null {
+  const sorted = [...values].sort((a, b) => a.value - b.value);
+  const half = sorted.reduce((sum, { weight }) => sum + weight, 0) / 2;
+  let below = 0;
+  for (const [i, { value, weight }] of sorted.entries()) {
+    below += weight;
+    if (below === half) return (value + sorted[i + 1]!.value) / 2;
+    if (below > half) return value;
+  }
+  return null;
 }

@@ -72,7 +72,7 @@ describe("the grace", () => {
       'between start and end 4 measurements "slow" of 50 of 50 items; 300 s of measuring expected with start and end, within the grace of 320 s',
       "300 s of measuring expected with start and end beside 10 s of training, within the grace of 320 s",
     ]);
-    const within = { limit: "grace_seconds", reduced: false };
+    const within = { limit: "grace_seconds", reduced: false, grace_seconds: 320 };
     const budgets = [undefined, within, within, within, within, undefined];
     expect(found.map(({ timing }) => timing.budget)).toEqual(budgets);
   });
@@ -89,7 +89,7 @@ describe("the grace", () => {
     expect(found[1]!.reason).toBe(
       "a whole measurement needs about 50 s, the smallest 10 s; 0 s are left of a grace of 60 s (budget.graceSeconds), because 50 s were used and 50 s are kept for the end",
     );
-    expect(found[1]!.timing.budget).toEqual({ limit: "grace_seconds", reduced: true });
+    expect(found[1]!.timing.budget).toEqual({ limit: "grace_seconds", reduced: true, grace_seconds: 60 });
   });
 });
 
@@ -140,12 +140,9 @@ describe("the plan", () => {
       },
     );
     const learned = new Learned();
-    learned.setSize("slow", { whole: 50, least: 10, step: 1, unit: "items" });
-    learned.fromMeasurement(
-      "slow",
-      { marks: [], firstPortion: null, isCut: false, measureSeconds: 50 },
-      { rows: 50, seconds: 50 },
-    );
+    learned.sizes.set("slow", { whole: 50, least: 10, step: 1, unit: "items" });
+    const progress = { points: [], firstPortion: null, isCut: false, measureSeconds: 50 };
+    learned.fromMeasurement({ id: "slow", progress, rows: 50, seconds: 50 });
     // 60 % of 10 steps are crossed: of 20 steps, those at 16 remain, and every third one.
     const at = {
       step: 6,

@@ -1,4 +1,4 @@
-import { roundDown, type MeasurementSize } from "./measurement-size.ts";
+import type { AnyEvaluation } from "@periodic-eval/contracts";
 
 /** The measurements of one id that are still to come, and what they cost. */
 export interface Wanted {
@@ -75,4 +75,115 @@ function shareBetween(room: number, wanted: readonly Wanted[]): number {
   const least = sum(wanted, (one) => secondsOf(one, one.size.least));
   const whole = sum(wanted, (one) => secondsOf(one, one.size.whole));
   return whole <= room ? 1 : Math.max(0, Math.min(1, (room - least) / (whole - least)));
+}
+
+/** Sizes and numbers of measurements that differ by at most this share from what was announced are not announced again. */
+const tolerance = 0.1;
+
+interface Announced {
+  readonly wanted: Wanted;
+  readonly rows: number;
+  /** Measurements of the plan that are still to be skipped. */
+  skips: number;
+}
+
+/** The plan that was announced last. Reports whether it still holds. */
+export class AnnouncedPlan {
+  readonly #ids = new Map<string, Announced>();
+  readonly #isReduced: boolean;
+
+  constructor(ahead: readonly Wanted[], shares: ReadonlyMap<string, Share>) {
+    for (const wanted of ahead) {
+      const { rows, measurements } = shares.get(wanted.id)!;
+      this.#ids.set(wanted.id, { wanted, rows, skips: wanted.measurements - measurements });
+    }
+    this.#isReduced = isReduced(ahead, shares);
+  }
+
+  countSkip(id: string): void {
+    const announced = this.#ids.get(id);
+    if (announced !== undefined) announced.skips -= 1;
+  }
+
+  /** Whether the plan of the measurements still to come is another one. */
+  differsFrom(ahead: readonly Wanted[], shares: ReadonlyMap<string, Share>): boolean {
+    if (ahead.length > 0 && this.#isReduced && !isReduced(ahead, shares)) return true;
+    return ahead.some(({ id, measurements }) => {
+      const announced = this.#ids.get(id);
+      // An id that was not planned, because only its hook requests it, has no announced size.
+      if (announced === undefined) return false;
+      const { wanted, skips } = announced;
+      const share = shares.get(id)!;
+      const moreSkips = Math.abs(measurements - share.measurements - skips);
+      if (moreSkips > tolerance * wanted.measurements) return true;
+      const moreRows = Math.abs(share.rows - announced.rows);
+      return share.rows > 0 && announced.rows > 0 && moreRows > tolerance * wanted.size.whole;
+    });
+  }
+}
+
+/** Whether shares leave out measurements or rows. */
+export const isReduced = (ahead: readonly Wanted[], shares: ReadonlyMap<string, Share>): boolean =>
+  ahead.some(({ id, size, measurements }) => {
+    const share = shares.get(id)!;
+    return share.rows < size.whole || share.measurements < measurements;
+  });
+
+/** How many rows a measurement has, and how the budget may reduce them. */
+export interface MeasurementSize {
+  readonly whole: number;
+  /** Fewest rows of a reduced measurement. */
+  readonly least: number;
+  /** Rows are reduced in multiples of this: all samples of one item, or one sample of every item. */
+  readonly step: number;
+  /** A multiple of `step`, for people: `items`, or `completions of each item`. */
+  readonly unit: string;
+}
+
+/** Items are reduced to this share of them if the evaluation does not name a minimum. */
+const leastShare = 0.2;
+
+/** Whether a smaller measurement keeps all items and takes fewer samples of each. */
+export const reducesSamples = ({ samplesPerItem = 1, canReduceSamples = false }: AnyEvaluation): boolean =>
+  canReduceSamples && samplesPerItem > 1;
+
+/** Returns the size of a measurement of `items` items. */
+export function sizeOf(evaluation: AnyEvaluation, items: number): MeasurementSize {
+  const { samplesPerItem = 1, minItems } = evaluation;
+  const whole = samplesPerItem * items;
+  if (reducesSamples(evaluation))
+    return { whole, least: items, step: items, unit: "completions of each item" };
+  const least = Math.min(items, minItems ?? Math.ceil(leastShare * items));
+  return { whole, least: samplesPerItem * least, step: samplesPerItem, unit: "items" };
+}
+
+/** Returns the largest size of at most `rows` rows; 0 if that is less than the smallest size. */
+export function roundDown(rows: number, { whole, least, step }: MeasurementSize): number {
+  if (rows >= whole) return whole;
+  const rounded = step * Math.floor(rows / step);
+  return rounded >= least ? rounded : 0;
+}
+
+/** Describes a size: `whole, 200 items`, `40 of 200 items`, `skipped`. */
+export function describeSize(rows: number, { whole, step, unit }: MeasurementSize): string {
+  if (rows === whole) return `whole, ${whole / step} ${unit}`;
+  return rows === 0 ? "skipped" : `${Math.floor(rows / step)} of ${whole / step} ${unit}`;
+}
+
+/** Share of the allowed pause that is held back for rows that are slower than expected. */
+const windowSlack = 0.1;
+/** Returns the rows of the largest measurement that fits into a window of these seconds; 0 if the smallest does not fit. */
+export const wholeInWindow = (
+  seconds: number,
+  { size, fixed, perRow }: Pick<Wanted, "size" | "fixed" | "perRow">,
+) => roundDown(rowsWithin((1 - windowSlack) * seconds, { fixed, perRow }, size.whole), size);
+
+function rowsWithin(
+  seconds: number,
+  { fixed, perRow }: Pick<Wanted, "fixed" | "perRow">,
+  rows: number,
+): number {
+  if (!(perRow > 0)) return rows;
+  // Slightly more, to make up for sums that rounding made too small.
+  return Math.max(0, Math.min(rows, Math.floor(((1 + 1e-9) * seconds - fixed) / perRow)));
 }

@@ -6,14 +6,12 @@ import type {
   Snapshot,
 } from "@periodic-eval/contracts";
 import { withSeededRandom } from "../../guard/randomness.ts";
-import { drive } from "../../model/maybe-async.ts";
 import { seedOf } from "../../random/streams.ts";
 import { keysOfSteps, keyText, isOfCheckpoint } from "@periodic-eval/store";
 import { replaceDamaged } from "../records/damaged-snapshots.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { finishGrading, isUngraded } from "../records/resume.ts";
-import { openBaseline } from "../window/check-baseline.ts";
-import { checkFinished } from "../window/check-finished.ts";
+import { openBaseline, checkFinished } from "../window/check-run.ts";
 import type { SessionParts } from "./parts.ts";
 
 /**
@@ -112,15 +110,17 @@ function reachedBefore({ known }: SessionRecords, closing: PhaseClosing | undefi
   return left.length > 0 && reached > 0 ? reached : null;
 }
 
-interface Beginning {
-  readonly resumed: boolean;
-  readonly isOver: boolean;
-  readonly closing: PhaseClosing | undefined;
-}
-
 function announceBegin(
   { options, callbacks, log, progress, records }: SessionParts,
-  { resumed, isOver, closing }: Beginning,
+  {
+    resumed,
+    isOver,
+    closing,
+  }: {
+    readonly resumed: boolean;
+    readonly isOver: boolean;
+    readonly closing: PhaseClosing | undefined;
+  },
 ) {
   const reached = resumed ? null : reachedBefore(records, closing);
   const again = reached === null ? {} : { startsAgainAfter: reached };
@@ -128,9 +128,7 @@ function announceBegin(
   const standing = records.known.settled().filter(({ status }) => status !== "grading");
   const folder = typeof options.run === "string" ? { run: options.run } : {};
   const nothing = callbacks.some(canMeasure) ? {} : { measuresNothing: true as const };
-  return drive(
-    log.begin({ ...progress.inRun(), resumed, standing, ...folder, ...nothing, ...again, ...finished }),
-  );
+  return log.begin({ ...progress.inRun(), resumed, standing, ...folder, ...nothing, ...again, ...finished });
 }
 
 /** Whether a callback may request measurements: only one that lists no evaluation, or an empty schedule, certainly does not. */

@@ -1,9 +1,8 @@
 import { PeriodicEvalError, type Snapshot, grouped } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { drive } from "../../model/maybe-async.ts";
 import { withMinuteLines } from "../../model/minute-lines.ts";
 import { inRunOrder, keyText } from "@periodic-eval/store";
-import { fewerQuestions, remedyFor } from "../budget/remedy.ts";
+import { fewerQuestions, remedyFor } from "../budget/describe-plan.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import type { SessionParts } from "./parts.ts";
 
@@ -29,18 +28,18 @@ export async function closeSession(
   if (hasBegun) {
     await part("grading", () => drainGrading(parts));
     parts.reportPauses();
-    await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
+    await part("announcing snapshots", () => hooks.announceSnapshots());
     const ofPhase = inRunOrder(records.known.settled().filter(({ phase }) => phase === progress.phase));
     await part("changes by hooks", () => window.disturbances.recordRest(ofPhase.at(-1), records.writer));
     await part("unwritten snapshots", () => records.writer.writeAll());
-    await part("announcing snapshots", async () => drive(hooks.announceSnapshots()));
+    await part("announcing snapshots", () => hooks.announceSnapshots());
     await records.training.write();
   }
   warnWithoutResults(parts);
   if (hasBegun) await recordClosing(parts, isFinished && control.brokenReceipt === null);
   for (const callback of callbacks)
     await part(`callback "${callback.id}"`, () => hooks.closeCallback(callback));
-  await drive(log.close());
+  await log.close();
   await part("store", async () => records.store.close?.());
   parts.rejections.end();
   control.throwError();
@@ -55,13 +54,11 @@ async function recordClosing({ log, records, progress }: SessionParts, finished:
   const { phase, step, maxSteps } = at;
   await records.store.recordClosing?.({ phase, step, maxSteps, finished }).catch(() => undefined);
   const lost = records.lost();
-  await drive(
-    log.end({
-      ...at,
-      finished,
-      ...(lost !== null && { lost: PeriodicEvalError.is(lost) ? lost.got : lost.message }),
-    }),
-  );
+  await log.end({
+    ...at,
+    finished,
+    ...(lost !== null && { lost: PeriodicEvalError.is(lost) ? lost.got : lost.message }),
+  });
 }
 
 /** Warns if no measurement of this phase gave a result, with the most frequent reason and the option that changes it. */

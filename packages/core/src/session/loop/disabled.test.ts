@@ -5,7 +5,7 @@ import { closingText } from "../../console/closing-text.ts";
 import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { fakeModel, memoryStore } from "@periodic-eval/testing";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
-import { checkRequests } from "./check-requests.ts";
+import { checkRequests } from "../window/check-run.ts";
 import { withSession } from "./session.ts";
 
 afterEach(() => void vi.unstubAllEnvs());

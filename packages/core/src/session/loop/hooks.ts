@@ -15,18 +15,17 @@ import {
   jsonFault,
   parseOptions,
 } from "@periodic-eval/contracts/options";
-import { isPromise, noFlow, type Flow } from "../../model/maybe-async.ts";
+import { inOrder, isPromise } from "../../model/in-order.ts";
 import { workingSeconds } from "@periodic-eval/store";
 import { seedOf } from "../../random/streams.ts";
 import { callbackName } from "../records/reporter.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
-import type { Disturbances } from "../window/disturbances.ts";
-import type { Patience } from "../window/patience.ts";
-import { runGuarded, type Guarded } from "../window/run-guarded.ts";
+import { runHookGuarded, type Disturbances, type GuardedOutcome } from "../window/guarded.ts";
+import type { Timeouts } from "../window/timeouts.ts";
 import type { LoopControl } from "./control.ts";
 import type { SessionLog } from "./log-events.ts";
 import type { PhaseProgress } from "./progress.ts";
-import type { Requests } from "./requests.ts";
+import type { Requests } from "../records/requests.ts";
 
 type Metrics = Readonly<Record<string, number>>;
 
@@ -60,7 +59,7 @@ export interface HooksOptions {
   readonly requests: Requests;
   readonly writer: SnapshotWriter;
   readonly disturbances: Disturbances;
-  readonly patience: Patience;
+  readonly timeouts: Timeouts;
 }
 
 /** Calls the hooks of callbacks, inside guards, in the order of the callbacks. An error of a hook never stops training. */
@@ -80,37 +79,44 @@ export class Hooks {
     return this.#running;
   }
 
+  get hasReported(): boolean {
+    return this.#reported.length > 0;
+  }
+
   /** Returns and forgets the next numbers that a hook reported. */
   takeReported(): Metrics | undefined {
     return this.#reported.shift();
   }
 
-  call(hook: PlainHook, metrics: Metrics = noMetrics): Flow<void> {
-    return this.#options.callbacks.some((callback) => has(callback, hook))
-      ? this.#callEach(hook, metrics)
-      : noFlow;
+  /** Calls a hook of all callbacks. Returns a promise only if one of them does. */
+  call(hook: PlainHook, metrics: Metrics = noMetrics): Awaitable<void> {
+    return inOrder(this.#options.callbacks, (callback) => {
+      if (!has(callback, hook)) return undefined;
+      const work = (call: HookCall) => callback[hook]!(this.#contextOf(call, metrics));
+      return this.#callHook(callback, hook, work);
+    });
   }
 
   /** Sends new snapshots to loggers and `onSnapshot`, and their errors to `onError`. */
-  *announceSnapshots(): Flow<void> {
+  async announceSnapshots(): Promise<void> {
     const { writer, log, callbacks } = this.#options;
     for (let next = writer.takeAnnouncement(); next !== undefined; next = writer.takeAnnouncement()) {
       const { snapshot, failure, isLogged } = next;
-      if (!isLogged) yield* log.snapshot(snapshot);
-      if (failure?.callback) yield* this.callOnError(failure.callback, failure.error);
+      if (!isLogged) await log.snapshot(snapshot);
+      if (failure?.callback) await this.callOnError(failure.callback, failure.error);
       for (const callback of callbacks) {
         if (!has(callback, "onSnapshot")) continue;
         const work = (call: HookCall) => callback.onSnapshot!(this.#contextOf(call, noMetrics), snapshot);
-        yield* this.#callHook(callback, "onSnapshot", work);
+        await this.#callHook(callback, "onSnapshot", work);
       }
     }
   }
 
   /** Calls a callback's `onError`. An error in it becomes a warning. */
-  *callOnError(callback: TrainerCallback, error: unknown): Flow<void> {
+  async callOnError(callback: TrainerCallback, error: unknown): Promise<void> {
     if (!has(callback, "onError") || this.#isUnsettled(callback, "onError")) return;
     const body = (call: HookCall) => callback.onError!(this.#contextOf(call, noMetrics), error);
-    const outcome = yield* this.#insideGuards(callback, "onError", body);
+    const outcome = await this.#insideGuards(callback, "onError", body);
     if ("error" in outcome)
       this.#options.log.warn(callbackName(callback), `onError threw: ${errorMessage(outcome.error)}`);
   }
@@ -140,9 +146,9 @@ export class Hooks {
    * Returns a callback's state for a checkpoint; undefined if it has none. If `state` throws or returns something that JSON
    * cannot hold, the last valid state stands.
    */
-  *stateOf(callback: TrainerCallback): Flow<Json | undefined> {
+  async stateOf(callback: TrainerCallback): Promise<Json | undefined> {
     if (!has(callback, "state") || this.#isUnsettled(callback, "state")) return this.#states.get(callback.id);
-    const outcome = yield* this.#insideGuards(callback, "state", () => readState(callback));
+    const outcome = await this.#insideGuards(callback, "state", () => readState(callback));
     if ("value" in outcome) {
       if (outcome.value === undefined) this.#states.delete(callback.id);
       else this.#states.set(callback.id, outcome.value);
@@ -152,7 +158,7 @@ export class Hooks {
     const held = earlier === undefined ? "no state" : "the previous state";
     const { step } = this.#options.progress.current;
     const message = `state threw, and the checkpoint of step ${step} holds ${held}: ${errorMessage(outcome.error)}`;
-    yield* this.#reportFailure(callback, message, outcome.error);
+    await this.#reportFailure(callback, message, outcome.error);
     return earlier;
   }
 
@@ -166,49 +172,44 @@ export class Hooks {
     }
   }
 
-  *#callEach(hook: PlainHook, metrics: Metrics): Flow<void> {
-    for (const callback of this.#options.callbacks) {
-      if (has(callback, hook))
-        yield* this.#callHook(callback, hook, (call) => callback[hook]!(this.#contextOf(call, metrics)));
-    }
-  }
-
-  *#callHook(
+  #callHook(
     callback: TrainerCallback,
     hook: PlainHook | "onSnapshot",
     work: (call: HookCall) => Awaitable<void>,
-  ): Flow<void> {
+  ): Awaitable<void> {
     if (this.#isUnsettled(callback, hook)) return;
-    const outcome = yield* this.#insideGuards(callback, hook, work);
-    if (!("error" in outcome)) return;
-    const { step } = this.#options.progress.current;
-    const message = `${hook} threw at step ${step}: ${errorMessage(outcome.error)}`;
-    yield* this.#reportFailure(callback, message, outcome.error);
+    const report = (outcome: GuardedOutcome<void>) => {
+      if (!("error" in outcome)) return;
+      const { step } = this.#options.progress.current;
+      const message = `${hook} threw at step ${step}: ${errorMessage(outcome.error)}`;
+      return this.#reportFailure(callback, message, outcome.error);
+    };
+    const outcome = this.#insideGuards(callback, hook, work);
+    return isPromise(outcome) ? outcome.then(report) : report(outcome);
   }
 
-  *#reportFailure(callback: TrainerCallback, message: string, error: unknown): Flow<void> {
+  #reportFailure(callback: TrainerCallback, message: string, error: unknown): Promise<void> {
     this.#options.log.warn(callbackName(callback), message);
     this.#options.control.fail(error);
-    yield* this.callOnError(callback, error);
+    return this.callOnError(callback, error);
   }
 
-  *#insideGuards<T>(
+  #insideGuards<T>(
     callback: TrainerCallback,
     hook: string,
     body: (call: HookCall) => Awaitable<T>,
-  ): Flow<Guarded<T>["outcome"]> {
+  ): Awaitable<GuardedOutcome<T>> {
     const { guards, progress, disturbances } = this.#options;
     const call = this.#call(callback, hook);
     this.#running = hook;
-    const { outcome, evidence } = yield* runGuarded(
+    const outcome = runHookGuarded(
       guards,
-      () => call,
+      call,
       () => this.#patiently(call, body),
+      (change) => disturbances.add(callbackName(callback), hook, progress.current.step, change),
     );
+    if (isPromise(outcome)) return outcome.finally(() => (this.#running = null));
     this.#running = null;
-    for (const seen of evidence) {
-      if (seen.intact === false) disturbances.add(callbackName(callback), hook, progress.current.step, seen);
-    }
     return outcome;
   }
 
@@ -224,49 +225,39 @@ export class Hooks {
     call.at = workingSeconds();
     const abandon = () => void (call.isAbandoned = true);
     const where = callbackName(callback);
-    return this.#options.patience.run({ where, what, sign: call, abandon }, () => answer);
+    return this.#options.timeouts.run({ where, what, heartbeat: call, abandon }, () => answer);
   }
 
   /** Whether an abandoned call of a hook has not settled yet. */
   #isUnsettled(callback: TrainerCallback, hook: string): boolean {
-    const { patience } = this.#options;
-    return patience.hasUnsettled && patience.isUnsettled(callbackName(callback), hook);
+    const { timeouts } = this.#options;
+    return timeouts.hasUnsettled && timeouts.isUnsettled(callbackName(callback), hook);
   }
 
   #contextOf(call: HookCall, metrics: Metrics): CallbackContext {
     const { progress, requests, control, log, writer, signal } = this.#options;
     const { callback } = call;
+    const used =
+      <A extends unknown[], R>(work: (...args: A) => R) =>
+      (...args: A): R => {
+        call.use();
+        return work(...args);
+      };
     return {
       phase: progress.phase,
       progress: progress.current,
       previous: progress.previous,
       signal,
       metrics,
-      async rows(key) {
-        call.use();
-        return writer.rows(key);
-      },
-      measure(request) {
-        call.use();
-        requests.add(callback, request);
-      },
-      requestStop(reason) {
-        call.use();
-        control.requestStop(errorMessage(reason));
-      },
-      requestSave(reason) {
-        call.use();
-        control.requestSave(errorMessage(reason));
-      },
-      report: (reported) => {
-        call.use();
+      rows: async (key) => used(() => writer.rows(key))(),
+      measure: used((request) => requests.add(callback, request)),
+      requestStop: used((reason) => control.requestStop(errorMessage(reason))),
+      requestSave: used((reason) => control.requestSave(errorMessage(reason))),
+      report: used((reported) => {
         parseOptions(`callback "${callback.id}" report`, reportSchema, reported);
         this.#reported.push({ ...reported });
-      },
-      warn(message) {
-        call.use();
-        log.warn(callbackName(callback), errorMessage(message));
-      },
+      }),
+      warn: used((message) => log.warn(callbackName(callback), errorMessage(message))),
     };
   }
 }

@@ -6,10 +6,11 @@ import type {
   SessionEvent,
   Snapshot,
   SnapshotKey,
+  Awaitable,
 } from "@periodic-eval/contracts";
 import { printable, errorMessage } from "@periodic-eval/contracts/options";
 import { resolvesWithin } from "@periodic-eval/store";
-import { drive, isPromise, noFlow, wait, type Flow } from "../../model/maybe-async.ts";
+import { inOrder, isPromise } from "../../model/in-order.ts";
 
 type LoggerCall = "begin" | "train" | "snapshot" | "end" | "close";
 
@@ -29,7 +30,7 @@ export function logWarning(loggers: readonly Logger[], where: string, message: s
 
 /** Closes loggers, and waits for each at most for its patience. An error of one is logged to the others. */
 export async function closeLoggers(loggers: readonly Logger[]): Promise<void> {
-  await drive(new SessionLog(loggers).close());
+  await new SessionLog(loggers).close();
 }
 
 /** All loggers as one. A logger that throws or does not answer is reported once and never stops training. */
@@ -65,44 +66,43 @@ export class SessionLog {
     this.event({ kind: "warning", where, message, ...(failed && { failed }) });
   }
 
-  begin(at: PhaseBegin): Flow<void> {
+  begin(at: PhaseBegin): Awaitable<void> {
     return this.#each("begin", (logger) => logger.begin!(at));
   }
 
-  train(metrics: Readonly<Record<string, number>>, at: RunProgress): Flow<void> {
+  train(metrics: Readonly<Record<string, number>>, at: RunProgress): Awaitable<void> {
     return this.#each("train", (logger) => logger.train!(metrics, at));
   }
 
-  snapshot(snapshot: Snapshot): Flow<void> {
+  snapshot(snapshot: Snapshot): Awaitable<void> {
     return this.#each("snapshot", (logger) => logger.snapshot!(snapshot));
   }
 
-  end(at: PhaseEnd): Flow<void> {
+  end(at: PhaseEnd): Awaitable<void> {
     return this.#each("end", (logger) => logger.end!(at));
   }
 
-  close(): Flow<void> {
+  close(): Awaitable<void> {
     return this.#each("close", (logger) => logger.close!());
   }
 
-  #each(what: LoggerCall, call: (logger: Logger) => unknown): Flow<void> {
-    return this.#loggers.length === 0 ? noFlow : this.#callEach(what, call);
+  #each(what: LoggerCall, call: (logger: Logger) => unknown): Awaitable<void> {
+    return inOrder(this.#loggers, (logger) =>
+      unresponsive.has(logger) && what !== "close" ? undefined : this.#callOne(logger, what, call),
+    );
   }
 
-  *#callEach(what: LoggerCall, call: (logger: Logger) => unknown): Flow<void> {
-    for (const logger of this.#loggers) {
-      if (!unresponsive.has(logger) || what === "close") yield* this.#callOne(logger, what, call);
-    }
-  }
-
-  *#callOne(logger: Logger, what: LoggerCall, call: (logger: Logger) => unknown): Flow<void> {
+  #callOne(logger: Logger, what: LoggerCall, call: (logger: Logger) => unknown): Awaitable<void> {
+    const failed = (error: unknown) => this.#reportFailure(logger, `${what} threw`, error, what === "close");
     try {
-      if (logger[what] === undefined) return;
-      const answer = call(logger);
-      if (isPromise(answer) && !(yield* wait(resolvesWithin(answer, patienceOf(logger)))))
-        this.#giveUp(logger, what);
+      const answer = logger[what] === undefined ? undefined : call(logger);
+      if (!isPromise(answer)) return undefined;
+      const seconds = patienceOf(logger);
+      return resolvesWithin(answer, seconds).then((inTime) => {
+        if (!inTime) this.#giveUp(logger, what);
+      }, failed);
     } catch (error) {
-      this.#reportFailure(logger, `${what} threw`, error, what === "close");
+      failed(error);
     }
   }
 

@@ -17,7 +17,7 @@ import {
   stepsSchema,
 } from "@periodic-eval/contracts/options";
 import { isTrigger } from "../../schedule/check-triggers.ts";
-import { adapterOffId, baselineWords, isBaselinePath } from "../records/baselines.ts";
+import { adapterOffId, baselineWords, isBaselinePath } from "../records/comparisons.ts";
 
 const where = "session options";
 

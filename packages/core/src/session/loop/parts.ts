@@ -8,15 +8,14 @@ import { workingSeconds } from "@periodic-eval/store";
 import { Governor } from "../budget/governor.ts";
 import { PhaseClock } from "../budget/phase-clock.ts";
 import { createRecords } from "../records/records.ts";
-import { Disturbances } from "../window/disturbances.ts";
-import { Patience } from "../window/patience.ts";
+import { Timeouts } from "../window/timeouts.ts";
 import { Preflight } from "../window/preflight.ts";
-import type { WindowReporter } from "../window/run-guarded.ts";
+import { Disturbances, type WindowReporter } from "../window/guarded.ts";
 import { LoopControl } from "./control.ts";
 import { Hooks } from "./hooks.ts";
 import { SessionLog } from "./log-events.ts";
 import { PhaseProgress } from "./progress.ts";
-import { Requests } from "./requests.ts";
+import { Requests } from "../records/requests.ts";
 
 /** The owners of a session's state. Each changes only its own. */
 export type SessionParts = ReturnType<typeof createParts>;
@@ -50,9 +49,9 @@ export function createParts(options: SessionOptions) {
     reporter,
   });
   const governor = new Governor({ budget, callbacks, clock });
-  const patience = new Patience(options.patienceSeconds ?? 600, reporter);
+  const timeouts = new Timeouts(options.patienceSeconds ?? 600, reporter);
   const { model, trainedTexts = [] } = options;
-  const preflight = new Preflight({ model, trainedTexts, callbacks, signal, patience, reporter });
+  const preflight = new Preflight({ model, trainedTexts, callbacks, signal, timeouts, reporter });
   const disturbances = new Disturbances(reporter);
   const requests = new Requests();
   // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.
@@ -67,10 +66,10 @@ export function createParts(options: SessionOptions) {
     requests,
     writer: records.writer,
     disturbances,
-    patience,
+    timeouts,
   });
   const measuringParts = { options, guards, signal, clock, governor, preflight, disturbances, reporter };
-  const window = { ...measuringParts, patience, records };
+  const window = { ...measuringParts, timeouts, records };
   const loop = { options, callbacks, log, control, clock, progress, requests, hooks, governor };
   return {
     ...loop,

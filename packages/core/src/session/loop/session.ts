@@ -1,10 +1,10 @@
 // A session: requests (hooks) → window → outcome → records. `openSession` wires the owners of its state.
 // Rooms import each other in one direction: loop → window → records, and budget below window.
 import type { Awaitable, Progress, Control, Session, SessionOptions } from "@periodic-eval/contracts";
-import { drive, type Flow } from "../../model/maybe-async.ts";
+import { isPromise } from "../../model/in-order.ts";
 import { closeSession } from "./close.ts";
 import { misuse, noControl } from "./control.ts";
-import { SessionFlows } from "./flows.ts";
+import { SessionMethods } from "./methods.ts";
 import { checkSessionOptions } from "./options.ts";
 import { createParts, type SessionParts } from "./parts.ts";
 
@@ -26,8 +26,8 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
   checkSessionOptions(options);
   const parts = createParts(options);
   const { progress, control, hooks } = parts;
-  const flows = new SessionFlows(parts);
-  const { run, close } = callsOf(parts, flows);
+  const methods = new SessionMethods(parts);
+  const { run, close } = callsOf(parts, methods);
   const session: Session = {
     phase: progress.phase,
     get progress(): Progress {
@@ -39,20 +39,20 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     get lost(): Error | null {
       return parts.records.lost();
     },
-    begin: async (known = {}) => run("begin", () => flows.begin(known.maxSteps)),
-    stepBegin: async () => run("stepBegin", () => flows.stepBegin()),
+    begin: async (known = {}) => run("begin", () => methods.begin(known.maxSteps)),
+    stepBegin: async () => run("stepBegin", () => methods.stepBegin()),
     stepEnd(at = {}) {
       try {
-        const answer = run("stepEnd", () => flows.stepEnd(at));
+        const answer = run("stepEnd", () => methods.stepEnd(at));
         return answer === noControl ? noControlLater : Promise.resolve(answer);
       } catch (error) {
         return Promise.reject(error);
       }
     },
-    log: async (metrics) => run("log", () => flows.log(metrics)),
-    save: async () => run("save", () => flows.save()),
-    end: async () => run("end", () => flows.end()),
-    fail: async (error) => run("fail", () => flows.fail(error)),
+    log: async (metrics) => run("log", () => methods.log(metrics)),
+    save: async () => run("save", () => methods.save()),
+    end: async () => run("end", () => methods.end()),
+    fail: async (error) => run("fail", () => methods.fail(error)),
     async close() {
       if (hooks.running !== null)
         throw misuse(
@@ -68,33 +68,22 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
 }
 
 /** The calls of a session's methods: one at a time, and none after `close`. */
-function callsOf(parts: SessionParts, flows: SessionFlows) {
+function callsOf(parts: SessionParts, methods: SessionMethods) {
   let running: string | null = null;
   let onDone: (() => void) | null = null;
   let closing: Promise<void> | null = null;
-
-  function* finish<T>(flow: Flow<T>): Flow<T> {
-    try {
-      const result = yield* flow;
-      parts.control.throwError();
-      return result;
-    } finally {
-      running = null;
-      onDone?.();
-    }
-  }
 
   async function closeNow(): Promise<void> {
     if (running !== null) {
       parts.endMeasuring();
       await new Promise<void>((resolve) => (onDone = resolve));
     }
-    await closeSession(parts, flows);
+    await closeSession(parts, methods);
   }
 
   return {
     /** Runs a method to its end, without a turn of the event loop if it waits for nothing. */
-    run<T>(method: string, flow: () => Flow<T>): Awaitable<T> {
+    run<T>(method: string, work: () => Awaitable<T>): Awaitable<T> {
       if (running !== null)
         throw misuse(
           method,
@@ -105,7 +94,22 @@ function callsOf(parts: SessionParts, flows: SessionFlows) {
       if (closing !== null)
         throw misuse(method, "a call after close", "an open session", "Open another session.");
       running = method;
-      return drive(finish(flow()));
+      let isWaiting = false;
+      const end = () => {
+        running = null;
+        onDone?.();
+      };
+      const finish = (result: T) => {
+        parts.control.throwError();
+        return result;
+      };
+      try {
+        const answer = work();
+        isWaiting = isPromise(answer);
+        return isPromise(answer) ? answer.then(finish).finally(end) : finish(answer);
+      } finally {
+        if (!isWaiting) end();
+      }
     },
     /** Closes once, after the call that is running. Only the first call of `close` throws what went wrong. */
     async close(): Promise<void> {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { PeriodicAlignmentCallback, openSession } from "../../index.ts";
+import { PeriodicAlignmentCallback, withSession } from "../../index.ts";
 import { defaultAnchors } from "../../evaluations/alignment/anchors.ts";
 import { fakeJudge, fakeModel } from "@periodic-eval/testing";
+import { train } from "../loop/toy-run.test-data.ts";
 import { toyTraining } from "../../../../testing/src/toy-training.ts";
 import { isVoid } from "@periodic-eval/store";
 import type { PeriodicAlignmentOptions } from "../../config/callbacks.ts";
@@ -45,15 +46,8 @@ async function lastSnapshot(
   });
   const toy = toyTraining();
   const callback = new PeriodicAlignmentCallback({ judge, samples: 5, ...options });
-  const session = openSession({ ...toy.options([callback]), model });
-  await session.begin();
-  for (let step = 0; step < 10; step++) {
-    toy.step();
-    isAfter = true;
-    await session.stepEnd();
-  }
-  await session.end();
-  await session.close();
+  const after = { id: "after", onStepEnd: () => void (isAfter = true) };
+  await withSession(toy.options([callback, after], { model }), train(toy));
   return (await toy.store.list()).at(-1)!;
 }
 

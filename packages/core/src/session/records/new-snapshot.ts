@@ -2,6 +2,7 @@ import {
   type MeasureRequest,
   type TrainerCallback,
   type AnyEvaluation,
+  type MeasurementWarning,
   type Progress,
   evidenceSchema,
   snapshotSchema,
@@ -79,6 +80,20 @@ export function newSnapshot(
     ...changes,
   };
 }
+
+/** Returns a warning about every metric of a measurement. */
+export const warningOfAll = (
+  kind: MeasurementWarning["kind"],
+  message: string,
+  isVoid = true,
+): MeasurementWarning => ({
+  kind,
+  metrics: null,
+  count: null,
+  total: null,
+  void: isVoid,
+  message,
+});
 
 export const noTiming: Snapshot["timing"] = {
   total_seconds: 0,

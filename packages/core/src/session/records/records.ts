@@ -1,14 +1,12 @@
 // The records of a session: what the store holds, what is written to it, compared, graded and interrupted.
 // Nothing here knows of hooks, guards or the training loop.
 import type { SessionOptions, Layout, SnapshotStore } from "@periodic-eval/contracts";
-import { BackgroundGrading } from "./background-grading.ts";
-import { Baselines } from "./baselines.ts";
-import { Comparisons } from "./comparisons.ts";
-import { Interrupted } from "./interrupted.ts";
-import { lostRun } from "./lost-run.ts";
-import { KnownSnapshots } from "./known-snapshots.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { Baselines, Comparisons } from "./comparisons.ts";
+import { BackgroundGrading } from "./grading.ts";
+import { Interrupted } from "./requests.ts";
+import { KnownSnapshots, SnapshotWriter } from "./snapshot-writer.ts";
 import type { Reporter } from "./reporter.ts";
-import { SnapshotWriter } from "./snapshot-writer.ts";
 import { TrainingCurves } from "./training-curves.ts";
 
 export type SessionRecords = ReturnType<typeof createRecords>;
@@ -69,5 +67,16 @@ export function resolveStore(
     recordTraining: async (training) => (await files()).recordTraining?.(training),
     training: async (name) => (await (await files()).training?.(name)) ?? [],
     close: async () => (await loading)?.close?.(),
+  };
+}
+
+/** Returns why the run can no longer be written; null while it can. Warns once. A loss is final. */
+export function lostRun(store: SnapshotStore, reporter: Reporter): () => Error | null {
+  let lost: Error | null = null;
+  return () => {
+    if (lost !== null) return lost;
+    lost = store.lost?.() ?? null;
+    if (lost !== null) reporter.warn("store", `${errorMessage(lost)} Measuring stops.`);
+    return lost;
   };
 }

@@ -10,8 +10,7 @@ import {
 import { everyPercent } from "../../schedule/triggers.ts";
 import { exampleSnapshot } from "@periodic-eval/testing";
 import { toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
-import { KnownSnapshots } from "./known-snapshots.ts";
-import { SnapshotWriter } from "./snapshot-writer.ts";
+import { KnownSnapshots, SnapshotWriter } from "./snapshot-writer.ts";
 import { withSession } from "../loop/session.ts";
 
 const train = (toy: ToyTraining) => async (session: Session) => {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { noColours, snapshotText } from "../../console/sentences.ts";
-import { PeriodicLeakageCallback, openSession } from "../../index.ts";
+import { PeriodicLeakageCallback, withSession } from "../../index.ts";
 import { voidReason } from "@periodic-eval/store";
 import { fakeModel } from "@periodic-eval/testing";
+import { train } from "../loop/toy-run.test-data.ts";
 import { toyTraining } from "../../../../testing/src/toy-training.ts";
 
 type Share = readonly [before: number, after: number];
@@ -38,15 +39,8 @@ async function snapshotsOf(source: Share, others: Share, loss: Share = [-20, -5]
     completions: 2,
   });
   const toy = toyTraining();
-  const session = openSession({ ...toy.options([callback]), model });
-  await session.begin();
-  for (let step = 0; step < 10; step++) {
-    toy.step();
-    isAfter = true;
-    await session.stepEnd();
-  }
-  await session.end();
-  await session.close();
+  const after = { id: "after", onStepEnd: () => void (isAfter = true) };
+  await withSession(toy.options([callback, after], { model }), train(toy));
   return toy.store.list();
 }
 

@@ -3,6 +3,7 @@ import type { AnyEvaluation } from "@periodic-eval/contracts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import { fakeModel } from "@periodic-eval/testing";
 import { measureRows } from "./measure-rows.ts";
+import { ProgressRecorder } from "./measurement-progress.ts";
 
 it("returns more rows than a function call takes arguments", async () => {
   const items = Array.from({ length: 150_000 }, (_, at) => ({ id: String(at) }));
@@ -15,6 +16,10 @@ it("returns more rows than a function call takes arguments", async () => {
     metrics: () => ({}),
   }) as AnyEvaluation;
   const prepared = { model: "", items, itemsHash: "", target: fakeModel() };
-  const context = { seed: "0", signal: new AbortController().signal, progress: () => undefined };
-  expect((await measureRows(evaluation, prepared, context)).length).toBe(150_000);
+  const recorder = new ProgressRecorder({ evaluation, clock: () => 0, report: () => undefined });
+  const portion = (done: number) => ({ rows: items.length - done, deadline: null });
+  const { signal } = new AbortController();
+  expect((await measureRows({ evaluation, prepared, seed: "0", signal, recorder, portion })).length).toBe(
+    150_000,
+  );
 });

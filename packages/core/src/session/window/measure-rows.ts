@@ -7,56 +7,81 @@ import {
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { quoteValue } from "@periodic-eval/contracts/options";
-import { reducesSamples } from "../budget/measurement-size.ts";
+import type { Portion } from "../budget/governor.ts";
+import { reducesSamples } from "../budget/share-seconds.ts";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
-import { checkIds, checkRows } from "../records/results.ts";
+import { onYield } from "../../model/yield-to-events.ts";
+import { checkIds, checkRows } from "../records/grading.ts";
+import type { ProgressRecorder } from "./measurement-progress.ts";
 import type { Prepared } from "./prepare.ts";
+
+export interface RowsRequest {
+  readonly evaluation: AnyEvaluation;
+  readonly prepared: Prepared;
+  /** Names the streams of samples: the same for all measurements of a step. */
+  readonly seed: string;
+  readonly signal: AbortSignal;
+  readonly recorder: ProgressRecorder;
+  /** Returns what to measure next, once `done` rows took `seconds`; no rows end the measurement. */
+  portion(done: number, seconds: number): Portion;
+  /** Starts each call of `measure` and waits for it; `abandon` ends one that does not settle. Default: waits for ever. */
+  settle?(heartbeat: { at: number }, call: () => Awaitable<unknown>, abandon: () => void): Awaitable<unknown>;
+}
 
 /**
  * Runs `measure` on all items at once or in portions, and checks the rows. If a deadline ends it, the rows measured by then are
  * returned.
  *
- * @param portions Returns how many rows to measure next, once `done` are measured; 0 ends the measurement.
- * @param settle Starts each call of `measure` and waits for it.
- * @param context Its `progress` is called with the number of rows so far.
  * @throws PeriodicEvalError `data` for wrong rows; whatever the evaluation throws.
  */
-export async function measureRows(
-  evaluation: AnyEvaluation,
-  prepared: Prepared,
-  context: MeasureContext,
-  portions = (done: number): number => expectedRows(evaluation, prepared) - done,
-  settle = (call: () => Awaitable<unknown>): Awaitable<unknown> => call(),
-): Promise<readonly Row[]> {
+export async function measureRows(request: RowsRequest): Promise<readonly Row[]> {
+  const { evaluation, prepared, seed, recorder, settle = (_, call) => call() } = request;
   const where = `evaluation "${evaluation.name}" measure`;
+  const abandoned = new AbortController();
+  const abandon = () => abandoned.abort(new Error("the measurement was abandoned"));
+  const signal = AbortSignal.any([request.signal, recorder.signal, abandoned.signal]);
+  onYield(signal, (written) => recorder.showProgress({ written }));
+  const { concurrentCalls = 1 } = prepared.target;
   const rows: Row[] = [];
-  for (let next = portions(0); next > 0; next = portions(rows.length)) {
-    const portion = portionOf(evaluation, prepared.items, rows.length, next);
-    const { items, samples } = portion;
-    const perItem = samples.end - samples.first;
-    const before = rows.length;
-    const progress = (done: number) => context.progress(before + perItem * done);
-    let given: unknown;
-    try {
-      // The model's abilities were checked when the evaluation was prepared.
-      const target = prepared.target as never;
-      given = await settle(() => evaluation.measure(target, items, { ...context, samples, progress }));
-    } catch (error) {
-      if (isDeadline(context.signal)) break;
-      throw error;
+  try {
+    recorder.begin();
+    for (;;) {
+      const { rows: next, deadline } = request.portion(rows.length, recorder.seconds);
+      if (next <= 0) break;
+      recorder.beginPortion(rows.length, deadline);
+      const { items, samples } = portionOf(evaluation, prepared.items, rows.length, next);
+      const perItem = samples.end - samples.first;
+      const before = rows.length;
+      const progress = (done: number) => recorder.progress(before + perItem * done);
+      const context: MeasureContext = { seed, signal, samples, progress, concurrentCalls };
+      let answer: unknown;
+      try {
+        // The model's abilities were checked when the evaluation was prepared.
+        const target = prepared.target as never;
+        const call = () => evaluation.measure(target, items, context);
+        answer = await settle(recorder.heartbeat, call, abandon);
+      } catch (error) {
+        if (isDeadline(signal)) break;
+        throw error;
+      }
+      const measured = checkRows(answer, where);
+      checkPortion(measured, items, perItem, where);
+      // As arguments of one call, more than about 100,000 rows overflow the stack.
+      for (const row of measured) rows.push(row);
+      if (measured.length < perItem * items.length || signal.aborted) break;
     }
-    const measured = checkRows(given, where);
-    // With too many rows a measurement that was cut short could count as whole, and become a baseline.
-    if (measured.length > perItem * items.length)
-      throw tooManyRows(where, measured.length, items.length, perItem);
-    const stray = rowOfNoItem(measured, items);
-    if (stray !== undefined) throw noSuchItem(where, stray, items);
-    // As arguments of one call, more than about 100,000 rows overflow the stack.
-    for (const row of measured) rows.push(row);
-    if (measured.length < perItem * items.length || context.signal.aborted) break;
+  } finally {
+    recorder.end();
   }
   checkIds(rows, where);
   return rows;
+}
+
+function checkPortion(rows: readonly Row[], items: readonly Row[], perItem: number, where: string): void {
+  // With too many rows a measurement that was cut short could count as whole, and become a baseline.
+  if (rows.length > perItem * items.length) throw tooManyRows(where, rows.length, items.length, perItem);
+  const stray = rowOfNoItem(rows, items);
+  if (stray !== undefined) throw noSuchItem(where, stray, items);
 }
 
 /** Returns what the rows from `done` on are: further items with all samples, or further samples of all items. */
@@ -103,11 +128,4 @@ function tooManyRows(where: string, rows: number, items: number, samplesPerItem:
     expected: `at most ${samplesPerItem * items}: samplesPerItem is ${samplesPerItem}`,
     fix: "Set samplesPerItem to the number of rows that measure returns for each item.",
   });
-}
-
-export function expectedRows(
-  { samplesPerItem = 1 }: Pick<AnyEvaluation, "samplesPerItem">,
-  { items }: Pick<Prepared, "items">,
-): number {
-  return samplesPerItem * items.length;
 }

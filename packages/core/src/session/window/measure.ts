@@ -24,12 +24,11 @@ import {
 } from "@periodic-eval/contracts/options";
 import { workingSeconds, addWarnings } from "@periodic-eval/store";
 import { seedOf } from "../../random/streams.ts";
-import { computeResults, failureOf, gradeRows } from "../records/results.ts";
-import { newSnapshot } from "../records/new-snapshot.ts";
-import { measureOnce, timingOf } from "./measure-once.ts";
-import { expectedRows } from "./measure-rows.ts";
-import { prepareEvaluation, servedOf } from "./prepare.ts";
-import { probeModel } from "./probe-model.ts";
+import { computeResults, failureOf, gradeRows } from "../records/grading.ts";
+import { sizeOf } from "../budget/share-seconds.ts";
+import { takeMeasurement } from "./take-measurement.ts";
+import { prepareEvaluation } from "./prepare.ts";
+import { probeModel } from "./preflight.ts";
 
 export interface MeasureOptions {
   /** Measures only the first items, at most this many. Default: all. */
@@ -87,47 +86,52 @@ export async function measure(
   const calls = { signal: signal ?? new AbortController().signal };
   const where = `evaluation "${evaluation.name}"`;
   const prepared = await prepareEvaluation({ prepared: new Map() }, model, evaluation, on, where, limit);
-  const expected = expectedRows(evaluation, prepared);
-  const wanted = evaluation.canReduceSamples ? Math.min(expected, samples * prepared.items.length) : expected;
+  const whole = sizeOf(evaluation, prepared.items.length).whole;
+  const wanted = evaluation.canReduceSamples ? Math.min(whole, samples * prepared.items.length) : whole;
   const { phase, id, step } = as ?? { phase: "measure", id: idOf(evaluation), step: 0 };
+  const at = { step, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
   const createdAt = new Date().toISOString();
-  const measurementSeed = seedOf(seed, phase, id, step);
   const faults = await probeModel(prepared.target, [], calls);
-  const measured = await measureOnce({
+  let result: { readonly snapshot: Snapshot; readonly rows: readonly Row[] } | null = null;
+  await takeMeasurement({
+    measurement: { id, phase, at, runStep: step, crossed: [], on, evaluation, seed, createdAt },
     evaluation,
-    prepared,
+    prepare: () => prepared,
+    skip: null,
+    allow: () => ({ ...unlimited, first: { rows: wanted, deadline: null } }),
     guards: [mathRandomGuard(), ...guards],
     justLeft: [],
-    seed: measurementSeed,
-    stepSeed: seedOf(seed, phase, step),
-    provenanceSeed: seed,
     ...calls,
     clock: workingSeconds,
-    portions: (done) => (done === 0 ? wanted : 0),
-    progress: (done, pace) => progress?.(done, wanted, pace),
-  });
-  if (measured.kind === "failed") throw measured.error;
-  const raw = measured.kind === "measured" ? measured.rows : [];
-  const { rows, gradeSeconds } = await gradeMeasured(evaluation, raw, calls);
-  const { values, primary, warnings, plain } = computeResults(evaluation, rows, measurementSeed);
-  const isPartial = raw.length < expected;
-  const at = { step, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false };
-  const record = newSnapshot(
-    { id, phase, at, runStep: step, crossed: [], on, evaluation, seed, createdAt },
-    {
-      status: isPartial ? "partial" : "complete",
-      ...servedOf(prepared),
-      reason: isPartial ? `${raw.length} of ${expected} rows` : null,
-      metrics: values,
-      primary_metric: primary,
-      provenance: measured.provenance!,
-      weights: measured.weights,
-      receipt: [...measured.receipt],
-      timing: { ...timingOf(measured, raw.length), grade_seconds: gradeSeconds },
+    progress: (done, _total, pace) => progress?.(done, wanted, pace),
+    existing: null,
+    saveWeights: () => undefined,
+    describe: () => ({ warnings: [...faults], receipt: [] }),
+    overheadPercent: () => null,
+    interrupt: null,
+    async putWithoutRows(_snapshot, failure) {
+      throw failure!.error;
     },
-  );
-  return { snapshot: addWarnings({ ...plain, ...record }, [...faults, ...warnings]), rows };
+    adopt: async () => undefined,
+    async put(base, raw) {
+      const { rows, gradeSeconds } = await gradeMeasured(evaluation, raw, calls);
+      const results = computeResults(evaluation, rows, seedOf(seed, phase, id, step));
+      const { values: metrics, primary: primary_metric, warnings, plain } = results;
+      const timing = { ...base.timing, grade_seconds: gradeSeconds };
+      const snapshot = { ...plain, ...base, metrics, primary_metric, timing, warnings: [] };
+      result = { snapshot: addWarnings(snapshot, [...base.warnings, ...warnings]), rows };
+    },
+  });
+  return result!;
 }
+
+const unlimited = {
+  governor: () => "off",
+  limit: null,
+  why: null,
+  announcement: null,
+  more: () => ({ rows: 0, deadline: null }),
+};
 
 /** Grades rows, if the evaluation grades. Throws the error of its `failure`. */
 async function gradeMeasured(evaluation: AnyEvaluation, raw: readonly Row[], calls: CallOptions) {

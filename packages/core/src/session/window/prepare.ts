@@ -22,7 +22,7 @@ import {
   quoteValue,
 } from "@periodic-eval/contracts/options";
 import { createdBy } from "../records/new-snapshot.ts";
-import { countTokens } from "./count-tokens.ts";
+import { countTokens, modelIsReturned } from "./measurement-progress.ts";
 
 export interface PreparedItems {
   /** Names the model: the items may depend on its tokenizer and context length. */
@@ -119,16 +119,6 @@ async function itemsOf(evaluation: AnyEvaluation, target: EvaluableModel): Promi
     isOver = true;
   }
 }
-
-/** Returns the error for a call of a model that an evaluation kept from one of its stages. */
-export const modelIsReturned = ({ name }: AnyEvaluation, stage: "items" | "measure") =>
-  new PeriodicEvalError({
-    code: "model",
-    where: `evaluation "${name}"`,
-    got: `a call of the model after ${stage}`,
-    expected: `calls until ${stage} returns`,
-    fix: "Await every call of the model, and keep what grade needs in the rows.",
-  });
 
 /** Names an evaluation of a callback in errors. */
 export function evaluationPlace(callback: TrainerCallback, evaluation: AnyEvaluation): string {
@@ -274,7 +264,3 @@ export function provenanceOf(
   const hash = hashJson({ ...facts, name, version });
   return { hash, ...facts, created_by: createdBy };
 }
-
-/** Returns the snapshot's `served` if a server runs the model; nothing for a model in this process, or none. */
-export const servedOf = (prepared: Prepared | { readonly error: unknown }): Pick<Snapshot, "served"> =>
-  "target" in prepared && prepared.target.isServed === true ? { served: true } : {};

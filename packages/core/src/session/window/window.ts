@@ -1,18 +1,30 @@
 // A window is the pause of training in which the requested measurements run, on the frozen weights of one step.
-// Window → measure-request (one Outcome) → record-outcome → records/background-grading → records/snapshot-writer.
+// Window → take-measurement → records/grading → records/snapshot-writer → the store.
 import type { Evidence, Snapshot } from "@periodic-eval/contracts";
 import { withSeededRandom } from "../../guard/randomness.ts";
+import { availableMemory, workingSeconds, checkpointEvidence } from "@periodic-eval/store";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { workingSeconds } from "@periodic-eval/store";
 import { shareGenerations, type SharedModel } from "../../model/share-generations.ts";
 import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
-import { sizeOf } from "../budget/measurement-size.ts";
+import type { BudgetRequest, MeasurementBudget, WindowPlan } from "../budget/governor.ts";
+import { sizeOf } from "../budget/share-seconds.ts";
+import type { LearnedMeasurement } from "../budget/learned.ts";
+import { abortReason } from "../records/requests.ts";
 import { measurementAt, type Measurement, type Position, type Requested } from "../records/new-snapshot.ts";
 import { callbackName } from "../records/reporter.ts";
-import { measureRequest, type Outcome, type ReadyRequest, type WindowParts } from "./measure-request.ts";
-import { recordOutcome } from "./record-outcome.ts";
-import { isBroken, reportDisturbance } from "./run-guarded.ts";
+import { adoptSnapshot } from "../records/resume.ts";
+import { isBroken, reportDisturbance } from "./guarded.ts";
+import type { Prepared } from "./prepare.ts";
+import { modelWarnings, overheadPercent, putWithoutRows, type WindowParts } from "./put-measurement.ts";
+import { takeMeasurement, type TakenMeasurement } from "./take-measurement.ts";
+
+/** A request with everything it needs, or the error that prevented it. */
+interface ReadyRequest extends BudgetRequest {
+  readonly requested: Requested;
+  readonly measurement: Measurement;
+  readonly prepared: Prepared | { readonly error: unknown };
+}
 
 /** The source of a window's requests, and the hooks that react to its snapshots. */
 export interface RequestSource {
@@ -33,7 +45,7 @@ export async function runWindow(
   position: Position,
   source: RequestSource,
 ): Promise<void> {
-  const { clock, governor } = parts;
+  const { clock } = parts;
   const window = new Window(parts, position);
   clock.openWindow();
   try {
@@ -49,7 +61,6 @@ export async function runWindow(
     });
   } finally {
     clock.closeWindow();
-    governor.closeWindow();
   }
 }
 
@@ -79,33 +90,93 @@ class Window {
       if (this.#isMeasured(id)) records.interrupted.settle(id);
       else if (!this.#isRepeatedTooOften(requested)) ready.push(await this.#prepare(requested));
     }
-    this.#sortByCost(ready);
-    governor.expect(ready.map(({ requested }) => requested.id));
+    const plan = governor.planWindow(ready, this.#position.progress);
+    const learned: LearnedMeasurement[] = [];
     let justLeft: readonly Evidence[] = [];
-    for (const one of ready) {
-      if (records.lost() !== null) return;
-      const { id } = one.requested;
-      governor.reach(id);
-      const outcome = await this.#take(one, justLeft, broken);
-      await recordOutcome(this.#parts, one, outcome, this.#position);
-      const evidence = evidenceOf(outcome);
-      if (evidence === null) continue;
-      justLeft = evidence;
-      broken ??= await this.#checkReceipt(id, evidence);
+    for (const one of plan.requests) {
+      if (records.lost() !== null) break;
+      const taken = await this.#take(one, plan, justLeft, broken);
+      if (taken.learned !== null) learned.push(taken.learned);
+      if (taken.receipt === null) continue;
+      justLeft = taken.receipt;
+      broken ??= await this.#checkReceipt(one.id, taken.receipt);
     }
+    governor.learnWindow(learned);
   }
 
-  async #take(ready: ReadyRequest, justLeft: readonly Evidence[], broken: string | null): Promise<Outcome> {
-    const { signal } = this.#parts;
-    if (broken !== null) return { kind: "skipped", reason: broken, decision: { governor: "off" } };
-    if (signal.aborted) return { kind: "interrupted" };
-    const disabled = this.#parts.preflight.whyDisabled(ready.requested.evaluation);
-    if (disabled !== null) {
-      const { message: reason } = disabled;
-      return { kind: "skipped", reason, warnings: [disabled], decision: { governor: "off" } };
+  async #take(
+    ready: ReadyRequest,
+    plan: WindowPlan<ReadyRequest>,
+    justLeft: readonly Evidence[],
+    broken: string | null,
+  ): Promise<TakenMeasurement> {
+    const { records, guards, signal, clock, preflight, disturbances, timeouts, reporter } = this.#parts;
+    const { id, requested, measurement, prepared } = ready;
+    const { callback, evaluation, plannedComparisons = null } = requested;
+    const { phase, at } = measurement;
+    const { checkpoint } = this.#position;
+    const disabled = signal.aborted ? null : preflight.whyDisabled(evaluation);
+    const unmeasured = disabled && { reason: disabled.message, warnings: [disabled] };
+    const waited = { where: callbackName(callback), what: `measure of "${evaluation.name}"` };
+    let isInterrupted = false;
+    const taken = await takeMeasurement({
+      measurement,
+      evaluation,
+      prepare() {
+        if ("error" in prepared) throw prepared.error;
+        return prepared;
+      },
+      skip: broken === null ? unmeasured : { reason: broken, warnings: [] },
+      allow: () => this.#allow(plan, ready),
+      guards,
+      justLeft,
+      signal,
+      clock: () => clock.now(),
+      progress: (done, total, pace) => reporter.measuring({ id, step: at.step, done, total, ...pace }),
+      settle: (heartbeat, call, abandon) => timeouts.run({ ...waited, heartbeat, abandon }, call),
+      existing: records.known.getUnsettled({ phase, id, step: at.step }),
+      saveWeights: () => this.#saveWeights(),
+      describe: (weights) => ({
+        warnings: [...modelWarnings(this.#parts, measurement, weights)],
+        receipt: [...disturbances.take(), ...(checkpoint === null ? [] : [checkpointEvidence(checkpoint)])],
+      }),
+      overheadPercent: () => overheadPercent(at.step, clock),
+      interrupt: () => {
+        isInterrupted = true;
+        return records.interrupted.keep(requested, this.#position, abortReason(signal)!);
+      },
+      putWithoutRows: (snapshot, failure) => putWithoutRows(this.#parts, requested, snapshot, failure),
+      adopt: (existing) => {
+        // Its seconds paused the training that led to these weights.
+        clock.countEarlier(existing.timing.total_seconds);
+        return adoptSnapshot(records, existing, measurement, callback);
+      },
+      put: (base, rows, supersede) => {
+        const comparison = records.comparisons.plan(base, plannedComparisons);
+        return records.grading.record({ base, rows, evaluation, callback, plan: comparison }, supersede);
+      },
+    });
+    if (!isInterrupted) records.interrupted.settle(id);
+    return taken;
+  }
+
+  /** Asks the plan how many rows may be measured now, unless there is too little memory. */
+  #allow(plan: WindowPlan<ReadyRequest>, ready: ReadyRequest): MeasurementBudget {
+    const { options, reporter } = this.#parts;
+    const budget = plan.allow(ready);
+    const missing = describeMissingMemory(options.budget?.minFreeBytes ?? null);
+    if (missing !== null) {
+      const first = { rows: 0, deadline: null };
+      return {
+        ...budget,
+        governor: () => "off",
+        limit: { limit: "min_free_bytes" as const },
+        why: missing,
+        first,
+      };
     }
-    const window = { justLeft, saveWeights: () => this.#saveWeights() };
-    return measureRequest(this.#parts, ready, window);
+    if (budget.announcement !== null) reporter.plan(budget.announcement);
+    return budget;
   }
 
   /** Reports a broken receipt. Returns why the rest of the window is skipped; null if measuring continues. */
@@ -140,8 +211,8 @@ class Window {
   }
 
   async #prepare(requested: Requested): Promise<ReadyRequest> {
-    const { preflight, signal } = this.#parts;
-    const { evaluation, on = "model", callback } = requested;
+    const { preflight, signal, records } = this.#parts;
+    const { id, crossed, evaluation, on = "model", callback } = requested;
     const measurement = this.#measurementOf(requested);
     let prepared: ReadyRequest["prepared"] = { error: null };
     if (!signal.aborted && preflight.whyDisabled(evaluation) === null) {
@@ -151,7 +222,9 @@ class Window {
         prepared = { error };
       }
     }
-    return { requested, measurement, prepared };
+    const size = "error" in prepared ? null : sizeOf(evaluation, prepared.items.length);
+    const isBaseline = records.baselines.isBaselineId(id);
+    return { id, crossed, size, isBaseline, requested, measurement, prepared };
   }
 
   #measurementOf({ id, evaluation, crossed, on = "model" }: Requested): Measurement {
@@ -161,22 +234,6 @@ class Window {
     const described = [...interrupted.crossedOf(id), ...crossed].map(describeCrossing);
     const all = [...new Set([...earlier, ...described])];
     return measurementAt(this.#position, { id, evaluation, on, crossed: all });
-  }
-
-  /** Sorts baselines first, then by expected seconds; by items while some costs are unknown. */
-  #sortByCost(ready: ReadyRequest[]): void {
-    const { governor, records } = this.#parts;
-    const items = ({ prepared }: ReadyRequest) => ("items" in prepared ? prepared.items.length : 0);
-    const seconds = new Map(
-      ready.map((one) => {
-        const { id, evaluation } = one.requested;
-        return [one, governor.expectedSeconds(id, sizeOf(evaluation, items(one)))];
-      }),
-    );
-    const isKnown = ![...seconds.values()].includes(null);
-    const cost = (one: ReadyRequest) => (isKnown ? seconds.get(one)! : items(one));
-    const rank = ({ requested }: ReadyRequest) => (records.baselines.isBaselineId(requested.id) ? 0 : 1);
-    ready.sort((a, b) => rank(a) - rank(b) || cost(a) - cost(b));
   }
 
   #sharedModel(): Promise<SharedModel> {
@@ -193,11 +250,11 @@ class Window {
   }
 
   async #save(): Promise<NonNullable<Snapshot["saved"]>> {
-    const { options, reporter, patience } = this.#parts;
+    const { options, reporter, timeouts } = this.#parts;
     const { phase, progress } = this.#position;
     try {
-      const work = { where: "saveAtFiring", what: "the function", sign: { at: workingSeconds() } };
-      const path: unknown = await patience.run(work, () => options.saveAtFiring!({ phase, progress }));
+      const work = { where: "saveAtFiring", what: "the function", heartbeat: { at: workingSeconds() } };
+      const path: unknown = await timeouts.run(work, () => options.saveAtFiring!({ phase, progress }));
       if (typeof path !== "string")
         throw new TypeError(`got ${typeof path}, expected the path that was written`);
       return { path, error: null };
@@ -209,9 +266,10 @@ class Window {
   }
 }
 
-/** Returns the guards' evidence of a measurement; null if the guards were not entered. */
-function evidenceOf(outcome: Outcome): readonly Evidence[] | null {
-  if (outcome.kind === "interrupted") return null;
-  if (outcome.kind === "failed") return outcome.measured?.receipt ?? [];
-  return outcome.measured?.receipt ?? null;
+/** Returns why the machine has too little memory to measure; null if it has enough or the amount is unknown. */
+function describeMissingMemory(minFreeBytes: number | null): string | null {
+  if (minFreeBytes === null) return null;
+  const free = availableMemory();
+  if (free === null || free >= minFreeBytes) return null;
+  return `${free} bytes of memory are free, less than the ${minFreeBytes} of budget.minFreeBytes`;
 }

@@ -4,7 +4,7 @@ import { inMemory } from "@periodic-eval/tfjs";
 import { tinyLM, type TinyLM } from "../../../../tfjs/src/causal-lm/tiny-lm.test-data.ts";
 import { fakeTokenizer } from "@periodic-eval/testing";
 import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
-import { countTokens } from "./count-tokens.ts";
+import { countTokens } from "./measurement-progress.ts";
 import { measure } from "./measure.ts";
 
 let lm: TinyLM;

@@ -1,7 +1,7 @@
-import type { Json, Control, SessionState, StepEnd } from "@periodic-eval/contracts";
+import type { Awaitable, Json, Control, SessionState, StepEnd } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { drive, wait, type Flow } from "../../model/maybe-async.ts";
-import { abortReason } from "../records/interrupted.ts";
+import { inOrder, isPromise } from "../../model/in-order.ts";
+import { abortReason } from "../records/requests.ts";
 import { knownSteps } from "../records/damaged-snapshots.ts";
 import { supersedeUnsettled } from "../records/resume.ts";
 import { runWindow, type RequestSource } from "../window/window.ts";
@@ -13,7 +13,7 @@ import type { SessionParts } from "./parts.ts";
 type Metrics = Readonly<Record<string, number>>;
 
 /** The bodies of a session's methods, in the order of training. Those that run hooks end in `#settle`, which opens the window. */
-export class SessionFlows {
+export class SessionMethods {
   readonly #parts: SessionParts;
   readonly #requests: RequestSource;
   #stage: "new" | "begun" | "ended" = "new";
@@ -29,7 +29,7 @@ export class SessionFlows {
     this.#parts = parts;
     this.#requests = {
       take: () => parts.requests.take(),
-      announce: async () => drive(parts.hooks.announceSnapshots()),
+      announce: () => parts.hooks.announceSnapshots(),
     };
   }
 
@@ -43,22 +43,36 @@ export class SessionFlows {
     return this.#isFinished;
   }
 
-  *begin(maxSteps: number | null | undefined): Flow<Control> {
-    yield* this.#begin(maxSteps, null);
+  async begin(maxSteps: number | null | undefined): Promise<Control> {
+    await this.#begin(maxSteps, null);
     return this.#parts.control.take();
   }
 
-  *stepBegin(): Flow<void> {
-    yield* this.#begin(undefined, null);
-    yield* this.#beginEpoch();
-    this.#isInStep = true;
-    yield* this.#parts.hooks.call("onStepBegin");
-    yield* this.#settle();
+  async stepBegin(): Promise<void> {
+    await this.#begin(undefined, null);
+    await inOrder(
+      [
+        () => this.#beginEpoch(),
+        () => {
+          this.#isInStep = true;
+          return this.#parts.hooks.call("onStepBegin");
+        },
+        () => this.#settle(),
+      ],
+      (part) => part(),
+    );
   }
 
-  *stepEnd(at: StepEnd): Flow<Control> {
-    const { hooks, progress, records, governor, control } = this.#parts;
-    yield* this.#begin(at.maxSteps, at.step ?? 1);
+  stepEnd(at: StepEnd): Awaitable<Control> {
+    const begun = this.#begin(at.maxSteps, at.step ?? 1);
+    const done = begun === undefined ? this.#endStep(at) : begun.then(() => this.#endStep(at));
+    const { control } = this.#parts;
+    return isPromise(done) ? done.then(() => control.take()) : control.take();
+  }
+
+  /** Returns a promise only if something of this step has to wait: a hook, a logger, a measurement. */
+  #endStep(at: StepEnd): Awaitable<void> {
+    const { hooks, progress, records, governor } = this.#parts;
     if (this.#stage === "ended")
       throw misuse(
         "stepEnd",
@@ -66,30 +80,39 @@ export class SessionFlows {
         "steps between begin and end",
         "Open another session for another training.",
       );
-    yield* this.#beginEpoch();
-    const { epoch } = progress.current;
-    const next = progress.after(at);
-    const isNewStep = next.step > progress.current.step;
-    if (!this.#isInStep && isNewStep) yield* this.#beginStepLate(next.step);
-    this.#isInStep = false;
-    if (!records.interrupted.isEmpty && isNewStep) yield* wait(this.#skipInterrupted());
-    progress.moveTo(next, at.path);
-    governor.learnStep(progress.previous, progress.current);
-    if (records.writer.hasAnnouncements) yield* hooks.announceSnapshots();
+    const { step: before, epoch } = progress.current;
     // A loop may use one object for the metrics of all steps.
     const metrics = at.metrics && { ...at.metrics };
-    yield* hooks.call("onStepEnd", metrics);
-    if (metrics !== undefined) yield* this.#logMetrics(metrics);
-    this.#keepLogged(at.logged ?? (metrics && [{ step: next.step, metrics }]));
-    if (Math.floor(progress.current.epoch) > Math.floor(epoch)) {
-      yield* hooks.call("onEpochEnd");
-      this.#isInEpoch = false;
-    }
-    yield* this.#settle();
-    return control.take();
+    let next = progress.current;
+    const parts = [
+      () => this.#beginEpoch(),
+      () => {
+        next = progress.after(at);
+        return this.#isInStep || next.step === before ? undefined : this.#beginStepLate(next.step);
+      },
+      () => {
+        this.#isInStep = false;
+        return records.interrupted.isEmpty || next.step === before ? undefined : this.#skipInterrupted();
+      },
+      () => {
+        progress.moveTo(next, at.path);
+        governor.learnStep(progress.previous, progress.current);
+        return records.writer.hasAnnouncements ? hooks.announceSnapshots() : undefined;
+      },
+      () => hooks.call("onStepEnd", metrics),
+      () => metrics && this.#logMetrics(metrics),
+      () => {
+        this.#keepLogged(at.logged ?? (metrics && [{ step: next.step, metrics }]));
+        if (Math.floor(progress.current.epoch) === Math.floor(epoch)) return undefined;
+        this.#isInEpoch = false;
+        return hooks.call("onEpochEnd");
+      },
+      () => this.#settle(),
+    ];
+    return inOrder(parts, (part) => part());
   }
 
-  *log(metrics: Metrics): Flow<void> {
+  log(metrics: Metrics): Awaitable<void> {
     if (this.#stage !== "begun")
       throw misuse(
         "log",
@@ -98,22 +121,21 @@ export class SessionFlows {
         "Log them during training.",
       );
     const logged = { ...metrics };
-    yield* this.#logMetrics(logged);
-    this.#keepLogged([{ step: this.#parts.progress.current.step, metrics: logged }]);
-    yield* this.#settle();
+    const keep = () => this.#keepLogged([{ step: this.#parts.progress.current.step, metrics: logged }]);
+    return inOrder([() => this.#logMetrics(logged), keep, () => this.#settle()], (part) => part());
   }
 
-  *save(): Flow<SessionState> {
+  async save(): Promise<SessionState> {
     if (this.#stage === "new")
       throw misuse("save", "a call before begin", "a session that has begun", "Await session.begin() first.");
     const { hooks, records, callbacks: all, progress, clock } = this.#parts;
-    yield* hooks.call("onSave");
-    yield* this.#settle();
-    yield* wait(records.writer.writeBeforeSave(progress.current.step));
-    yield* wait(records.training.write());
+    await hooks.call("onSave");
+    await this.#settle();
+    await records.writer.writeBeforeSave(progress.current.step);
+    await records.training.write();
     const callbacks: Record<string, Json> = {};
     for (const callback of all) {
-      const state = yield* hooks.stateOf(callback);
+      const state = await hooks.stateOf(callback);
       if (state !== undefined) callbacks[callback.id] = state;
     }
     const unreported = records.writer.unreported();
@@ -129,7 +151,7 @@ export class SessionFlows {
     };
   }
 
-  *end(): Flow<void> {
+  async end(): Promise<void> {
     if (this.#stage === "ended") return;
     const { hooks, progress, requests, records, signal } = this.#parts;
     if (this.#stage === "new") {
@@ -140,20 +162,20 @@ export class SessionFlows {
     // An aborted phase is not over: its end is measured when it is resumed and reaches it.
     const elapsedSeconds = progress.trainingSeconds();
     progress.moveTo({ ...progress.current, elapsedSeconds, ended: !signal.aborted });
-    yield* hooks.announceSnapshots();
-    yield* hooks.call("onTrainEnd");
-    yield* this.#settle();
+    await hooks.announceSnapshots();
+    await hooks.call("onTrainEnd");
+    await this.#settle();
     this.#stage = "ended";
     requests.close();
     // A resumed phase may reach those steps again.
     if (signal.aborted) return;
     this.#isFinished = true;
     if (records.lost() !== null) return;
-    yield* wait(this.#skipInterrupted());
-    yield* wait(supersedeUnsettled(records, progress.current.step));
+    await this.#skipInterrupted();
+    await supersedeUnsettled(records, progress.current.step);
   }
 
-  *fail(error: unknown): Flow<void> {
+  async fail(error: unknown): Promise<void> {
     if (this.#stage === "ended") return;
     const hadBegun = this.#stage === "begun";
     this.#stage = "ended";
@@ -165,41 +187,49 @@ export class SessionFlows {
     // The loss of the run was a warning already.
     if (error !== records.lost())
       this.#warn(`training failed at step ${progress.current.step}: ${errorMessage(error)}`);
-    for (const callback of callbacks) yield* hooks.callOnError(callback, error);
+    for (const callback of callbacks) await hooks.callOnError(callback, error);
   }
 
-  /** @param lateStep The step whose end began the session; null if `begin` or `stepBegin` did. */
-  *#begin(maxSteps: number | null | undefined, lateStep: number | null): Flow<void> {
-    if (this.#stage !== "new") return;
+  /**
+   * Begins the session, unless it has begun.
+   *
+   * @param lateStep The step whose end began the session; null if `begin` or `stepBegin` did.
+   */
+  #begin(maxSteps: number | null | undefined, lateStep: number | null): Promise<void> | undefined {
+    return this.#stage === "new" ? this.#beginNow(maxSteps, lateStep) : undefined;
+  }
+
+  async #beginNow(maxSteps: number | null | undefined, lateStep: number | null): Promise<void> {
     const { hooks, progress, requests, records, callbacks } = this.#parts;
     if (maxSteps !== undefined) checkMaxSteps("session.begin", maxSteps);
-    this.#isOver = yield* wait(beginSession(this.#parts, maxSteps ?? null));
+    this.#isOver = await beginSession(this.#parts, maxSteps ?? null);
     this.#stage = "begun";
     this.#hasBegun = true;
     this.#isInEpoch = progress.current.epoch % 1 !== 0;
     // A phase whose session begins in its middle has no start to measure.
     if (lateStep !== null && lateStep > 1 && progress.current.step === 0) progress.startAt(lateStep);
-    yield* hooks.call("onTrainBegin");
+    await hooks.call("onTrainBegin");
     requests.requeue(records.interrupted.requests(callbacks));
     if (lateStep === null) {
-      yield* this.#settle();
+      await this.#settle();
     } else if (lateStep > progress.current.step) {
       this.#warnLate(0, lateStep, "Call session.begin() before training.");
     }
   }
 
-  *#beginEpoch(): Flow<void> {
+  #beginEpoch(): Awaitable<void> {
     if (this.#isInEpoch) return;
     this.#isInEpoch = true;
-    yield* this.#parts.hooks.call("onEpochBegin");
+    return this.#parts.hooks.call("onEpochBegin");
   }
 
   /** Runs `onStepBegin` at the end of the step, for loops that call only `stepEnd`. */
-  *#beginStepLate(step: number): Flow<void> {
+  #beginStepLate(step: number): Awaitable<void> {
     const { hooks, requests } = this.#parts;
     const before = requests.count;
-    yield* hooks.call("onStepBegin");
-    this.#warnLate(before, step, "Call session.stepBegin() before the step.");
+    const warn = () => this.#warnLate(before, step, "Call session.stepBegin() before the step.");
+    const called = hooks.call("onStepBegin");
+    return isPromise(called) ? called.then(warn) : warn();
   }
 
   /** Warns of requests, all but the first ones, that are measured after a step though their hook ran for the weights before. */
@@ -208,10 +238,11 @@ export class SessionFlows {
       this.#warn(`"${id}" was requested before step ${step} and is measured after it. ${fix}`);
   }
 
-  *#logMetrics(metrics: Metrics): Flow<void> {
+  #logMetrics(metrics: Metrics): Awaitable<void> {
     const { log, progress, hooks } = this.#parts;
-    yield* log.train(metrics, progress.inRun());
-    yield* hooks.call("onLog", metrics);
+    const logged = log.train(metrics, progress.inRun());
+    const call = () => hooks.call("onLog", metrics);
+    return isPromise(logged) ? logged.then(call) : call();
   }
 
   /** Keeps what training logged for its curves, and starts to write them if this is due. */
@@ -222,23 +253,33 @@ export class SessionFlows {
     records.training.writeIfDue(progress.current.elapsedSeconds);
   }
 
-  /** Measures what hooks requested and logs what they reported. */
-  *#settle(): Flow<void> {
-    const { requests, window, progress, hooks, log, signal, control, records, reportPauses } = this.#parts;
+  /** Measures what hooks requested and logs what they reported. Waits only if there is something to measure or to log. */
+  #settle(): Awaitable<void> {
+    const { requests, hooks, records, reportPauses } = this.#parts;
     reportPauses();
     // Nothing measured could be written any more.
     if (records.lost() !== null) requests.take();
     // The plan is about what follows the start.
     if (!requests.areOfStart) this.#announcePlan();
+    if (requests.count > 0 || hooks.hasReported)
+      return this.#measureRequests().then(() => this.#stopIfAborted());
+    this.#stopIfAborted();
+  }
+
+  async #measureRequests(): Promise<void> {
+    const { requests, window, progress, hooks, log, records } = this.#parts;
     if (requests.count > 0) {
-      void this.#parts.records.training.write();
-      yield* wait(runWindow(window, progress.position(), this.#requests));
+      void records.training.write();
+      await runWindow(window, progress.position(), this.#requests);
       this.#announcePlan();
     }
     for (let metrics = hooks.takeReported(); metrics !== undefined; metrics = hooks.takeReported())
-      yield* log.train(metrics, progress.inRun());
-    const aborted = abortReason(signal);
-    if (aborted !== null) control.requestStop(aborted);
+      await log.train(metrics, progress.inRun());
+  }
+
+  #stopIfAborted(): void {
+    const aborted = abortReason(this.#parts.signal);
+    if (aborted !== null) this.#parts.control.requestStop(aborted);
   }
 
   #announcePlan(): void {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MeasurementCosts, type MeasurementTime } from "./measurement-costs.ts";
+import { MeasurementCosts, type MeasurementTime } from "./learned.ts";
 
 const warm = (rows: number, seconds: number, more: Partial<MeasurementTime> = {}): MeasurementTime => ({
   rows,

@@ -5,13 +5,16 @@ import {
   type Progress,
   type Snapshot,
   PeriodicEvalError,
+  type PhaseClosing,
+  type SessionOptions,
 } from "@periodic-eval/contracts";
 import { configError, errorMessage } from "@periodic-eval/contracts/options";
-import { differencesOf, keyText, type EarlierRun } from "@periodic-eval/store";
-import { isBaselinePath, type Baselines } from "../records/baselines.ts";
+import { differencesOf, keyText, type EarlierRun, otherItems } from "@periodic-eval/store";
+import { plannedSteps } from "../../schedule/crossings.ts";
+import { isBaselinePath, type Baselines } from "../records/comparisons.ts";
 import type { Reporter } from "../records/reporter.ts";
 import type { Preflight } from "./preflight.ts";
-import { provenanceOf } from "./prepare.ts";
+import { provenanceOf, evaluationPlace, lacksOptionalQuestions, prepareEvaluation } from "./prepare.ts";
 
 const where = "session options";
 const path = ["baseline"];
@@ -129,4 +132,107 @@ async function checkStart(
     });
   }
   await run.rows(start);
+}
+
+export interface FinishedCheck {
+  readonly callbacks: readonly TrainerCallback[];
+  readonly preflight: Preflight;
+  readonly phase: string;
+  readonly seed: string;
+  readonly at: Progress;
+  /** The settled snapshots of the phase. */
+  readonly standing: readonly Snapshot[];
+  readonly closings: readonly PhaseClosing[];
+}
+
+/**
+ * Checks that a finished run is not asked for measurements that it does not have: nothing would measure them. While another phase
+ * of the run has to be trained, its measurements may change.
+ *
+ * @throws PeriodicEvalError `config` that names the callback and how it differs, with the remedy.
+ */
+export async function checkFinished(check: FinishedCheck): Promise<void> {
+  const { callbacks, phase, closings } = check;
+  if (closings.some(({ finished }) => !finished)) return;
+  for (const callback of callbacks) {
+    const different = await differencesFromRun(check, callback);
+    if (different.length === 0) continue;
+    throw configError({
+      where: `callback "${callback.id}"`,
+      got: `a finished phase "${phase}", which was measured with ${different.join(", ")}`,
+      expected: "the callbacks and questions with which the run was trained",
+      fix: "To train with these measurements, name another run folder. To measure the final weights, use `eval` on the last checkpoint.",
+    });
+  }
+}
+
+async function differencesFromRun(
+  { preflight, seed, at, standing }: FinishedCheck,
+  callback: TrainerCallback,
+): Promise<readonly string[]> {
+  const { id, asks = [], triggers = [], on = "model" } = callback;
+  const ofCallback = standing.filter((one) => one.id === id);
+  if (ofCallback.length === 0)
+    return plannedSteps(triggers, at.maxSteps)?.includes(at.maxSteps!) === true
+      ? ["no measurement of this callback"]
+      : [];
+  const model = await preflight.modelAt(at);
+  for (const evaluation of asks) {
+    const last = ofCallback.findLast(
+      (one) => one.evaluation === evaluation.name && one.provenance.items_hash !== null,
+    );
+    if (last === undefined) continue;
+    const asked = provenanceOf(evaluation, await preflight.prepare(model, evaluation, on, callback), seed);
+    // The weights are measured: another backend would measure the same model.
+    const provenance = { ...asked, model: last.provenance.model, tokenizer: last.provenance.tokenizer };
+    const here = { evaluation: evaluation.name, evaluation_version: evaluation.version, on, provenance };
+    const different = differencesOf(last, here);
+    if (different.length > 0) return different;
+    const { items, items_hash } = last.provenance;
+    // Another subset may be paired, but was not measured.
+    if (items_hash !== asked.items_hash) return [otherItems(items, asked.items)];
+  }
+  return [];
+}
+
+/** The session options that decide what will be measured. */
+export interface RequestCheck extends Pick<SessionOptions, "callbacks" | "baseline"> {
+  /** May lack its weights: the check asks it for no numbers. */
+  readonly model: EvaluableModel;
+}
+
+/**
+ * Finds the errors that a session would throw at its `begin`, as far as they show without weights and graders: missing
+ * abilities, missing or wrong data, an earlier run that does not exist.
+ *
+ * @returns The errors: at most one for each evaluation, and one for the baseline.
+ */
+export async function checkRequests({
+  callbacks,
+  baseline = "phase_start",
+  model,
+}: RequestCheck): Promise<readonly unknown[]> {
+  const errors: unknown[] = [];
+  const check = async (one: () => Promise<unknown>) => {
+    try {
+      await one();
+    } catch (error) {
+      errors.push(error);
+    }
+  };
+  for (const callback of callbacks) {
+    for (const evaluation of callback.asks ?? []) {
+      const where = evaluationPlace(callback, evaluation);
+      await check(async () => {
+        try {
+          await prepareEvaluation({ prepared: new Map() }, model, evaluation, callback.on ?? "model", where);
+        } catch (error) {
+          // The session disables it, with a warning.
+          if (!lacksOptionalQuestions(evaluation, error)) throw error;
+        }
+      });
+    }
+  }
+  await check(() => checkBaseline(baseline, model));
+  return errors;
 }

@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/contracts";
-import { isPromise } from "../../model/maybe-async.ts";
+import { isPromise } from "../../model/in-order.ts";
 import { resolvesWithin, startTimeout, workingSeconds } from "@periodic-eval/store";
 import type { Reporter } from "../records/reporter.ts";
 
@@ -16,13 +16,13 @@ export interface AwaitedWork {
   /** Names the work: `onStepEnd`. Together with `where` it is unique in a session. */
   readonly what: string;
   /** When the work last showed that it makes progress, on `workingSeconds()`. */
-  readonly sign: { at: number };
+  readonly heartbeat: { at: number };
   /** Called when the work is abandoned, to abort its signal. */
   readonly abandon?: () => void;
 }
 
 /** How long a session waits for hooks and evaluations. Work that is abandoned is not started again before it settles. */
-export class Patience {
+export class Timeouts {
   readonly #seconds: number;
   readonly #reporter: Pick<Reporter, "warn">;
   readonly #unsettled = new Set<string>();
@@ -49,7 +49,7 @@ export class Patience {
   /**
    * Starts work and waits for it.
    *
-   * @throws PeriodicEvalError `deadline` if the work shows no sign of life for too long, or if an earlier call of it has not
+   * @throws PeriodicEvalError `deadline` if the work shows no progress for too long, or if an earlier call of it has not
    *   settled yet.
    */
   run<T>(work: AwaitedWork, begin: () => Awaitable<T>): Awaitable<T> {
@@ -63,17 +63,17 @@ export class Patience {
   async #settle<T>(work: AwaitedWork, answer: Promise<T>): Promise<T> {
     const key = keyOf(work.where, work.what);
     let stopTimeout = () => {};
-    work.sign.at = workingSeconds();
+    work.heartbeat.at = workingSeconds();
     const timeUp = new Promise<void>((resolve) => {
-      let reportedAt = work.sign.at;
+      let reportedAt = work.heartbeat.at;
       let [dueAt, delay] = [Number.POSITIVE_INFINITY, 0];
       const check = () => {
         const now = workingSeconds();
         // If something blocked the process for long, the work could not go on, or did the blocking.
-        if (now - dueAt > delay / 2) work.sign.at = now;
-        const left = this.#seconds - (now - work.sign.at);
+        if (now - dueAt > delay / 2) work.heartbeat.at = now;
+        const left = this.#seconds - (now - work.heartbeat.at);
         if (left <= 0) return resolve();
-        const next = Math.max(reportedAt, work.sign.at) + reportSeconds - now;
+        const next = Math.max(reportedAt, work.heartbeat.at) + reportSeconds - now;
         if (next <= 0) {
           reportedAt = now;
           this.#report(work, now, left);
@@ -95,9 +95,9 @@ export class Patience {
     throw stuck(work.where, got);
   }
 
-  #report({ where, what, sign }: AwaitedWork, now: number, left: number): void {
+  #report({ where, what, heartbeat }: AwaitedWork, now: number, left: number): void {
     const minutes = (seconds: number) => `${Math.round(seconds / 60)} min`;
-    const message = `${what} has not settled and showed no progress for ${minutes(now - sign.at)}`;
+    const message = `${what} has not settled and showed no progress for ${minutes(now - heartbeat.at)}`;
     const end = Number.isFinite(left) ? `; it is abandoned in ${minutes(left)}` : "";
     this.#reporter.warn(where, message + end);
   }

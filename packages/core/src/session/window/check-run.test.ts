@@ -3,7 +3,7 @@ import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
-import { checkRequests, type RequestCheck } from "./check-requests.ts";
+import { checkRequests, type RequestCheck } from "./check-run.ts";
 
 /** A model before its weights are loaded: every ability fails. */
 function outlined(): RequestCheck["model"] {
