@@ -12,6 +12,8 @@ import { errorMessage } from "./error-message.ts";
 export interface Written {
   /** Names the place of a path: `train.yaml:12 lora.rank`. */
   where(path: ValuePath): string;
+  /** Names these options in an error about them as a whole: `periodic_eval`. */
+  readonly root?: string;
   /** Returns the path at which an option is written, or would be; null if it cannot be written here. */
   pathOf(option: ValuePath): ValuePath | null;
   /** Returns the key for an option, which messages name; null if there is none. Default: options keep their names. */
@@ -24,8 +26,7 @@ export const atWritten = (error: unknown, written: Written): unknown =>
     const path = written.pathOf(one.path);
     if (path === null) return one;
     const place = written.where(path);
-    // An error about options as a whole names them in `where`.
-    const isAbout = one.path.length > 0 || one.where === place || (one.code === "config" && !one.isWritten);
+    const isAbout = one.path.length > 0 || one.where === place || one.where === written.root;
     const inside = isAbout ? one.inside : one.where;
     const where = inside === null ? place : `${place}, ${inside}`;
     const [got, expected, fix] = [one.got, one.expected, one.fix].map((text) => respelt(text, written));

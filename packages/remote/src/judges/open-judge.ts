@@ -42,6 +42,7 @@ export function judgeModel(
     throw new PeriodicEvalError({
       code: "config",
       where: "judge model",
+      path: ["judge_model"],
       got: JSON.stringify(text),
       expected: "a judge behind an API: openai:MODEL, anthropic:MODEL or a model name",
       fix: "Use `await openLocalJudge(name)` of @periodic-eval/models: this model runs in your process.",
@@ -50,6 +51,7 @@ export function judgeModel(
     throw new PeriodicEvalError({
       code: "config",
       where: "judge model",
+      path: ["judge_model"],
       got: text === "" ? "no model" : JSON.stringify(text),
       expected: judgeNames,
       fix: "Set judge_model in the configuration, or set the environment variable JUDGE_MODEL.",
@@ -61,6 +63,7 @@ export function judgeModel(
     throw new PeriodicEvalError({
       code: "config",
       where: "judge model",
+      path: ["judge_model"],
       got: JSON.stringify(text),
       expected: '"hf:owner/name", "openai:MODEL", "anthropic:MODEL" or a model name',
       fix: `Write hf:${model} for a model of the hub that runs in this process, or set OPENAI_BASE_URL for a server.`,
@@ -86,6 +89,7 @@ function checkPrefix(name: string): void {
   throw new PeriodicEvalError({
     code: "config",
     where: "judge model",
+    path: ["judge_model"],
     got: JSON.stringify(name),
     expected: judgeNames,
     fix: `${close === null || close === word ? "" : `Did you mean "${close}:${rest}"? `}Write openai:${name} for a model of that name on a server.`,
