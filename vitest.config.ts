@@ -13,24 +13,11 @@ const softwareGpu =
 /** Contents of test files that need a process each: they mock or reload modules, or change or measure the whole process. */
 const needsProcess =
   /\bvi\.(mock|doMock|resetModules)\(|\bMath\.random = |divertMathRandom|global Math\.random|\bprocess\.chdir\(|the peak of memory|\(process as NodeJS\.EventEmitter\)/;
-/** Contents of test files that compute with TensorFlow.js. */
-const needsEngine = /tfjs|tensorflow|\/(models|trainers|tasks|cli)"/;
 const tests = ["packages", "examples", "benchmarks"]
   .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
   .filter((entry) => entry.isFile() && entry.name.endsWith(".test.ts"))
   .map((entry) => posix.join(entry.parentPath.replaceAll("\\", "/"), entry.name))
   .filter((file) => !/\/(node_modules|dist)\//.test(file));
-
-type Project = "alone" | "computing" | "together";
-
-/** Returns the project of a test file. Loading modules for each file takes longer than most tests, so files share a process where they can. */
-function projectOf(file: string): Project {
-  const text = withTestData(file);
-  if (needsProcess.test(text)) return "alone";
-  if (/^packages\/(models|trainers)\//.test(file) || needsEngine.test(text)) return "computing";
-  return "together";
-}
-const of = (project: Project) => tests.filter((file) => projectOf(file) === project);
 
 /** Returns the text of a test and of the test data that it imports. */
 function withTestData(file: string): string {
@@ -42,10 +29,23 @@ function withTestData(file: string): string {
 }
 
 /**
- * `--mode parity` (npm run parity) also compares with Python programs and SmolLM2. `--mode full` (npm run test:full) does that too, and
- * runs the long forms of the tests: every kill point, every case.
+ * The tier of a test file is in its name: `name.slow.test.ts`, `name.parity.test.ts`, else unit. Loading modules for each file takes
+ * longer than most tests, so the files of a tier share processes where they can.
  */
-export default defineConfig(({ mode }) => ({
+const projects = (["unit", "slow", "parity"] as const).flatMap((tier) => {
+  const files = tests.filter((file) => (/\.(slow|parity)\.test\.ts$/.exec(file)?.[1] ?? "unit") === tier);
+  const alone = files.filter((file) => needsProcess.test(withTestData(file)));
+  const together = files.filter((file) => !alone.includes(file));
+  return [
+    { extends: true as const, test: { name: `${tier}-alone`, include: alone } },
+    {
+      extends: true as const,
+      test: { name: tier, isolate: false, include: together, setupFiles: "scripts/after-test-file.ts" },
+    },
+  ];
+});
+
+export default defineConfig({
   ssr: { resolve: { conditions: ["@periodic-eval/source", "node", "import", "default"] } },
   test: {
     // A test that reads the hub starts one on the loopback interface.
@@ -54,8 +54,6 @@ export default defineConfig(({ mode }) => ({
       HF_HUB_OFFLINE: "1",
       // Two files run at a time: threads of both would wait for each other.
       PERIODIC_EVAL_WASM_THREADS: process.env["PERIODIC_EVAL_WASM_THREADS"] ?? "1",
-      ...(mode === "full" && { PERIODIC_EVAL_FULL: "1" }),
-      ...(mode === "parity" && { PERIODIC_EVAL_REFERENCES: "1" }),
     },
     // Detects hangs, not slowness: a shared machine can take many times as long.
     testTimeout: 300_000,
@@ -66,18 +64,6 @@ export default defineConfig(({ mode }) => ({
     restoreMocks: true,
     unstubEnvs: true,
     unstubGlobals: true,
-    projects: [
-      { extends: true, test: { name: "alone", include: of("alone") } },
-      {
-        extends: true,
-        test: {
-          name: "computing",
-          isolate: false,
-          include: of("computing"),
-          setupFiles: "scripts/after-computing-file.ts",
-        },
-      },
-      { extends: true, test: { name: "together", isolate: false, include: of("together") } },
-    ],
+    projects,
   },
-}));
+});

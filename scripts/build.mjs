@@ -20,16 +20,20 @@ const isTest = (path) =>
   /[\\/](models|trainers)[\\/](src|dist)[\\/]testing$/.test(path) ||
   /\.(test|test-data|child)\.(js|d\.ts)(\.map)?$/.test(path);
 
-/** Returns the hash of every input of the build. */
+/** Returns the hash of every input of the build, and of examples and benchmarks, whose types it checks too. */
 function sourcesHash() {
-  const files = packages.flatMap((name) =>
-    readdirSync(join(root, "packages", name, "src"), { recursive: true, withFileTypes: true })
+  const filesOf = (...folder) =>
+    readdirSync(join(root, ...folder), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
-      .map((entry) => join(entry.parentPath, entry.name)),
-  );
+      .map((entry) => join(entry.parentPath, entry.name));
+  const files = [
+    ...packages.flatMap((name) => filesOf("packages", name, "src")),
+    ...["examples", "benchmarks"].flatMap((name) => filesOf(name).filter((file) => file.endsWith(".ts"))),
+  ];
   const hash = createHash("sha256");
   const others = [
     "tsconfig.json",
+    "vitest.config.ts",
     "package-lock.json",
     "scripts/build.mjs",
     "scripts/bundled-libraries.mjs",

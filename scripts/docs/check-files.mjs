@@ -40,7 +40,7 @@ async function fileKinds() {
         }
       },
     },
-    // examples/custom-benchmark.test.ts and packages/feedback read these two.
+    // examples/custom-benchmark.slow.test.ts and packages/feedback read these two.
     { name: "benchmark", fits: (value) => "verifier" in value, check: () => [] },
     {
       name: "block",

@@ -10,7 +10,7 @@ import { codeBlocks } from "./markdown.mjs";
 import { stalePages } from "./generated-sections.mjs";
 import { pictures, picturesFolder } from "./pictures.mjs";
 
-/** Languages of blocks without a check here: printed output, and Python, which packages/cli/src/end-to-end/trl.test.ts runs. */
+/** Languages of blocks without a check here: printed output, and Python, which packages/cli/src/end-to-end/trl.slow.test.ts runs. */
 const unchecked = ["", "html", "python", "text"];
 /** Languages that a check reads. */
 const checked = ["ts", "js", "sh", "yaml", "jsonl"];

@@ -1,4 +1,4 @@
-// Bundles the installed packages for browsers. examples/browser/bundling.test.ts does the same with their sources.
+// Bundles the installed packages for browsers. examples/browser/bundling.slow.test.ts does the same with their sources.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";

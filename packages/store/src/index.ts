@@ -12,7 +12,21 @@ export { checkRows, parseVerified, readRows } from "./snapshots/snapshot-file.ts
 export { readRun } from "./snapshots/read-run.ts";
 export type { InspectOptions } from "./snapshots/inspect-run.ts";
 
-export { appendLines, removeTemporaryFiles, writeFileAtomic, type Content } from "./files/atomic-file.ts";
+export {
+  appendLines,
+  makeFolder,
+  removeTemporaryFiles,
+  writeFileAtomic,
+  type Content,
+} from "./files/atomic-file.ts";
+export {
+  filesIn,
+  putBackFolders,
+  removeLeftovers,
+  removeWholeFolder,
+  writeWholeFolder,
+} from "./files/whole-folder.ts";
+export { removeRunLeftovers } from "./files/run-leftovers.ts";
 export {
   checkWritable,
   errnoOf,
@@ -33,7 +47,6 @@ export { readWriter, takeLock, withLock, type TakeOptions } from "./lock/lock.ts
 export { stateOfProcess, thisProcess, type LockHolder, type LockOwner } from "./lock/lock-owner.ts";
 export { readIfPresent, readLines, readTextFile } from "./files/read-file.ts";
 export { storeError } from "./files/file-system.ts";
-export { makeFolder } from "./files/atomic-file.ts";
 export { unreadable } from "./files/read-file.ts";
 export { invalidUtf8, utf8Text } from "./files/utf8.ts";
 export { availableMemory } from "./process/available-memory.ts";

@@ -1,4 +1,4 @@
-// Thirty runs without a fault, chosen before any threshold of a warning: `healthy-runs.test.ts` expects no warning in them.
+// Thirty runs without a fault, chosen before any threshold of a warning: `healthy-runs.slow.test.ts` expects no warning in them.
 // A run that warns falsely is mended at the rule. The list and the seeds stay.
 
 export type Engine = "wasm" | "cpu" | "native" | "server" | "transformers.js";

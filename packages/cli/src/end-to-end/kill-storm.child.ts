@@ -1,4 +1,4 @@
-// The process that kill-storm.test.ts kills. It trains a tiny model in two phases with capability and an evaluation that is
+// The process that kill-storm.slow.test.ts kills. It trains a tiny model in two phases with capability and an evaluation that is
 // graded row by row during training, so that kills hit generating, grading and writing. It appends metrics to
 // <run>/metrics.jsonl, also after a resume. Arguments: the run's folder, the folder of the embedded model, and by how many hours the
 // system's clock jumps half a second after training begins.

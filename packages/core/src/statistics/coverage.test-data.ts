@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { clusteredShareEstimate, type Interval } from "./intervals.ts";
 
 /** How the answers to one question resemble each other: returns the chances of 0 … m hits among its m answers. */
@@ -173,3 +174,17 @@ export function unequalRow(sizes: readonly number[]): readonly string[] {
     ),
   ];
 }
+
+/** The rows of the tables in docs/explanations/coverage.md. */
+export const documentedCoverage = readFileSync(
+  new URL("../../../../docs/explanations/coverage.md", import.meta.url),
+  "utf8",
+)
+  .split("\n")
+  .filter((line) => /^\| \d/.test(line))
+  .map((line) =>
+    line
+      .split("|")
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );

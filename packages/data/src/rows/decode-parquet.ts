@@ -1,10 +1,9 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { stat } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { extname, resolve } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { dataError } from "@periodic-eval/contracts/options";
 import { startTimeout, workingSeconds, invalidUtf8 } from "@periodic-eval/store";
 import type { ParquetReply, ParquetRequest } from "./parquet-worker.ts";
@@ -88,12 +87,10 @@ export async function* decodeParquet(
 }
 
 function startWorker(mebibytes: number): ChildProcess {
-  const ending = extname(import.meta.url);
-  // The TypeScript source needs a loader.
-  const loader =
-    ending === ".ts" ? ["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href] : [];
-  return fork(fileURLToPath(new URL(`./parquet-worker${ending}`, import.meta.url)), {
-    execArgv: [...loader, `--max-old-space-size=${mebibytes}`],
+  // The TypeScript source starts the compiled file, which needs no loader.
+  const compiled = import.meta.url.replace(/\/src\/(.*)\.ts$/, "/dist/$1.js");
+  return fork(fileURLToPath(new URL("./parquet-worker.js", compiled)), {
+    execArgv: [`--max-old-space-size=${mebibytes}`],
     // A crash may leave a dump in its folder.
     cwd: tmpdir(),
     env: {},

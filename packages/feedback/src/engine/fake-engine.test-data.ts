@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { writeFileAtomic } from "@periodic-eval/store";
 import { fakeModel } from "@periodic-eval/testing";
 import type { FeedbackEngine, TrainedState, UpdateRecord, UpdateReport } from "./types.ts";
 
@@ -57,8 +58,7 @@ export function fakeEngine(
           );
           const report: UpdateReport = { metrics: { loss: 1 / history.length, kl_reg: null }, subSteps: 4 };
           last = { ...record, report };
-          writeFileSync(`${path}.tmp`, JSON.stringify({ history, last }));
-          renameSync(`${path}.tmp`, path);
+          await writeFileAtomic(path, JSON.stringify({ history, last }));
           at("updated", history.length);
           return report;
         },

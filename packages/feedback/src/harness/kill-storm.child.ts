@@ -1,4 +1,4 @@
-// For kill-storm.test.ts: prints "begins", then completes a run of the harness with the fake engine.
+// For kill-storm.slow.test.ts: prints "begins", then completes a run of the harness with the fake engine.
 import { loadHarnessConfig } from "../config/load-config.ts";
 import { fakeEngine } from "../engine/fake-engine.test-data.ts";
 import { runHarness } from "./run-harness.ts";

@@ -4,10 +4,10 @@ import { canonicalJson } from "@periodic-eval/core/random";
 import { describeZodIssue, errorMessage, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import {
   appendLines,
+  makeFolder,
   readIfPresent,
   removeTemporaryFiles,
   writeFileAtomic,
-  nodeFiles,
 } from "@periodic-eval/store";
 import type * as z from "zod";
 import type { TrainedState } from "../engine/types.ts";
@@ -32,7 +32,7 @@ export interface EarlierRun {
  * @throws PeriodicEvalError `store` for any other damage.
  */
 export async function readEarlier(paths: Paths): Promise<EarlierRun> {
-  await nodeFiles.makeFolder(paths.folder);
+  await makeFolder(paths.folder);
   await removeTemporaryFiles(paths.folder, () => true);
   const text = (await readIfPresent(paths.steps)) ?? "";
   const end = text.lastIndexOf("\n") + 1;

@@ -6,6 +6,7 @@ import { withSeededRandom } from "@periodic-eval/core/session";
 import { humanizeName } from "@periodic-eval/core/statistics";
 import {
   appendLines,
+  makeFolder,
   nodeFiles,
   removeTemporaryFiles,
   takeLock,
@@ -99,7 +100,7 @@ export async function runHarness(given: HarnessConfigInput, ports: HarnessPorts)
   for (const { preference } of prepared)
     for (const [result, reason] of Object.entries(unknownResults(preference, config.metrics)))
       onWarning(`preference ${preference.name}: ${humanizeName(result)} will not be known: ${reason}`);
-  await nodeFiles.makeFolder(config.output_dir);
+  await makeFolder(config.output_dir);
   const lease = await takeLock(lockPath(config.output_dir), nodeFiles, { onWait: onWarning });
   try {
     await removeTemporaryFiles(config.output_dir, (file) => file === basename(summaryPath("")));

@@ -1,8 +1,6 @@
 import { fork, type ChildProcess } from "node:child_process";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { extname } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileURLToPath } from "node:url";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { startTimeout } from "@periodic-eval/store";
 import * as z from "zod";
@@ -77,12 +75,10 @@ export async function runInSandbox(
 }
 
 function startEngine(): ChildProcess {
-  const ending = extname(import.meta.url);
-  // The TypeScript source needs a loader.
-  const loader =
-    ending === ".ts" ? ["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href] : [];
-  return fork(fileURLToPath(new URL(`./engine${ending}`, import.meta.url)), {
-    execArgv: [...loader, `--max-old-space-size=${heapMegabytes}`],
+  // The TypeScript source starts the compiled file, which needs no loader.
+  const compiled = import.meta.url.replace(/\/src\/(.*)\.ts$/, "/dist/$1.js");
+  return fork(fileURLToPath(new URL("./engine.js", compiled)), {
+    execArgv: [`--max-old-space-size=${heapMegabytes}`],
     cwd: tmpdir(),
     env: {},
     // JSON would turn NaN and Infinity into null.

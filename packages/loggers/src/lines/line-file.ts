@@ -11,7 +11,13 @@ import {
 import { dirname } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { quoteValue } from "@periodic-eval/contracts/options";
-import { checkFolder, nodeFiles, storeError, writeFileAtomic, makeFolderSync } from "@periodic-eval/store";
+import {
+  checkFolder,
+  readIfPresent,
+  storeError,
+  writeFileAtomic,
+  makeFolderSync,
+} from "@periodic-eval/store";
 
 /** A file of lines that grows while training runs. */
 export interface LineFile {
@@ -25,7 +31,9 @@ export interface LineFile {
    * off is moved to `<path>.torn`.
    */
   drop(shouldDrop: (line: string) => boolean): Promise<void>;
-  /** Closes the file. A later `append` reopens it. */
+  /** Makes the lines so far durable: until then a crash of the machine, not of the process, may lose them. */
+  sync(): void;
+  /** Syncs and closes the file. A later `append` reopens it. */
   close(): void;
 }
 
@@ -66,7 +74,7 @@ export function lineFile(path: string, kind: LineKind): LineFile {
 
   /** Returns complete lines, and the last line separately if it was cut off. Accepts any line end, because editors and Git change them. */
   async function read(): Promise<{ text: string; lines: readonly string[]; last: string }> {
-    const text = existsSync(path) ? await nodeFiles.read(path) : "";
+    const text = (await readIfPresent(path)) ?? "";
     const pieces = text.split(/\r?\n/);
     const last = pieces.at(-1)!;
     if (last === "" || kind.isCutOff(last)) return { text, lines: pieces.slice(0, -1), last };
@@ -85,11 +93,22 @@ export function lineFile(path: string, kind: LineKind): LineFile {
     return opened;
   }
 
+  function sync(): void {
+    try {
+      if (file !== null) fsyncSync(file);
+    } catch (error) {
+      throw storeError(path, error);
+    }
+  }
+
   function close(): void {
     if (file === null) return;
-    fsyncSync(file);
-    closeSync(file);
-    file = null;
+    try {
+      sync();
+    } finally {
+      closeSync(file);
+      file = null;
+    }
   }
 
   return {
@@ -117,6 +136,7 @@ export function lineFile(path: string, kind: LineKind): LineFile {
         throw storeError(path, error);
       }
     },
+    sync,
     close,
   };
 }

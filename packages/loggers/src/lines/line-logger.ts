@@ -59,6 +59,8 @@ export function lineLogger(path: string, file: LineFile, format: LineFormat): Lo
       loggedLines.delete(key);
     }
     file.append(lines);
+    // Measurements are rare, so this costs little, and training metrics until here become durable too.
+    file.sync();
     loggedLines.set(key, lines);
   }
 

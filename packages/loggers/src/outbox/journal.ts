@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, truncateSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Json } from "@periodic-eval/core";
-import { storeError } from "@periodic-eval/store";
+import { storeError, syncFolder } from "@periodic-eval/store";
 import { lineFile } from "../lines/line-file.ts";
 import { nothingLogged, readAlreadyLogged } from "./already-logged.ts";
 import { lineText, parseLine, type JournalLine, type Point } from "./journal-line.ts";
@@ -26,6 +27,8 @@ export interface Journal {
   storeRun(run: Json): void;
   /** Records that the first `points` of `unsent` were sent. */
   markSent(points: number): void;
+  /** Makes everything so far durable, so that a server never has points that a crash of the machine takes from the file. */
+  sync(): Promise<void>;
   close(): void;
 }
 
@@ -48,6 +51,8 @@ export function openJournal(path: string): Journal {
   let run: Json | null = null;
   let alreadyLogged = nothingLogged;
   let changed: Changed | null = null;
+  /** Whether the names of the file and its folder are durable. */
+  let isNamed = false;
 
   function apply(line: JournalLine): void {
     if (line.kind === "run") ({ run } = line);
@@ -97,6 +102,12 @@ export function openJournal(path: string): Journal {
     },
     storeRun: (stored) => write({ kind: "run", run: stored }),
     markSent: (points) => write({ kind: "sent", points }),
+    async sync() {
+      file.sync();
+      if (isNamed) return;
+      for (const folder of [dirname(path), dirname(dirname(path))]) await syncFolder(folder);
+      isNamed = true;
+    },
     close: () => file.close(),
   };
 }

@@ -18,13 +18,12 @@ import { float32Fixtures, modelFixtures } from "../testing/fixtures.test-data.ts
 /** The largest difference over all stored positions. The smallest effect of a wrong option in the fixtures is 1.1e-3. */
 const tolerance = 2e-4;
 
-/** One model of each way to compute, because webgpu is slow without a GPU; the long form tests all models. */
+/** One model of each way to compute, because webgpu is slow without a GPU; others compute in one of these ways. */
 const onWebGPU = [
   ...["llama", "qwen3", "gemma2"].map((family) => float32Fixtures(family)[0]),
   float32Fixtures("gpt_neox", { use_parallel_residual: true })[0],
   float32Fixtures("phi3").find(({ config }) => JSON.stringify(config).includes("long_factor")),
 ];
-const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 
 /** The error that prevents tests on webgpu; null if webgpu works. */
 const withoutWebGPU: string | null = await useBackend({ backend: "webgpu" }).then(
@@ -49,7 +48,7 @@ describe.each(modelFixtures)("$name equals transformers 5.23", ({ name, folder }
 
   it.each(testedBackends)("in logits, hidden states and its greedy continuation on %s", checkOn);
 
-  if (isFull || onWebGPU.some((one) => one?.name === name)) {
+  if (onWebGPU.some((one) => one?.name === name)) {
     it("in logits, hidden states and its greedy continuation on webgpu", async (test) => {
       test.skip(withoutWebGPU !== null, withoutWebGPU ?? "");
       await checkOn("webgpu");

@@ -3,17 +3,12 @@ import { resolve } from "node:path";
 
 export const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
 
-/** Whether tests compare with reference implementations in Python and with SmolLM2, which takes minutes. */
-export const comparesReferences =
-  process.env["PERIODIC_EVAL_REFERENCES"] === "1" || process.env["PERIODIC_EVAL_FULL"] === "1";
-
 /** Names what a comparison needs, for the title of its tests. */
 export const needsPython = (modules: string): string =>
-  `npm run parity; needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with ${modules}`;
+  `needs, in PERIODIC_EVAL_PEERS_PYTHON, a Python with ${modules}`;
 
-/** Whether tests compare with references, and Python is available with these modules. */
+/** Whether Python is available with these modules. */
 export function pythonHas(...modules: readonly string[]): boolean {
-  if (!comparesReferences) return false;
   try {
     execFileSync(python, ["-c", `import ${modules.join(", ")}`], { stdio: "ignore" });
     return true;

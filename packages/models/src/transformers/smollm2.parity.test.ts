@@ -1,4 +1,4 @@
-// Compares an ONNX export of a real instruct model with transformers for Python, in @huggingface/transformers. Part of test:full.
+// Compares an ONNX export of a real instruct model with transformers for Python, in @huggingface/transformers.
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
@@ -6,8 +6,8 @@ import { smollm2 } from "../testing/fixtures.test-data.ts";
 import { exported, hasTransformers, needsTransformers } from "../testing/onnx.test-data.ts";
 import { openTransformers } from "./open-transformers.ts";
 
-const isAvailable = process.env["PERIODIC_EVAL_FULL"] === "1" && existsSync(smollm2) && hasTransformers;
-const needs = `test:full, needs ${smollm2} and ${needsTransformers.slice("needs ".length)}`;
+const isAvailable = existsSync(smollm2) && hasTransformers;
+const needs = `needs ${smollm2} and ${needsTransformers.slice("needs ".length)}`;
 const files = findFixtures(/^smollm2[^/]*\/logits[^/]*\.json$/);
 
 interface Scored {

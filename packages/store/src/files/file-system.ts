@@ -112,9 +112,14 @@ function checked<A extends readonly unknown[]>(
   };
 }
 
+/** The folders whose names this process has made durable. All copies of this module in the process share them. */
+const durableFolders = ((globalThis as { [key: symbol]: unknown })[Symbol.for("periodic-eval.durable")] ??=
+  new Map<string, true>()) as Map<string, true>;
+
 /**
  * Creates a folder and its parents, and syncs the parent of each, so that a power failure does not lose the folder with all
- * that was synced in it. Node's `recursive` does not, and never returns where the file system has no such folder (`/proc`).
+ * that was synced in it: also of one that exists, because the process that created it may have been killed before its sync.
+ * Node's `recursive` does not, and never returns where the file system has no such folder (`/proc`).
  *
  * @param created Receives the folders that it creates, parents first.
  */
@@ -123,13 +128,23 @@ async function makeMissingFolders(path: string, created: string[] = []): Promise
     try {
       await mkdir(path);
       created.push(path);
-      return await syncFolder(dirname(path));
+      durableFolders.delete(path);
+      return await syncNames(path);
     } catch (error) {
-      if (await isFolder(path)) return;
+      if (await isFolder(path)) return syncNames(path);
       if (isRetry || errnoOf(error) !== "ENOENT" || dirname(path) === path) throw error;
       await makeMissingFolders(dirname(path), created);
     }
   }
+}
+
+/** Makes the names of a folder and its parents durable, once in a process. */
+async function syncNames(path: string): Promise<void> {
+  const parent = dirname(path);
+  if (parent === path || durableFolders.has(path)) return;
+  await syncFolder(parent);
+  await syncNames(parent);
+  durableFolders.set(path, true);
 }
 
 const isFolder = (path: string): Promise<boolean> =>

@@ -1,4 +1,4 @@
-// For lease.test.ts: a store in a process that takes itself for the process `pid` of another system. It obeys lines of stdin.
+// For lease.slow.test.ts: a store in a process that takes itself for the process `pid` of another system. It obeys lines of stdin.
 import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
 import { errorMessage } from "@periodic-eval/contracts/options";

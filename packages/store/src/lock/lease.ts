@@ -1,6 +1,6 @@
 import { basename, dirname, existsSync, readFileSync, resolve } from "#platform";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
-import { errnoOf, type FileSystem } from "../files/file-system.ts";
+import { errnoOf, storeError, type FileSystem } from "../files/file-system.ts";
 import { holdFolder } from "../files/held-folders.ts";
 import { heldTokens, checksUntilLost, parseHolder, type LockHolder, type LockOwner } from "./lock-owner.ts";
 import { readIfPresent } from "../files/read-file.ts";
@@ -59,12 +59,14 @@ export function startLease(
     async release() {
       stop();
       letGo();
-      heldTokens.delete(holder.token);
       try {
         compare(await readIfPresent(path, fs));
         await fs.remove(path);
       } catch {
         // It is lost, or the disk fails: then the next process finds that this one has ended.
+      } finally {
+        // Only now: another session of this process would take the file for one of a process that has ended.
+        heldTokens.delete(holder.token);
       }
     },
   };
@@ -73,14 +75,14 @@ export function startLease(
 /**
  * Returns the text of a file, or null if there is none. Another failure, as of a network that goes away, says nothing about the file.
  *
- * @throws The error of the file system.
+ * @throws PeriodicEvalError `store`.
  */
 function readNow(path: string): string | null {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes(errnoOf(error) ?? "")) return null;
-    throw error;
+    throw storeError(path, error);
   }
 }
 

@@ -1,6 +1,6 @@
-import { createHash, process, randomUUID, resolve, sleep } from "#platform";
+import { basename, createHash, dirname, process, randomUUID, resolve, sleep } from "#platform";
 import { type Writer, PeriodicEvalError } from "@periodic-eval/contracts";
-import { temporaryPath, writeFileAtomic, writeNew } from "../files/atomic-file.ts";
+import { removeTemporaryFiles, temporaryPath, writeFileAtomic, writeNew } from "../files/atomic-file.ts";
 import { errnoOf, storeError, type FileReader, type FileSystem } from "../files/file-system.ts";
 import { holderText, renewalsText, startLease, type Lease } from "./lease.ts";
 import {
@@ -56,6 +56,7 @@ export async function takeLock(path: string, fs: FileSystem, options: TakeOption
     heldTokens.delete(holder.token);
     throw storeError(path, error);
   }
+  await removeTemporaryFiles(dirname(path), (file) => file === basename(path), fs);
   return startLease(path, holder, { fs, owner });
 }
 

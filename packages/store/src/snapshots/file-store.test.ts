@@ -316,3 +316,43 @@ describe("opening after a crash", () => {
     await store.close!();
   });
 });
+
+describe("a disk that fails", () => {
+  const key = { phase: "train", id: "capability", step: 20 };
+
+  it("continues in the same session once there is space again", async () => {
+    let isFull = true;
+    const fs = faultyFiles(({ name }) => (isFull && name === "write" ? { errno: "ENOSPC" } : "none"));
+    const store = fileStore(runDir, { fs });
+    const put = () => store.put(exampleSnapshot({ step: 20 }), rows);
+    const failure: unknown = await put().catch((error: unknown) => error);
+    expect(failure).toMatchObject({
+      code: "store",
+      where: expect.stringContaining(runDir),
+      got: "ENOSPC (no space left on the device)",
+      fix: expect.stringContaining("Free space"),
+    });
+    isFull = false;
+    await put();
+    expect(await store.rows(key)).toEqual(rows);
+    await store.close!();
+  });
+
+  it.each(["nested", "flat"] as const)(
+    "writes a snapshot again in its place if only the sync after its rename failed: %s",
+    async (layout) => {
+      let isBroken = true;
+      const fs = faultyFiles(({ name }) => (isBroken && name === "syncFolder" ? { errno: "EIO" } : "none"));
+      const store = fileStore(runDir, { fs, layout, ...quiet });
+      await expect(store.put(exampleSnapshot({ step: 20, note: "old" }), [])).rejects.toMatchObject({
+        code: "store",
+      });
+      isBroken = false;
+      await store.put(exampleSnapshot({ step: 20, note: "new" }), rows);
+      await store.close!();
+      const { phases, problems } = await readRun(runDir);
+      expect(problems).toEqual([]);
+      expect(phases.flatMap(({ snapshots }) => snapshots)).toMatchObject([{ step: 20, note: "new" }]);
+    },
+  );
+});

@@ -457,10 +457,7 @@ describe("a crash at any file operation", () => {
     const whole = await outcome(join(folder, "whole"));
     expect(whole.left).toEqual([]);
     expect(operations).toBeGreaterThan(40);
-    // `npm run test:full` crashes at every operation; a normal run covers some of those in tasks, the promotion and the append.
-    const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
     for (let at = 1; at <= operations; at++) {
-      if (!isFull && at % 5 !== 0 && at < operations - 24) continue;
       const here = join(folder, `at-${at}`);
       const calls: string[] = [];
       const tasks = tasksOf({ before: (task) => calls.push(task) });

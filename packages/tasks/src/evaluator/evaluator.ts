@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { nodeFiles, storeError, takeLock, type FileSystem } from "@periodic-eval/store";
+import { makeFolder, nodeFiles, takeLock } from "@periodic-eval/store";
 import { checkpointConfig, type CheckpointConfig } from "./checkpoint-config.ts";
 import { evaluate } from "../families/evaluate.ts";
 import {
@@ -155,7 +155,7 @@ export class Evaluator {
     const { name, results = "results", smoke = false, fs = nodeFiles } = this.#options;
     const files = runFiles(results, name, smoke);
     const { suite, chosen } = await this.#choose("Evaluator.run", sampling);
-    await makeFolders(files, fs);
+    await makeFolder(files.job, fs);
     const lease = await takeLock(files.lock, fs);
     try {
       await removeRunDrafts(files, fs);
@@ -350,14 +350,6 @@ async function checkUnchanged(
     expected: "a model whose weights do not change during a measurement",
     fix: "Wait for train() to end before run(), or measure in the loop with callbacks.",
   });
-}
-
-async function makeFolders({ job }: RunFiles, fs: FileSystem): Promise<void> {
-  try {
-    await fs.makeFolder(job);
-  } catch (error) {
-    throw storeError(job, error);
-  }
 }
 
 async function openCheckpoint(folder: string, options: CheckpointOptions): Promise<OpenSubject> {

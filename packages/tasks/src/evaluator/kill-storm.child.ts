@@ -1,4 +1,4 @@
-// The process that kill-storm.test.ts kills: a run of two slow tasks, which writes the name of a task to a file before each
+// The process that kill-storm.slow.test.ts kills: a run of two slow tasks, which writes the name of a task to a file before each
 // call of the model. Arguments: the folder of results, the suite, that file.
 import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";

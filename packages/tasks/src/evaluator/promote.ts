@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { writeFileAtomic, type FileSystem } from "@periodic-eval/store";
+import { storeError, writeFileAtomic, type FileSystem } from "@periodic-eval/store";
 import type { CheckpointOptions, EvaluatorOptions } from "./evaluator-options.ts";
 import { dateId, harnessResults } from "../harness/results-file.ts";
 import type { Subject } from "./identity.ts";
@@ -32,7 +32,9 @@ export async function promote(finished: Finished): Promise<MetricsRun> {
   const job = { schema_version: 1, run, tokenizer, identity: partial.identity, tasks: snapshotsOf(partial) };
   await writeFileAtomic(join(files.job, "results.json"), `${JSON.stringify(job, null, 2)}\n`, fs);
   await appendRun(files.metrics, run, fs);
-  await fs.remove(files.partial);
+  await fs.remove(files.partial).catch((error: unknown) => {
+    throw storeError(files.partial, error);
+  });
   return run;
 }
 

@@ -124,11 +124,7 @@ function unknownWeights({ partial }: RunFiles, { name }: PartialRun): PeriodicEv
 }
 
 /** Removes drafts of interrupted writes. The caller must hold the run's lock. */
-export async function removeRunDrafts(
-  { folder, job, partial, lock }: RunFiles,
-  fs: FileSystem,
-): Promise<void> {
-  const own = [partial, lock].map((path) => basename(path));
-  await removeTemporaryFiles(folder, (file) => own.includes(file), fs);
+export async function removeRunDrafts({ folder, job, partial }: RunFiles, fs: FileSystem): Promise<void> {
+  await removeTemporaryFiles(folder, (file) => file === basename(partial), fs);
   await removeTemporaryFiles(job, () => true, fs);
 }

@@ -116,7 +116,7 @@ export async function appendRun(path: string, given: GivenRun, fs: FileSystem = 
   await withLock(
     join(folder, lock),
     async () => {
-      await removeTemporaryFiles(folder, (file) => file === lock || file === basename(path), fs);
+      await removeTemporaryFiles(folder, (file) => file === basename(path), fs);
       const file = (await readMetricsIfPresent(path, fs)) ?? { schema_version: 1, runs: [] };
       checkSuite(path, file, run);
       const isThere = file.runs.some(

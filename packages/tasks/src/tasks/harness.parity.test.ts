@@ -26,9 +26,8 @@ const isThere =
   hasNative &&
   pythonHas("lm_eval");
 const needs = `${benchmarks.join(", ")} in ${data}, SmolLM2, tfjs-node; ${needsPython("lm_eval")}`;
-/** True for the full comparison of docs/explanations/harness-parity.md, which takes half an hour on two cores. */
-const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
-const sizes = isFull ? { scored: 100, gsm8k: 10, ifeval: 20 } : { scored: 2, gsm8k: 1, ifeval: 1 };
+/** `npm run bench harness-parity` compares 100, 10 and 20, which takes half an hour on two cores. */
+const sizes = { scored: 2, gsm8k: 1, ifeval: 1 };
 /** The harness' IFEval task imports these packages; NLTK_DATA locates NLTK's models. */
 const hasIfeval = pythonHas("langdetect", "immutabledict", "nltk");
 const patience = { timeout: 3_600_000 };

@@ -1,7 +1,15 @@
 import { join, rename } from "@periodic-eval/store/platform";
 import { mkdir, readdir, writeFile } from "@periodic-eval/store/browser";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { storeError, nodeFiles } from "@periodic-eval/store";
+import {
+  makeFolder,
+  putBackFolders,
+  removeLeftovers,
+  removeRunLeftovers,
+  removeWholeFolder,
+  storeError,
+  writeWholeFolder,
+} from "@periodic-eval/store";
 import {
   stateFile,
   hashesIn,
@@ -11,8 +19,6 @@ import {
   type PhaseStart,
   type TrainerState,
 } from "./trainer-state.ts";
-import { removeRunLeftovers } from "./run-leftovers.ts";
-import { putBackFolders, removeLeftovers, removeWholeFolder, writeWholeFolder } from "./whole-folder.ts";
 
 export interface Checkpoint {
   readonly path: string;
@@ -133,7 +139,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
 /** Creates the parent, and returns the path of a new folder for superseded checkpoints, numbered after all existing ones. */
 async function newAsideFolder(runDir: string, phase: string): Promise<string> {
   const parent = join(runDir, "checkpoints", ".superseded");
-  await nodeFiles.makeFolder(parent);
+  await makeFolder(parent);
   // Numbers may have gaps, and a folder may belong to another phase whose name starts with this one and a dot.
   const taken = (await readdir(parent)).map((name) =>
     name.startsWith(`${phase}.`) ? Number(/^\d+$/.exec(name.slice(phase.length + 1))?.[0] ?? 0) : 0,

@@ -3,9 +3,8 @@ import { readFile } from "@periodic-eval/store/browser";
 import type { Json, SessionState } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { hashFiles } from "@periodic-eval/store";
+import { errnoOf, filesIn, hashFiles, storeError } from "@periodic-eval/store";
 import * as z from "zod";
-import { filesIn } from "./whole-folder.ts";
 
 export const stateFile = "trainer_state.json";
 
@@ -100,10 +99,16 @@ export const stateText = (state: TrainerState): string =>
 /** Hashes the state after a round trip through JSON, which drops undefined keys. */
 const hashOf = (state: unknown): string => hashJson(JSON.parse(JSON.stringify(state)) as Json);
 
-/** Reads a checkpoint's state without verifying the other files. Returns the reason as a string if the state is damaged. */
+/**
+ * Reads a checkpoint's state without verifying the other files. Returns the reason as a string if the state is damaged.
+ *
+ * @throws PeriodicEvalError `store` if the file cannot be read now, which says nothing about its content.
+ */
 export async function readState(folder: string): Promise<TrainerState | string> {
+  const text = await readFile(join(folder, stateFile), "utf8").catch(missingReason);
+  if (typeof text !== "string") return `${stateFile} cannot be read (it ${text.reason})`;
   try {
-    const content: unknown = JSON.parse(await readFile(join(folder, stateFile), "utf8"));
+    const content: unknown = JSON.parse(text);
     const { data: state, error } = trainerStateSchema.safeParse(content);
     if (error !== undefined) {
       const { path, message } = error.issues[0]!;
@@ -124,17 +129,24 @@ const missingFileReasons: Readonly<Record<string, string>> = {
   EISDIR: "was replaced by a folder (EISDIR)",
 };
 
-/** Returns the state of a checkpoint whose files are all unchanged, or the reason why the checkpoint is damaged. */
+/** Returns why there is no file; throws another error. */
+function missingReason(error: NodeJS.ErrnoException): { readonly reason: string } {
+  const reason = missingFileReasons[errnoOf(error) ?? ""];
+  if (reason === undefined) throw storeError(error.path ?? "", error);
+  return { reason };
+}
+
+/**
+ * Returns the state of a checkpoint whose files are all unchanged, or the reason why the checkpoint is damaged.
+ *
+ * @throws PeriodicEvalError `store` if a file cannot be read now.
+ */
 export async function verifyCheckpoint(folder: string): Promise<TrainerState | string> {
   const state = await readState(folder);
   if (typeof state === "string") return state;
   for (const [file, hash] of Object.entries(state.files)) {
     // Follows links: some programs keep large files elsewhere.
-    const found = await hashFiles([join(folder, file)]).catch((error: NodeJS.ErrnoException) => {
-      const reason = missingFileReasons[error.code ?? ""];
-      if (reason === undefined) throw error;
-      return { reason };
-    });
+    const found = await hashFiles([join(folder, file)]).catch(missingReason);
     if (typeof found !== "string") return `${file} ${found.reason}`;
     if (found !== hash) return `${file} was changed`;
   }

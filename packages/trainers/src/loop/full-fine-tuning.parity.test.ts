@@ -28,7 +28,6 @@ interface Run extends ReferenceRun {
 }
 type Golden = Reference & Run & { readonly hf_trainer_groups: Run };
 
-const isFull = process.env["PERIODIC_EVAL_FULL"] === "1";
 const backends = testedBackends;
 const load = (file: string, { model }: Golden) => loadCausalLM(join(dirname(file), model));
 const gradientsOf = (file: string) => companionOf(file, /^full_ft.*grads_step0.*\.safetensors$/);
@@ -51,38 +50,34 @@ describe.each(findReferences("full_ft"))("full fine-tuning with SFTTrainer (%s)"
       model.dispose();
     });
 
-    // The slow backend cpu has its short form above.
-    it.skipIf(backend === "cpu" && !isFull)(
-      "equals PyTorch when norms do not decay (on cpu in test:full)",
-      async () => {
-        await useBackend({ backend });
-        const golden = readReference<Golden>(file);
-        const run = golden.hf_trainer_groups;
-        const model = await load(file, golden);
-        const training = await trainAsReference(model, golden, run, { decay: "no-norms" });
-        // Decay acts from the first update on, but not on its gradients.
-        await expectStored(training.firstGradients, gradientsOf(file), 1e-4);
-        const trained = trainedOf(model);
-        expect(trained.map(({ name }) => name).sort()).toEqual(Object.keys(run.final_weights).sort());
-        for (const { name, tensor } of trained) {
-          const { shape, sum, l2, first4 } = run.final_weights[name]!;
-          const values = Array.from(await tensor.data());
-          const [rows, columns = 1] = shape;
-          expect(values, name).toHaveLength(rows * columns);
-          const isTransposed = name.includes("_proj") || name.includes("lm_head");
-          for (const [at, expected] of first4.entries())
-            expect(Math.abs(values[isTransposed ? at * rows : at]! - expected), name).toBeLessThan(
-              within(name, golden),
-            );
-          // Rounding errors of either sign accumulate like their root mean square.
-          const rounding = within(name, golden) * Math.sqrt(values.length);
-          expect(Math.abs(values.reduce((all, value) => all + value, 0) - sum), name).toBeLessThan(rounding);
-          expect(Math.abs(Math.hypot(...values) - l2), name).toBeLessThan(rounding);
-        }
-        await training.expectLossAfter(run);
-        model.dispose();
-      },
-    );
+    it("equals PyTorch when norms do not decay", async () => {
+      await useBackend({ backend });
+      const golden = readReference<Golden>(file);
+      const run = golden.hf_trainer_groups;
+      const model = await load(file, golden);
+      const training = await trainAsReference(model, golden, run, { decay: "no-norms" });
+      // Decay acts from the first update on, but not on its gradients.
+      await expectStored(training.firstGradients, gradientsOf(file), 1e-4);
+      const trained = trainedOf(model);
+      expect(trained.map(({ name }) => name).sort()).toEqual(Object.keys(run.final_weights).sort());
+      for (const { name, tensor } of trained) {
+        const { shape, sum, l2, first4 } = run.final_weights[name]!;
+        const values = Array.from(await tensor.data());
+        const [rows, columns = 1] = shape;
+        expect(values, name).toHaveLength(rows * columns);
+        const isTransposed = name.includes("_proj") || name.includes("lm_head");
+        for (const [at, expected] of first4.entries())
+          expect(Math.abs(values[isTransposed ? at * rows : at]! - expected), name).toBeLessThan(
+            within(name, golden),
+          );
+        // Rounding errors of either sign accumulate like their root mean square.
+        const rounding = within(name, golden) * Math.sqrt(values.length);
+        expect(Math.abs(values.reduce((all, value) => all + value, 0) - sum), name).toBeLessThan(rounding);
+        expect(Math.abs(Math.hypot(...values) - l2), name).toBeLessThan(rounding);
+      }
+      await training.expectLossAfter(run);
+      model.dispose();
+    });
   });
 
   it.runIf(pythonHas("safetensors", "torch", "transformers"))(

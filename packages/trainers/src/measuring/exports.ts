@@ -1,9 +1,15 @@
 import { join, resolve } from "@periodic-eval/store/platform";
 import { readdir, readFile, rm } from "@periodic-eval/store/browser";
 import type { Progress, SessionState } from "@periodic-eval/core";
-import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/store";
+import {
+  makeFolder,
+  readIfPresent,
+  removeLeftovers,
+  removeWholeFolder,
+  writeFileAtomic,
+  writeWholeFolder,
+} from "@periodic-eval/store";
 import type { TrainableLM } from "@periodic-eval/tfjs";
-import { removeLeftovers, removeWholeFolder, writeWholeFolder } from "../checkpoint/whole-folder.ts";
 
 /** An adapter that training has exported. */
 export interface Exported extends Pick<Progress, "step" | "maxSteps" | "epoch"> {
@@ -77,7 +83,7 @@ export class Exports {
   }
 
   async writeState(state: SessionState): Promise<void> {
-    await nodeFiles.makeFolder(this.#states);
+    await makeFolder(this.#states);
     await writeFileAtomic(this.#stateFile(state.progress.step), `${JSON.stringify(state)}\n`);
   }
 

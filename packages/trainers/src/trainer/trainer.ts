@@ -10,11 +10,10 @@ import {
 import { checkPhaseName, parseOptions } from "@periodic-eval/contracts/options";
 import { hashJson } from "@periodic-eval/core/random";
 import { checkSessionOptions, logWarning } from "@periodic-eval/core/session";
-import { checkWritable } from "@periodic-eval/store";
+import { checkWritable, writeWholeFolder } from "@periodic-eval/store";
 import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/tfjs";
 import type * as z from "zod";
 import { phaseStartOf } from "../checkpoint/phase-start.ts";
-import { writeWholeFolder } from "../checkpoint/whole-folder.ts";
 import { summarizeBadRows, type BadRow } from "../data/bad-row.ts";
 import type { RowsOf } from "../data/bad-rows-file.ts";
 import { checkSource } from "../data/read-rows.ts";

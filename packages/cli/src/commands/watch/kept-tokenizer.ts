@@ -1,6 +1,6 @@
-import { readdir, readFile, rename, rm } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { nodeFiles, writeFileAtomic } from "@periodic-eval/store";
+import { makeFolder, writeWholeFolder } from "@periodic-eval/store";
 
 /**
  * Copies the tokenizer of a checkpoint into the run's folder, because the trainer may delete the checkpoint, and returns its folder;
@@ -16,15 +16,10 @@ export async function keepTokenizer(
   if ((await namesIn(kept)).length > 0) return kept;
   const names = (await namesIn(checkpoint)).filter((name) => files.test(name));
   if (!names.includes("tokenizer.json")) return null;
-  const draft = `${kept}.draft`;
-  await rm(draft, { recursive: true, force: true });
-  await nodeFiles.makeFolder(draft);
-  for (const name of names) {
-    const bytes = await readFile(join(checkpoint, name));
-    await writeFileAtomic(join(draft, name), (file) => file.write(bytes));
-  }
-  await rename(draft, kept);
-  await nodeFiles.syncFolder(dirname(kept));
+  await makeFolder(dirname(kept));
+  await writeWholeFolder(kept, async (draft) => {
+    for (const name of names) await writeFile(join(draft, name), await readFile(join(checkpoint, name)));
+  });
   return kept;
 }
 

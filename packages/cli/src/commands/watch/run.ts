@@ -9,7 +9,7 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { advance, checkRequests, crossings, isTimed } from "@periodic-eval/core/session";
-import { checkWritable, readRun } from "@periodic-eval/store";
+import { checkWritable, readRun, removeRunLeftovers } from "@periodic-eval/store";
 import { writePage } from "@periodic-eval/dashboard";
 import { consoleLogger } from "@periodic-eval/loggers/console";
 import { beginningOf, watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
@@ -215,6 +215,8 @@ class WatchedPhase {
     try {
       terminal.out(`${base} on ${engine.name}; snapshots go to ${runDir}/periodic_eval`);
       await session.begin();
+      // The session now holds the run's lock.
+      await removeRunLeftovers(runDir);
       return opened;
     } catch (error) {
       await opened.fail(error);

@@ -1,6 +1,6 @@
 import { basename, join, resolve } from "node:path";
 import { PeriodicEvalError, type SessionState } from "@periodic-eval/core";
-import { nodeFiles, readIfPresent, writeFileAtomic } from "@periodic-eval/store";
+import { makeFolder, readIfPresent, writeFileAtomic } from "@periodic-eval/store";
 import { readCheckpointFolder, type TrainingBeginning } from "@periodic-eval/remote";
 import * as z from "zod";
 
@@ -140,6 +140,6 @@ function parse(text: string): WatchState | null {
 }
 
 export async function writeWatchState(runDir: string, phase: string, state: WatchState): Promise<void> {
-  await nodeFiles.makeFolder(join(runDir, "watch"));
+  await makeFolder(join(runDir, "watch"));
   await writeFileAtomic(stateFile(runDir, phase), `${JSON.stringify(state, null, 2)}\n`);
 }

@@ -1,4 +1,4 @@
-// For pauses.test.ts: a training of 20 steps with a budget that three pauses would use up. Writes `measuring STEP` before each
+// For pauses.slow.test.ts: a training of 20 steps with a budget that three pauses would use up. Writes `measuring STEP` before each
 // measurement, and at the end the snapshots and warnings as JSON.
 import { setTimeout as sleep } from "node:timers/promises";
 import { pausedSeconds } from "@periodic-eval/store/platform";

@@ -1,0 +1,3 @@
+import { testFalseAlarms } from "./false-alarms.test-data.ts";
+
+testFalseAlarms(2_000);
