@@ -99,9 +99,7 @@ const respelt = (text: string, { nameOf }: Written): string =>
 
 /** Returns a copy of an error with some details replaced. */
 export function changedError(error: PeriodicEvalError, changes: Partial<ErrorDetails>): PeriodicEvalError {
-  const { code, where, path, inside, isWritten, got, expected, fix, cause, detail } = error;
-  const details = { code, where, path, inside, isWritten, got, expected, fix, cause, detail };
-  return new PeriodicEvalError({ ...details, ...changes });
+  return new PeriodicEvalError({ ...error, cause: error.cause, ...changes });
 }
 
 /** Returns a PeriodicEvalError, and each of an AggregateError, changed; any other error as it is. */
@@ -116,17 +114,14 @@ function mapErrors(error: unknown, change: (error: PeriodicEvalError) => Periodi
 export const snakeCase = (name: string): string =>
   name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** Returns an option of code that names a source: `codeOption("margin", "probes")`. */
-export const codeOption = (label: string, name: string): SourceOption => ({
-  where: `${label} options.${name}`,
-  path: [name],
-});
-
 /** Returns a key of an object in YAML that names a source. */
 export const yamlOption = (place: string, name: string): SourceOption => ({
   where: `${place}.${name}`,
   path: [name],
 });
+
+/** Returns an option of code that names a source: `codeOption("margin", "probes")`. */
+export const codeOption = (label: string, name: string): SourceOption => yamlOption(`${label} options`, name);
 
 /** Completes an option of which only the place is known. */
 export const optionAt = (option: SourceOption | string): SourceOption =>
