@@ -121,7 +121,7 @@ describe("an error ends with 1 and one line that says what to do", () => {
     [
       "a missing base model",
       ["watch", "FOLDER", "--base", "FOLDER/none", "--run-dir", "FOLDER/watched"],
-      /^\[periodic-eval\] --base .*none: got neither an existing folder/,
+      /^\[periodic-eval\] --base, .*none: got neither an existing folder/,
     ],
     ["an unknown judge", ["rejudge", "FOLDER", "--judge", "x"], /^\[periodic-eval\] --judge: got /],
   ])("%s", async (_, args, message) => {

@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { atWritten, changedError } from "@periodic-eval/contracts/options";
+import { atOption, atWritten, changedError } from "@periodic-eval/contracts/options";
 import { fixForMissing, isMissingFile } from "@periodic-eval/data";
 import { mayNameDataset, valueAt } from "./config-paths.ts";
 
@@ -10,7 +10,7 @@ import { mayNameDataset, valueAt } from "./config-paths.ts";
  * @param pathOf Returns the path in the file of an option.
  */
 export function atPlace(file: ConfigFile, error: unknown, pathOf: (option: ValuePath) => ValuePath): unknown {
-  const placed = atWritten(error, { where: file.where, pathOf });
+  const placed = atWritten(error, { where: file.where, pathOf, root: "periodic_eval" });
   if (!PeriodicEvalError.is(placed) || !mayNameDataset(placed.path) || !isMissingFile(placed)) return placed;
   return changedError(placed, { fix: fixForMissing(valueAt(file.value, placed.path), placed.fix) });
 }
@@ -23,9 +23,13 @@ export const fileError = (
 ): PeriodicEvalError =>
   new PeriodicEvalError({ code: "config", where: file.where(path), path, isWritten: true, ...details });
 
-/** Runs `make`, whose errors are about the value at `path` of a file, whatever they name in it. */
+/** Runs `make`, whose errors are about the value at `path` of a file, and name the place in what the value names. */
 export const withPlace = <T>(file: ConfigFile, path: ValuePath, make: () => T | Promise<T>): Promise<T> =>
-  placing(file, () => path, make);
+  placing(
+    file,
+    () => path,
+    () => atOption({ where: path.join("."), path }, async () => make()),
+  );
 
 /** Runs `make`, whose errors are about the options at `path` of a file. */
 export const withOptionPlace = <T>(

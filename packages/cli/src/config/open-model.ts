@@ -10,6 +10,7 @@ import {
 } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import type { ServedModel } from "@periodic-eval/remote";
+import { atFlag } from "../terminal/at-flags.ts";
 import { showLoading } from "../terminal/loading-progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { withPlace } from "./config-place.ts";
@@ -81,7 +82,8 @@ async function connectEngine(
   const { onDownload, close } = showLoading(terminal);
   const loaded = await loadTokenizer(tokenizer, { onDownload }).finally(close);
   const config = "vllm" in engine ? engine : { vllm: [...engine] };
-  const { served, name } = await connectServer(config, model, loaded);
+  const connect = () => connectServer(config, model, loaded);
+  const { served, name } = await ("vllm" in engine ? connect() : atFlag("--engine", connect));
   return {
     name: `vLLM at ${[config.vllm].flat().join(", ")}`,
     async open(base, path = null, opening) {

@@ -45,7 +45,7 @@ describe("parseOptions", () => {
   it.each([
     [{ maxStep: 3 }, ["maxStep"], `Did you mean "maxSteps"?`],
     [{ zebra: 3 }, ["zebra"], "Remove it."],
-    [{ seconds: 3 }, ["seconds"], `Did you mean "budget.seconds"? Set budget: { seconds }.`],
+    [{ seconds: 3 }, ["seconds"], `Did you mean "budget.seconds"? Set budget: { seconds: 3 }.`],
     [{ budget: { second: 1 } }, ["budget", "second"], `Did you mean "seconds"?`],
     [{ phases: [{ name: "a" }, { nam: "b" }] }, ["phases", 1, "nam"], `Did you mean "name"?`],
     [{ maxSteps: "200" }, ["maxSteps"], "Remove the quotes."],

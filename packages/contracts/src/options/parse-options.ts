@@ -80,7 +80,8 @@ function refuseUnknownKey(
   const key = Object.keys(options).find((one) => !known.includes(one));
   if (key === undefined) return;
   const homes = known.filter((field) => keysOf(schemaAt(schema, [...path, field]))?.includes(key));
-  const described = homes.length > 0 ? deeperOption(key, known, homes) : unknownOption(key, known);
+  const described =
+    homes.length > 0 ? deeperOption(key, options[key], known, homes) : unknownOption(key, known);
   throw configError({ where, path: [...base, ...path, key], ...described });
 }
 
@@ -88,8 +89,7 @@ function refuseUnknownKey(
 function suggestion(schema: z.ZodType | null, value: unknown): string | null {
   if (schema === null || typeof value !== "string" || value.trim() === "") return null;
   const inner = unwrapped(schema);
-  const choices = inner instanceof z.ZodEnum ? inner.options.filter((one) => typeof one === "string") : [];
-  const close = nearest(value, choices);
+  const close = nearest(value, choicesOf(inner));
   if (close !== null) return `Did you mean "${close}"?`;
   const percent = /^\s*([\d.]+)\s*%\s*$/.exec(value)?.[1];
   if (percent !== undefined) {
@@ -97,6 +97,13 @@ function suggestion(schema: z.ZodType | null, value: unknown): string | null {
     return meant === undefined ? null : `Write ${meant}.`;
   }
   return schema.safeParse(Number(value)).success ? "Remove the quotes." : null;
+}
+
+/** Returns the strings that a schema lists. */
+function choicesOf(schema: z.ZodType | null): readonly string[] {
+  const inner = unwrapped(schema);
+  if (inner instanceof z.ZodUnion) return inner.options.flatMap((one) => choicesOf(one as z.ZodType));
+  return inner instanceof z.ZodEnum ? inner.options.filter((one) => typeof one === "string") : [];
 }
 
 /** Returns the keys of an object schema; null for any other schema. */
@@ -123,10 +130,13 @@ function fixIn(schema: z.ZodType | null): string | null {
   return null;
 }
 
-/** Returns the schema of the value at `path`; null if it depends on the value (a union) or is unknown. */
+/** Returns the schema of the value at `path`; null if it depends on the value (a union of objects) or is unknown. */
 function schemaAt(schema: z.ZodType, path: ValuePath): z.ZodType | null {
   return path.reduce<z.ZodType | null>((at, key) => {
-    const inner = unwrapped(at);
+    const outer = unwrapped(at);
+    const list = outer instanceof z.ZodUnion && typeof key === "number";
+    // Of several forms, only a list has an entry at an index.
+    const inner = list ? (outer.options.find((one) => one instanceof z.ZodArray) ?? null) : outer;
     if (inner instanceof z.ZodObject)
       return (inner.shape as Readonly<Record<string, z.ZodType>>)[key] ?? null;
     if (inner instanceof z.ZodArray) return (inner.meta()?.["element"] ?? inner.element) as z.ZodType;

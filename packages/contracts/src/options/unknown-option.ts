@@ -1,4 +1,5 @@
 import { nearest } from "./nearest.ts";
+import { quoteValue } from "./quote-value.ts";
 
 /** A longer list of names hides the suggestion that follows it. */
 const shortList = 12;
@@ -11,9 +12,14 @@ const expectedOf = (known: readonly string[]): string =>
  *
  * @param homes The options that contain the key.
  */
-export function deeperOption(key: string, known: readonly string[], homes: readonly string[]) {
+export function deeperOption(
+  key: string,
+  value: unknown,
+  known: readonly string[],
+  homes: readonly string[],
+) {
   const paths = homes.map((home) => `"${home}.${key}"`).join(" or ");
-  const example = homes.length === 1 ? ` Set ${homes[0]!}: { ${key} }.` : "";
+  const example = homes.length === 1 ? ` Set ${homes[0]!}: { ${key}: ${quoteValue(value)} }.` : "";
   return {
     got: `the unknown option "${key}"`,
     expected: expectedOf(known),

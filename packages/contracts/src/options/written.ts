@@ -12,6 +12,8 @@ import { errorMessage } from "./error-message.ts";
 export interface Written {
   /** Names the place of a path: `train.yaml:12 lora.rank`. */
   where(path: ValuePath): string;
+  /** Names these options in an error about them as a whole: `periodic_eval`. */
+  readonly root?: string;
   /** Returns the path at which an option is written, or would be; null if it cannot be written here. */
   pathOf(option: ValuePath): ValuePath | null;
   /** Returns the key for an option, which messages name; null if there is none. Default: options keep their names. */
@@ -24,8 +26,7 @@ export const atWritten = (error: unknown, written: Written): unknown =>
     const path = written.pathOf(one.path);
     if (path === null) return one;
     const place = written.where(path);
-    // An error about options as a whole names them in `where`.
-    const isAbout = one.path.length > 0 || one.where === place || (one.code === "config" && !one.isWritten);
+    const isAbout = one.path.length > 0 || one.where === place || one.where === written.root;
     const inside = isAbout ? one.inside : one.where;
     const where = inside === null ? place : `${place}, ${inside}`;
     const [got, expected, fix] = [one.got, one.expected, one.fix].map((text) => respelt(text, written));
@@ -98,9 +99,7 @@ const respelt = (text: string, { nameOf }: Written): string =>
 
 /** Returns a copy of an error with some details replaced. */
 export function changedError(error: PeriodicEvalError, changes: Partial<ErrorDetails>): PeriodicEvalError {
-  const { code, where, path, inside, isWritten, got, expected, fix, cause, detail } = error;
-  const details = { code, where, path, inside, isWritten, got, expected, fix, cause, detail };
-  return new PeriodicEvalError({ ...details, ...changes });
+  return new PeriodicEvalError({ ...error, cause: error.cause, ...changes });
 }
 
 /** Returns a PeriodicEvalError, and each of an AggregateError, changed; any other error as it is. */
@@ -115,17 +114,14 @@ function mapErrors(error: unknown, change: (error: PeriodicEvalError) => Periodi
 export const snakeCase = (name: string): string =>
   name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** Returns an option of code that names a source: `codeOption("margin", "probes")`. */
-export const codeOption = (label: string, name: string): SourceOption => ({
-  where: `${label} options.${name}`,
-  path: [name],
-});
-
 /** Returns a key of an object in YAML that names a source. */
 export const yamlOption = (place: string, name: string): SourceOption => ({
   where: `${place}.${name}`,
   path: [name],
 });
+
+/** Returns an option of code that names a source: `codeOption("margin", "probes")`. */
+export const codeOption = (label: string, name: string): SourceOption => yamlOption(`${label} options`, name);
 
 /** Completes an option of which only the place is known. */
 export const optionAt = (option: SourceOption | string): SourceOption =>

@@ -393,7 +393,7 @@ it("opens the judge of @periodic-eval/remote by default", async () => {
     code: "config",
     path: ["judge_model"],
     got: "no model",
-    where: "periodic_eval.judge_model, judge model",
+    where: "periodic_eval.judge_model",
   });
   vi.unstubAllEnvs();
 });

@@ -39,35 +39,32 @@ export function judgeModel(
 ): EvaluableModel & ModelWith<"generate"> {
   const { text, provider, model } = readSpec(spec);
   if (parseLocalJudge(text) !== null)
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "judge model",
-      got: JSON.stringify(text),
-      expected: "a judge behind an API: openai:MODEL, anthropic:MODEL or a model name",
-      fix: "Use `await openLocalJudge(name)` of @periodic-eval/models: this model runs in your process.",
-    });
+    throw judgeError(
+      JSON.stringify(text),
+      "a judge behind an API: openai:MODEL, anthropic:MODEL or a model name",
+      "Use `await openLocalJudge(name)` of @periodic-eval/models: this model runs in your process.",
+    );
   if (model === "") {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "judge model",
-      got: text === "" ? "no model" : JSON.stringify(text),
-      expected: judgeNames,
-      fix: "Set judge_model in the configuration, or set the environment variable JUDGE_MODEL.",
-    });
+    throw judgeError(
+      text === "" ? "no model" : JSON.stringify(text),
+      judgeNames,
+      "Set judge_model in the configuration, or set the environment variable JUDGE_MODEL.",
+    );
   }
   // OpenAI's own names have no slash: such a name is a server's, or a model of the hub.
   const isHubName = provider === undefined && /^[\w.-]+\/[\w.-]+$/.test(model);
   if (isHubName && client.baseUrl === undefined && environmentValue("OPENAI_BASE_URL") === null)
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "judge model",
-      got: JSON.stringify(text),
-      expected: '"hf:owner/name", "openai:MODEL", "anthropic:MODEL" or a model name',
-      fix: `Write hf:${model} for a model of the hub that runs in this process, or set OPENAI_BASE_URL for a server.`,
-    });
+    throw judgeError(
+      JSON.stringify(text),
+      '"hf:owner/name", "openai:MODEL", "anthropic:MODEL" or a model name',
+      `Write hf:${model} for a model of the hub that runs in this process, or set OPENAI_BASE_URL for a server.`,
+    );
   const isAnthropic = provider === "anthropic" || (provider === undefined && model.startsWith("claude-"));
   return (isAnthropic ? anthropicModel : chatCompletionsModel)({ ...client, model });
 }
+
+const judgeError = (got: string, expected: string, fix: string): PeriodicEvalError =>
+  new PeriodicEvalError({ code: "config", where: "judge model", path: ["judge_model"], got, expected, fix });
 
 /** @throws PeriodicEvalError `config` for `word:rest`, unless it is the id of a fine-tuned model of OpenAI. */
 function checkPrefix(name: string): void {
@@ -83,13 +80,11 @@ function checkPrefix(name: string): void {
     ...(rest.includes("/") ? ["hf"] : []),
   ];
   const close = nearest(word, prefixes);
-  throw new PeriodicEvalError({
-    code: "config",
-    where: "judge model",
-    got: JSON.stringify(name),
-    expected: judgeNames,
-    fix: `${close === null || close === word ? "" : `Did you mean "${close}:${rest}"? `}Write openai:${name} for a model of that name on a server.`,
-  });
+  throw judgeError(
+    JSON.stringify(name),
+    judgeNames,
+    `${close === null || close === word ? "" : `Did you mean "${close}:${rest}"? `}Write openai:${name} for a model of that name on a server.`,
+  );
 }
 
 /**

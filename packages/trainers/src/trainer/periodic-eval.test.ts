@@ -151,7 +151,7 @@ it("rejects before the first step what only building shows", async () =>
     const train = (periodicEval: unknown) =>
       new SFTTrainer({ ...parts, dataset, config, periodicEval }).train();
     await expect(train({ alignment: true })).rejects.toMatchObject({
-      where: "SFTTrainer options.periodicEval.judge_model, judge model",
+      where: "SFTTrainer options.periodicEval.judge_model",
       path: ["periodicEval", "judge_model"],
     });
     await expect(train({ leakage: true, leakage_source: "vilain" })).rejects.toMatchObject({

@@ -42,8 +42,10 @@ export function checkBlock(option: BlockOption, session: SessionSettings = {}): 
     });
 }
 
+const blockOf = (where: string) => ({ ...optionsAt(where, ["periodicEval"]), root: "periodic_eval" });
+
 function configOf({ where, block, phase, phases }: BlockOption): ReturnType<typeof periodicEvalConfig> {
-  return checked(optionsAt(where, ["periodicEval"]), () => periodicEvalConfig(block, phase, phases));
+  return checked(blockOf(where), () => periodicEvalConfig(block, phase, phases));
 }
 
 /**
@@ -58,7 +60,7 @@ export async function buildBlock(option: BlockOption): Promise<PeriodicEval> {
   if (built !== null) return built;
   const { evaluations: entries, enabled } = configOf(option);
   const evaluations = enabled && entries.length > 0 ? await installedTasks(where) : {};
-  return fromWritten(optionsAt(where, ["periodicEval"]), () =>
+  return fromWritten(blockOf(where), () =>
     buildPeriodicEval(block, { phase, evaluations, ...(phases && { phases }) }),
   );
 }

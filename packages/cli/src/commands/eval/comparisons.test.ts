@@ -129,13 +129,9 @@ describe("a suite with win_rate and kl_to_reference", () => {
     expect(out).toMatch(/^logprob +logprob_margin ↑/m);
   });
 
-  const start = (key: string) => `suite "s".evaluations[0]${key}`;
+  const start = (key: string) => `suite.yaml:6 evaluations.0${key}`;
   it.each([
-    [
-      "{ win_rte: p, reference: r }",
-      `suite "s".evaluations[0]: got win_rte, reference`,
-      'Did you mean "win_rate"?',
-    ],
+    ["{ win_rte: p, reference: r }", start(": got win_rte, reference"), 'Did you mean "win_rate"?'],
     [
       "{ win_rate: none.jsonl, reference: r }",
       `${start(".win_rate")}: got "DIR/data/none.jsonl", which does not exist`,
@@ -159,7 +155,7 @@ describe("a suite with win_rate and kl_to_reference", () => {
     ],
     [
       "{ win_rate: DIR/prompts.jsonl, reference: DIR/answers.jsonl }",
-      `${start("")}, judge model: got no model`,
+      `${start(".judge")}: got no model`,
       "JUDGE_MODEL",
     ],
     [

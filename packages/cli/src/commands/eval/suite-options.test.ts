@@ -278,7 +278,7 @@ describe("--suite", () => {
 });
 
 describe("names the option as it was written", () => {
-  const at = (line: string) => `suite.yaml:4: suite "s".tasks.${line}`;
+  const at = (line: string) => `suite.yaml:4 tasks.${line}`;
   it.each([
     ["a missing folder", "gsm8k: { data: none, shots: 0 }", [], `${at("gsm8k.data")}: got `],
     ["a missing pool", "gsm8k: { data: gsm8k, fewshot_pool: none }", [], `${at("gsm8k.fewshot_pool")}: got `],
@@ -305,7 +305,7 @@ describe("names the option as it was written", () => {
 
   it.each([
     ["a split that is missing", [], "[periodic-eval] --data: got the folder "],
-    ["a wrong row", ["--shots", "0"], "[periodic-eval] DATA/test.jsonl:1: got no answer"],
+    ["a wrong row", ["--shots", "0"], "[periodic-eval] --tasks, DATA/test.jsonl:1: got no answer"],
   ])("on the command line: %s", async (_, args, message) => {
     await writeRows([{ question: "1 + 1?" }]);
     const { err } = await evaluate("--tasks", "gsm8k", "--data", folder, ...args);

@@ -100,8 +100,8 @@ async function measureSuite(
 
 /** The flags that set an option for all tasks of the command: `--shots` for `tasks.gsm8k.shots` of its suite. */
 const taskFlags: Written = {
-  where: ([name]) => `--${name}`,
-  pathOf: ([list, , ...option]) => (list === "tasks" && option.length > 0 ? option : null),
+  where: ([name = "tasks"]) => `--${name}`,
+  pathOf: ([list, , ...option]) => (list === "tasks" ? option : null),
 };
 
 async function tasksIn(suite: string | true | SuiteDefinition | undefined): Promise<readonly string[]> {

@@ -124,7 +124,7 @@ describe("eval --suite", () => {
   it("uses the default suite without a file", async () => {
     const { code, err } = await run("--suite", "--data", data, "--results", join(folder, "default"));
     expect(code).toBe(1);
-    expect(err).toContain('suite "default".tasks.mmlu: got "mmlu", expected facts, or a part of one.');
+    expect(err).toContain('default.yaml:8 tasks.mmlu: got "mmlu", expected facts, or a part of one.');
   });
 });
 

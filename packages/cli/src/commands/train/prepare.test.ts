@@ -87,21 +87,15 @@ describe("train reports errors of a file before it loads weights", () => {
   });
 
   it.each<[overrides: readonly string[], message: string]>([
-    [["lora.rnk=3"], '(lora.rnk), withLora options.rnk: got the unknown option "rnk"'],
+    [["lora.rnk=3"], '(lora.rnk): got the unknown option "rnk"'],
     [["periodic_evl={}"], '(periodic_evl): got the unknown option "periodic_evl"'],
     [["periodic_evl={}"], 'Did you mean "periodic_eval"?'],
     [["periodic_eval.periodic_evl={}"], 'Did you mean "periodic_eval"?'],
     [["periodic_eval.questions=allenai/ai2_arc"], 'Did you mean "hf:allenai/ai2_arc"? If it is a file'],
-    [["lora.rank=0"], "withLora options.rank: got 0, expected a positive integer"],
-    [["lora.rank=1025"], "withLora options.rank: got 1025, expected at most"],
-    [
-      ["lora.targetModules=[q_prj]"],
-      '(lora.targetModules.0), withLora options.targetModules[0]: got "q_prj"',
-    ],
-    [
-      ["lora.layersToTransform=[3]"],
-      "withLora options.layersToTransform[0]: got 3, expected layers from 0 to 2",
-    ],
+    [["lora.rank=0"], "(lora.rank): got 0, expected a positive integer"],
+    [["lora.rank=1025"], "(lora.rank): got 1025, expected at most"],
+    [["lora.targetModules=[q_prj]"], '(lora.targetModules.0): got "q_prj"'],
+    [["lora.layersToTransform=[3]"], "(lora.layersToTransform.0): got 3, expected layers from 0 to 2"],
     [
       ["config.maxLength=257"],
       "config.maxLength=257 (config.maxLength): got 257, expected at most 256, the model's context",
@@ -141,8 +135,8 @@ describe("train reports errors of a file before it loads weights", () => {
       ],
       "(periodic_eval.personas.1.id): got ",
     ],
-    [["periodic_eval.baseline=./none"], "(periodic_eval.baseline), session options.baseline: got "],
-    [["loggers.tensorboard.dir=x"], "(loggers.tensorboard.dir), tensorBoardLogger"],
+    [["periodic_eval.baseline=./none"], "(periodic_eval.baseline): got "],
+    [["loggers.tensorboard.dir=x"], "(loggers.tensorboard.dir): got"],
     [["phases.0.method=dpo", "phases.0.reference=precomputd"], "phases.0.reference"],
   ])("rejects %j", async (overrides, message) => {
     const lines = await errorsOf(...overrides);
@@ -209,7 +203,7 @@ describe("train reports errors of a file before it loads weights", () => {
     const lines = await errorsOf(`run_dir=${join(folder, "taken")}`);
     expect(lines).toEqual([
       expect.stringContaining(
-        `run_dir=${join(folder, "taken")} (run_dir), SFTTrainer options.runDir: got ${join(folder, "taken")}, which is a file, expected`,
+        `run_dir=${join(folder, "taken")} (run_dir): got ${join(folder, "taken")}, which is a file, expected`,
       ),
     ]);
     expect(readFileSync(join(folder, "taken"), "utf8")).toBe("mine");
@@ -252,10 +246,8 @@ phases:
     const terminal = recordingTerminal();
     await runCli(["train", config], terminal);
     const output = terminal.errors.join("\n");
-    expect(output).toContain('whole.yaml:5 phases.0.reference, DPOTrainer options.reference: got "base"');
-    expect(output).toContain(
-      'whole.yaml:3 periodic_eval.baseline, session options.baseline: got "adapter_off"',
-    );
+    expect(output).toContain('whole.yaml:5 phases.0.reference: got "base"');
+    expect(output).toContain('whole.yaml:3 periodic_eval.baseline: got "adapter_off"');
   });
 
   it("rejects a missing adapter and an adapter of another model", async () => {
