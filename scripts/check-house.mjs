@@ -1,10 +1,18 @@
 // Checks the code against scripts/house.mjs: which way packages and their rooms import, no cycles between files, what core
-// may load, file length, the size of core's root. Type imports count: a type that points the wrong way is a design that does.
+// may load, file length, the size of core's root, the budgets. Type imports count: a type that points the wrong way is a design that does.
 import { readFileSync, readdirSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseSync } from "oxc-parser";
-import { inBrowsers, maximumRootValues, outsideOfBrowsers, packages, rooms, subpathsOnly } from "./house.mjs";
+import { measureCode } from "./code-budgets.mjs";
+import {
+  budgets,
+  inBrowsers,
+  maximumRootValues,
+  outsideOfBrowsers,
+  packages,
+  subpathsOnly,
+} from "./house.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const maximumLines = 400;
@@ -56,10 +64,11 @@ const targetOf = (file, specifier) => posix.join(dirname(file).replaceAll("\\", 
 
 /** The room of a file: the longest entry that its path begins with; null where none does. */
 function roomOf(file) {
-  if (rooms[packageOf(file)] === undefined) return "";
+  const { rooms } = packages[packageOf(file)];
+  if (rooms === undefined) return "";
   const place = withinSource(file);
-  const found = (rooms[packageOf(file)] ?? []).filter((room) =>
-    room.endsWith("/") ? place.startsWith(room) : place === room,
+  const found = Object.keys(rooms).filter((room) =>
+    /\/$|^$/.test(room) ? place.startsWith(room) : place === room,
   );
   return found.sort((a, b) => b.length - a.length)[0] ?? null;
 }
@@ -70,7 +79,7 @@ function checkRelative(file, specifier) {
   if (isMap(file)) return null;
   if (isMap(target)) return "an index.ts is for other packages";
   const [from, to] = [roomOf(file), roomOf(target)];
-  const order = rooms[packageOf(file)] ?? [];
+  const order = Object.keys(packages[packageOf(file)].rooms ?? {});
   if (from === null || to === null || from === to) return null;
   if (subpathsOnly[packageOf(file)]?.includes(to)) return `only its index.ts may import ${to}`;
   return order.indexOf(to) < order.indexOf(from)
@@ -83,7 +92,7 @@ function checkPackage(file, specifier) {
   if (name === undefined) return null;
   const [from, to] = [packageOf(file), packageNames.get(name)];
   if (from === to) return "a package imports its own files by relative paths";
-  return packages[from].includes(to) ? null : `${from} must not import ${to ?? name}`;
+  return packages[from].imports.includes(to) ? null : `${from} must not import ${to ?? name}`;
 }
 
 function checkOutside(file, specifier) {
@@ -169,6 +178,22 @@ const rootValues = Object.keys(
 if (rootValues > maximumRootValues)
   problems.push(`@periodic-eval/core exports ${rootValues} values, more than ${maximumRootValues}`);
 
+/** A budget that is exceeded fails, and a package whose lines shrank lowers its budget. */
+function checkBudgets({ lines, documented, ...counts }) {
+  for (const [name, count] of Object.entries(lines))
+    if (count > (budgets.lines[name] ?? 0))
+      problems.push(`${name} has ${count} lines of code, budget ${budgets.lines[name] ?? 0}`);
+  for (const [name, count] of Object.entries(counts))
+    if (count > budgets[name]) problems.push(`${name}: ${count}, budget ${budgets[name]}`);
+  if (documented < budgets.documented)
+    problems.push(
+      `${documented} % of the public names have a docstring, at least ${budgets.documented} % had`,
+    );
+}
+const measured = measureCode();
+checkBudgets(measured);
+
 for (const problem of problems) console.error(problem);
+if (process.argv.includes("--print")) console.log(JSON.stringify(measured, null, 2));
 console.log(`${files.length} files, ${rootValues} values in core's root, ${problems.length} problems`);
 process.exitCode = problems.length > 0 ? 1 : 0;

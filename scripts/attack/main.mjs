@@ -2,7 +2,7 @@
 // Usage: npm run attack [-- --minutes N] [--seed S] [--area NAME] [--case SEED]
 //   --minutes N  stops after N minutes, shared equally by the areas (default: 10)
 //   --seed S     seed of all cases (default: a new one, which is printed)
-//   --area NAME  only this area: kills, errnos, damage, fuzz, http or callbacks (the top of its file says what it attacks)
+//   --area NAME  only this area: damage, fuzz, http or callbacks (the top of its file says what it attacks)
 //   --case SEED  only the case with this seed, as a failure prints it
 // Prints the number of cases and failures by area, the seed of each failure, and the largest memory of a process. Exits with 1 if
 // a case failed, 2 for wrong usage.
@@ -10,7 +10,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { kills } from "./kills.mjs";
 import { memoryOf } from "./memory.mjs";
 import { inWorker } from "./worker-area.mjs";
 
@@ -32,8 +31,6 @@ const seed = options.seed ?? String(Date.now() % 1_000_000);
 
 /** An area: `prepare(folder)` returns `attack(seed)`, which throws if the case breaks a promise, and `close()`. */
 const all = {
-  kills,
-  errnos: inWorker("errnos"),
   damage: inWorker("damage"),
   fuzz: inWorker("fuzz"),
   http: inWorker("http"),

@@ -2,12 +2,11 @@
 import { inspect } from "node:util";
 import { callbacks } from "./callbacks.mjs";
 import { damage } from "./damage.mjs";
-import { errnos } from "./errnos.mjs";
 import { fuzz } from "./fuzz.mjs";
 import { http } from "./http.mjs";
 
 const [name, folder] = process.argv.slice(2);
-const attack = await { callbacks, damage, errnos, fuzz, http }[name](folder);
+const attack = await { callbacks, damage, fuzz, http }[name](folder);
 process.on("message", async ({ seed }) => {
   const failure = await attack(seed).then(
     () => null,

@@ -1,4 +1,4 @@
-// The sections of the reference that are made from schemas and commands.
+// The sections of the reference that are made from schemas and commands, and the map of CONTRIBUTING.md.
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../steps.mjs";
@@ -13,11 +13,10 @@ export const withSections = (text, parts) =>
       : `<!-- generated: ${name} -->\n\n${parts[name].trim()}\n\n<!-- end of ${name} -->\n`,
   );
 
-/** Returns the pages of the reference whose generated sections are not current: path, and text as it should be. */
+/** Returns the pages whose generated sections are not current: path, and text as it should be. */
 export function stalePages(parts) {
-  return readdirSync(reference)
-    .filter((name) => name.endsWith(".md"))
-    .map((name) => join(reference, name))
+  const pages = readdirSync(reference).filter((name) => name.endsWith(".md"));
+  return [join(root, "CONTRIBUTING.md"), ...pages.map((name) => join(reference, name))]
     .map((path) => [path, readFileSync(path, "utf8")])
     .map(([path, text]) => [path, text, withSections(text, parts)])
     .filter(([, text, current]) => text !== current)

@@ -10,6 +10,7 @@ import { apiPages } from "./api-pages.mjs";
 import { commandSections, openProgram } from "./command-pages.mjs";
 import { examplePages } from "./example-pages.mjs";
 import { changeProse, codeBlocks, linkPattern, titleOf } from "./markdown.mjs";
+import { packages } from "../house.mjs";
 import { withSections } from "./generated-sections.mjs";
 import { schemaTables } from "./schema-tables.mjs";
 
@@ -29,7 +30,19 @@ function filesOfDocs() {
   };
 }
 
-/** Returns the generated sections of the reference by name. */
+/** Returns a line for each package and each of its rooms, from the ground up. */
+function packageMap() {
+  const line = (path, is) => `${path.padEnd(27)} ${is}`;
+  const lines = Object.entries(packages).flatMap(([name, { is, rooms = {} }]) => [
+    line(`packages/${name}/src/`, is),
+    ...Object.entries(rooms)
+      .filter(([, text]) => text !== "")
+      .map(([room, text]) => line(`  ${room}`, text)),
+  ]);
+  return ["```", ...lines, "```"].join("\n");
+}
+
+/** Returns the generated sections of the reference and of CONTRIBUTING.md by name. */
 export async function generatedParts() {
   const train = readJson("packages/cli/dist/train.schema.json");
   const block = readJson("packages/core/dist/config.schema.json");
@@ -43,6 +56,7 @@ export async function generatedParts() {
   );
   const feedback = z.toJSONSchema(configSchema, { io: "input" });
   return {
+    map: packageMap(),
     commands: commandSections(await openProgram(root)),
     train: schemaTables(train, { skipped: new Set([...blocks, "phases[].config"]) }),
     block: schemaTables(block, { prefix: "periodic_eval.", skipped: new Set(["phases"]) }),
