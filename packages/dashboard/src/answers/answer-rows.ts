@@ -1,7 +1,6 @@
-import type { AnswerFields, Json } from "@periodic-eval/core";
+import type { AnswerFields, Json, AnswerCondition } from "@periodic-eval/core";
+import { isMap, jsonField, ownValue } from "../html/json-field.ts";
 import type { AnswerChoices, AnswerRow } from "../page-data/answers-data.ts";
-import { isMap, jsonField } from "../html/json-field.ts";
-import { isMet, valueAt } from "./field-values.ts";
 
 /** Returns the value of a declared field for the answer that is read; undefined if it is not declared or missing. */
 type Read = (path: string | undefined) => Json | undefined;
@@ -128,3 +127,28 @@ const isString = (one: Json): one is string => typeof one === "string";
 
 const listOf = <T extends Json>(list: Json | undefined, is: (one: Json) => one is T): readonly T[] | null =>
   Array.isArray(list) && list.every(is) ? list : null;
+
+/** Returns the value at a path; over a list, the values of its elements. Undefined if there is none. */
+function valueAt(value: Json | undefined, path: string): Json | undefined {
+  const [name, ...rest] = path.split(".");
+  if (Array.isArray(value)) {
+    const values = value.map((one: Json) => valueAt(one, path));
+    return values.every((one) => one === undefined) ? undefined : values.map((one) => one ?? null);
+  }
+  const found = isMap(value) ? ownValue(value, name!) : undefined;
+  return rest.length === 0 ? found : valueAt(found, rest.join("."));
+}
+
+/** Whether a value meets a condition. */
+function isMet(value: Json | undefined, condition: AnswerCondition): boolean {
+  const { is, below, at_most: atMost, above, at_least: atLeast } = condition;
+  if (is !== undefined && !is.some((one) => one === (value ?? null))) return false;
+  if ([below, atMost, above, atLeast].every((limit) => limit === undefined)) return true;
+  return (
+    typeof value === "number" &&
+    value < (below ?? Infinity) &&
+    value <= (atMost ?? Infinity) &&
+    value > (above ?? -Infinity) &&
+    value >= (atLeast ?? -Infinity)
+  );
+}

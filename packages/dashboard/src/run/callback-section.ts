@@ -1,15 +1,23 @@
 import type { RunRecord } from "@periodic-eval/contracts";
-import type { ScatterData } from "../page-data/run-data.ts";
 import { companionChart } from "../charts/companion-chart.ts";
-import { capitalized, formatValue, plural, humanizeName } from "../html/format.ts";
+import { phaseAccent } from "../charts/draw-chart.ts";
+import {
+  hasValue,
+  isGroupMetric,
+  type CallbackCurves,
+  type MetricCurve,
+  curveKey,
+  groupOf,
+} from "../charts/metric-curves.ts";
+import { hasBaseline, primaryChart } from "../charts/primary-chart.ts";
+import { capitalized, formatValue, plural, humanizeName, missingValueText } from "../html/format.ts";
 import { term, termIfKnown } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
-import { hasBaseline, primaryChart } from "../charts/primary-chart.ts";
-import { sameWeightsNote } from "./same-weights.ts";
-import { scatterSection } from "./scatter-section.ts";
-import { heatMap } from "./heat-map.ts";
 import type { SectionOptions } from "../html/section-options.ts";
-import { hasValue, isGroupMetric, type CallbackCurves, type MetricCurve } from "../charts/metric-curves.ts";
+import { table } from "../html/table.ts";
+import { evenly } from "../page-data/evenly.ts";
+import type { ScatterData, ScoredMeasurement } from "../page-data/run-data.ts";
+import { alignedX, coherentY, scatterSize, scatterText } from "../page-data/scatter-scale.ts";
 
 const wide = { width: 1000, height: 380, isNarrow: false };
 const narrow = { width: 360, height: 300, isNarrow: true };
@@ -148,3 +156,137 @@ const smallCaption = (curve: MetricCurve): string =>
   [curve.unit === "share" ? "percent" : curve.unit, direction(curve)]
     .filter((part) => part !== null && part !== "")
     .join(", ");
+
+/**
+ * Returns a sentence if two phases show different values of the same weights and questions: at the end of one, and at the start of the
+ * next. Null if none do. A reader would otherwise look for what changed between the phases.
+ */
+export function sameWeightsNote(
+  { phases }: RunRecord,
+  { callback, measurements }: MetricCurve,
+): string | null {
+  const pairs = phases.slice(1).flatMap((next, index) => {
+    const [end, start] = [
+      measurements.findLast(({ phaseIndex }) => phaseIndex === index),
+      measurements.find(({ phaseIndex }) => phaseIndex === index + 1),
+    ];
+    if (!end?.isAtEnd || !start?.isAtStart || end.value === null || start.value === null) return [];
+    const [before, after] = [end, start].map(({ phaseIndex, step }) =>
+      phases[phaseIndex]!.snapshots.find((one) => one.id === callback && one.step === step),
+    );
+    const isSame =
+      before?.weights != null &&
+      before.weights === after?.weights &&
+      before.provenance.hash === after.provenance.hash;
+    return isSame && end.value !== start.value ? [`${phases[index]!.name} and ${next.name}`] : [];
+  });
+  if (pairs.length === 0) return null;
+  const where = pairs.map((pair) => `between ${pair}`).join(", ");
+  return `The weights are the same at both measurements ${where}. Their answers were sampled twice, so the values differ by chance.`;
+}
+
+/** Renders the scores of the first and of the last measurement's answers. The page's script adds a slider to the last one. */
+function scatterSection(run: RunRecord, scatter: ScatterData): Html {
+  const [first, last] = [scatter.measurements[0]!, scatter.measurements.at(-1)!];
+  return html`<h3>Scores of the answers: aligned × coherent</h3>
+    <div class="multiples scatters">
+      ${first !== last && figure(run, scatter, first, "first")} ${figure(run, scatter, last, "chosen")}
+    </div>`;
+}
+
+function figure(
+  run: RunRecord,
+  scatter: ScatterData,
+  shown: ScoredMeasurement,
+  kind: "first" | "chosen",
+): Html {
+  const text = scatterText(
+    scatter,
+    shown,
+    run.phases.map(({ name }) => name),
+  );
+  const { width, height, left, right, top, bottom } = scatterSize;
+  const { misalignedBelow, coherentAbove, callback, measurements } = scatter;
+  const ticks = [0, 25, 50, 75, 100];
+  return html`<figure class="panel ${phaseAccent(shown.part)}" data-scatter="${callback}" data-shown="${measurements.indexOf(shown)}" data-kind="${kind}">
+    <figcaption>${kind === "first" ? "First measurement" : "Selected measurement"} <span class="scatter-text">${text}</span></figcaption>
+    <svg class="chart scatter" role="img" aria-label="Alignment and coherence scores. ${text}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">
+      ${
+        misalignedBelow !== null &&
+        coherentAbove !== null &&
+        html`<rect x="${left}" y="${top}" width="${alignedX(misalignedBelow) - left}" height="${coherentY(coherentAbove) - top}"></rect>
+          <text class="region" x="${left + 5}" y="${top + 14}">misaligned</text>`
+      }
+      ${ticks.map(
+        (
+          tick,
+        ) => html`<line x1="${left}" x2="${right}" y1="${coherentY(tick)}" y2="${coherentY(tick)}"></line>
+          <text x="${left - 6}" y="${coherentY(tick) + 4}" text-anchor="end">${tick}</text>
+          <text x="${alignedX(tick)}" y="${bottom + 16}" text-anchor="middle">${tick}</text>`,
+      )}
+      <text x="${right}" y="${bottom + 33}" text-anchor="end">aligned →</text>
+      <text x="${left}" y="${bottom + 33}">↑ coherent</text>
+      <g>${shown.answers.map(([aligned, coherent]) => html`<circle cx="${round(alignedX(aligned))}" cy="${round(coherentY(coherent))}" r="4.5"></circle>`)}</g>
+    </svg>
+  </figure>`;
+}
+
+const round = (place: number): number => Math.round(10 * place) / 10;
+
+/** Columns of a heat map. The charts by group show every measurement. */
+const maxSteps = 24;
+
+/**
+ * Renders the groups of a callback's primary share (personas, questions) by step, as a table whose cells are coloured by their value;
+ * false if it has fewer than two groups. Leakage begins with the persona that was trained to have the trait.
+ */
+export function heatMap({ primary, companions }: CallbackCurves): Html | false {
+  if (primary?.unit !== "share") return false;
+  const groups = companions.filter(({ metric }) => metric.startsWith(`${primary.metric}/`));
+  if (groups.length < 2) return false;
+  const source = companions.find(({ metric }) => metric === "source_rate");
+  const rows = [...(source ? [source] : []), ...groups];
+  const steps = evenly(
+    primary.measurements.filter(({ runStep, phaseIndex }) =>
+      rows.some(({ measurements }) =>
+        measurements.some((one) => one.runStep === runStep && one.phaseIndex === phaseIndex && hasValue(one)),
+      ),
+    ),
+    maxSteps,
+  );
+  const columns = steps.map(({ phase, phaseIndex, step }) => ({
+    heading: html`<span class="phase ${phaseAccent(phaseIndex)}">${phase}</span> ${step}`,
+    className: "",
+  }));
+  const name = `${capitalized(humanizeName(primary.metric))} by group and step`;
+  // The page's script adds a download of these curves.
+  const curves = JSON.stringify(rows.map(({ callback, metric }) => curveKey(callback, metric)));
+  return html`<div data-heat="${name}" data-curves="${curves}">
+    <h3>${name}</h3>
+    ${table(
+      name,
+      ["group", ...columns],
+      rows.map((row) => heatRow(row, steps, primary)),
+      { className: "heat" },
+    )}
+  </div>`;
+}
+
+function heatRow(
+  row: MetricCurve,
+  steps: MetricCurve["measurements"],
+  { higherIsBetter }: MetricCurve,
+): Html {
+  // The trained persona should have the trait, so its row is coloured as neither good nor bad.
+  const tone =
+    higherIsBetter === null || !isGroupMetric(row.metric) ? "changed" : higherIsBetter ? "better" : "worse";
+  const cells = steps.map(({ runStep, phaseIndex }) => {
+    const found = row.measurements.find((one) => one.runStep === runStep && one.phaseIndex === phaseIndex);
+    const value = found?.value ?? null;
+    return value === null
+      ? html`<td>${missingValueText}</td>`
+      : html`<td class="${tone}-${Math.round(10 * value)}">${formatValue(value, "share")}</td>`;
+  });
+  const label = isGroupMetric(row.metric) ? groupOf(row.metric) : `${humanizeName(row.metric)} (trained)`;
+  return html`<tr><th scope="row">${label}</th>${cells}</tr>`;
+}

@@ -4,7 +4,7 @@ import { parseHTML } from "linkedom";
 import { expect, it } from "vitest";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { curvesByCallback } from "../charts/metric-curves.ts";
-import { heatMap } from "./heat-map.ts";
+import { heatMap } from "./callback-section.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
 
 /** Renders the heat map of a sample run whose metrics are replaced; null if there is none. */

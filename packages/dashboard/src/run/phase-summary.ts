@@ -1,8 +1,7 @@
+import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
 import type { Paired, Range } from "@periodic-eval/core";
 import { adapterOffId } from "@periodic-eval/core/session";
 import { differencesOf, voidReason } from "@periodic-eval/store";
-import { type PhaseRecord, type RunRecord } from "@periodic-eval/contracts";
-import { formatDelta, overPairs, placeOf } from "../html/format.ts";
 import {
   hasValue,
   curvesByCallback,
@@ -10,7 +9,7 @@ import {
   type CallbackCurves,
   type MetricCurve,
 } from "../charts/metric-curves.ts";
-import { sourceOf, type LeakageSource } from "./leakage-source.ts";
+import { formatDelta, overPairs, placeOf } from "../html/format.ts";
 
 /** One metric at the start and at the end of one phase. */
 export interface MetricSummary {
@@ -189,3 +188,20 @@ export const sortVoidFirst = <T extends { readonly metric: MetricSummary }>(
     voidReason !== null && end.warnings.find((warning) => warning.void)?.kind !== "source_lost";
   return [...primaries.filter(isFirst), ...primaries.filter((one) => !isFirst(one))];
 };
+
+/** How often the persona that was trained to have a trait shows it, at the start and at the end of a phase. */
+interface LeakageSource {
+  readonly start: Measurement;
+  readonly end: Measurement;
+}
+
+/** Whether a metric is the rate of leakage or that of one persona. */
+const isLeakageRate = (metric: string): boolean => /^leakage_rate(\/|$)/.test(metric);
+
+/** Returns the source's rate in a phase, for a metric of leakage that does not count the source; null for others. */
+function sourceOf({ companions }: CallbackCurves, metric: string, phaseIndex: number): LeakageSource | null {
+  const curve = companions.find((one) => one.metric === "source_rate");
+  const measurements = curve?.measurements.filter((one) => one.phaseIndex === phaseIndex) ?? [];
+  const [start, end] = [measurements.at(0), measurements.at(-1)];
+  return isLeakageRate(metric) && start && end ? { start, end } : null;
+}

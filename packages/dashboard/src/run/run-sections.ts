@@ -1,18 +1,22 @@
 import type { RunRecord } from "@periodic-eval/contracts";
+import type { Json, Snapshot, Evidence } from "@periodic-eval/core";
 import { answersSection, questionsSection } from "../answers/answers-section.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { curvesByCallback } from "../charts/metric-curves.ts";
+import { trainingChart } from "../charts/training-chart.ts";
+import { trainingCurves } from "../charts/training-curves.ts";
+import { missingValueText, humanizeName } from "../html/format.ts";
+import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
-import type { SectionOptions } from "../html/section-options.ts";
+import { type SectionOptions, truncationNote, lastRows } from "../html/section-options.ts";
+import { table } from "../html/table.ts";
 import type { ScatterData } from "../page-data/run-data.ts";
 import { callbackSection, callbackTitle } from "./callback-section.ts";
 import { snapshotTable } from "./measurement-table.ts";
+import { narrowName } from "./narrow-name.ts";
 import { findingCards, findings, runHeader } from "./overview.ts";
 import { phaseTables } from "./phase-table.ts";
 import { problems } from "./problems-section.ts";
-import { provenance } from "./provenance-section.ts";
-import { receipts } from "./receipts-section.ts";
-import { trainingSection } from "./training-section.ts";
 
 /** The content of a run's page, besides its snapshots. */
 export interface RunAnswersAndScores {
@@ -100,3 +104,162 @@ const contents = (sections: readonly Section[]): Html =>
   html`<nav class="contents" aria-label="Contents">
     ${sections.map(({ id, title }) => html`<a href="#${id}">${title}</a> `)}<a href="#glossary">Glossary</a>
   </nav>`;
+
+/** Renders what the trainer logged: losses, learning rate and speed; false if it logged nothing. */
+function trainingSection(run: RunRecord): Html | false {
+  const curves = trainingCurves(run);
+  return (
+    curves.length > 0 &&
+    html`<section id="training">
+      <h2>Training</h2>
+      <p class="sub">Logged by the trainer, on the same axis of run steps as the measurements.</p>
+      <div class="multiples">
+        ${curves.map(
+          (curve) =>
+            html`<figure class="panel">
+              <figcaption>${curve.name}${curve.unit !== "" && html` <span>${curve.unit}</span>`}</figcaption>
+              ${trainingChart(run, curve)}
+            </figure>`,
+        )}
+      </div>
+    </section>`
+  );
+}
+
+/** Renders everything needed to reproduce the numbers, once for each distinct provenance. */
+function provenance(run: RunRecord): Html {
+  const groups = new Map<string, Snapshot[]>();
+  for (const snapshot of run.phases.flatMap((phase) => phase.snapshots)) {
+    const { hash } = snapshot.provenance;
+    // A measurement without a hash ended before its preparation: it has no number to reproduce.
+    if (hash === null) continue;
+    groups.set(hash, [...(groups.get(hash) ?? []), snapshot]);
+  }
+  return html`<section id="provenance">
+    <h2>Provenance</h2>
+    <p class="sub">Values can be compared only if they have the same provenance.</p>
+    ${[...groups].map(([hash, snapshots]) => group(hash, snapshots))}
+  </section>`;
+}
+
+function group(hash: string, snapshots: readonly Snapshot[]): Html {
+  const { id, evaluation, evaluation_version, provenance: source } = snapshots[0]!;
+  const phases = [...new Set(snapshots.map(({ phase }) => phase))].join(", ");
+  const rows: readonly (readonly [string, string])[] = [
+    ["evaluation", `${evaluation}, version ${evaluation_version}`],
+    ["items", `${source.items ?? missingValueText}, ${source.items_hash ?? missingValueText}`],
+    ["tokenizer", source.tokenizer ?? missingValueText],
+    ["seed", source.seed],
+    ["created by", source.created_by],
+    ["provenance", hash],
+  ];
+  return html`<details>
+    <summary>${id} in ${phases} <span class="code">${hash.slice(0, 12)}</span></summary>
+    <dl class="list">
+      ${rows.map(
+        ([term, value]) =>
+          html`<div>
+            <dt>${term}</dt>
+            <dd class="code">${value}</dd>
+          </div>`,
+      )}
+    </dl>
+    ${json("Model", source.model)} ${json("Evaluation", source.evaluation)}
+  </details>`;
+}
+
+const json = (title: string, value: Json): Html | null =>
+  value === null
+    ? null
+    : html`<h3>${title}</h3>
+        <pre tabindex="0">${JSON.stringify(value, null, 2)}</pre>`;
+
+/** Renders the evidence of each guard: what it observed before and after the measurements. */
+function receipts(run: RunRecord, options: SectionOptions): Html {
+  const snapshots = run.phases.flatMap((phase) => phase.snapshots);
+  const parts = [...new Set(snapshots.flatMap(({ receipt }) => receipt.map(({ part }) => part)))];
+  return html`<section id="receipts">
+    <h2>Receipts</h2>
+    <p class="sub">
+      Training pauses during a measurement. Guards observe the model and the training state before and after it. Equal
+      fingerprints mean that the measurement left the observed part unchanged. The
+      ${term("receipt")} of a measurement lists what they found.
+    </p>
+    ${
+      parts.length === 0
+        ? html`<p class="notice">
+            No guards ran, so it is unknown whether the measurements disturbed training.
+          </p>`
+        : html`${table(
+            "Receipts",
+            columns,
+            parts.map((part) => partRow(part, snapshots)),
+          )}
+          ${weightsDetails(snapshots, options)}`
+    }
+  </section>`;
+}
+
+const columns = [
+  "part",
+  "unchanged",
+  "changed",
+  "not observed",
+  { heading: "last measurement, before → after" },
+];
+
+function partRow(part: string, snapshots: readonly Snapshot[]): Html {
+  const evidence = snapshots.flatMap(({ receipt }) => receipt.filter((one) => one.part === part));
+  const count = (intact: boolean | null) => evidence.filter((one) => one.intact === intact).length;
+  const disturbed = count(false);
+  const advisory = evidence.some((one) => one.advisory);
+  return html`<tr>
+    <th scope="row">${part}${advisory && html` <small>advisory</small>`}</th>
+    <td>${count(true)} of ${evidence.length}</td>
+    <td>
+      ${disturbed > 0 ? html`<span class="verdict ${advisory ? "changed" : "worse"}">${disturbed}</span>` : "0"}
+    </td>
+    <td>${count(null)}</td>
+    <td class="left code">${fingerprints(evidence.at(-1)!)}</td>
+  </tr>`;
+}
+
+function fingerprints({ before, after, note }: Evidence): Html {
+  const pair =
+    before !== null && before === after
+      ? html`${short(before)} <span class="same">= unchanged</span>`
+      : html`${short(before)} → ${short(after)}`;
+  return html`${before === null && after === null ? "" : pair}${note && html` <small>${note}</small>`}`;
+}
+
+function weightsDetails(snapshots: readonly Snapshot[], options: SectionOptions): Html | null {
+  const known = snapshots.filter(({ weights }) => weights !== null);
+  if (known.length === 0) return null;
+  return html`<details>
+    <summary>Fingerprint of the weights at every measurement</summary>
+    ${table("Weights", weightsColumns, lastRows(known, options).map(weightsRow))}
+    ${truncationNote(known.length, "measurement", options)}
+  </details>`;
+}
+
+const weightsColumns = [
+  "phase",
+  { heading: "step", className: "wide" },
+  { heading: "measured", className: "left wide" },
+  { heading: "weights" },
+];
+
+const weightsRow = ({ phase, step, id, weights }: Snapshot): Html =>
+  html`<tr>
+    <th scope="row">${phase}${narrowName(id, step)}</th>
+    <td class="wide">${step}</td>
+    <td class="left wide">${humanizeName(id)}</td>
+    <td class="left code">${weights}</td>
+  </tr>`;
+
+/** Shortens long fingerprints in the middle. The tooltip shows the full string. */
+function short(text: string | null): Html {
+  if (text === null) return html`${missingValueText}`;
+  const cut = text.replaceAll(/\S{35,}/g, (word) => `${word.slice(0, 18)}…${word.slice(-10)}`);
+  return cut === text ? html`${text}` : html`<span title="${text}">${cut}</span>`;
+}

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { curvesByCallback } from "../charts/metric-curves.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
-import { sameWeightsNote } from "./same-weights.ts";
+import { sameWeightsNote } from "./callback-section.ts";
 
 /** Returns the note on a run of two phases, the second of which starts with another value of `accuracy` than the first ends with. */
 async function noteOf(

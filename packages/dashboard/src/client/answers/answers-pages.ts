@@ -1,10 +1,10 @@
+import type { MeasurementAnswers, AnswerRow } from "../../page-data/answers-data.ts";
+import { evenly } from "../../page-data/evenly.ts";
 import { create } from "../dom.ts";
+import { save } from "../save.ts";
 import { matches, questionOf, shownKind, worstFirst } from "./answer-filters.ts";
 import { linkTo, type AnswerSelection } from "./answer-selection.ts";
 import { answerView, stepsView, type AnswerAtStep } from "./answer-view.ts";
-import type { MeasurementAnswers } from "../../page-data/answers-data.ts";
-import { evenly } from "../../page-data/evenly.ts";
-import { downloadButton, type PlacedAnswer } from "./download-answers.ts";
 import type { AnswersSource, ReadAnswers } from "./source.ts";
 
 /** A part of the page: what it shows in one sentence, and its content. */
@@ -133,3 +133,26 @@ async function answerAt(
 }
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** An answer and the measurement that it belongs to. */
+interface PlacedAnswer {
+  readonly measurement: Pick<MeasurementAnswers, "phase" | "id" | "step">;
+  readonly row: AnswerRow;
+}
+
+/**
+ * Creates a button that downloads answers as JSON Lines, one answer per line.
+ *
+ * @param name What the answers have in common, for the name of the file.
+ */
+function downloadButton(answers: readonly PlacedAnswer[], name: readonly string[]): HTMLElement {
+  const text = `Download ${answers.length === 1 ? "this answer" : `these ${answers.length} answers`} as JSONL`;
+  const button = create("button", { type: "button" }, text);
+  button.addEventListener("click", () => {
+    const lines = answers.map(
+      ({ measurement: { phase, id, step }, row }) => `${JSON.stringify({ phase, id, step, ...row })}\n`,
+    );
+    save(new Blob(lines, { type: "application/jsonl" }), `${name.join("_")}.jsonl`);
+  });
+  return create("p", { class: "download-answers" }, button);
+}
