@@ -48,8 +48,8 @@ export interface SimulatedUser {
 
 const quiet = () => undefined;
 
-/** Lists a folder without its locks and their drafts: those that a cut brings back are taken over and removed. */
-const visible = async (folder: string) => (await readdir(folder)).filter((name) => !/\.lock\b/.test(name));
+/** Lists a folder without locks and drafts: those that a cut brings back are taken over and removed. */
+const visible = async (folder: string) => (await readdir(folder)).filter((name) => !/\.lock\b|\.tmp$/.test(name));
 
 const keyText = ({ id, step }: Pick<SnapshotKey, "id" | "step">) => `${id} ${step}`;
 
@@ -245,7 +245,7 @@ export const feedback: SimulatedUser = {
   async outcome(folder) {
     const output = join(folder, "output");
     const names = (await readdir(output, { recursive: true })).filter(
-      (name) => !/set-aside\.jsonl$|\.lock\b/.test(name),
+      (name) => !/set-aside\.jsonl$|\.lock\b|\.tmp$/.test(name),
     );
     const text = await readFile(join(output, "short/steps.jsonl"), "utf8");
     return { names, text, summary: await readFile(join(output, "summary.json"), "utf8") };
