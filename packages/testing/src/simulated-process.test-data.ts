@@ -67,7 +67,7 @@ export class SimulatedProcess {
     // A full disk can still be read.
     const isReading = /^(scandir|stat|read|access)$/.test(syscall);
     // A folder that nobody may read cannot be synced, which the store accepts.
-    const isAccepted = syscall === "access" && errno === "EACCES";
+    const isAccepted = /^(access|fsync)$/.test(syscall) && errno === "EACCES";
     if (isAccepted || (isReading && errno === "ENOSPC") || (this.failed !== null && !isLasting)) return;
     half?.(fault.share);
     this.failed ??= `${errno} of ${syscall} ${path}`;

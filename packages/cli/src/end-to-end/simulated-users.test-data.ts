@@ -276,6 +276,8 @@ export const outbox: SimulatedUser = {
   weight: 3,
   beside: null,
   isLogger: true,
+  // The session has created it durably.
+  prepare: (runDir) => mkdir(runDir).then(quiet),
   async command(runDir, { server }) {
     const logger = outboxLogger(
       {

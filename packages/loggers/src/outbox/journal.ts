@@ -119,7 +119,8 @@ function syncFolderSync(folder: string): void {
     opened = openSync(folder, "r");
     fsyncSync(opened);
   } catch (error) {
-    if (["EIO", "ENOSPC"].includes(errnoOf(error) ?? "")) throw storeError(folder, error);
+    if (!["EISDIR", "EPERM", "EINVAL", "ENOTSUP", "EACCES"].includes(errnoOf(error) ?? ""))
+      throw storeError(folder, error);
   } finally {
     if (opened !== null) closeSync(opened);
   }
