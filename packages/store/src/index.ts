@@ -10,7 +10,7 @@ export { fileStore, type FileStoreOptions } from "./snapshots/file-store.ts";
 export { fileVerdictCache } from "./snapshots/file-verdict-cache.ts";
 export { checkRows, parseVerified, readRows } from "./snapshots/snapshot-file.ts";
 export { readRun } from "./snapshots/read-run.ts";
-export type { InspectOptions } from "./snapshots/inspect-run.ts";
+export type { InspectOptions } from "./snapshots/scan-snapshots.ts";
 
 export {
   appendLines,

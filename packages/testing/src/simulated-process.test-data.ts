@@ -32,8 +32,14 @@ export class SimulatedProcess {
   }
 
   /** Runs work as this process: its files below the disk's root are those of the disk. */
-  run<T>(work: () => Promise<T>): Promise<T> {
-    return running.run(this, work);
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#turns !== null) return sideBySide.run(this, work);
+    running = this;
+    try {
+      return await work();
+    } finally {
+      running = null;
+    }
   }
 
   /** Waits until it is this process's turn. */
@@ -61,7 +67,7 @@ export class SimulatedProcess {
     // A full disk can still be read.
     const isReading = /^(scandir|stat|read|access)$/.test(syscall);
     // A folder that nobody may read cannot be synced, which the store accepts.
-    const isAccepted = syscall === "access" && errno === "EACCES";
+    const isAccepted = /^(access|fsync)$/.test(syscall) && errno === "EACCES";
     if (isAccepted || (isReading && errno === "ENOSPC") || (this.failed !== null && !isLasting)) return;
     half?.(fault.share);
     this.failed ??= `${errno} of ${syscall} ${path}`;
@@ -91,10 +97,12 @@ class MapOfProcess extends Map<unknown, unknown> {
 for (const name of ["folders", "kept-locks", "durable"])
   Object.assign(globalThis, { [Symbol.for(`periodic-eval.${name}`)]: new MapOfProcess() });
 
-const running = new AsyncLocalStorage<SimulatedProcess>();
+/** The process that runs alone. A variable, because an AsyncLocalStorage takes as long as the programs. */
+let running: SimulatedProcess | null = null;
+const sideBySide = new AsyncLocalStorage<SimulatedProcess>();
 
 /** The process that calls; null for the test itself. */
-export const currentProcess = (): SimulatedProcess | null => running.getStore() ?? null;
+export const currentProcess = (): SimulatedProcess | null => running ?? sideBySide.getStore() ?? null;
 
 /** Lets processes take turns at their operations, in an order that `random` chooses. */
 export class Turns {
@@ -120,5 +128,6 @@ export class Turns {
       const [next] = this.#waiting.splice(Math.floor(this.#random() * this.#waiting.length), 1);
       next!();
     }
+    sideBySide.disable();
   }
 }

@@ -54,8 +54,8 @@ export async function runSeed(
   some: readonly SimulatedUser[] = users,
 ): Promise<string | null> {
   const random = seededRandom(`simulated disk ${seed}`);
-  // The last users, whose commands take longest, are chosen less often.
-  const user = some[Math.floor(random() ** 1.5 * some.length)]!;
+  const weighted = some.flatMap((one) => Array.from({ length: one.weight }, () => one));
+  const user = weighted[Math.floor(random() * weighted.length)]!;
   if (!wholes.has(user)) wholes.set(user, wholeOf(user));
   const whole = await wholes.get(user)!;
   const disk = whole.disk.copy(planted);

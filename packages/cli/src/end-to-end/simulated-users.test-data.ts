@@ -35,6 +35,8 @@ export interface Reports {
 /** A part of the system that stores state, as a command that a kill or a power cut interrupts and that runs again. */
 export interface SimulatedUser {
   readonly name: string;
+  /** How often seeds choose it: commands that take long, less often. */
+  readonly weight: number;
   /** Writes the files that the command reads. */
   prepare?(folder: string): Promise<void>;
   command(folder: string, reports: Reports): Promise<void>;
@@ -48,8 +50,9 @@ export interface SimulatedUser {
 
 const quiet = () => undefined;
 
-/** Lists a folder without its locks and their drafts: those that a cut brings back are taken over and removed. */
-const visible = async (folder: string) => (await readdir(folder)).filter((name) => !/\.lock\b/.test(name));
+/** Lists a folder without locks and drafts: those that a cut brings back are taken over and removed. */
+const visible = async (folder: string) =>
+  (await readdir(folder)).filter((name) => !/\.lock\b|\.tmp$/.test(name));
 
 const keyText = ({ id, step }: Pick<SnapshotKey, "id" | "step">) => `${id} ${step}`;
 
@@ -74,6 +77,7 @@ async function measureMissing(store: SnapshotStore, { does, done }: Reports): Pr
 
 export const snapshots: SimulatedUser = {
   name: "snapshots of a session",
+  weight: 3,
   beside: "one is refused",
   async prepare(folder) {
     const store = fileStore(folder);
@@ -110,6 +114,7 @@ const tensorFiles = ["model.safetensors"];
 
 export const checkpoints: SimulatedUser = {
   name: "checkpoints",
+  weight: 3,
   beside: "one is refused",
   async command(runDir, { does, done }) {
     const lock = fileStore(runDir, { onWarning: quiet });
@@ -157,6 +162,7 @@ async function fill(folder: string, step: number): Promise<void> {
 
 export const taskResults: SimulatedUser = {
   name: "results of tasks",
+  weight: 1,
   beside: "one is refused",
   async command(results, { does, done }) {
     const before = (task: string) => {
@@ -185,6 +191,7 @@ export const taskResults: SimulatedUser = {
 
 export const metricsFile: SimulatedUser = {
   name: "metrics.json of several processes",
+  weight: 3,
   beside: "both succeed",
   prepare: (folder) => mkdir(folder).then(quiet),
   async command(folder, { process, does, done }) {
@@ -219,6 +226,7 @@ const preference = {
 
 export const feedback: SimulatedUser = {
   name: "state of feedback training",
+  weight: 1,
   beside: "one is refused",
   async prepare(folder) {
     await mkdir(folder, { recursive: true });
@@ -245,7 +253,7 @@ export const feedback: SimulatedUser = {
   async outcome(folder) {
     const output = join(folder, "output");
     const names = (await readdir(output, { recursive: true })).filter(
-      (name) => !/set-aside\.jsonl$|\.lock\b/.test(name),
+      (name) => !/set-aside\.jsonl$|\.lock\b|\.tmp$/.test(name),
     );
     const text = await readFile(join(output, "short/steps.jsonl"), "utf8");
     return { names, text, summary: await readFile(join(output, "summary.json"), "utf8") };
@@ -265,8 +273,11 @@ async function logRun(logger: Logger): Promise<void> {
 
 export const outbox: SimulatedUser = {
   name: "outbox of loggers",
+  weight: 3,
   beside: null,
   isLogger: true,
+  // The session has created it durably.
+  prepare: (runDir) => mkdir(runDir).then(quiet),
   async command(runDir, { server }) {
     const logger = outboxLogger(
       {
@@ -291,6 +302,7 @@ export const outbox: SimulatedUser = {
 
 export const lines: SimulatedUser = {
   name: "lines of loggers",
+  weight: 3,
   beside: null,
   isLogger: true,
   async command(runDir) {
@@ -302,6 +314,7 @@ export const lines: SimulatedUser = {
 
 export const watchState: SimulatedUser = {
   name: "state of a watcher",
+  weight: 3,
   beside: "one is refused",
   async prepare(folder) {
     await mkdir(join(folder, "checkpoint-1"), { recursive: true });

@@ -1,6 +1,6 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeFileAtomic } from "@periodic-eval/store";
+import { makeFolder, writeFileAtomic } from "@periodic-eval/store";
 import { fakeModel } from "@periodic-eval/testing";
 import type { FeedbackEngine, TrainedState, UpdateRecord, UpdateReport } from "./types.ts";
 
@@ -20,7 +20,7 @@ export function fakeEngine(
     describe: () => ({ engine: "fake" }),
     async open({ loraId, folder }) {
       opened.push(loraId);
-      mkdirSync(folder, { recursive: true });
+      await makeFolder(folder);
       const path = join(folder, "checkpoint.json");
       let history: string[] = [];
       let last: (UpdateRecord & { readonly report: UpdateReport }) | null = null;

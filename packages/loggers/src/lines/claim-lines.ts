@@ -1,7 +1,6 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { makeFolderSync } from "@periodic-eval/store";
+import { makeFolder, readIfPresent, writeFileAtomic } from "@periodic-eval/store";
 
 interface Lines {
   /** Name of the logger. */
@@ -20,15 +19,14 @@ interface Lines {
  *
  * @throws PeriodicEvalError `config` if the file has lines of this phase from another run.
  */
-export function claimLines({ name, path, run, phase, hasLines }: Lines): void {
+export async function claimLines({ name, path, run, phase, hasLines }: Lines): Promise<void> {
   if (run === undefined) return;
   const relativePath = relative(resolve(run), resolve(path));
   const isInRun = relativePath !== ".." && !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath);
   if (isInRun) return;
   const claimsPath = join(run, "loggers", `${name}.files.json`);
-  const files = existsSync(claimsPath)
-    ? (JSON.parse(readFileSync(claimsPath, "utf8")) as Readonly<Record<string, readonly string[]>>)
-    : {};
+  const text = await readIfPresent(claimsPath);
+  const files = JSON.parse(text ?? "{}") as Readonly<Record<string, readonly string[]>>;
   const phases = files[relativePath] ?? [];
   if (phases.includes(phase)) return;
   if (hasLines) {
@@ -40,6 +38,9 @@ export function claimLines({ name, path, run, phase, hasLines }: Lines): void {
       fix: "Give each run its own path, for example in its folder, or move the file away.",
     });
   }
-  makeFolderSync(dirname(claimsPath));
-  writeFileSync(claimsPath, `${JSON.stringify({ ...files, [relativePath]: [...phases, phase] }, null, 2)}\n`);
+  await makeFolder(dirname(claimsPath));
+  await writeFileAtomic(
+    claimsPath,
+    `${JSON.stringify({ ...files, [relativePath]: [...phases, phase] }, null, 2)}\n`,
+  );
 }

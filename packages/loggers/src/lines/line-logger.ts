@@ -32,7 +32,7 @@ export function lineLogger(path: string, file: LineFile, format: LineFormat): Lo
     try {
       file.checkFormat();
       const hasLines = (await file.lines()).some((line) => format.read(line)?.phase === phase);
-      claimLines({ name: format.name, path, run, phase, hasLines });
+      await claimLines({ name: format.name, path, run, phase, hasLines });
     } catch (error) {
       rejection = { error };
       throw error;

@@ -195,10 +195,12 @@ export async function syncFolder(folder: string): Promise<void> {
       await handle.close();
     }
   } catch (error) {
-    // Windows cannot open a folder, and some file systems cannot sync one: renames are then as durable as they can be.
-    if (!["EISDIR", "EPERM", "EINVAL", "ENOTSUP", "EACCES"].includes(errnoOf(error) ?? "")) throw error;
+    if (!unsyncable.includes(errnoOf(error) ?? "")) throw error;
   }
 }
+
+/** Windows cannot open a folder, and some file systems cannot sync one: renames are then as durable as they can be. */
+const unsyncable = ["EISDIR", "EPERM", "EINVAL", "ENOTSUP", "EACCES"];
 
 /** Returns the system error code of a failed operation (`ENOENT`); null for any other error. */
 export function errnoOf(error: unknown): string | null {

@@ -33,7 +33,7 @@ describe("writeWholeFolder", () => {
     };
     const error = await writeWholeFolder(path, full).catch((thrown: unknown) => thrown);
     expect(PeriodicEvalError.is(error, "store")).toBe(true);
-    expect(String(error)).toMatch(/step_1: got ENOSPC .*, expected a written checkpoint\. Free space/);
+    expect(String(error)).toMatch(/step_1: got ENOSPC .*, expected a written folder\. Free space/);
     expect(await readFile(join(path, "a.txt"), "utf8")).toBe("old");
     expect(await readdir(parent)).toEqual(["step_1"]);
   });

@@ -52,11 +52,11 @@ export async function takeLock(path: string, fs: FileSystem, options: TakeOption
   try {
     const taking: Taking = { fs, owner, text: holderText(holder), onWait };
     while (!(await createIfAbsent(path, taking.text, fs))) if (await replaceLost(path, taking)) break;
+    await removeTemporaryFiles(dirname(path), (file) => file === basename(path), fs);
   } catch (error) {
     heldTokens.delete(holder.token);
     throw storeError(path, error);
   }
-  await removeTemporaryFiles(dirname(path), (file) => file === basename(path), fs);
   return startLease(path, holder, { fs, owner });
 }
 

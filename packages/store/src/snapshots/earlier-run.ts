@@ -47,7 +47,10 @@ export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): 
         .filter((one) => one.id === id && one.crossed.includes("start"));
       const own = starts.find((one) => one.phase === phase);
       // The start of another phase does not stand in for one that is damaged.
-      const isLost = problems.some(({ key }) => key?.phase === phase && key.id === id && key.step === 0);
+      const isLost = problems.some(
+        ({ key, invalid }) =>
+          (key === null && invalid) || (key?.phase === phase && key.id === id && key.step === 0),
+      );
       return own ?? (isLost ? null : (starts[0] ?? null));
     },
     async rows(snapshot) {

@@ -7,7 +7,7 @@ export function runPaths(runDir: string) {
   const root = join(runDir, "periodic_eval");
   return {
     root,
-    index: indexPath(root),
+    index: join(root, "index.jsonl"),
     lock: join(root, ".lock"),
     closings: join(root, ".phases"),
     training: join(root, "training"),
@@ -15,8 +15,6 @@ export function runPaths(runDir: string) {
     supersededIndex: join(root, "superseded", "index.jsonl"),
   };
 }
-
-export const indexPath = (root: string): string => join(root, "index.jsonl");
 
 /** Returns the file of a phase's training metrics. It is the same in both layouts. */
 export const trainingPath = (runDir: string, phase: string): string =>
@@ -56,9 +54,12 @@ export function pathAfterNext(path: string): string | null {
   return name === undefined ? null : join(dirname(path), name);
 }
 
-/** Returns the key that a snapshot's file name suggests; null if it does not say the phase (the flat layout). */
+/** Returns the key that a snapshot's file name suggests; null if it does not say the phase, as most of the flat layout. */
 export function keyFromName(file: string): SnapshotKey | null {
-  const [, phase, id, step] = /^([^/]+)\/(.+)_step_(\d+)\.json$/.exec(file) ?? [];
+  const { phase, id, step } =
+    /^(?<phase>[^/]+)\/(?<id>.+)_step_(?<step>\d+)\.json$/.exec(file)?.groups ??
+    /^(?<id>[^/]+)_step_(?<step>\d+)\.(?<phase>[^/]+)\.json$/.exec(file)?.groups ??
+    {};
   return phase === undefined ? null : { phase, id: id!, step: Number(step) };
 }
 

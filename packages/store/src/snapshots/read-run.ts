@@ -17,7 +17,7 @@ import { readClosings } from "./closings.ts";
 import { nodeFiles, type FileReader } from "../files/file-system.ts";
 import { runPaths } from "./layout.ts";
 import { readWriter } from "../lock/lock.ts";
-import { inspectRun, type InspectOptions } from "./inspect-run.ts";
+import { inspectRun, type InspectOptions } from "./scan-snapshots.ts";
 import type { FoundSnapshot } from "./snapshot-file.ts";
 import { readSuperseded } from "./superseded.ts";
 import { phasesWithTraining, readTrainingFile } from "./training-files.ts";

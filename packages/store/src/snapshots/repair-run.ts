@@ -2,11 +2,10 @@ import { basename, dirname, join } from "#platform";
 import { isTemporaryName } from "../files/atomic-file.ts";
 import { sha256 } from "../files/content-hash.ts";
 import type { FileSystem } from "../files/file-system.ts";
-import { inspectRun } from "./inspect-run.ts";
 import { pathAfterNext, runPaths, samplesPath } from "./layout.ts";
 import { listIfPresent, readIfPresent } from "../files/read-file.ts";
 import { rebuildIndex } from "./run-index.ts";
-import type { Scan } from "./scan-snapshots.ts";
+import { inspectRun, type Scan } from "./scan-snapshots.ts";
 import { parseSealed, renameNext } from "./snapshot-file.ts";
 import { moveToSuperseded } from "./superseded.ts";
 

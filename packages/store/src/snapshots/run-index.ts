@@ -1,9 +1,7 @@
-import * as z from "zod";
-import type { SnapshotKey } from "@periodic-eval/contracts";
 import { appendLines, writeFileAtomic } from "../files/atomic-file.ts";
-import type { FileReader, FileSystem } from "../files/file-system.ts";
+import type { FileSystem } from "../files/file-system.ts";
 import { completeLines, readIfPresent } from "../files/read-file.ts";
-import { fileName, indexPath } from "./layout.ts";
+import { fileName } from "./layout.ts";
 import type { FoundSnapshot } from "./snapshot-file.ts";
 
 /** Returns the line of a snapshot in `index.jsonl`: enough for a table of the run without reading its snapshots. */
@@ -29,19 +27,6 @@ export async function addToIndex(
   await appendLines(index, [line], fs);
   return true;
 }
-
-/** Returns the key that the index has for a file; null if it has none. */
-export async function keyFromIndex(root: string, file: string, fs: FileReader): Promise<SnapshotKey | null> {
-  try {
-    const start = `{"file":${JSON.stringify(file)},`;
-    const lines = completeLines((await readIfPresent(indexPath(root), fs)) ?? "");
-    return keySchema.parse(JSON.parse(lines.find((line) => line.startsWith(start)) ?? "null"));
-  } catch {
-    return null;
-  }
-}
-
-const keySchema = z.object({ phase: z.string(), id: z.string(), step: z.int().nonnegative() });
 
 /** Writes the index from the snapshots, in run order, unless it has the same lines already. */
 export async function rebuildIndex(

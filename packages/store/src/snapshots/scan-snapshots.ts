@@ -10,11 +10,17 @@ import {
 import { inRunOrder, keyText } from "./run-order.ts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { errnoOf, type FileReader, type FileSystem } from "../files/file-system.ts";
-import { fileName, keyFromName, looksLikeSnapshot, snapshotName, snapshotPaths } from "./layout.ts";
-import { problemOf } from "./problem.ts";
+import {
+  fileName,
+  keyFromName,
+  looksLikeSnapshot,
+  runPaths,
+  samplesPath,
+  snapshotName,
+  snapshotPaths,
+} from "./layout.ts";
 import { listIfPresent, readIfPresent } from "../files/read-file.ts";
-import { keyFromIndex } from "./run-index.ts";
-import { parseSealed, type FoundSnapshot } from "./snapshot-file.ts";
+import { parseSealed, readRowsText, type FoundSnapshot } from "./snapshot-file.ts";
 
 export interface Scan {
   /** In run order, without unreadable and edited snapshots. */
@@ -34,8 +40,7 @@ export async function scanSnapshots(root: string, fs: FileReader): Promise<Scan>
       else problems.push(snapshotProblem(root, { path, snapshot }, { kind: "edited", ...edited }));
     } catch (error) {
       if (errnoOf(error) === "ENOENT") continue; // moved since the folder was listed
-      const key = keyFromName(file) ?? (await keyFromIndex(root, file, fs));
-      problems.push(unreadable(file, key, error));
+      problems.push(unreadable(file, keyFromName(file), error));
     }
   }
   const found = new Map<Snapshot, FoundSnapshot>();
@@ -49,6 +54,38 @@ export async function scanSnapshots(root: string, fs: FileReader): Promise<Scan>
   }
   return { found: inRunOrder([...found.keys()]).map((one) => found.get(one)!), problems };
 }
+
+type Found = Pick<RunProblem, "file" | "kind" | "key" | "got" | "expected">;
+
+/** Kinds whose file is not used as a snapshot. */
+const invalidKinds: readonly RunProblem["kind"][] = ["unreadable", "edited"];
+
+/**
+ * Returns a problem with its effect on the run.
+ *
+ * @param isStart Whether the measurement is its phase's start, by its thresholds. Default: whether it is at step 0.
+ */
+function problemOf(found: Found, isStart = found.key?.step === 0): RunProblem {
+  const effect = effectOf(found, isStart);
+  const { got, expected, kind } = found;
+  return {
+    ...found,
+    effect,
+    message: `got ${got}, expected ${expected}; ${effect}`,
+    invalid: invalidKinds.includes(kind),
+  };
+}
+
+function effectOf({ kind, key }: Found, isStart: boolean): string {
+  if (kind === "duplicate") return "this file is not used";
+  if (kind === "unavailable") return "it is not verified";
+  if (key !== null && isBaseline(key, isStart))
+    return `baseline of "${key.phase}" lost: verdicts of "${key.id}" compare with nothing`;
+  return kind === "rows" ? "its metrics stand, but it is compared with nothing" : "this measurement is lost";
+}
+
+/** Whether later measurements are compared with this one. */
+const isBaseline = ({ id }: SnapshotKey, isStart: boolean): boolean => isStart || id.endsWith(".adapter_off");
 
 /** Whether the store writes a snapshot to this path, in either layout. */
 const isNamedByStore = (root: string, { path, snapshot }: FoundSnapshot): boolean =>
@@ -89,6 +126,46 @@ async function snapshotFiles(root: string, fs: FileReader): Promise<readonly str
     );
   }
   return paths.sort();
+}
+
+export interface InspectOptions {
+  /** Whether to read and verify the rows. Default true. */
+  readonly rows?: boolean;
+}
+
+/** Reads all snapshots of a run and verifies them and their rows. Takes no lock and changes nothing. */
+export async function inspectRun(
+  runDir: string,
+  fs: FileReader,
+  { rows = true }: InspectOptions = {},
+): Promise<Scan> {
+  const { root } = runPaths(runDir);
+  const { found, problems } = await scanSnapshots(root, fs);
+  return { found, problems: rows ? [...problems, ...(await damagedRows(root, found, fs))] : problems };
+}
+
+async function damagedRows(
+  root: string,
+  found: readonly FoundSnapshot[],
+  fs: FileReader,
+): Promise<readonly RunProblem[]> {
+  const problems: RunProblem[] = [];
+  for (const { path, snapshot } of found) {
+    const { phase, id, step, crossed, samples } = snapshot;
+    const about = { file: fileName(root, samplesPath(path)), key: { phase, id, step } };
+    try {
+      const { damage } = await readRowsText(path, samples, fs);
+      if (damage === null) continue;
+      const { where, got, expected } = damage;
+      const line = /:(\d+)$/.exec(where)?.[1];
+      const what = line === undefined ? got : `${got} (line ${line})`;
+      problems.push(problemOf({ ...about, kind: "rows", got: what, expected }, crossed.includes("start")));
+    } catch (error) {
+      const got = errorMessage(error);
+      problems.push(problemOf({ ...about, kind: "unavailable", got, expected: "rows that can be read" }));
+    }
+  }
+  return problems;
 }
 
 /** Finds the files of snapshots by key and remembers them, so that most searches read one file. */
