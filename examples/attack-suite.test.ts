@@ -6,7 +6,7 @@ import { parse } from "yaml";
 
 const textOf = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), "utf8");
 const main = fileURLToPath(new URL("../scripts/attack/main.mjs", import.meta.url));
-const areas = ["kills", "errnos", "damage", "fuzz", "http", "callbacks"];
+const areas = ["damage", "fuzz", "http", "callbacks"];
 
 it("runs in the workflow of the tests for ten minutes, with a new seed", () => {
   const { jobs } = parse(textOf(".github/workflows/tests.yml")) as {

@@ -43,7 +43,10 @@ export const optionsIn = (block: ParsedBlock, keys: OptionKeys): Written => ({
   pathOf(option) {
     const length = [2, 1].find((count) => Object.hasOwn(keys, option.slice(0, count).join(".")));
     if (length === undefined) return null;
-    return [...block.pathOf(keys[option.slice(0, length).join(".")]!), ...option.slice(length)];
+    const key = keys[option.slice(0, length).join(".")]!;
+    // The default questions are asked by the key that turns the callback on.
+    const isDefault = key === "questions" && !block.sets("questions");
+    return [...block.pathOf(isDefault ? (keys["of"] ?? "capability") : key), ...option.slice(length)];
   },
   nameOf: (name) =>
     keys[name] ?? keys[Object.keys(keys).find((one) => one.endsWith(`.${name}`)) ?? ""] ?? null,

@@ -54,13 +54,18 @@ export function pathAfterNext(path: string): string | null {
   return name === undefined ? null : join(dirname(path), name);
 }
 
-/** Returns the key that a snapshot's file name suggests; null if it does not say the phase, as most of the flat layout. */
-export function keyFromName(file: string): SnapshotKey | null {
-  const { phase, id, step } =
+/**
+ * Returns the key that a snapshot's file name suggests; null if its phase is unknown.
+ *
+ * @param phases The phases of the run. Most names of the flat layout do not say the phase: it is known if there is only one.
+ */
+export function keyFromName(file: string, phases: ReadonlySet<string>): SnapshotKey | null {
+  const [only] = phases.size === 1 ? phases : [];
+  const { phase = only, id, step } =
     /^(?<phase>[^/]+)\/(?<id>.+)_step_(?<step>\d+)\.json$/.exec(file)?.groups ??
-    /^(?<id>[^/]+)_step_(?<step>\d+)\.(?<phase>[^/]+)\.json$/.exec(file)?.groups ??
+    /^(?<id>[^/]+)_step_(?<step>\d+)(?:\.(?<phase>[^/]+))?\.json$/.exec(file)?.groups ??
     {};
-  return phase === undefined ? null : { phase, id: id!, step: Number(step) };
+  return phase === undefined || id === undefined ? null : { phase, id, step: Number(step) };
 }
 
 /** Whether a file may be a snapshot, by its name. No snapshot has a line break in its name, which could forge a line of a report. */

@@ -32,6 +32,7 @@ export interface Scan {
 export async function scanSnapshots(root: string, fs: FileReader): Promise<Scan> {
   const sound: FoundSnapshot[] = [];
   const problems: RunProblem[] = [];
+  const damaged: (readonly [string, unknown])[] = [];
   for (const path of await snapshotFiles(root, fs)) {
     const file = fileName(root, path);
     try {
@@ -40,9 +41,11 @@ export async function scanSnapshots(root: string, fs: FileReader): Promise<Scan>
       else problems.push(snapshotProblem(root, { path, snapshot }, { kind: "edited", ...edited }));
     } catch (error) {
       if (errnoOf(error) === "ENOENT") continue; // moved since the folder was listed
-      problems.push(unreadable(file, keyFromName(file), error));
+      damaged.push([file, error]);
     }
   }
+  const phases = new Set(sound.map(({ snapshot }) => snapshot.phase));
+  for (const [file, error] of damaged) problems.push(unreadable(file, keyFromName(file, phases), error));
   const found = new Map<Snapshot, FoundSnapshot>();
   for (const copies of grouped(sound, ({ snapshot }) => keyText(snapshot)).values()) {
     // A copy must not take the place of the original.

@@ -202,7 +202,7 @@ describe("SFTTrainer", () => {
     });
     await expect(tinySFT({ budget: {} } as object)).rejects.toMatchObject({
       where: "SFTTrainer options.budget",
-      fix: 'Did you mean "session.budget"? Set session: { budget }.',
+      fix: 'Did you mean "session.budget"? Set session: { budget: {} }.',
     });
     await expect(tinySFT({ resume: "always" as "auto" })).rejects.toMatchObject({
       where: "SFTTrainer options.resume",

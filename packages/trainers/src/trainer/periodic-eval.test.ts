@@ -165,7 +165,7 @@ it("rejects before the first step what only building shows", async () =>
       { phase: "b", dataset, periodicEval: { alignment: true } },
     ];
     await expect(runPipeline(phases, { ...parts, config })).rejects.toMatchObject({
-      where: 'pipeline phase "b".periodicEval.judge_model, judge model',
+      where: 'pipeline phase "b".periodicEval.judge_model',
     });
     const misspelt = { phases: { bb: { leakage: true } } };
     await expect(runPipeline(phases, { ...parts, config, periodicEval: misspelt })).rejects.toMatchObject({

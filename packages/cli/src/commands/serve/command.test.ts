@@ -65,7 +65,7 @@ it("rejects an invalid folder, port or host in one line", async () => {
   });
   expect((await refused(join(root, "file"))).err).toContain("expected a folder that contains runs");
   expect((await refused(root, "--port", String(port))).err).toBe(
-    `[periodic-eval] serveResults options.port: got ${port}, which another program uses, expected a free port. Choose another port, or 0 for a free one.`,
+    `[periodic-eval] --port: got ${port}, which another program uses, expected a free port. Choose another port, or 0 for a free one.`,
   );
   expect((await refused(root, "--port", "0", "--host", "192.0.2.1")).err).toContain(
     "host: got 192.0.2.1, which is not an address of this machine",

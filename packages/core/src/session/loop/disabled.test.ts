@@ -44,7 +44,7 @@ it.each([
   const { snapshots, warnings } = await train(await build(block));
   expect(warnings[0]).toEqual(
     expect.stringMatching(
-      /^callback "capability", evaluation "\w+": disabled: it is only on by default, and its questions cannot be had: .*questions: FILE/s,
+      /^callback "capability", evaluation "\w+": disabled: it is only on by default, and its questions cannot be had: .*in `questions`;/s,
     ),
   );
   expect(snapshots.map(({ step, status }) => [step, status])).toEqual(
@@ -87,8 +87,8 @@ it.each([
     await expect(train(await build(block), fakeModel({ base: fakeModel() }))).rejects.toMatchObject({
       code: "data",
       path,
-      where: `periodic_eval.${at}, the default questions`,
-      fix: expect.stringMatching(/^Name the path of a file: questions: FILE; /),
+      where: `periodic_eval.${at}`,
+      fix: expect.stringMatching(/^Name the path of a file in `questions`; /),
     });
   },
 );
