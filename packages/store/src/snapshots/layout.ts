@@ -61,10 +61,13 @@ export function pathAfterNext(path: string): string | null {
  */
 export function keyFromName(file: string, phases: ReadonlySet<string>): SnapshotKey | null {
   const [only] = phases.size === 1 ? phases : [];
-  const { phase = only, id, step } =
-    /^(?<phase>[^/]+)\/(?<id>.+)_step_(?<step>\d+)\.json$/.exec(file)?.groups ??
-    /^(?<id>[^/]+)_step_(?<step>\d+)(?:\.(?<phase>[^/]+))?\.json$/.exec(file)?.groups ??
-    {};
+  const {
+    phase = only,
+    id,
+    step,
+  } = /^(?<phase>[^/]+)\/(?<id>.+)_step_(?<step>\d+)\.json$/.exec(file)?.groups ??
+  /^(?<id>[^/]+)_step_(?<step>\d+)(?:\.(?<phase>[^/]+))?\.json$/.exec(file)?.groups ??
+  {};
   return phase === undefined || id === undefined ? null : { phase, id, step: Number(step) };
 }
 
