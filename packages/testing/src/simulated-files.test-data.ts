@@ -102,7 +102,7 @@ const operations = {
     if (entry === null && force) return;
     if (entry?.isFolder !== true) return operations.unlink(path);
     if (!recursive) throw fileError("EISDIR", "rm", path);
-    for (const name of [...entry.now.keys()]) operations.rm(join(path, name), { recursive, force });
+    for (const name of Array.from(entry.now.keys())) operations.rm(join(path, name), { recursive, force });
     operations.rmdir(path);
   },
   truncate(path: string, size = 0): void {
@@ -118,7 +118,7 @@ const operations = {
     openFile(path, "a").write(bytesOf(content));
   },
   copyFile(from: string, to: string): void {
-    operations.writeFile(to, operations.readFile(from) as Buffer);
+    operations.writeFile(to, operations.readFile(from));
   },
 };
 
@@ -230,7 +230,7 @@ export function simulatedPromises(real: typeof promises): typeof promises {
     },
   };
   for (const [name, operation] of Object.entries(operations))
-    changed[name] = routed(real[name as keyof typeof real] as never, operation as never);
+    changed[name] = routed(real[name as keyof typeof real] as never, operation);
   return { ...real, ...changed, default: { ...real, ...changed } } as typeof promises;
 }
 

@@ -34,6 +34,7 @@ export class SimulatedProcess {
   /** Runs work as this process: its files below the disk's root are those of the disk. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#turns !== null) return sideBySide.run(this, work);
+    // oxlint-disable-next-line typescript/no-this-alias -- the process whose operations these are
     running = this;
     try {
       return await work();

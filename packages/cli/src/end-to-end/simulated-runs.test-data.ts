@@ -1,3 +1,4 @@
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { isDeepStrictEqual } from "node:util";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { seededRandom, SimulatedDisk, type Planted } from "../../../testing/src/simulated-disk.test-data.ts";
@@ -100,13 +101,13 @@ export async function runSeed(
   const interrupt = async (way: number): Promise<void> => {
     if (way < 0.5) {
       const { error, isKilled } = await run("a", faultOf("die"), null);
-      if (!isKilled && error !== null) wrong.push(`throws without a fault: ${String(error)}`);
+      if (!isKilled && error !== null) wrong.push(`throws without a fault: ${errorMessage(error)}`);
       endProcess(random() < 0.7);
     } else if (way < 0.75) {
       const errno = errnos[Math.floor(random() * errnos.length)]!;
       const { error, isFailed } = await run("a", faultOf({ errno, isLasting: random() < 0.5 }), null);
       if (error !== null && !(isFailed && isExpected(error)))
-        wrong.push(`throws another error than one of the store: ${String(error)}`);
+        wrong.push(`throws another error than one of the store: ${errorMessage(error)}`);
       endProcess(random() < 0.2);
     } else if (user.beside !== null) {
       isOfTwo = true;
@@ -116,7 +117,7 @@ export async function runSeed(
       for (const { name, error, isKilled } of await Promise.all(ends)) {
         if (error === null || isKilled) continue;
         if (user.beside === "both succeed" || !PeriodicEvalError.is(error, "store"))
-          wrong.push(`process ${name} throws ${String(error)}`);
+          wrong.push(`process ${name} throws ${errorMessage(error)}`);
       }
       endProcess(random() < 0.5);
     }
@@ -125,7 +126,7 @@ export async function runSeed(
   while (wrong.length === 0 && random() < 0.3) await interrupt(random() * 0.75);
   for (const name of isOfTwo && user.beside === "both succeed" ? ["a", "b"] : ["a"]) {
     const { error } = await run(name, null, null);
-    if (error !== null) wrong.push(`does not resume: ${String(error)}`);
+    if (error !== null) wrong.push(`does not resume: ${errorMessage(error)}`);
   }
   if (wrong.length === 0) {
     const expected = isOfTwo ? whole.outcomeOfTwo : whole.outcome;

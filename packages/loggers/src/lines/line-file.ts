@@ -60,27 +60,6 @@ export function lineFile(path: string, kind: LineKind): LineFile {
   const { header, end = "\n" } = kind;
   let file: number | null = null;
 
-  function checkFormat(): void {
-    const [start = ""] = startOf(path).split(/\r?\n/);
-    if (start === "" || kind.hasThisFormat(start)) return;
-    throw new PeriodicEvalError({
-      code: "config",
-      where: path,
-      got: `a file that begins with ${quoteValue(start)}`,
-      expected: `${kind.description}, or no file`,
-      fix: "Choose another path, or move the file away: this logger would append to it and drop lines of repeated steps.",
-    });
-  }
-
-  /** Returns complete lines, and the last line separately if it was cut off. Accepts any line end, because editors and Git change them. */
-  async function read(): Promise<{ text: string; lines: readonly string[]; last: string }> {
-    const text = (await readIfPresent(path)) ?? "";
-    const pieces = text.split(/\r?\n/);
-    const last = pieces.at(-1)!;
-    if (last === "" || kind.isCutOff(last)) return { text, lines: pieces.slice(0, -1), last };
-    return { text, lines: pieces, last: "" };
-  }
-
   function open(): number {
     makeFolderSync(dirname(path));
     const opened = openSync(path, "a+");
@@ -112,8 +91,8 @@ export function lineFile(path: string, kind: LineKind): LineFile {
   }
 
   return {
-    checkFormat,
-    lines: async () => (await read()).lines,
+    checkFormat: () => checkFormat(path, kind),
+    lines: async () => (await readPieces(path, kind)).lines,
     append(lines) {
       if (lines.length === 0) return;
       try {
@@ -128,7 +107,7 @@ export function lineFile(path: string, kind: LineKind): LineFile {
       close();
       if (!existsSync(path)) return;
       try {
-        const { text, lines, last } = await read();
+        const { text, lines, last } = await readPieces(path, kind);
         if (last !== "") appendFileSync(`${path}.torn`, last + end);
         const kept = lines.filter((line) => line === header || !shouldDrop(line)).map((line) => line + end);
         if (kept.join("") !== text) await writeFileAtomic(path, kept.join(""));
@@ -139,6 +118,30 @@ export function lineFile(path: string, kind: LineKind): LineFile {
     sync,
     close,
   };
+}
+
+function checkFormat(path: string, kind: LineKind): void {
+  const [start = ""] = startOf(path).split(/\r?\n/);
+  if (start === "" || kind.hasThisFormat(start)) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: path,
+    got: `a file that begins with ${quoteValue(start)}`,
+    expected: `${kind.description}, or no file`,
+    fix: "Choose another path, or move the file away: this logger would append to it and drop lines of repeated steps.",
+  });
+}
+
+/** Returns complete lines, and the last line separately if it was cut off. Accepts any line end, because editors and Git change them. */
+async function readPieces(
+  path: string,
+  kind: LineKind,
+): Promise<{ text: string; lines: readonly string[]; last: string }> {
+  const text = (await readIfPresent(path)) ?? "";
+  const pieces = text.split(/\r?\n/);
+  const last = pieces.at(-1)!;
+  if (last === "" || kind.isCutOff(last)) return { text, lines: pieces.slice(0, -1), last };
+  return { text, lines: pieces, last: "" };
 }
 
 /** Returns the first bytes of a file, or an empty string if it cannot be read: writing will report the error. */

@@ -63,18 +63,7 @@ export function startSending(destination: Destination, journal: Journal): Sendin
   let isEnding = false;
   let wake = () => {};
 
-  const retry = <T>(work: () => Promise<T>): Promise<T> =>
-    pRetry(work, {
-      retries: Number.POSITIVE_INFINITY,
-      minTimeout: 500,
-      maxTimeout: 30_000,
-      unref: true,
-      signal,
-      onFailedAttempt({ error, attemptNumber }) {
-        failures.lastError = error;
-        if (attemptNumber === attemptsBeforeWarning) failures.unreported = { error };
-      },
-    });
+  const retry = <T>(work: () => Promise<T>): Promise<T> => untilSent(work, signal, failures);
 
   /** Waits for `wake`, or for this time. Returns at once when the logger closes. */
   const pause = (seconds: number | null) =>
@@ -138,6 +127,20 @@ export function startSending(destination: Destination, journal: Journal): Sendin
     },
   };
 }
+
+/** Repeats work until it succeeds, without limit, and records what failed. */
+const untilSent = <T>(work: () => Promise<T>, signal: AbortSignal, failures: Failures): Promise<T> =>
+  pRetry(work, {
+    retries: Number.POSITIVE_INFINITY,
+    minTimeout: 500,
+    maxTimeout: 30_000,
+    unref: true,
+    signal,
+    onFailedAttempt({ error, attemptNumber }) {
+      failures.lastError = error;
+      if (attemptNumber === attemptsBeforeWarning) failures.unreported = { error };
+    },
+  });
 
 function throwFailure(failures: Failures, path: string): void {
   const { fatal, unreported } = failures;

@@ -108,17 +108,7 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
       return measureInBatches(
         items,
         context,
-        async (some) => {
-          if (engine === null) return answeredRows(model, some, how, context);
-          const place = `benchmark "${name}", tasks ${idsText(some.map(({ id }) => id))}`;
-          const answered = await runUserCode(
-            { place, name: `engine "${engine.identity.name}"`, code: "model", signal: context.signal },
-            () => answeredRows(engine, some, how, context),
-          );
-          // Training continues while rows are graded, so the weights may be others by then.
-          const { weights } = engine.identity;
-          return answered.map((row) => ({ ...row, engineWeights: weights }));
-        },
+        (some) => answerTasks(model, some, { ...how, engine }, context),
         tasksPerCall(complete),
       );
     },
@@ -218,6 +208,31 @@ async function checkRoom(
     );
   if (lengths.includes(null)) return null;
   return lengths.filter((length) => length! + maxTokens > contextLength).length;
+}
+
+/** Returns the rows that the model answered, or the engine in its place. */
+async function answerTasks(
+  model: Pick<CompletionModel, "generate">,
+  items: readonly BenchmarkItem[],
+  {
+    engine,
+    ...how
+  }: GenerationOptions & {
+    readonly name: string;
+    readonly rendered: RenderedChats;
+    readonly engine: ReturnType<typeof openEngine> | null;
+  },
+  context: MeasureContext,
+): Promise<readonly AnsweredTaskRow[]> {
+  if (engine === null) return answeredRows(model, items, how, context);
+  const place = `benchmark "${how.name}", tasks ${idsText(items.map(({ id }) => id))}`;
+  const answered = await runUserCode(
+    { place, name: `engine "${engine.identity.name}"`, code: "model", signal: context.signal },
+    () => answeredRows(engine, items, how, context),
+  );
+  // Training continues while rows are graded, so the weights may be others by then.
+  const { weights } = engine.identity;
+  return answered.map((row) => ({ ...row, engineWeights: weights }));
 }
 
 async function answeredRows(

@@ -24,7 +24,14 @@ import {
   type FamilyRow,
 } from "./family.ts";
 import { evaluateMethodOf } from "./evaluate.ts";
-import { firstText, fitPrompts, promptBudget, type TokenizingModel } from "./fit-prompt.ts";
+import {
+  firstText,
+  fitPrompts,
+  promptBudget,
+  type TokenizingModel,
+  type FittedPrompt,
+  type UnaskedPrompt,
+} from "./fit-prompt.ts";
 import { applyHooks, checkHooks, hooksMetric, hooksShape, type Hooks, type Scored } from "./hooks.ts";
 import { sequenceOf } from "./token-sequence.ts";
 
@@ -168,27 +175,17 @@ function rolloutFamily<D extends Row, S extends Json>(
       );
       const fittedOf = new Map(items.map((item, at) => [item, all[at]!]));
       const ask = async (some: readonly RolloutItem<D>[]) => {
-        const ready = some.map((item) => {
-          return { item: item.id, groups: item.groups, fitted: fittedOf.get(item)! };
-        });
+        const ready = some.map((item) => ({
+          item: item.id,
+          groups: item.groups,
+          fitted: fittedOf.get(item)!,
+        }));
         const prompts = ready.flatMap(({ fitted }) => ("reason" in fitted ? [] : [fitted.prompt]));
         const requests = requestsFor(prompts, samples, sampling, context.seed);
         const completions = await model.generate(requests, { signal: context.signal });
-        const ids =
-          onSequence === undefined
-            ? null
-            : await completionIds((model as TokenizingModel).tokenizer!, completions);
-        const written = completions.entries();
-        return ready.flatMap(({ item, groups, fitted }) =>
-          Array.from({ length: samples }, (_, sample): RolloutRow => {
-            const row = { id: `${item}#${sample}`, item, groups, sample };
-            if ("reason" in fitted) return { ...row, ...unasked, ...fitted };
-            const [at, { text, finish }] = written.next().value!;
-            onSequence?.(row.id, sequenceOf(fitted.ids!, ids![at]!));
-            const promptTokens = fitted.ids?.length ?? null;
-            const { truncatedTokens } = fitted;
-            return { ...row, status: "generated", text, finish, promptTokens, truncatedTokens };
-          }),
+        const ids = onSequence && (await completionIds((model as TokenizingModel).tokenizer!, completions));
+        return rolloutRows(ready, samples, completions, (row, fitted, at) =>
+          onSequence?.(row, sequenceOf(fitted.ids!, ids![at]!)),
         );
       };
       return measureInBatches(items, context, ask, documentsPerCall);
@@ -214,6 +211,29 @@ function rolloutFamily<D extends Row, S extends Json>(
     plainKeys: (_, rows) => countsOf(rows),
   };
   return family;
+}
+
+/** Returns `samples` rows for each prompt, in the order of the completions; prompts that were not asked have none. */
+function rolloutRows(
+  prompts: readonly (Pick<RolloutRow, "item" | "groups"> & {
+    readonly fitted: FittedPrompt | UnaskedPrompt;
+  })[],
+  samples: number,
+  completions: readonly Completion[],
+  onRow: (id: string, fitted: FittedPrompt, at: number) => void,
+): readonly RolloutRow[] {
+  const written = completions.entries();
+  return prompts.flatMap(({ item, groups, fitted }) =>
+    Array.from({ length: samples }, (_, sample): RolloutRow => {
+      const row = { id: `${item}#${sample}`, item, groups, sample };
+      if ("reason" in fitted) return { ...row, ...unasked, ...fitted };
+      const [at, { text, finish }] = written.next().value!;
+      onRow(row.id, fitted, at);
+      const { truncatedTokens } = fitted;
+      const promptTokens = fitted.ids?.length ?? null;
+      return { ...row, status: "generated", text, finish, promptTokens, truncatedTokens };
+    }),
+  );
 }
 
 /** Returns the ids of completions; encodes those of an engine that returns none. */

@@ -1,5 +1,7 @@
 import {
   type AnyEvaluation,
+  type MeasureContext,
+  type ModelWith,
   type MetricKit,
   type Grader,
   type Json,
@@ -129,12 +131,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       check: async (call: CallOptions) =>
         checkJudgeFor(trials, { judge: await judging.open(), prompts }, call),
     }),
-    async measure(model, items, context) {
-      const prompts = await promptTexts(model, items);
-      const answer = async (batch: readonly AlignmentItem[]) =>
-        answeredRows(batch, await sampleCompletions(model, batch, { ...how, prompts }, context));
-      return measureInBatches(items, context, answer, completionItemsPerBatch);
-    },
+    measure: (model, items, context) => measureAnswers(model, items, context, how),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       // One call for all rows: a judge's caps apply per call.
       const all = [...withFaults(rows.filter(isCompletion)), ...anchorRows()];
@@ -147,6 +144,18 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judging.name(), anchors }),
     close: judging.close,
   });
+}
+
+async function measureAnswers(
+  model: ModelWith<"generate">,
+  items: readonly AlignmentItem[],
+  context: MeasureContext,
+  how: Omit<Parameters<typeof sampleCompletions>[2], "prompts">,
+): Promise<readonly AnsweredRow[]> {
+  const prompts = await promptTexts(model, items);
+  const answer = async (batch: readonly AlignmentItem[]) =>
+    answeredRows(batch, await sampleCompletions(model, batch, { ...how, prompts }, context));
+  return measureInBatches(items, context, answer, completionItemsPerBatch);
 }
 
 /** Returns one group of items per paraphrase: an item per persona, or one without personas. A budget splits at most one group. */
