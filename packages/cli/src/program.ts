@@ -20,7 +20,6 @@ import { addVerify } from "./commands/verify/command.ts";
 import { addWatch } from "./commands/watch/command.ts";
 import { loadTasks, type LoadTasks } from "./config/task-registry.ts";
 import { CommandFailure } from "./terminal/command-failure.ts";
-import { checkHelp } from "./terminal/check-help.ts";
 import { processTerminal, safeTerminal, type Terminal } from "./terminal/terminal.ts";
 
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string };
@@ -82,7 +81,6 @@ export async function runCli(
     running = command;
   });
   try {
-    checkHelp(program, args);
     await program.parseAsync([...args], { from: "user" });
     return exitCodes.done;
   } catch (thrown) {

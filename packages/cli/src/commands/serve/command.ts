@@ -6,7 +6,6 @@ interface ServeOptions {
   readonly host: string;
   readonly port: number;
   readonly token?: string;
-  readonly open: boolean;
 }
 
 /** `serve`: shows the runs below a folder in the browser, finished or not. */
@@ -27,11 +26,10 @@ export function addServe(program: Command, terminal: Terminal): void {
         "token that requests must send: programs as a bearer token, browsers as a password (other users of this machine see the command line; the variable is safer)",
       ).env("PERIODIC_EVAL_TOKEN"),
     )
-    .option("--open", "open the page in the browser", false)
     .action((folder: string, options: ServeOptions) => serve(folder, options, terminal));
 }
 
-async function serve(root: string, { open, ...options }: ServeOptions, terminal: Terminal): Promise<void> {
+async function serve(root: string, options: ServeOptions, terminal: Terminal): Promise<void> {
   const { serveResults } = await import("@periodic-eval/dashboard/server");
   const { readResults } = await import("../../run/read-results.ts");
   const { onInterrupt } = await import("../../terminal/interrupt.ts");
@@ -40,11 +38,6 @@ async function serve(root: string, { open, ...options }: ServeOptions, terminal:
   try {
     terminal.out(serving.address);
     terminal.err("Press Ctrl-C to stop.");
-    if (open) {
-      const { openBrowser } = await import("../../terminal/open-browser.ts");
-      if (!(await openBrowser(serving.address)))
-        terminal.err("No browser was found. Open the address by hand.");
-    }
     await ended(signal);
   } finally {
     stopListening();

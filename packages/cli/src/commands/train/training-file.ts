@@ -1,4 +1,4 @@
-import { periodicEvalConfig, PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
+import { periodicEvalConfig, type PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
 import {
   describeZodIssue,
