@@ -2,7 +2,7 @@
 // virtual environment of Python: .cache/vllm/bin/vllm starts a server (docs/guides/servers.md). No dependencies.
 // Usage: npm run vllm [-- --force]      --force reinstalls everything
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Missing, root, run, runToEnd, step } from "./steps.mjs";
@@ -14,35 +14,6 @@ const stamp = join(environment, "installed.txt");
 
 const version = "0.32.0";
 const torch = "2.13.0+cpu";
-const gigabytes = 6;
-
-function checkMachine() {
-  if (process.platform !== "linux" || process.arch !== "x64")
-    throw new Missing(
-      "npm run vllm",
-      `${process.platform} on ${process.arch}`,
-      "linux on x64",
-      "Use a server on another machine: `--engine http://HOST:8000`.",
-    );
-  if (!/\bavx2\b/.test(readFileSync("/proc/cpuinfo", "utf8")))
-    throw new Missing(
-      "npm run vllm",
-      "a CPU without AVX2",
-      "one with AVX2 or AVX-512",
-      "Use a server on another machine: `--engine http://HOST:8000`.",
-    );
-  mkdirSync(environment, { recursive: true });
-  const { bavail, bsize } = statfsSync(environment);
-  const free = (bavail * bsize) / 2 ** 30;
-  if (free < gigabytes && !existsSync(stamp))
-    throw new Missing(
-      environment,
-      `${free.toFixed(1)} GiB of free disk`,
-      `${gigabytes} GiB`,
-      "Free some space, or make .cache a link to another disk.",
-    );
-}
-
 /** Python 3.11 is the tested one; wheels exist for all of these. */
 const pythons = ["python3.11", "python3.12", "python3.13", "python3"];
 
@@ -105,7 +76,6 @@ function check() {
 await runToEnd(() => {
   const { values } = parseArgs({ options: { force: { type: "boolean", default: false } } });
   if (values.force) rmSync(environment, { recursive: true, force: true });
-  checkMachine();
   step(`vLLM ${version}`, existsSync(stamp), () => {
     install();
     check();

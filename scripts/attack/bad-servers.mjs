@@ -179,7 +179,7 @@ export async function judge(random) {
       timeoutSeconds: 0.5,
       maxRetries: Math.floor(2 * random()),
     };
-    const grader = openJudge(`${isAnthropic ? "anthropic" : "openai"}:judge`, {
+    const grader = await openJudge(`${isAnthropic ? "anthropic" : "openai"}:judge`, {
       client,
       timeoutSeconds: 3,
       concurrency: 4,

@@ -1,4 +1,4 @@
-// Checks the pages of the docs before they are built: links, code blocks, pictures.
+// Checks the pages of the docs before they are built: links and code blocks.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join, posix, relative } from "node:path";
 import { root } from "../steps.mjs";
@@ -8,7 +8,6 @@ import { checkFiles } from "./check-files.mjs";
 import { checkLinks, checkRepositoryLinks } from "./check-links.mjs";
 import { codeBlocks } from "./markdown.mjs";
 import { stalePages } from "./generated-sections.mjs";
-import { pictures, picturesFolder } from "./pictures.mjs";
 
 /** Languages of blocks without a check here: printed output, and Python, which packages/cli/src/end-to-end/trl.slow.test.ts runs. */
 const unchecked = ["", "html", "python", "text"];
@@ -38,16 +37,6 @@ const notesWithoutStatus = (pages) =>
     .filter(([path, text]) => /^decisions\/(?!index\.md)/.test(path) && !statusLine.test(text))
     .map(([path]) => `docs/${path}: no status. Write "Status: in force since YYYY-MM-DD." below the title.`);
 
-async function stalePictures() {
-  const stale = [...(await pictures())].filter(([name, content]) => {
-    const file = join(picturesFolder, name);
-    return !existsSync(file) || readFileSync(file, "utf8") !== content;
-  });
-  return stale.map(
-    ([name]) => `docs/explanations/pictures/${name} is stale. Run node scripts/docs/pictures.mjs.`,
-  );
-}
-
 /**
  * Checks all pages of the site.
  *
@@ -74,7 +63,6 @@ export async function checkPages(pages) {
       ...Object.values(found).flatMap(({ problems }) => problems),
       ...unknown,
       ...notesWithoutStatus(pages),
-      ...(await stalePictures()),
     ],
     summary: Object.entries(found)
       .map(([what, { count }]) => `${count} ${what}`)

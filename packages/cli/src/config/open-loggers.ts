@@ -1,5 +1,10 @@
 import type { Logger } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { join } from "node:path";
+import { awaitAll } from "./collect-errors.ts";
+import { resolveLoggerPaths, valueAt } from "./config-paths.ts";
+import { withOptionPlace } from "./config-place.ts";
 
 type OpenLogger = (runDir: string, options: object) => Promise<Logger>;
 
@@ -27,15 +32,24 @@ const openers = {
   },
 } as const satisfies Readonly<Record<string, OpenLogger>>;
 
-export type LoggerName = keyof typeof openers;
+type LoggerName = keyof typeof openers;
 
 /** Names of loggers in a file. The console logger is always on and needs no entry. */
 export const loggerNames = Object.keys(openers) as readonly LoggerName[];
 
 /**
- * Opens the logger of this name with options from a file. By default its files go to the run's folder.
+ * Opens the loggers of a file. By default their files go to the run's folder.
  *
- * @throws PeriodicEvalError `config` for an unknown or wrong option.
+ * @throws PeriodicEvalError `config` with file and line for an unknown or wrong option.
  */
-export const openLogger = (name: LoggerName, runDir: string, options: object): Promise<Logger> =>
-  openers[name](runDir, options);
+export function openLoggers(file: ConfigFile, loggers: unknown, runDir: string): Promise<readonly Logger[]> {
+  return awaitAll(
+    loggerNames.flatMap((name) => {
+      const at = ["loggers", name];
+      const options = valueAt(loggers, [name]);
+      if (!isRecord(options)) return [];
+      const open = () => openers[name](runDir, resolveLoggerPaths(file, at, options));
+      return [withOptionPlace(file, at, open)];
+    }),
+  );
+}

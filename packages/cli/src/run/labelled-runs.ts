@@ -6,7 +6,7 @@ import { readRun } from "@periodic-eval/store";
 import { type RunRecord } from "@periodic-eval/contracts";
 import { notFinished } from "@periodic-eval/dashboard";
 import type { Terminal } from "../terminal/terminal.ts";
-import { warnOfProblems } from "./warn-of-problems.ts";
+import { noSnapshot, warnOfProblems } from "./warn-of-problems.ts";
 
 /** A run and its condition in a comparison. */
 export interface LabelledRun {
@@ -38,15 +38,7 @@ export async function readLabelledRuns(
     warnOfProblems(run, terminal);
     const state = notFinished(run);
     if (state !== null) terminal.err(`${folder}: ${state}`);
-    if (run.phases.length === 0) {
-      throw new PeriodicEvalError({
-        code: "data",
-        where: folder,
-        got: "no snapshot",
-        expected: "snapshots under periodic_eval/",
-        fix: "Name the run_dir of a run, or condition=run_dir.",
-      });
-    }
+    if (run.phases.length === 0) throw noSnapshot(folder);
     const realFolder = await realpath(folder);
     if (seen.has(realFolder)) {
       throw new PeriodicEvalError({

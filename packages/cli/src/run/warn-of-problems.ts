@@ -1,4 +1,5 @@
-import type { RunRecord } from "@periodic-eval/contracts";
+import type { PeriodicEvalError, RunRecord } from "@periodic-eval/contracts";
+import { dataError } from "@periodic-eval/contracts/options";
 import { problemNames } from "@periodic-eval/dashboard";
 import type { Terminal } from "../terminal/terminal.ts";
 
@@ -7,3 +8,7 @@ export function warnOfProblems({ runDir, problems }: RunRecord, terminal: Pick<T
   for (const { file, kind, message } of problems)
     terminal.err(`${runDir}: ${problemNames[kind]}: ${file}: ${message}`);
 }
+
+/** Returns the error for a folder without snapshots. */
+export const noSnapshot = (folder: string): PeriodicEvalError =>
+  dataError(folder, "no snapshot", "snapshots under periodic_eval/", "Name the run_dir of a run.");

@@ -76,42 +76,15 @@ export async function serveResults(options: ServeOptions): Promise<Serving> {
 }
 
 function listenError(cause: unknown, host: string, port: number): PeriodicEvalError {
-  switch (errnoOf(cause)) {
-    case "EADDRINUSE":
-      return configError({
-        where,
-        path: ["port"],
-        got: `${port}, which another program uses`,
-        expected: "a free port",
-        fix: "Choose another port, or 0 for a free one.",
-        cause,
-      });
-    case "EACCES":
-      return configError({
-        where,
-        path: ["port"],
-        got: `${port}, which needs more privileges`,
-        expected: "a port of 1024 or above",
-        fix: "Choose another port.",
-        cause,
-      });
-    case "EADDRNOTAVAIL":
-    case "ENOTFOUND":
-      return configError({
-        where,
-        path: ["host"],
-        got: `${host}, which is not an address of this machine`,
-        expected: "an address of this machine, such as 127.0.0.1",
-        fix: "Choose another host.",
-        cause,
-      });
-    default:
-      return configError({
-        where,
-        got: `${host}:${port} (${errorMessage(cause)})`,
-        expected: "a host and a port on which this machine can listen",
-        fix: "Choose another host or port.",
-        cause,
-      });
-  }
+  const isHost = ["EADDRNOTAVAIL", "ENOTFOUND"].includes(errnoOf(cause) ?? "");
+  return configError({
+    where,
+    path: [isHost ? "host" : "port"],
+    got: `${isHost ? host : port} (${errorMessage(cause)})`,
+    expected: isHost
+      ? "an address of this machine, such as 127.0.0.1"
+      : "a port that is free, of 1024 or above",
+    fix: isHost ? "Choose another host." : "Choose another port, or 0 for a free one.",
+    cause,
+  });
 }

@@ -97,20 +97,10 @@ export function parseServerOptions(
       expected: "an API key",
       fix: `Set ${apiKeyEnv}; keys are read from the environment only.`,
     });
-  const all = [urls].flat();
-  const repeated = all.find((url, index) => all.indexOf(url) !== index);
-  if (repeated !== undefined)
-    throw configError({
-      where,
-      path: ["urls"],
-      got: "an address twice",
-      expected: "each replica once",
-      fix: "Remove the repeated address.",
-    });
   return {
     where: `${name}("${model}")`,
     engine,
-    urls: all,
+    urls: [urls].flat(),
     model,
     tokenEnv: apiKeyEnv === undefined ? defaultKeyEnv : apiKeyEnv,
     tokenizer: options.tokenizer ?? null,

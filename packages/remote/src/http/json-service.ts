@@ -1,5 +1,11 @@
 import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
-import { abbreviated, configError, parseOptions, shortMessage } from "@periodic-eval/contracts/options";
+import {
+  abbreviated,
+  changedError,
+  configError,
+  parseOptions,
+  shortMessage,
+} from "@periodic-eval/contracts/options";
 import { maskSecret, maxReplyBytes } from "@periodic-eval/data";
 import ky, { HTTPError, type KyInstance } from "ky";
 import * as z from "zod";
@@ -82,16 +88,7 @@ export const failedAttemptOf = (error: unknown): FailedAttempt | null =>
 
 /** Returns the same error with one more sentence of advice. */
 export function withAdvice(error: PeriodicEvalError, advice: string): PeriodicEvalError {
-  const { code, where, path, got, expected, fix, detail } = error;
-  const advised = new PeriodicEvalError({
-    code,
-    where,
-    path,
-    got,
-    expected,
-    fix: `${fix} ${advice}`,
-    detail,
-  });
+  const advised = changedError(error, { fix: `${error.fix} ${advice}` });
   const failed = failedAttempts.get(error);
   if (failed !== undefined) failedAttempts.set(advised, failed);
   return advised;

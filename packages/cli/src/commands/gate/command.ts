@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { parseCondition, parseDetectable, type Condition, type DetectableChange } from "./condition.ts";
 
-interface GateOptions {
+export interface GateOptions {
   readonly failOn: readonly Condition[];
   readonly detectable: readonly DetectableChange[];
   readonly json: boolean;

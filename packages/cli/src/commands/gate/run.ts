@@ -5,17 +5,11 @@ import { readRun, storeError, undisturbed } from "@periodic-eval/store";
 import { CommandFailure } from "../../terminal/command-failure.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { checkConditions } from "./check-conditions.ts";
-import type { Condition, DetectableChange } from "./condition.ts";
+import type { GateOptions } from "./command.ts";
+import type { Condition } from "./condition.ts";
 import { gateJUnit } from "./junit.ts";
 import { gateMarkdown } from "./markdown.ts";
 import { gateExitCodes, gateJson, gateLines, outcomeOf } from "./output.ts";
-
-interface GateOptions {
-  readonly detectable: readonly DetectableChange[];
-  readonly json: boolean;
-  readonly junit?: string;
-  readonly markdown?: string;
-}
 
 /**
  * Checks conditions on a run, prints the result and writes its files.
@@ -26,7 +20,7 @@ interface GateOptions {
 export async function gate(
   runDir: string,
   conditions: readonly Condition[],
-  { detectable, json, junit, markdown }: GateOptions,
+  { detectable, json, junit, markdown }: Omit<GateOptions, "failOn">,
   terminal: Terminal,
 ): Promise<void> {
   try {

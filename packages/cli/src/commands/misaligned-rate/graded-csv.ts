@@ -1,4 +1,4 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { dataError } from "@periodic-eval/contracts/options";
 import type { JudgedScores } from "@periodic-eval/core/evaluations";
 import { parse, type CsvError } from "csv-parse/sync";
 
@@ -129,11 +129,3 @@ function parseScore(field: string, name: string, where: string): number | null {
     "Leave the field blank if the judge gave no score.",
   );
 }
-
-const dataError = (
-  where: string,
-  got: string,
-  expected: string,
-  fix: string,
-  cause?: unknown,
-): PeriodicEvalError => new PeriodicEvalError({ code: "data", where, got, expected, fix, cause });

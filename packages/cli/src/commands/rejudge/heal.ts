@@ -2,6 +2,7 @@ import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/co
 import { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "@periodic-eval/core/evaluations";
 import { gradeStored, isUngraded } from "@periodic-eval/core/session";
 import { fileStore, readRun } from "@periodic-eval/store";
+import { noSnapshot } from "../../run/warn-of-problems.ts";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours, Terminal } from "../../terminal/terminal.ts";
 
@@ -53,14 +54,7 @@ const keyOf = ({ phase, id, step }: Snapshot): string => `${phase}/${id}/${step}
 /** Returns the snapshots with answers or anchors that a judge has not graded. */
 async function openOf(runDir: string): Promise<readonly Snapshot[]> {
   const snapshots = (await readRun(runDir)).phases.flatMap((phase) => phase.snapshots);
-  if (snapshots.length === 0)
-    throw new PeriodicEvalError({
-      code: "data",
-      where: runDir,
-      got: "no snapshots",
-      expected: "snapshots under periodic_eval/",
-      fix: "Name the folder of a run.",
-    });
+  if (snapshots.length === 0) throw noSnapshot(runDir);
   const store = fileStore(runDir);
   const isOpen = async (snapshot: Snapshot) =>
     isUngraded(snapshot) ||

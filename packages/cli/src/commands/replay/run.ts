@@ -9,6 +9,7 @@ import {
   type CapabilityOptions,
   type Snapshot,
 } from "@periodic-eval/core";
+import { dataError } from "@periodic-eval/contracts/options";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { parseVerified, readTextFile } from "@periodic-eval/store";
 import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
@@ -207,9 +208,6 @@ function capabilityOf({ evaluation, provenance }: Snapshot, questions: string): 
     ...(personas !== undefined && { personas }),
   });
 }
-
-const dataError = (where: string, got: string, expected: string, fix: string): PeriodicEvalError =>
-  new PeriodicEvalError({ code: "data", where, got, expected, fix });
 
 /**
  * Returns the largest difference at which two values of a metric count as the same. Shares count answers: rounding changes

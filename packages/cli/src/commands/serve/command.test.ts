@@ -65,10 +65,10 @@ it("rejects an invalid folder, port or host in one line", async () => {
   });
   expect((await refused(join(root, "file"))).err).toContain("expected a folder that contains runs");
   expect((await refused(root, "--port", String(port))).err).toBe(
-    `[periodic-eval] --port: got ${port}, which another program uses, expected a free port. Choose another port, or 0 for a free one.`,
+    `[periodic-eval] --port: got ${port} (listen EADDRINUSE: address already in use 127.0.0.1:${port}), expected a port that is free, of 1024 or above. Choose another port, or 0 for a free one.`,
   );
   expect((await refused(root, "--port", "0", "--host", "192.0.2.1")).err).toContain(
-    "host: got 192.0.2.1, which is not an address of this machine",
+    "host: got 192.0.2.1 (listen EADDRNOTAVAIL",
   );
   expect(await refused(root, "--port", "http")).toMatchObject({ code: 2, out: "" });
   expect((await refused(root, "--port", "65536")).code).toBe(2);

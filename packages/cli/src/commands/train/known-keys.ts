@@ -6,16 +6,13 @@ import * as z from "zod";
 import { valueAt } from "../../config/config-paths.ts";
 import { fileError } from "../../config/config-place.ts";
 
-/** Number of errors of one kind that are reported for a file: the place and the nearest known key of each take time to find. */
-export const maxErrors = 50;
-
 type Options = Readonly<Record<string, unknown>>;
 
 /** A map in a file: its path, and the keys that it may have. */
 export type KnownMap = readonly [path: ValuePath, known: Options];
 
 /**
- * Returns the errors of the first unknown keys, and the file with each such key under the name that it was meant to have, so that what it
+ * Returns the errors of the unknown keys, and the file with each such key under the name that it was meant to have, so that what it
  * holds is checked too.
  */
 export function withMeantKeys(
@@ -25,7 +22,6 @@ export function withMeantKeys(
   const value = structuredClone(file.value);
   const written = new Map<string, string>();
   const errors: PeriodicEvalError[] = [];
-  let others = 0;
   for (const [path, fieldsOfMap] of maps) {
     const map = valueAt(value, path);
     if (!isRecord(map)) continue;
@@ -35,10 +31,6 @@ export function withMeantKeys(
     const elsewhere = keysInside(path);
     for (const key of unknown) {
       if (isUnindented(map, key, elsewhere)) continue;
-      if (errors.length >= maxErrors) {
-        others += 1;
-        continue;
-      }
       errors.push(fileError(file, [...path, key], unknownOption(key, known, elsewhere)));
       const meant = nearest(key, known);
       if (meant === null || Object.hasOwn(map, meant)) continue;
@@ -47,10 +39,6 @@ export function withMeantKeys(
       (map as Record<string, unknown>)[meant] = map[key];
       written.set([...path, meant].join("."), key);
     }
-  }
-  if (others > 0) {
-    const got = `${others} further unknown options`;
-    errors.push(fileError(file, [], { got, expected: "known options", fix: "Correct those named first." }));
   }
   const asWritten = (path: ValuePath) =>
     path.map((key, at) => written.get(path.slice(0, at + 1).join(".")) ?? key);

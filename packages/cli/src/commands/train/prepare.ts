@@ -24,7 +24,7 @@ import { awaitAll, throwAll } from "../../config/collect-errors.ts";
 import { atPlace, withOptionPlace, withPlace } from "../../config/config-place.ts";
 import { connectServer } from "../../config/open-model.ts";
 import { openGrader } from "../../config/open-grader.ts";
-import { loggerNames, openLogger } from "../../config/open-loggers.ts";
+import { openLoggers } from "../../config/open-loggers.ts";
 import { loadEvaluations, loadTasks, type LoadTasks } from "../../config/task-registry.ts";
 import { showLoading } from "../../terminal/loading-progress.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
@@ -61,7 +61,7 @@ export async function prepareTraining(
   const openOutline = async () => withPlace(file, ["model"], () => outlineCausalLM(source, { onDownload }));
   // One after the other, because both may download into the same folder.
   const outline = tokenizer.then(openOutline, openOutline);
-  const loggers = openLoggers(config, file);
+  const loggers = openLoggers(file, config.loggers, runDir);
   const { phases: listed, resume } = config;
   const order = withPlace(file, ["phases"], () => checkOrder(listed, { runDir, resume }));
   const engine =
@@ -99,15 +99,6 @@ async function checkRunDirWritable(runDir: string): Promise<void> {
     if (!["EEXIST", "ENOTDIR"].includes(errnoOf(error.cause) ?? "")) throw error;
   });
 }
-
-const openLoggers = ({ loggers, run_dir: runDir }: TrainConfig, file: ConfigFile) =>
-  awaitAll(
-    loggerNames.flatMap((name) => {
-      const options = loggers[name];
-      if (options === undefined) return [];
-      return [withOptionPlace(file, ["loggers", name], () => openLogger(name, runDir, options))];
-    }),
-  );
 
 async function checkAdapter(
   { lora, adapter, seed }: TrainConfig,

@@ -22,10 +22,7 @@ import { atPlace, fileError } from "../../config/config-place.ts";
 import { trainingEngineFields, engineText } from "../../config/engine-config.ts";
 import { blockPaths, refuseTwoBlocks } from "../../config/eval-block.ts";
 import { loggerNames } from "../../config/open-loggers.ts";
-import { maxErrors, optionNames, withMeantKeys, type KnownMap } from "./known-keys.ts";
-
-/** Every phase is checked against the names of all others. */
-const maxPhases = 1_000;
+import { optionNames, withMeantKeys, type KnownMap } from "./known-keys.ts";
 
 const nonEmptyString = z.string("a non-empty string").min(1, "a non-empty string");
 const map = z.record(z.string(), z.unknown(), "a map");
@@ -134,13 +131,6 @@ export function parseTrainingFile(given: ConfigFile): ParsedTraining {
       expected: `a map with ${Object.keys(fields).join(", ")}`,
       fix: "Write key: value pairs.",
     });
-  const phaseCount = Array.isArray(value["phases"]) ? value["phases"].length : 0;
-  if (phaseCount > maxPhases)
-    throw fileError(given, ["phases"], {
-      got: `${phaseCount} phases`,
-      expected: `at most ${maxPhases} phases`,
-      fix: "Split the training into several files.",
-    });
   const outer = withMeantKeys(given, [[[], fields]]);
   const { file, errors: unknown } = withMeantKeys(outer.file, innerMaps(outer.file.value));
   const errors = [
@@ -154,7 +144,7 @@ export function parseTrainingFile(given: ConfigFile): ParsedTraining {
   if (parsed.success)
     return { file, config: withAbsolutePaths(parsed.data, file, blockPath), blockPath, errors };
   throwAll([
-    ...parsed.error.issues.slice(0, maxErrors).map((issue) => formError(file.value, issue, file)),
+    ...parsed.error.issues.map((issue) => formError(file.value, issue, file)),
     ...errors,
     ...blockErrors(file, blockPath),
   ]);
@@ -181,7 +171,7 @@ function blockErrors(file: ConfigFile, blockPath: ValuePath): readonly unknown[]
   const isWhole = names.length > 0 && names.length === listed.length;
   const check = (phase: string) =>
     periodicEvalConfig({ periodic_eval: block }, phase, isWhole ? names : undefined);
-  return firstErrors(isWhole ? names : ["train"], (phase) =>
+  return (isWhole ? names : ["train"]).flatMap((phase) =>
     errorsOf(() => check(phase)).map((error) => atPlace(file, error, (option) => [...blockPath, ...option])),
   );
 }
@@ -218,19 +208,9 @@ function contentErrors(value: Readonly<Record<string, unknown>>, file: ConfigFil
   return [
     ...(engine !== undefined && (lora ?? adapter) === undefined ? [unadapted] : []),
     ...seedErrors(shared, ["config"], file),
-    ...firstErrors([...phases.keys()], (at) => phaseErrors(phases, at, shared, file)),
+    ...phases.flatMap((_, at) => phaseErrors(phases, at, shared, file)),
     ...(lora !== undefined && adapter !== undefined ? [both] : []),
   ];
-}
-
-/** Returns the errors of the first items that have some. */
-function firstErrors<T>(items: readonly T[], errorsAt: (item: T) => readonly unknown[]): readonly unknown[] {
-  const errors: unknown[] = [];
-  for (const item of items) {
-    if (errors.length >= maxErrors) break;
-    errors.push(...errorsAt(item));
-  }
-  return errors;
 }
 
 function phaseErrors(
@@ -266,7 +246,7 @@ function configErrors(
   const unknown = Object.keys(options).filter((key) => !known.includes(key));
   const others = Object.fromEntries(Object.entries(options).filter(([key]) => known.includes(key)));
   return [
-    ...unknown.slice(0, maxErrors).map((key) => {
+    ...unknown.map((key) => {
       const holder = Object.hasOwn(phase.config, key) ? ["phases", at, "config"] : ["config"];
       return fileError(file, [...holder, key], unknownOption(key, known));
     }),

@@ -1,6 +1,6 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/store";
 import { type RunProblem } from "@periodic-eval/contracts";
+import { noSnapshot } from "../../run/warn-of-problems.ts";
 import { plainTable } from "../../terminal/plain-table.ts";
 import type { Colours } from "../../terminal/terminal.ts";
 
@@ -25,15 +25,7 @@ export interface VerifiedRun {
 export async function verifyRun(runDir: string): Promise<VerifiedRun> {
   const run = await readRun(runDir);
   const found = run.phases.flatMap(({ snapshots }) => snapshots);
-  if (found.length === 0 && run.problems.length === 0) {
-    throw new PeriodicEvalError({
-      code: "data",
-      where: runDir,
-      got: "no snapshot",
-      expected: "snapshots under periodic_eval/",
-      fix: "Name the run_dir of a run.",
-    });
-  }
+  if (found.length === 0 && run.problems.length === 0) throw noSnapshot(runDir);
   const { problems } = run;
   const bad = (kinds: readonly RunProblem["kind"][]) => problems.filter(({ kind }) => kinds.includes(kind));
   const badRows = new Set(bad(["rows"]).map(({ key }) => keyOf(key!)));

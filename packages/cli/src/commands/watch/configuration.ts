@@ -1,11 +1,10 @@
 import { buildPeriodicEval, type Logger, type PeriodicEval } from "@periodic-eval/core";
 import { isRecord } from "@periodic-eval/contracts/options";
-import { awaitAll } from "../../config/collect-errors.ts";
-import { resolveLoggerPaths, valueAt } from "../../config/config-paths.ts";
+import { valueAt } from "../../config/config-paths.ts";
 import { fileError, withOptionPlace } from "../../config/config-place.ts";
 import { isTrainingFile, noBlockText, readEvalBlock, type EvalBlock } from "../../config/eval-block.ts";
 import { openGrader } from "../../config/open-grader.ts";
-import { loggerNames, openLogger } from "../../config/open-loggers.ts";
+import { openLoggers } from "../../config/open-loggers.ts";
 import { loadEvaluations, type LoadTasks } from "../../config/task-registry.ts";
 
 /** The evaluations of checkpoints, and the loggers that receive their results. */
@@ -64,25 +63,11 @@ export async function configure(
     phase,
     seed: typeof seed === "number" ? String(seed) : "42",
     block: built,
-    loggers: await openFileLoggers(read, runDir),
+    loggers: await openLoggers(file, valueAt(file.value, ["loggers"]), runDir),
   };
 }
 
 function phaseNames({ file }: EvalBlock): readonly string[] {
   const phases = isTrainingFile(file) ? (valueAt(file.value, ["phases"]) as readonly unknown[]) : [];
   return phases.flatMap((one) => (isRecord(one) && typeof one["phase"] === "string" ? [one["phase"]] : []));
-}
-
-/** Opens the `loggers` of a file, if it has some. */
-function openFileLoggers({ file }: EvalBlock, runDir: string): Promise<readonly Logger[]> {
-  const loggers = valueAt(file.value, ["loggers"]);
-  if (!isRecord(loggers)) return Promise.resolve([]);
-  return awaitAll(
-    loggerNames.flatMap((name) => {
-      const options = loggers[name];
-      if (!isRecord(options)) return [];
-      const resolved = resolveLoggerPaths(file, ["loggers", name], options);
-      return [withOptionPlace(file, ["loggers", name], () => openLogger(name, runDir, resolved))];
-    }),
-  );
 }
