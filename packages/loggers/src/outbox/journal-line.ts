@@ -16,7 +16,13 @@ export interface Point {
 /** A line of the journal, which stores everything that a run sends. */
 export type JournalLine =
   | { readonly kind: "run"; readonly run: Json }
-  | { readonly kind: "point"; readonly point: Point }
+  | { readonly kind: "begin"; readonly phase: string }
+  | {
+      readonly kind: "point";
+      readonly point: Point;
+      /** By name, the number of values of earlier processes at this step that were repeated before this value. */
+      readonly repeated?: Readonly<Record<string, number>>;
+    }
   | { readonly kind: "sent"; readonly points: number };
 
 export const lineText = (line: JournalLine): string =>

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import type { Json } from "@periodic-eval/core";
 import { errnoOf, storeError } from "@periodic-eval/store";
 import { lineFile } from "../lines/line-file.ts";
-import { readAlreadyLogged, type FreshValues } from "./already-logged.ts";
+import { nothingLogged, readAlreadyLogged } from "./already-logged.ts";
 import { lineText, parseLine, type JournalLine, type Point } from "./journal-line.ts";
 
 /** A file in the run's folder with everything that the run sends, so that neither a kill nor a server that is down loses data. */
@@ -49,7 +49,7 @@ export function openJournal(path: string): Journal {
   const unsent: Point[] = [];
   let sent = 0;
   let run: Json | null = null;
-  let freshValues: FreshValues = ({ values }) => values;
+  let alreadyLogged = nothingLogged;
   let changed: Changed | null = null;
   /** Whether the names of the file and its folder are durable. */
   let isNamed = false;
@@ -91,11 +91,14 @@ export function openJournal(path: string): Journal {
     },
     begin(phase, fromRunStep) {
       // Only steps that will be repeated are kept in memory, because a training may be long.
-      freshValues = readAlreadyLogged(linesOf(path), phase, fromRunStep, countChange);
+      alreadyLogged = readAlreadyLogged(linesOf(path), phase, fromRunStep, countChange);
+      write({ kind: "begin", phase });
     },
     add(point) {
-      const values = freshValues(point);
-      if (Object.keys(values).length > 0) write({ kind: "point", point: { ...point, values } });
+      const { values, repeated } = alreadyLogged.fresh(point);
+      if (Object.keys(values).length === 0) return;
+      const isAfter = Object.keys(repeated).length > 0;
+      write({ kind: "point", point: { ...point, values }, ...(isAfter && { repeated }) });
     },
     storeRun: (stored) => write({ kind: "run", run: stored }),
     markSent: (points) => write({ kind: "sent", points }),

@@ -130,6 +130,44 @@ it("sends values of a snapshot that changed on resume, and warns", async () => {
   expect(repeated.warning).toMatch(/^2 values between run steps 3 and 3 changed after they were logged; /);
 });
 
+it("recognises several values at one step in their order", async () => {
+  const runDir = temporaryFolder();
+  const log =
+    (...losses: number[]) =>
+    async (logger: Logger) => {
+      for (const loss of losses) await logger.train?.({ loss }, at("a", 1));
+    };
+  const sent = async (...losses: number[]) =>
+    (await session(runDir, 0, log(...losses))).received.map(([, , values]) => values["train/loss"]);
+  expect(await sent(1, 2)).toEqual([1, 2]);
+  expect(await sent(1, 2)).toEqual([]);
+  // The last value at the server is the last one logged.
+  expect(await sent(2, 1)).toEqual([2, 1]);
+  expect(await sent(2, 1)).toEqual([]);
+});
+
+it("recognises changed and added values of one step in later sessions", async () => {
+  const runDir = temporaryFolder();
+  const logged = async (...losses: number[]) => {
+    const { received, warning } = await session(runDir, 0, async (logger) => {
+      for (const loss of losses) await logger.train?.({ loss, perplexity: 8 }, at("a", 1));
+    });
+    return { losses: received.map(([, , values]) => values["train/loss"]), warns: warning !== null };
+  };
+  const nothing = { losses: [], warns: false };
+  expect(await logged(1, 2)).toEqual({ losses: [1, 2], warns: false });
+  expect(await logged(1, 3)).toEqual({ losses: [3], warns: true });
+  expect(await logged(1, 3)).toEqual(nothing);
+  // First only the first value, then both, then one more.
+  expect(await logged(1)).toEqual(nothing);
+  expect(await logged(1, 3)).toEqual(nothing);
+  expect(await logged(1, 3, 4)).toEqual({ losses: [4], warns: false });
+  expect(await logged(1, 3, 4)).toEqual(nothing);
+  // Everything from the first changed value on is sent, so the last value at the server is the last one logged.
+  expect(await logged(1, 5, 4)).toEqual({ losses: [5, 4], warns: true });
+  expect(await logged(1, 5, 4)).toEqual(nothing);
+});
+
 it("sends each snapshot once that a killed process stored but did not log", async () => {
   const runDir = temporaryFolder();
   const standing = [measured(0.5), { ...measured(0.75), phase: "earlier", step: 9, run_step: 9 }];
