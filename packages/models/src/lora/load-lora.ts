@@ -11,7 +11,7 @@ import { checkpointValues } from "../decoder/variables.ts";
 import { familyOf } from "../families/registry.ts";
 import { rejectPickled } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
-import { pathInFolder, requireJsonObject } from "../folder/read-file.ts";
+import { requireJsonObject } from "../folder/read-file.ts";
 import { adapterNames, onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
 import { planAdapter, tensorPrefix, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
@@ -94,7 +94,7 @@ export async function openAdapter(
   const config = await readConfig(folder, path);
   const parsed = parseLoraConfig(config, path);
   await rejectPickled(folder, await readdir(folder).catch((): string[] => []), adapterNames.weights);
-  const file = await openSafetensors(await pathInFolder(folder, adapterNames.weights));
+  const file = await openSafetensors(join(folder, adapterNames.weights));
   try {
     const family = familyOf(shape.config, path);
     const heads = [family.otherHead, family.names.head].filter((name) => name !== undefined);

@@ -166,19 +166,12 @@ function moduleTest(config: ConfigReader, key: string, errorFor: PatternError): 
   }
   const list = names(config, key);
   if (list === null || list.length === 0) return null;
-  const ends = new Set(list);
-  const test = (module: string) => endsOf(module).some((end) => ends.has(end));
-  return Object.assign(test, { isPattern: false, namesWhole: (module: string) => ends.has(module) });
+  const test = (module: string) => list.some((name) => endsWith(module, name));
+  return Object.assign(test, { isPattern: false, namesWhole: (module: string) => list.includes(module) });
 }
 
 /** Whether "all-linear" includes a linear map: all except the head. */
 const isInLayer = (module: string): boolean => /\.\d+\./.test(module);
-
-/** `a.b.c` → `a.b.c`, `b.c`, `c`. */
-function endsOf(module: string): string[] {
-  const parts = module.split(".");
-  return parts.map((_, i) => parts.slice(i).join("."));
-}
 
 const endsWith = (module: string, name: string) => module === name || module.endsWith(`.${name}`);
 
@@ -240,25 +233,14 @@ function numbersByModule(
       throw config.valueError(key, `${kind}, not ${quoteShort(wrong[1])} for ${quoteShort(wrong[0])}`);
     throw config.valueError(key, `an object of ${kind} by module`);
   }
-  const plain = new Map<string, number>();
-  const expressions: { readonly index: number; readonly matches: (module: string) => boolean }[] = [];
-  const patterns = entries.map(([name], index): NumberPattern => {
-    // A configuration can have hundreds of full names, so these go into a map.
-    if (/^[\w.]+$/.test(name)) {
-      plain.set(name, index);
-      return { name, matches: (module) => endsWith(module, name) };
-    }
-    const matches = modulePattern(`(.*\\.)?(${name})$`, errorFor);
-    expressions.push({ index, matches });
-    return { name, matches };
+  const numbers = entries.map(([name, number]) => {
+    return { name, value: number as number, matches: modulePattern(`(.*\\.)?(${name})$`, errorFor) };
   });
   return {
-    patterns,
+    patterns: numbers,
     of(module) {
-      const named = Math.min(...endsOf(module).map((end) => plain.get(end) ?? Infinity));
-      const first =
-        expressions.find(({ index, matches }) => index < named && matches(module))?.index ?? named;
-      return entries[first] as [string, number] | undefined;
+      const first = numbers.find(({ matches }) => matches(module));
+      return first && [first.name, first.value];
     },
   };
 }
