@@ -91,7 +91,8 @@ export async function openAdapter(
 ): Promise<OpenAdapter> {
   const folder = await adapterFolder(source, options);
   const path = join(folder, adapterNames.config);
-  const config = await readConfig(folder, path);
+  const fix = "Pass a folder with an adapter that PEFT saved.";
+  const config = await requireJsonObject(folder, adapterNames.config, fix);
   const parsed = parseLoraConfig(config, path);
   await rejectPickled(folder, await readdir(folder).catch((): string[] => []), adapterNames.weights);
   const file = await openSafetensors(join(folder, adapterNames.weights));
@@ -105,21 +106,6 @@ export async function openAdapter(
     await file.close();
     throw error;
   }
-}
-
-async function readConfig(folder: string, path: string): Promise<AdapterConfig> {
-  const fix = "Pass a folder with an adapter that PEFT saved.";
-  const config = await requireJsonObject(folder, adapterNames.config, fix);
-  const key = "base_model_name_or_path";
-  const base = config[key] ?? null;
-  if (base === null || typeof base === "string") return config;
-  throw modelError({
-    where: `${path}, ${key}`,
-    path: [key],
-    got: typeof base,
-    expected: "a string or null",
-    fix,
-  });
 }
 
 const hasTensorsOf = ({ tensors }: SafetensorsFile, module: string): boolean =>

@@ -1,5 +1,5 @@
 import { PeriodicEvalError, type Message, type Tokenizer } from "@periodic-eval/core";
-import { chatRenderer, promptRenderer, type Codec } from "@periodic-eval/tokenizers";
+import { chatRenderer, tokenizerWith, type Codec } from "@periodic-eval/tokenizers";
 import { configError, parseOptions } from "@periodic-eval/contracts/options";
 import { hashJson } from "@periodic-eval/core/random";
 import * as z from "zod";
@@ -79,15 +79,10 @@ export function charTokenizer(chars: Iterable<string>, options: CharTokenizerOpt
           }),
           `${where} options.chatTemplate`,
         );
-  const render = promptRenderer(codec, renderChat, noTemplate);
+  const fingerprint = hashJson(["charTokenizer", vocabulary, unknownId, endId, exampleChat(chatTemplate)]);
   return {
-    fingerprint: hashJson(["charTokenizer", vocabulary, unknownId, endId, exampleChat(chatTemplate)]),
-    vocabSize: codec.vocabSize,
+    ...tokenizerWith(codec, { fingerprint, eosId: endId, endIds: [], renderChat, noTemplate }),
     stopIds: endId === null ? [] : [endId],
-    eosId: endId,
-    encode: (text) => codec.encode(text, false),
-    decode: (ids) => codec.decode(ids, false),
-    render,
   };
 }
 
