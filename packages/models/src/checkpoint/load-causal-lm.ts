@@ -1,6 +1,6 @@
 import { join, process } from "@periodic-eval/store/platform";
 import { readdir } from "@periodic-eval/store/browser";
-import { parseOptions } from "@periodic-eval/contracts/options";
+import { functionSchema, parseOptions } from "@periodic-eval/contracts/options";
 import { requireBackend } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
@@ -51,12 +51,7 @@ const optionsSchema = z.strictObject({
   dropout: dropoutRate.default(0),
   configFile: z.string().min(1).default("config.json"),
   onDownload: onDownloadSchema.optional(),
-  onLoad: z
-    .custom<NonNullable<LoadOptions["onLoad"]>>(
-      (value) => typeof value === "function",
-      "a function that takes the progress",
-    )
-    .optional(),
+  onLoad: functionSchema<(progress: LoadProgress) => void>("a function that takes the progress").optional(),
 } satisfies Record<keyof LoadOptions, z.ZodType>);
 
 /**
