@@ -27,9 +27,11 @@ export interface LoraConfig {
 
 type PatternKey = "rank_pattern" | "alpha_pattern";
 
+/** PEFT's `get_pattern_key`: the first entry that matches the end of a module's name sets its number. */
 export interface NumberPattern {
   /** The end of a module's name, or a regular expression for it. */
   readonly name: string;
+  readonly value: number;
   matches(module: string): boolean;
 }
 
@@ -106,8 +108,8 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
   config.finish(harmless, isEmpty, "only supported keys of PEFT's LoraConfig");
   const isSaved = (module: string) => modulesToSave.some((name) => endsWith(module, name));
   const rankOf = (module: string) => {
-    const [pattern, own] = ranks.of(module) ?? [null, rank];
-    return { rank: own, pattern };
+    const found = ranks.find(({ matches }) => matches(module));
+    return { rank: found?.value ?? rank, pattern: found?.name ?? null };
   };
   return {
     dropout,
@@ -121,10 +123,10 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
     },
     rankOf,
     scaleOf(module) {
-      const [, own] = alphas.of(module) ?? [null, alpha];
+      const own = alphas.find(({ matches }) => matches(module))?.value ?? alpha;
       return own / (isStabilized ? Math.sqrt(rankOf(module).rank) : rankOf(module).rank);
     },
-    patterns: { rank_pattern: ranks.patterns, alpha_pattern: alphas.patterns },
+    patterns: { rank_pattern: ranks, alpha_pattern: alphas },
   };
 }
 
@@ -212,18 +214,12 @@ function layerTest(config: ConfigReader, errorFor: PatternError): ((module: stri
   };
 }
 
-interface NumbersByModule {
-  readonly patterns: readonly NumberPattern[];
-  /** Returns the first entry whose key matches the end of a module's name, as PEFT's `get_pattern_key`. */
-  of(module: string): readonly [name: string, value: number] | undefined;
-}
-
 function numbersByModule(
   config: ConfigReader,
   key: PatternKey,
   isRight: (value: unknown) => boolean,
   errorFor: PatternError,
-): NumbersByModule {
+): readonly NumberPattern[] {
   const value = config.get(key) ?? {};
   const entries = isRecord(value) ? Object.entries(value) : null;
   const wrong = entries?.find(([, number]) => !isRight(number));
@@ -233,14 +229,7 @@ function numbersByModule(
       throw config.valueError(key, `${kind}, not ${quoteShort(wrong[1])} for ${quoteShort(wrong[0])}`);
     throw config.valueError(key, `an object of ${kind} by module`);
   }
-  const numbers = entries.map(([name, number]) => {
+  return entries.map(([name, number]) => {
     return { name, value: number as number, matches: modulePattern(`(.*\\.)?(${name})$`, errorFor) };
   });
-  return {
-    patterns: numbers,
-    of(module) {
-      const first = numbers.find(({ matches }) => matches(module));
-      return first && [first.name, first.value];
-    },
-  };
 }
