@@ -281,7 +281,7 @@ export const budgets = {
     data: 1831,
     feedback: 4314,
     loggers: 1666,
-    models: 16271,
+    models: 16274,
     remote: 3219,
     safetensors: 404,
     store: 3362,

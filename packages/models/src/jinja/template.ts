@@ -1,5 +1,6 @@
 import { compileBody } from "./compile-statement.ts";
-import { unsupported } from "./errors.ts";
+import { fail, unsupported } from "./errors.ts";
+import type { Frame } from "./frame.ts";
 import { globalsOf } from "./globals.ts";
 import { fromJson, type Input } from "./input.ts";
 import { nodesIn } from "./nodes.ts";
@@ -22,21 +23,36 @@ export type Template = (variables: Readonly<Record<string, Input>>) => Rendering
  */
 export function compileTemplate(source: string, strftimeNow: (format: string) => string): Template {
   const functions = globalsOf(strftimeNow);
-  const statements = parse(source);
-  const symbols = new Symbols(null);
-  if (undeclared(statements, ["self"]).size > 0) unsupported("the variable self");
-  for (const statement of statements) symbols.visit(statement);
-  const body = compileBody(statements, { symbols, isTop: true, isConditional: false, isInLoop: false });
-  const hasGeneration = statements.some((root) =>
-    [...nodesIn(root)].some(({ type }) => type === "Generation"),
-  );
-  return (variables) => {
-    const passed = Object.entries(variables).map(([name, value]) => [name, fromJson(value)] as const);
-    const context = new Context(new Map([...functions, ...passed]));
-    const run = { context, variables: new Variables(null), output: context.output };
-    enter(symbols, run);
-    body(run);
-    const { text } = context.output;
-    return { text, generated: hasGeneration ? context.generatedIn(text) : null };
-  };
+  const { symbols, body, hasGeneration } = withinStack(() => {
+    const statements = parse(source);
+    const frame: Frame = { symbols: new Symbols(null), isTop: true, isConditional: false, isInLoop: false };
+    if (undeclared(statements, ["self"]).size > 0) unsupported("the variable self");
+    for (const statement of statements) frame.symbols.visit(statement);
+    return {
+      symbols: frame.symbols,
+      body: compileBody(statements, frame),
+      hasGeneration: statements.some((root) => [...nodesIn(root)].some(({ type }) => type === "Generation")),
+    };
+  });
+  return (variables) =>
+    withinStack(() => {
+      const passed = Object.entries(variables).map(([name, value]) => [name, fromJson(value)] as const);
+      const context = new Context(new Map([...functions, ...passed]));
+      const run = { context, variables: new Variables(null), output: context.output };
+      enter(symbols, run);
+      body(run);
+      const { text } = context.output;
+      return { text, generated: hasGeneration ? context.generatedIn(text) : null };
+    });
+}
+
+/** Replaces a stack overflow by an error of the template. */
+function withinStack<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof RangeError)
+      return fail("the template nests too deep, or makes a value that is too long");
+    throw error;
+  }
 }

@@ -100,4 +100,12 @@ describe("a template", () => {
   ])("with %s is refused when it runs", (source, message) => {
     expect(() => render(source)).toThrow(message);
   });
+
+  it.each([
+    "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "{{ 'a' * 1000000000 }}",
+    "{{ 'abc'|indent(1000000000) }}",
+  ])("that nests or writes too much throws: %s", (source) => {
+    expect(() => render(source)).toThrow(/too (many|long|deep)/);
+  });
 });
