@@ -8,7 +8,7 @@ import {
   type Tokenizer,
   PeriodicEvalError,
 } from "@periodic-eval/core";
-import { parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
+import { functionSchema, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import { tokenizerOf, type TransformersTokenizer } from "@periodic-eval/tokenizers";
 import type { ForwardLimits } from "./batching/batches.ts";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
@@ -52,7 +52,7 @@ const optionsSchema = z.strictObject({
   name: z.string().optional(),
   maxBatchTokens: positiveInteger.meta({ fix: `Omit it for ${defaultBatchTokens}.` }).optional(),
   scoring: z.enum(["packed", "plain"]).optional(),
-  adviseMemory: z.custom<() => MemoryAdvice>((value) => typeof value === "function", "a function").optional(),
+  adviseMemory: functionSchema<() => MemoryAdvice>().optional(),
 } satisfies Record<keyof InMemoryOptions, z.ZodType>);
 
 /**

@@ -3,9 +3,9 @@ import { configError, errorMessage, isRecord } from "@periodic-eval/contracts/op
 import type { ChatTemplate } from "./chat-template.ts";
 import { chatRenderer } from "./chat.ts";
 import type { Codec } from "./codec.ts";
-import { endOfTurnId } from "./end-of-turn.ts";
-import { promptRenderer } from "./render-prompt.ts";
+import { tokenizerWith } from "./render-prompt.ts";
 import { defaultDate, strftimeOn } from "./template-date.ts";
+import { checkTemplateKwargs } from "./template-messages.ts";
 
 /**
  * The used part of a tokenizer of `@huggingface/transformers` 4 (`AutoTokenizer.from_pretrained`). Every function that takes
@@ -78,8 +78,6 @@ function adapt(auto: AutoTokenizer): Tokenizer {
   const template = templateOf(auto);
   const renderChat = template === null ? null : chatRenderer(template, where, templateSource(auto));
   const eosId = auto.eos_token == null ? null : (codec.idOf(auto.eos_token) ?? null);
-  const endOfTurn = renderChat === null ? null : endOfTurnId(codec, renderChat);
-  const stopIds = [...new Set([eosId, endOfTurn])].filter((id) => id !== null);
   const noTemplate = () =>
     new PeriodicEvalError({
       code: "model",
@@ -94,15 +92,8 @@ function adapt(auto: AutoTokenizer): Tokenizer {
     auto.config ?? null,
     auto.chat_template ?? null,
   ];
-  return {
-    fingerprint: hashText(JSON.stringify(["AutoTokenizer", defaultDate, content])),
-    vocabSize: codec.vocabSize,
-    stopIds,
-    eosId,
-    encode: (text, { specialTokens = true } = {}) => codec.encode(text, specialTokens),
-    decode: (ids, { specialTokens = true } = {}) => codec.decode(ids, specialTokens),
-    render: promptRenderer(codec, renderChat, noTemplate),
-  };
+  const fingerprint = hashText(JSON.stringify(["AutoTokenizer", defaultDate, content]));
+  return tokenizerWith(codec, { fingerprint, eosId, endIds: [], renderChat, noTemplate });
 }
 
 function codecOf(auto: AutoTokenizer): Codec {
@@ -143,15 +134,7 @@ function templateOf(auto: AutoTokenizer): ChatTemplate | null {
   const dated = source.replaceAll(/\bstrftime_now\b/g, dateName);
   const now = strftimeOn(defaultDate);
   return ({ messages, addGenerationPrompt, tools = null, kwargs = {} }) => {
-    const taken = Object.keys(kwargs).find((name) => reserved.has(name) || !/^[A-Za-z_]\w*$/.test(name));
-    if (taken !== undefined)
-      throw configError({
-        where: "templateKwargs",
-        path: [taken],
-        got: `the name ${JSON.stringify(taken)}`,
-        expected: `the name of a template variable other than ${[...reserved].join(", ")}`,
-        fix: "Rename or remove it.",
-      });
+    checkTemplateKwargs(kwargs, reserved);
     const text = auto.apply_chat_template(messages, {
       ...kwargs,
       tools,
@@ -166,7 +149,7 @@ function templateOf(auto: AutoTokenizer): ChatTemplate | null {
 }
 
 /** Options of `apply_chat_template`, and variables that it sets. */
-const reserved = new Set([
+const reserved = [
   "messages",
   "tools",
   "documents",
@@ -179,4 +162,4 @@ const reserved = new Set([
   "return_tensor",
   "return_dict",
   "tokenizer_kwargs",
-]);
+];

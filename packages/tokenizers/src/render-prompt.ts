@@ -3,13 +3,14 @@ import { tokenByteRanges } from "./align.ts";
 import type { AnswerText } from "./answers.ts";
 import type { chatRenderer } from "./chat.ts";
 import type { Codec } from "./codec.ts";
+import { endOfTurnId } from "./end-of-turn.ts";
 
 /**
  * Returns the `render` of a tokenizer with this codec and chat template.
  *
  * @param noTemplate Returns the error for a chat if there is no template.
  */
-export function promptRenderer(
+function promptRenderer(
   codec: Codec,
   renderChat: ReturnType<typeof chatRenderer> | null,
   noTemplate: () => PeriodicEvalError,
@@ -31,6 +32,32 @@ export function promptRenderer(
       assistantMask: maskOf(codec, text, ids, spoken),
       ...(isRewritten && { isRewritten }),
     };
+  };
+}
+
+/** The parts of a tokenizer besides its codec. */
+interface TokenizerParts {
+  readonly fingerprint: string;
+  readonly eosId: number | null;
+  /** Further ids that end a reply. */
+  readonly endIds: readonly number[];
+  /** Null if there is no chat template. */
+  readonly renderChat: ReturnType<typeof chatRenderer> | null;
+  readonly noTemplate: () => PeriodicEvalError;
+}
+
+/** Returns a tokenizer, which also stops at the special token that its template writes after an assistant's turn. */
+export function tokenizerWith(codec: Codec, parts: TokenizerParts): Tokenizer {
+  const { fingerprint, eosId, endIds, renderChat, noTemplate } = parts;
+  const endOfTurn = renderChat && endOfTurnId(codec, renderChat);
+  return {
+    fingerprint,
+    vocabSize: codec.vocabSize,
+    stopIds: [...new Set([...endIds, eosId, endOfTurn])].filter((id) => id !== null),
+    eosId,
+    encode: (text, { specialTokens = true } = {}) => codec.encode(text, specialTokens),
+    decode: (ids, { specialTokens = true } = {}) => codec.decode(ids, specialTokens),
+    render: promptRenderer(codec, renderChat, noTemplate),
   };
 }
 

@@ -1,4 +1,5 @@
-import type { Json, TemplateMessage } from "@periodic-eval/contracts";
+import type { Json, TemplateKwargs, TemplateMessage } from "@periodic-eval/contracts";
+import { configError } from "@periodic-eval/contracts/options";
 import type { Render } from "./answers.ts";
 
 /**
@@ -27,6 +28,23 @@ export function plainMessage<T extends object>(message: T): T {
   const both =
     reasoning === undefined ? fields : { thinking: reasoning, ...fields, reasoning_content: reasoning };
   return both as T;
+}
+
+/**
+ * Checks the names of the variables that a chat adds to its template.
+ *
+ * @throws PeriodicEvalError `config` for a name in `reserved`, and for one that no variable can have.
+ */
+export function checkTemplateKwargs(kwargs: TemplateKwargs, reserved: readonly string[]): void {
+  const name = Object.keys(kwargs).find((key) => reserved.includes(key) || !/^[A-Za-z_]\w*$/.test(key));
+  if (name === undefined) return;
+  throw configError({
+    where: "templateKwargs",
+    path: [name],
+    got: `the name ${JSON.stringify(name)}`,
+    expected: `the name of a template variable other than ${reserved.join(", ")}`,
+    fix: "Rename or remove it.",
+  });
 }
 
 /** Joins the texts of a content's parts. */

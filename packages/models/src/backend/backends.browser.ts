@@ -1,4 +1,3 @@
-import type { PeriodicEvalError } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/contracts/options";
 import * as tf from "@tensorflow/tfjs-core";
 import type { BackendDefinition } from "./definition.ts";
@@ -34,24 +33,16 @@ const webgpu: BackendDefinition = {
   },
 };
 
-function inBrowser(where: string): PeriodicEvalError {
-  return configError({
-    where,
+function inBrowser(): never {
+  throw configError({
+    where: "native backends",
     got: "a browser",
     expected: "Node",
     fix: "Use the backends webgpu and wasm.",
   });
 }
 
-/** Throws: browsers have no native backends. */
-export function nativeBackendFolder(): never {
-  throw inBrowser("nativeBackendFolder");
-}
-
-/** Throws: browsers have no native backends. */
-export function nativeKernels(): never {
-  throw inBrowser("nativeKernels");
-}
+export { inBrowser as nativeBackendFolder, inBrowser as nativeKernels };
 
 /** Every backend, the fastest first. */
 export const backends: readonly BackendDefinition[] = [webgpu, wasm, cpu];

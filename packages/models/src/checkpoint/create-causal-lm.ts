@@ -44,7 +44,7 @@ export function createCausalLM(config: HuggingFaceConfig, options: CreateOptions
   const initStd = parsed.initStd ?? initializerRange(config);
   const where = "createCausalLM, config";
   const family = familyOf(config, where);
-  const description = family.describe(new ConfigReader(config, where, { limits }));
+  const description = family.describe(new ConfigReader(config, where));
   const specs = weightSpecs(description, family.names);
   checkSize(specs, where);
   const created: LiveWeight[] = [];
@@ -66,8 +66,6 @@ export function createCausalLM(config: HuggingFaceConfig, options: CreateOptions
     throw error;
   }
 }
-
-const limits = { size: 2 ** 28, layers: 2 ** 16, fix: "Correct the configuration." };
 
 /** A model of 16 GiB, more than a backend of this process can train. */
 const mostWeights = 2 ** 32;

@@ -1,6 +1,6 @@
 import { join, process } from "@periodic-eval/store/platform";
 import { readdir } from "@periodic-eval/store/browser";
-import { parseOptions } from "@periodic-eval/contracts/options";
+import { functionSchema, parseOptions } from "@periodic-eval/contracts/options";
 import { requireBackend } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
@@ -13,7 +13,7 @@ import {
   type WeightNames,
   type WeightSpec,
 } from "../decoder/weights.ts";
-import { ConfigReader, type HuggingFaceConfig, type SizeLimits } from "../families/config/config-reader.ts";
+import { ConfigReader, type HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { namesIn, type Family } from "../families/family.ts";
 import { familyOf } from "../families/registry.ts";
 import { rejectSharded } from "../folder/file-names.ts";
@@ -51,12 +51,7 @@ const optionsSchema = z.strictObject({
   dropout: dropoutRate.default(0),
   configFile: z.string().min(1).default("config.json"),
   onDownload: onDownloadSchema.optional(),
-  onLoad: z
-    .custom<NonNullable<LoadOptions["onLoad"]>>(
-      (value) => typeof value === "function",
-      "a function that takes the progress",
-    )
-    .optional(),
+  onLoad: functionSchema<(progress: LoadProgress) => void>("a function that takes the progress").optional(),
 } satisfies Record<keyof LoadOptions, z.ZodType>);
 
 /**
@@ -82,7 +77,7 @@ export async function loadCausalLM(source: string, options: LoadOptions = {}): P
   const tensors = await openTensors(folder);
   try {
     const notes: string[] = [];
-    const described = family.describe(new ConfigReader(config, path, { limits: limitsOf(tensors), notes }));
+    const described = family.describe(new ConfigReader(config, path, { notes }));
     const names = namesOf(tensors, family);
     const description = await withHeadOf(tensors, described, names);
     const specs = weightSpecs(description, names);
@@ -101,13 +96,6 @@ export async function loadCausalLM(source: string, options: LoadOptions = {}): P
   } finally {
     await tensors.close();
   }
-}
-
-function limitsOf({ tensors }: CheckpointTensors): SizeLimits {
-  // An empty tensor costs nothing in the file, so its shape may contain any size next to a 0.
-  const filled = [...tensors.values()].filter(({ byteLength }) => byteLength > 0);
-  const sizes = filled.flatMap(({ shape }) => shape);
-  return { size: sizes.reduce((a, b) => Math.max(a, b), 0), layers: filled.length };
 }
 
 /**
@@ -193,8 +181,8 @@ function checkTensors(
   const known = new Set(specs.map(({ name }) => name));
   for (const name of tensors.keys()) {
     // Some checkpoints with tied embeddings repeat them as a head.
-    if (known.has(name) || name === `${names.head}.weight` || otherParts?.test(name)) continue;
-    if (buffers.some((pattern) => pattern.test(name))) continue;
+    if (known.has(name) || name === `${names.head}.weight`) continue;
+    if ([otherParts, buffers, /\.rotary_emb\.inv_freq$/].some((pattern) => pattern?.test(name))) continue;
     throw modelError({
       where: `${folder}, tensor ${name}`,
       got: "a tensor that this model does not have",

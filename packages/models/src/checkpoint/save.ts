@@ -8,7 +8,6 @@ import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { companions } from "../folder/file-names.ts";
-import { pathInFolder } from "../folder/read-file.ts";
 import { removeShards, singleName } from "../folder/shard-index.ts";
 import { openTensors } from "./tensors.ts";
 
@@ -96,7 +95,7 @@ const configText = (config: HuggingFaceConfig): string =>
 async function copyCompanions(from: string, to: string): Promise<void> {
   const names = (await readdir(from)).filter((name) => companions.test(name));
   for (const name of names) {
-    const bytes = await readFile(await pathInFolder(from, name));
+    const bytes = await readFile(join(from, name));
     await writeFileAtomic(join(to, name), (file) => file.write(bytes));
   }
 }

@@ -8,7 +8,6 @@ import {
 } from "@periodic-eval/safetensors";
 import { rejectPickled } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
-import { pathInFolder } from "../folder/read-file.ts";
 import {
   indexName,
   readShardIndex,
@@ -44,8 +43,8 @@ export async function openTensors(folder: string): Promise<CheckpointTensors> {
   try {
     if (index === null) await rejectPickled(folder, names, singleName);
     for (const name of index === null ? [singleName] : shardsOf(index))
-      files.push(await openSafetensors(await pathInFolder(folder, name)));
-    for (const file of files) for (const name of file.tensors.keys()) claim(fileOf, name, file);
+      files.push(await openSafetensors(join(folder, name)));
+    for (const file of files) for (const name of file.tensors.keys()) fileOf.set(name, file);
     if (index !== null) checkIndex(index, fileOf, folder);
   } catch (error) {
     await close();
@@ -96,19 +95,6 @@ export function checkShapes(
     if (got === shapeText(shape)) continue;
     throw modelError({ where: `${where}, tensor ${name}`, got, expected: shapeText(shape), fix });
   }
-}
-
-function claim(fileOf: Map<string, SafetensorsFile>, tensor: string, file: SafetensorsFile): void {
-  const other = fileOf.get(tensor);
-  if (other !== undefined) {
-    throw modelError({
-      where: `${file.path}, tensor ${tensor}`,
-      got: `a second one in ${other.path}`,
-      expected: "each tensor in one file",
-      fix: refetchFix,
-    });
-  }
-  fileOf.set(tensor, file);
 }
 
 function checkIndex(index: ShardIndex, fileOf: ReadonlyMap<string, SafetensorsFile>, folder: string): void {

@@ -1,5 +1,4 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { modelError } from "../folder/model-error.ts";
 import type { AttentionTables } from "../ops/attention.ts";
 import type { AttentionShape } from "../ops/heads.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
@@ -10,7 +9,6 @@ import { masked, rotaryAngles, tablesOf } from "./tables.ts";
  * token attends only to its own document, and lengths are those of the document. Creates new tensors.
  *
  * @param starts [B·T]: the place in its row at which each token's document begins.
- * @throws PeriodicEvalError `model` for impossible starts.
  */
 export function documentTables(
   description: DecoderDescription,
@@ -18,7 +16,7 @@ export function documentTables(
   shape: AttentionShape,
 ): AttentionTables[] {
   const { batch, length, headDim } = shape;
-  const documents = documentsOf(starts, shape);
+  const documents = documentsOf(starts, length);
   return tablesOf(description, {
     longest: Math.max(...documents.map(({ tokens }) => tokens)),
     angles: (rotary) => anglesOf(rotary, headDim, documents, batch * length),
@@ -33,25 +31,11 @@ interface Document {
   readonly tokens: number;
 }
 
-function documentsOf(starts: Int32Array, { batch, length }: AttentionShape): readonly Document[] {
-  const place = {
-    where: "documentStarts",
-    fix: "Pass for each token the place in its row at which its document begins.",
-  };
-  if (starts.length !== batch * length)
-    throw modelError({ ...place, got: `${starts.length} starts`, expected: `${batch * length}` });
+function documentsOf(starts: Int32Array, length: number): readonly Document[] {
   const documents: { first: number; tokens: number }[] = [];
-  for (const [i, start] of starts.entries()) {
-    const at = i % length;
-    if (start === at) documents.push({ first: i, tokens: 1 });
-    else if (at > 0 && start === starts[i - 1]) documents.at(-1)!.tokens += 1;
-    else
-      throw modelError({
-        ...place,
-        got: `${start} at token ${at} of row ${Math.floor(i / length)}`,
-        expected: "its own place, or the start of the token before",
-      });
-  }
+  for (const [i, start] of starts.entries())
+    if (start === i % length) documents.push({ first: i, tokens: 1 });
+    else documents.at(-1)!.tokens += 1;
   return documents;
 }
 

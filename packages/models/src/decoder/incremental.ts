@@ -1,6 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { Extended, ExtendOptions, Incremental, TokenBlock } from "@periodic-eval/tfjs";
-import { modelError } from "../folder/model-error.ts";
 import { blockPlan, blockTensors } from "./block.ts";
 import { BlockGraphs } from "./block-graphs.ts";
 import { CachedTokens, placesAfter, type LayerCache } from "./cached-tokens.ts";
@@ -38,7 +37,6 @@ function extend(
   { past = [], into = null, rows, keep = false }: ExtendOptions,
 ): Extended {
   const { description } = reader;
-  checkPositions(block, description);
   const pieces = past as readonly CachedTokens[];
   const grown = into as CachedTokens | null;
   const isKept = keep || grown !== null;
@@ -60,15 +58,4 @@ function extend(
   });
   grown?.grow(block, kept);
   return { states, keyValues: isKept && grown === null ? new CachedTokens(block, kept) : null };
-}
-
-function checkPositions({ positions, segments }: TokenBlock, { contextLength }: DecoderDescription): void {
-  const at = positions.findIndex((position, index) => segments[index]! >= 0 && position >= contextLength);
-  if (at === -1) return;
-  throw modelError({
-    where: "token positions",
-    got: `position ${positions[at]}`,
-    expected: `positions from 0 to ${contextLength - 1}`,
-    fix: "Truncate sequences to the model's context.",
-  });
 }

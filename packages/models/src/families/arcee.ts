@@ -11,8 +11,6 @@ export const arcee = llamaFamily({
     hiddenSize: 2560,
     layers: 32,
     heads: 32,
-    keyValueHeads: null,
-    headDim: null,
     epsilon: 1e-5,
     mlpSize: 18_432,
     activation: { key: "hidden_act", fallback: "relu2" },

@@ -1,12 +1,10 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import type { ConfigReader } from "./config/config-reader.ts";
 import { requireWholeHeads } from "./config/sizes.ts";
-import { alike, llamaFamily } from "./llama-like.ts";
+import { alike, llamaFamily, type LlamaLike } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
 import { attentionBias } from "./config/attention-bias.ts";
-
-type Base = Parameters<Parameters<typeof llamaFamily>[0]["describe"]>[1];
 
 const defaults = {
   vocabSize: 256_000,
@@ -14,8 +12,6 @@ const defaults = {
   hiddenSize: 8192,
   layers: 40,
   heads: 64,
-  keyValueHeads: null,
-  headDim: null,
   epsilon: 1e-5,
   epsilonKey: "layer_norm_eps",
   mlpSize: 22_528,
@@ -24,7 +20,7 @@ const defaults = {
 };
 
 /** Describes what both generations share: LayerNorm without bias before attention and MLP in parallel, and scaled logits. */
-function cohereLike(config: ConfigReader, base: Base): Omit<DecoderDescription, "layers"> {
+function cohereLike(config: ConfigReader, base: LlamaLike): Omit<DecoderDescription, "layers"> {
   return {
     ...base,
     norm: { kind: "layer", epsilon: base.norm.epsilon, offset: 0, hasBias: false },
@@ -60,13 +56,12 @@ export const cohere2 = llamaFamily({
     const types = layerTypes(config, sizes.layers, (index) =>
       (index + 1) % period !== 0 ? "sliding_attention" : "full_attention",
     );
-    const layerWindows = windows(config, types, config.positiveIntegerOrNull("sliding_window", 4096));
+    const window = config.positiveIntegerOrNull("sliding_window", 4096);
     const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 }, pairs: "adjacent" });
     return {
       ...cohereLike(config, base),
-      layers: alike(sizes, rotation).map((layer, index) => {
-        const window = layerWindows[index]!;
-        return { ...layer, window, rotary: window === null ? null : rotation };
+      layers: alike(sizes, rotation, windows(config, types, window)).map((layer) => {
+        return { ...layer, rotary: layer.window === null ? null : rotation };
       }),
     };
   },

@@ -15,7 +15,6 @@ export const exaone4 = llamaFamily({
     layers: 32,
     heads: 32,
     keyValueHeads: 32,
-    headDim: null,
     epsilon: 1e-5,
     mlpSize: 16_384,
   },

@@ -23,8 +23,8 @@ export interface Family {
   readonly layouts?: readonly Layout[];
   /** Matches tensors of the other parts of a multimodal model, which are copied when the model is saved. Default: none. */
   readonly otherParts?: RegExp;
-  /** Matches tensors in old checkpoints that are not weights. */
-  readonly buffers: readonly RegExp[];
+  /** Matches tensors in old checkpoints that are not weights, besides those of rotary positions. Default: none. */
+  readonly buffers?: RegExp;
 }
 
 export interface Layout {

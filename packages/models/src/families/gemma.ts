@@ -23,7 +23,6 @@ export const gemma = llamaFamily({
     padding: 0,
     activation: { key: "hidden_act", fallback: "gelu_pytorch_tanh" },
   },
-  buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {
     // The first configurations say "gelu" although the weights need its tanh approximation; a later key is explicit.

@@ -1,7 +1,7 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import type { ConfigReader } from "./config/config-reader.ts";
 import type { ModelSizes } from "./config/sizes.ts";
-import { llamaFamily } from "./llama-like.ts";
+import { llamaFamily, type LlamaLike } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { layerTypes, windows } from "./config/windows.ts";
 import { attentionBias } from "./config/attention-bias.ts";
@@ -27,10 +27,8 @@ export const gemma2Norms = (at: string) => ({
   mlpOutputNorm: `${at}.post_feedforward_layernorm`,
 });
 
-type Base = Parameters<Parameters<typeof llamaFamily>[0]["describe"]>[1];
-
 /** Describes what Gemma 2 and VaultGemma share. */
-function gemma2Like(config: ConfigReader, base: Base, sizes: ModelSizes): DecoderDescription {
+function gemma2Like(config: ConfigReader, base: LlamaLike, sizes: ModelSizes): DecoderDescription {
   const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 } });
   const scoreScale = config.positiveNumber("query_pre_attn_scalar", 256) ** -0.5;
   const types = layerTypes(config, sizes.layers, (index) =>
@@ -65,7 +63,6 @@ export const gemma2 = llamaFamily({
   modelType: "gemma2",
   defaults: gemma2Defaults,
   names: gemma2Norms,
-  buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {
     const described = gemma2Like(config, base, sizes);

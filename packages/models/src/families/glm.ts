@@ -38,7 +38,6 @@ export const glm = llamaFamily({
   modelType: "glm",
   defaults,
   names: fusedGate,
-  buffers: [/\.rotary_emb\.inv_freq$/],
   describe: describeGlm,
 });
 

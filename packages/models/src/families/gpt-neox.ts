@@ -18,8 +18,6 @@ export const gptNeoX: Family = {
       hiddenSize: 6144,
       layers: 44,
       heads: 64,
-      keyValueHeads: null,
-      headDim: null,
     });
     const rotation = rotary(config, {
       headDim,
@@ -58,7 +56,7 @@ export const gptNeoX: Family = {
       mlp: {
         kind: "plain",
         activation: activation(config, "hidden_act", "gelu"),
-        size: config.size("intermediate_size", 24_576),
+        size: config.positiveInteger("intermediate_size", 24_576),
         bias: true,
       },
       layers: alike({ layers, headDim }, rotation),
@@ -87,5 +85,5 @@ export const gptNeoX: Family = {
   },
   otherHead: "lm_head",
   prefix: "gpt_neox.",
-  buffers: [/\.attention\.(masked_)?bias$/, /\.rotary_emb\.inv_freq$/],
+  buffers: /\.attention\.(masked_)?bias$/,
 };

@@ -15,16 +15,16 @@ export const gpt2: Family = {
       config.get(key);
       return isThere ? alias : key;
     }) as [string, string, string, string];
-    const hiddenSize = config.size(embd, 768);
-    const heads = config.size(head, 12);
+    const hiddenSize = config.positiveInteger(embd, 768);
+    const heads = config.positiveInteger(head, 12);
     const headDim = hiddenSize / heads;
     if (!Number.isInteger(headDim)) throw config.valueError(head, `a divisor of ${embd}, ${hiddenSize}`);
     const scale = config.boolean("scale_attn_weights", true) ? headDim ** -0.5 : 1;
     const byLayer = config.boolean("scale_attn_by_inverse_layer_idx", false);
     config.only("add_cross_attention", false);
     const description = {
-      vocabSize: config.size("vocab_size", 50_257),
-      contextLength: config.size(positions, 1024),
+      vocabSize: config.positiveInteger("vocab_size", 50_257),
+      contextLength: config.positiveInteger(positions, 1024),
       hiddenSize,
       embedding: { scale: 1, paddingRow: null, learnedPositions: { offset: 0 } },
       norm: {
@@ -46,10 +46,10 @@ export const gpt2: Family = {
       mlp: {
         kind: "plain",
         activation: activation(config, "activation_function", "gelu_new"),
-        size: config.size("n_inner", 4 * hiddenSize),
+        size: config.positiveInteger("n_inner", 4 * hiddenSize),
         bias: true,
       },
-      layers: Array.from({ length: config.layerCount(layer, 12) }, (_, index) => {
+      layers: Array.from({ length: config.positiveInteger(layer, 12) }, (_, index) => {
         return { window: null, rotary: null, scoreScale: byLayer ? scale / (index + 1) : scale };
       }),
       head: { tied: config.boolean("tie_word_embeddings", true), bias: false, scale: 1, softCap: null },
@@ -77,7 +77,7 @@ export const gpt2: Family = {
     },
   },
   prefix: "transformer.",
-  buffers: [/\.attn\.(masked_)?bias$/],
+  buffers: /\.attn\.(masked_)?bias$/,
 };
 
 /** Keys and their aliases, the `attribute_map` of `GPT2Config`: an alias wins there. No other class of a family has one. */

@@ -14,8 +14,6 @@ export const granite = llamaFamily({
     hiddenSize: 4096,
     layers: 32,
     heads: 32,
-    keyValueHeads: null,
-    headDim: null,
     epsilon: 1e-6,
     mlpSize: 11_008,
   },

@@ -9,7 +9,7 @@ import { modelSizes, paddingRow, type ModelSizes, type SizeDefaults } from "./co
 import { llamaNames } from "./config/weight-names.ts";
 
 /** The defaults of a configuration class. */
-interface LlamaLikeDefaults extends SizeDefaults {
+type LlamaLikeDefaults = SizeDefaults & {
   readonly epsilon: number;
   /** Default: `rms_norm_eps`. */
   readonly epsilonKey?: string;
@@ -24,9 +24,9 @@ interface LlamaLikeDefaults extends SizeDefaults {
   };
   /** Keys of dropout rates. Default: only `attention_dropout`. */
   readonly dropouts?: readonly string[];
-}
+};
 
-type LlamaLike = ReturnType<typeof llamaLike>;
+export type LlamaLike = ReturnType<typeof llamaLike>;
 
 /** A descendant of Llama, as its differences from Llama. */
 interface LlamaFamily {
@@ -38,11 +38,9 @@ interface LlamaFamily {
   names?(layer: string): Partial<LayerNames>;
   /** The name of the norm before the head. Default: Llama's. */
   readonly finalNorm?: string;
-  /** Default: none. */
-  readonly buffers?: Family["buffers"];
 }
 
-export const llamaFamily = ({ modelType, buffers = [], defaults, ...family }: LlamaFamily): Family => ({
+export const llamaFamily = ({ modelType, defaults, ...family }: LlamaFamily): Family => ({
   modelType,
   describe(config) {
     const sizes = modelSizes(config, defaults);
@@ -52,7 +50,6 @@ export const llamaFamily = ({ modelType, buffers = [], defaults, ...family }: Ll
   },
   names: { ...llamaNames(family.names), ...(family.finalNorm && { finalNorm: family.finalNorm }) },
   prefix: "model.",
-  buffers,
 });
 
 /**
@@ -85,17 +82,20 @@ function llamaLike(
     mlp: {
       kind: "gated",
       activation: activation(config, named?.key ?? "hidden_act", named?.fallback ?? "silu"),
-      size: config.size("intermediate_size", defaults.mlpSize),
+      size: config.positiveInteger("intermediate_size", defaults.mlpSize),
       bias: false,
     },
     head: { tied: config.boolean("tie_word_embeddings", tied), bias: false, scale: 1, softCap: null },
   } as const satisfies Omit<DecoderDescription, "layers">;
 }
 
-/** Returns identical layers, by default without a window. */
+/** Returns layers that differ at most in their windows; default: none has one. */
 export const alike = (
   { layers, headDim }: Pick<ModelSizes, "layers" | "headDim">,
   rotary: LayerDescription["rotary"],
-  window: number | null = null,
+  windows: number | null | readonly (number | null)[] = null,
 ): readonly LayerDescription[] =>
-  Array.from({ length: layers }, () => ({ window, rotary, scoreScale: headDim ** -0.5 }));
+  Array.from({ length: layers }, (_, index) => {
+    const window = typeof windows === "object" ? (windows?.[index] ?? null) : windows;
+    return { window, rotary, scoreScale: headDim ** -0.5 };
+  });

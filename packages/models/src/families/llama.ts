@@ -11,12 +11,9 @@ export const llama = llamaFamily({
     hiddenSize: 4096,
     layers: 32,
     heads: 32,
-    keyValueHeads: null,
-    headDim: null,
     epsilon: 1e-6,
     mlpSize: 11_008,
   },
-  buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {
     // Ignoring this key would silently change long contexts.

@@ -17,11 +17,9 @@ const mistralLike = (modelType: "mistral" | "ministral") =>
       layers: 32,
       heads: 32,
       keyValueHeads: 8,
-      headDim: null,
       epsilon: 1e-6,
       mlpSize: 14_336,
     },
-    buffers: [/\.rotary_emb\.inv_freq$/],
 
     describe(config, base, sizes) {
       const window = config.positiveIntegerOrNull("sliding_window", 4096);
@@ -29,11 +27,10 @@ const mistralLike = (modelType: "mistral" | "ministral") =>
       const types = layerTypes(config, sizes.layers, () =>
         window === null ? "full_attention" : "sliding_attention",
       );
-      const layerWindows = windows(config, types, window);
       config.only("attention_bias", false);
       return {
         ...base,
-        layers: alike(sizes, rotation).map((layer, index) => ({ ...layer, window: layerWindows[index]! })),
+        layers: alike(sizes, rotation, windows(config, types, window)),
       };
     },
   });

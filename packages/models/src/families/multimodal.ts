@@ -43,7 +43,6 @@ function textPart({ modelType, text, tied, layouts, isFlat = false }: Multimodal
     prefix,
     layouts: [...layouts, { prefix: "language_model.", head: usual.names.head }],
     otherParts: /^(model\.)?(vision_tower|vision_model|multi_modal_projector|visual)\./,
-    buffers: usual.buffers,
   };
 }
 

@@ -14,15 +14,12 @@ export const nemotron = llamaFamily({
     hiddenSize: 6144,
     layers: 32,
     heads: 48,
-    keyValueHeads: null,
-    headDim: null,
     epsilon: 1e-5,
     epsilonKey: "norm_eps",
     mlpSize: 24_576,
     activation: { key: "hidden_act", fallback: "relu2" },
   },
   names: (at) => ({ up: [`${at}.mlp.up_proj`] }),
-  buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {
     const partial = { key: "partial_rotary_factor", fallback: 0.5 };

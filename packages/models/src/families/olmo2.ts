@@ -1,6 +1,6 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import type { ConfigReader } from "./config/config-reader.ts";
-import { alike, llamaFamily } from "./llama-like.ts";
+import { alike, llamaFamily, type LlamaLike } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { attentionBias } from "./config/attention-bias.ts";
 
@@ -10,8 +10,6 @@ export const olmo2Defaults = {
   hiddenSize: 4096,
   layers: 32,
   heads: 32,
-  keyValueHeads: null,
-  headDim: null,
   epsilon: 1e-5,
   mlpSize: 11_008,
   padding: 1,
@@ -24,10 +22,8 @@ export const olmo2Names = (at: string) => ({
   mlpOutputNorm: `${at}.post_feedforward_layernorm`,
 });
 
-type Base = Parameters<Parameters<typeof llamaFamily>[0]["describe"]>[1];
-
 /** Describes what OLMo 2 and 3 share. */
-export function olmo2Like(config: ConfigReader, base: Base): Omit<DecoderDescription, "layers"> {
+export function olmo2Like(config: ConfigReader, base: LlamaLike): Omit<DecoderDescription, "layers"> {
   return {
     ...base,
     block: { ...base.block, norms: { before: false, after: true } },

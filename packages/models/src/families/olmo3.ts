@@ -24,11 +24,9 @@ export const olmo3 = llamaFamily({
     const layerWindows = windows(config, types, config.positiveIntegerOrNull("sliding_window", 4096));
     return {
       ...olmo2Like(config, base),
-      layers: alike(sizes, null).map((layer, index) => ({
-        ...layer,
-        window: layerWindows[index]!,
-        rotary: rotations[types[index]!],
-      })),
+      layers: alike(sizes, null, layerWindows).map((layer, index) => {
+        return { ...layer, rotary: rotations[types[index]!] };
+      }),
     };
   },
 });

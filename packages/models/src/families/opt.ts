@@ -13,8 +13,8 @@ export const opt: Family = {
   modelType: "opt",
 
   describe(config) {
-    const hiddenSize = config.size("hidden_size", 768);
-    const heads = config.size("num_attention_heads", 12);
+    const hiddenSize = config.positiveInteger("hidden_size", 768);
+    const heads = config.positiveInteger("num_attention_heads", 12);
     const headDim = hiddenSize / heads;
     if (!Number.isInteger(headDim))
       throw config.valueError("num_attention_heads", `a divisor of hidden_size, ${hiddenSize}`);
@@ -22,11 +22,11 @@ export const opt: Family = {
     for (const key of ["do_layer_norm_before", "layer_norm_elementwise_affine"]) config.only(key, true);
     config.only("_remove_final_layer_norm", false);
     const bias = config.boolean("enable_bias", true);
-    const layers = config.layerCount("num_hidden_layers", 12);
-    const vocabSize = config.size("vocab_size", 50_272);
+    const layers = config.positiveInteger("num_hidden_layers", 12);
+    const vocabSize = config.positiveInteger("vocab_size", 50_272);
     const description = {
       vocabSize,
-      contextLength: config.size("max_position_embeddings", 2048),
+      contextLength: config.positiveInteger("max_position_embeddings", 2048),
       hiddenSize,
       embedding: {
         scale: 1,
@@ -47,7 +47,7 @@ export const opt: Family = {
       mlp: {
         kind: "plain",
         activation: activation(config, "activation_function", "relu"),
-        size: config.size("ffn_dim", 3072),
+        size: config.positiveInteger("ffn_dim", 3072),
         bias,
       },
       layers: alike({ layers, headDim }, null),
@@ -76,5 +76,4 @@ export const opt: Family = {
     },
   },
   prefix: "model.",
-  buffers: [],
 };

@@ -13,8 +13,6 @@ export const phi = llamaFamily({
     hiddenSize: 2048,
     layers: 24,
     heads: 32,
-    keyValueHeads: null,
-    headDim: null,
     epsilon: 1e-5,
     epsilonKey: "layer_norm_eps",
     mlpSize: 8192,
@@ -27,7 +25,6 @@ export const phi = llamaFamily({
     down: `${at}.mlp.fc2`,
   }),
   finalNorm: "model.final_layernorm",
-  buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {
     // A tied head would share its weight, but not its bias.

@@ -10,8 +10,6 @@ export const phi3 = llamaFamily({
     hiddenSize: 3072,
     layers: 32,
     heads: 32,
-    keyValueHeads: null,
-    headDim: null,
     epsilon: 1e-5,
     mlpSize: 8192,
     padding: 32_000,
@@ -21,7 +19,6 @@ export const phi3 = llamaFamily({
     queryKeyValue: [`${at}.self_attn.qkv_proj`],
     up: [`${at}.mlp.gate_up_proj`],
   }),
-  buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {
     const rotation = rotary(config, {

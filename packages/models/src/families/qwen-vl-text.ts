@@ -17,7 +17,6 @@ export const qwen25VLText = llamaFamily({
     layers: 80,
     heads: 64,
     keyValueHeads: 8,
-    headDim: null,
     epsilon: 1e-5,
     mlpSize: 29_568,
   },
@@ -29,7 +28,7 @@ export const qwen25VLText = llamaFamily({
     return {
       ...base,
       attention: { ...base.attention, bias: { queryKeyValue: true, output: false } },
-      layers: alike(sizes, rotation).map((layer, index) => ({ ...layer, window: layerWindows[index]! })),
+      layers: alike(sizes, rotation, layerWindows),
     };
   },
 });

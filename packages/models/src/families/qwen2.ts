@@ -1,4 +1,4 @@
-import { llamaFamily } from "./llama-like.ts";
+import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { qwenWindows } from "./config/windows.ts";
 
@@ -10,7 +10,6 @@ export const qwenSizes = {
   layers: 32,
   heads: 32,
   keyValueHeads: 32,
-  headDim: null,
   epsilon: 1e-6,
   mlpSize: 22_016,
 };
@@ -19,7 +18,6 @@ export const qwenSizes = {
 export const qwen2 = llamaFamily({
   modelType: "qwen2",
   defaults: qwenSizes,
-  buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {
     const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 } });
@@ -27,9 +25,7 @@ export const qwen2 = llamaFamily({
     return {
       ...base,
       attention: { ...base.attention, bias: { queryKeyValue: true, output: false } },
-      layers: qwenWindows(config, sizes.layers).map((window) => {
-        return { window, rotary: rotation, scoreScale: sizes.headDim ** -0.5 };
-      }),
+      layers: alike(sizes, rotation, qwenWindows(config, sizes.layers)),
     };
   },
 });

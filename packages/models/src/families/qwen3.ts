@@ -1,4 +1,4 @@
-import { llamaFamily } from "./llama-like.ts";
+import { alike, llamaFamily } from "./llama-like.ts";
 import { rotary } from "./config/rope.ts";
 import { qwenSizes } from "./qwen2.ts";
 import { qwenWindows } from "./config/windows.ts";
@@ -24,9 +24,7 @@ export const qwen3 = llamaFamily({
         bias: attentionBias(config),
         queryKeyNorm: "head",
       },
-      layers: qwenWindows(config, sizes.layers).map((window) => {
-        return { window, rotary: rotation, scoreScale: sizes.headDim ** -0.5 };
-      }),
+      layers: alike(sizes, rotation, qwenWindows(config, sizes.layers)),
     };
   },
 });

@@ -14,7 +14,6 @@ export const smollm3 = llamaFamily({
     layers: 36,
     heads: 16,
     keyValueHeads: 4,
-    headDim: null,
     epsilon: 1e-6,
     mlpSize: 11_008,
     tied: true,

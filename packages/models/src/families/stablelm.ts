@@ -12,13 +12,11 @@ export const stableLM = llamaFamily({
     layers: 32,
     heads: 32,
     keyValueHeads: 32,
-    headDim: null,
     epsilon: 1e-5,
     epsilonKey: "layer_norm_eps",
     mlpSize: 6912,
     dropouts: ["attention_dropout", "hidden_dropout"],
   },
-  buffers: [/\.rotary_emb\.inv_freq$/],
 
   describe(config, base, sizes) {
     requireWholeHeads(config, sizes);

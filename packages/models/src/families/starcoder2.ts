@@ -11,7 +11,6 @@ export const starcoder2 = llamaFamily({
     layers: 30,
     heads: 24,
     keyValueHeads: 2,
-    headDim: null,
     epsilon: 1e-5,
     epsilonKey: "norm_epsilon",
     mlpSize: 12_288,

@@ -23,11 +23,7 @@ export interface GraphBackend {
  */
 export function graphBackend(): GraphBackend | null {
   if (tf.getBackend() !== "tensorflow" || isOnDevice()) return null;
-  const backend = tf.backend() as unknown as Partial<GraphBackend>;
-  const has = (["loadSavedModelMetaGraph", "runSavedModel", "deleteSavedModel"] as const).every(
-    (method) => typeof backend[method] === "function",
-  );
-  return has ? (backend as GraphBackend) : null;
+  return tf.backend() as unknown as GraphBackend;
 }
 
 /** A graph that TensorFlow runs in one call. */

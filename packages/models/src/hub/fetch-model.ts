@@ -1,4 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { functionSchema } from "@periodic-eval/contracts/options";
 import {
   cacheError,
   fetchFile,
@@ -12,7 +13,6 @@ import {
   type HubFile,
   type HubId,
 } from "@periodic-eval/data";
-import * as z from "zod";
 import { companions, rejectPickled } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
 import { indexName, readShardIndex, shardsOf, singleName } from "../folder/shard-index.ts";
@@ -27,8 +27,7 @@ export interface DownloadProgress {
 }
 
 /** The option `onDownload` of the functions that load models, adapters and tokenizers. */
-export const onDownloadSchema = z.custom<(progress: DownloadProgress) => void>(
-  (value) => typeof value === "function",
+export const onDownloadSchema = functionSchema<(progress: DownloadProgress) => void>(
   "a function that takes the progress",
 );
 

@@ -1,7 +1,7 @@
 import { fail, unsupported } from "./errors.ts";
 import { asInteger, asNumber, integer, toFloat, type Integer } from "./numbers.ts";
 import { percentFormat } from "./percent-format.ts";
-import { escapedText, str } from "./print.ts";
+import { escapedText } from "./print.ts";
 import {
   Float,
   Markup,
@@ -136,10 +136,4 @@ export function signed(operator: "-" | "+", value: Value): Value {
   const whole = asInteger(value);
   if (whole === undefined) return fail(`bad operand type for unary ${operator}: '${typeName(value)}'`);
   return operator === "-" ? integer(-BigInt(whole)) : whole;
-}
-
-/** Python's `~` of jinja2: joins the text of values. */
-export function joined(values: readonly Value[]): string {
-  const text = values.map(str).join("");
-  return text;
 }

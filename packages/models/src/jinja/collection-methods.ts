@@ -31,11 +31,7 @@ export const dictMethods: Methods = {
     "key/ default/?",
     (self: Dict, key: Value, missing: Value = null) => orElse(self.get(key), () => missing),
   ],
-  items: ["", (self: Dict) => view("items", self)],
-  keys: ["", (self: Dict) => view("keys", self)],
-  values: ["", (self: Dict) => view("values", self)],
+  items: ["", (self: Dict) => new DictView("items", self)],
+  keys: ["", (self: Dict) => new DictView("keys", self)],
+  values: ["", (self: Dict) => new DictView("values", self)],
 };
-
-function view(kind: DictView["kind"], dict: Dict): DictView {
-  return new DictView(kind, dict);
-}

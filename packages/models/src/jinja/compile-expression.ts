@@ -1,4 +1,4 @@
-import { calculate, joined, signed } from "./arithmetic.ts";
+import { calculate, signed } from "./arithmetic.ts";
 import { getAttribute, getItem } from "./attributes.ts";
 import { contains, equals, isOrdered } from "./compare.ts";
 import { unsupported } from "./errors.ts";
@@ -6,6 +6,7 @@ import { filterOf, testOf } from "./filters.ts";
 import { conditionalFrame, identifierOf, type Frame } from "./frame.ts";
 import { callValue } from "./globals.ts";
 import type { Arguments, Expression, Filter, Operand } from "./nodes.ts";
+import { str } from "./print.ts";
 import { undefinedName, type Code, type Run } from "./run.ts";
 import { isTrue, slice } from "./sequences.ts";
 import { Dict, Tuple, Undefined, orElse, type Keywords, type Value } from "./values.ts";
@@ -66,7 +67,7 @@ export function compileExpression(node: Expression, frame: Frame): Code {
       return compileComparison(node, frame);
     case "Concat": {
       const nodes = node.nodes.map(compile);
-      return (run) => joined(nodes.map((code) => code(run)));
+      return (run) => nodes.map((code) => str(code(run))).join("");
     }
     default:
       return unsupported(`an expression of the type ${node.type} here`);

@@ -1,6 +1,6 @@
 import { sorted } from "./compare.ts";
 import { fail } from "./errors.ts";
-import { asInteger, floatText, integerText } from "./numbers.ts";
+import { asInteger, floatText } from "./numbers.ts";
 import { str } from "./print.ts";
 import { Dict, Float, isText, itemsOf, typeName, type Value } from "./values.ts";
 
@@ -19,7 +19,7 @@ export function dumpJson(value: Value, style: Style, depth = 0): string {
   if (isText(value)) return quoted(str(value), style.isAscii);
   if (value instanceof Float) return floatJson(value.value);
   const whole = asInteger(value);
-  if (whole !== undefined) return integerText(whole);
+  if (whole !== undefined) return String(whole);
   const items = itemsOf(value);
   if (items !== undefined)
     return wrapped(
@@ -59,7 +59,7 @@ function keyText(key: Value): string {
   const whole = asInteger(key);
   return whole === undefined
     ? fail(`keys must be str, int, float, bool or None, not ${typeName(key)}`)
-    : integerText(whole);
+    : String(whole);
 }
 
 const escapes: Readonly<Record<string, string>> = {

@@ -52,12 +52,6 @@ export function exponentOf(exponent: number): string {
   return `${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
 }
 
-export function integerText(value: Integer): string {
-  const text = String(value);
-  if (text.length > 4301) fail("Exceeds the limit (4300 digits) for integer string conversion");
-  return text;
-}
-
 const trimmed = (text: string) => text.replace(/^\s+|\s+$/g, "");
 
 function checkDigits(text: string): void {

@@ -4,21 +4,12 @@ import { Callable, type Call, type Keywords, type Value } from "./values.ts";
 /** The parameters of a function: names that are separated by spaces; optional ones end in `?`, positional-only ones in `/`. */
 export type Parameters = string;
 
-const parsed = new Map<Parameters, readonly { name: string; isOptional: boolean; isPositional: boolean }[]>();
-
-function parse(parameters: Parameters) {
-  let list = parsed.get(parameters);
-  if (list === undefined) {
-    const words = parameters === "" ? [] : parameters.split(" ");
-    list = words.map((word) => ({
-      name: word.replace(/[?/]+$/, ""),
-      isOptional: word.includes("?"),
-      isPositional: word.includes("/"),
-    }));
-    parsed.set(parameters, list);
-  }
-  return list;
-}
+const parse = (parameters: Parameters) =>
+  (parameters.match(/[^ ]+/g) ?? []).map((word) => ({
+    name: word.replace(/[?/]+$/, ""),
+    isOptional: word.includes("?"),
+    isPositional: word.includes("/"),
+  }));
 
 /** Assigns arguments to parameters as Python does; the value of an optional parameter without an argument is undefined. */
 export function bind(

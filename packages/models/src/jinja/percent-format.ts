@@ -1,5 +1,5 @@
 import { fail, unsupported } from "./errors.ts";
-import { asInteger, integerText, truncated } from "./numbers.ts";
+import { asInteger, truncated } from "./numbers.ts";
 import { repr, str } from "./print.ts";
 import {
   Dict,
@@ -27,7 +27,7 @@ export function percentFormat(format: string, values: Value): string {
     const whole = value instanceof Float ? truncated(value) : asInteger(value);
     return whole === undefined
       ? fail(`%d format: a real number is required, not ${typeName(value)}`)
-      : integerText(whole);
+      : String(whole);
   });
   const isMapping = [Dict, Array, Undefined, Range].some((type) => values instanceof type);
   if (used < args.length && !isMapping) fail("not all arguments converted during string formatting");
@@ -37,7 +37,7 @@ export function percentFormat(format: string, values: Value): string {
 /** Python's `str.format` with the fields `{}`, `{0}` and `{name}`. */
 export function formatString(format: string, args: readonly Value[], named: Keywords): string {
   let automatic: number | null = 0;
-  const text = format.replace(/\{\{|\}\}|\{([^{}]*)\}|[{}]/g, (part, name: string | undefined) => {
+  return format.replace(/\{\{|\}\}|\{([^{}]*)\}|[{}]/g, (part, name: string | undefined) => {
     if (part === "{{" || part === "}}") return part.charAt(0);
     if (name === undefined) return fail("unmatched brace in a format string");
     if (!/^\w*$/.test(name)) unsupported(`format() with the field {${name}}`);
@@ -48,5 +48,4 @@ export function formatString(format: string, args: readonly Value[], named: Keyw
     if (name !== "") automatic = null;
     return str(orElse(args[index], () => fail(`no argument ${index} for the format string`)));
   });
-  return text;
 }

@@ -1,5 +1,5 @@
 import { unsupported } from "./errors.ts";
-import { floatText, integerText } from "./numbers.ts";
+import { floatText } from "./numbers.ts";
 import {
   Callable,
   Dict,
@@ -25,7 +25,7 @@ export function str(value: Value): string {
 export function repr(value: Value): string {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
-  if (typeof value === "number" || typeof value === "bigint") return integerText(value);
+  if (typeof value === "number" || typeof value === "bigint") return String(value);
   if (typeof value === "string") return quoted(value);
   if (Array.isArray(value)) return `[${value.map(repr).join(", ")}]`;
   if (value instanceof Float) return floatText(value.value);

@@ -58,10 +58,9 @@ function* items(value: Value): Generator<Value> {
 
 function join(value: Value, separator: Value = "", attribute: Value = null): string {
   const get = attribute === null ? identity : attributeGetter(attribute);
-  const text = listOf(value)
+  return listOf(value)
     .map((item) => str(get(item)))
     .join(str(separator));
-  return text;
 }
 
 function first(value: Value): Value {

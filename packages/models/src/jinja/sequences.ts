@@ -32,8 +32,7 @@ export function iterableOf(value: Value): Iterable<Value> | undefined {
 
 /** Python's `list(value)`. */
 export function listOf(value: Value): Value[] {
-  const items = [...iterate(value)];
-  return items;
+  return [...iterate(value)];
 }
 
 /** Python's `reversed(value)`; undefined for values that cannot be reversed. */

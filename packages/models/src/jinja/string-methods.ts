@@ -86,16 +86,14 @@ function count(self: string, sub: Value): number {
 export function replace(self: string, old: string, replacement: string, maximum: number): string {
   const parts = old === "" ? ["", ...characters(self), ""] : self.split(old);
   const count = maximum < 0 ? parts.length - 1 : Math.min(maximum, parts.length - 1);
-  const result = [...parts.slice(0, count), parts.slice(count).join(old)].join(replacement);
-  return result;
+  return [...parts.slice(0, count), parts.slice(count).join(old)].join(replacement);
 }
 
 function join(self: string, items: Value): string {
   const parts = listOf(items).map((item) =>
     isText(item) ? str(item) : fail(`expected str instance, ${typeName(item)} found`),
   );
-  const result = parts.join(self);
-  return result;
+  return parts.join(self);
 }
 
 export const stringMethods: Methods = {

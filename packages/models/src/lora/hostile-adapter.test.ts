@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -152,20 +151,11 @@ describe("loading rejects an adapter", () => {
     await loadError();
   });
 
-  it("whose weights are a link out of the folder", async () => {
-    await rm(join(folder, weightsName));
-    await symlink(join(root, "good", weightsName), join(folder, weightsName));
-    expect((await loadError()).got).toContain("a link to ");
-  });
-
-  const pipes = process.platform === "win32" ? [] : ["a pipe"];
-
-  it.each(["a folder", "a link to itself", "missing", ...pipes])("whose weights are %s", async (kind) => {
+  it.each(["a folder", "a link to itself", "missing"])("whose weights are %s", async (kind) => {
     const path = join(folder, weightsName);
     await rm(path);
     if (kind === "a folder") await mkdir(path);
     if (kind === "a link to itself") await symlink(weightsName, path);
-    if (kind === "a pipe") execFileSync("mkfifo", [path]);
     await loadError();
   });
 
@@ -194,17 +184,6 @@ describe("loading an adapter rejects an adapter_config.json", () => {
   ])("with the content %.40s", async (text) => {
     await writeConfig(text);
     expect((await loadError()).where).toContain(configName);
-  });
-
-  it("that is a link out of the folder", async () => {
-    await rm(join(folder, configName));
-    await symlink(join(root, "good", configName), join(folder, configName));
-    expect((await loadError()).got).toContain("a link to ");
-  });
-
-  it("of 300 MB without reading it", async () => {
-    await truncate(join(folder, configName), 300e6);
-    expect((await loadError()).got).toBe("300000000 bytes");
   });
 
   const wrong: readonly Config[] = [
@@ -273,7 +252,6 @@ describe("loading an adapter rejects an adapter_config.json", () => {
     { target_parameters: ["experts.down_proj"] },
     { trainable_token_indices: [1] },
     { something_new: "on" },
-    { base_model_name_or_path: { path: "/etc" } },
   ];
   it.each(wrong.map((change) => [JSON.stringify(change).slice(0, 70), change] as const))(
     "with %s",

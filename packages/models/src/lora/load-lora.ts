@@ -11,7 +11,7 @@ import { checkpointValues } from "../decoder/variables.ts";
 import { familyOf } from "../families/registry.ts";
 import { rejectPickled } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
-import { pathInFolder, requireJsonObject } from "../folder/read-file.ts";
+import { requireJsonObject } from "../folder/read-file.ts";
 import { adapterNames, onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
 import { planAdapter, tensorPrefix, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
@@ -91,10 +91,11 @@ export async function openAdapter(
 ): Promise<OpenAdapter> {
   const folder = await adapterFolder(source, options);
   const path = join(folder, adapterNames.config);
-  const config = await readConfig(folder, path);
+  const fix = "Pass a folder with an adapter that PEFT saved.";
+  const config = await requireJsonObject(folder, adapterNames.config, fix);
   const parsed = parseLoraConfig(config, path);
   await rejectPickled(folder, await readdir(folder).catch((): string[] => []), adapterNames.weights);
-  const file = await openSafetensors(await pathInFolder(folder, adapterNames.weights));
+  const file = await openSafetensors(join(folder, adapterNames.weights));
   try {
     const family = familyOf(shape.config, path);
     const heads = [family.otherHead, family.names.head].filter((name) => name !== undefined);
@@ -105,21 +106,6 @@ export async function openAdapter(
     await file.close();
     throw error;
   }
-}
-
-async function readConfig(folder: string, path: string): Promise<AdapterConfig> {
-  const fix = "Pass a folder with an adapter that PEFT saved.";
-  const config = await requireJsonObject(folder, adapterNames.config, fix);
-  const key = "base_model_name_or_path";
-  const base = config[key] ?? null;
-  if (base === null || typeof base === "string") return config;
-  throw modelError({
-    where: `${path}, ${key}`,
-    path: [key],
-    got: typeof base,
-    expected: "a string or null",
-    fix,
-  });
 }
 
 const hasTensorsOf = ({ tensors }: SafetensorsFile, module: string): boolean =>

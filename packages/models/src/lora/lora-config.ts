@@ -27,9 +27,11 @@ export interface LoraConfig {
 
 type PatternKey = "rank_pattern" | "alpha_pattern";
 
+/** PEFT's `get_pattern_key`: the first entry that matches the end of a module's name sets its number. */
 export interface NumberPattern {
   /** The end of a module's name, or a regular expression for it. */
   readonly name: string;
+  readonly value: number;
   matches(module: string): boolean;
 }
 
@@ -106,8 +108,8 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
   config.finish(harmless, isEmpty, "only supported keys of PEFT's LoraConfig");
   const isSaved = (module: string) => modulesToSave.some((name) => endsWith(module, name));
   const rankOf = (module: string) => {
-    const [pattern, own] = ranks.of(module) ?? [null, rank];
-    return { rank: own, pattern };
+    const found = ranks.find(({ matches }) => matches(module));
+    return { rank: found?.value ?? rank, pattern: found?.name ?? null };
   };
   return {
     dropout,
@@ -121,10 +123,10 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
     },
     rankOf,
     scaleOf(module) {
-      const [, own] = alphas.of(module) ?? [null, alpha];
+      const own = alphas.find(({ matches }) => matches(module))?.value ?? alpha;
       return own / (isStabilized ? Math.sqrt(rankOf(module).rank) : rankOf(module).rank);
     },
-    patterns: { rank_pattern: ranks.patterns, alpha_pattern: alphas.patterns },
+    patterns: { rank_pattern: ranks, alpha_pattern: alphas },
   };
 }
 
@@ -166,19 +168,12 @@ function moduleTest(config: ConfigReader, key: string, errorFor: PatternError): 
   }
   const list = names(config, key);
   if (list === null || list.length === 0) return null;
-  const ends = new Set(list);
-  const test = (module: string) => endsOf(module).some((end) => ends.has(end));
-  return Object.assign(test, { isPattern: false, namesWhole: (module: string) => ends.has(module) });
+  const test = (module: string) => list.some((name) => endsWith(module, name));
+  return Object.assign(test, { isPattern: false, namesWhole: (module: string) => list.includes(module) });
 }
 
 /** Whether "all-linear" includes a linear map: all except the head. */
 const isInLayer = (module: string): boolean => /\.\d+\./.test(module);
-
-/** `a.b.c` → `a.b.c`, `b.c`, `c`. */
-function endsOf(module: string): string[] {
-  const parts = module.split(".");
-  return parts.map((_, i) => parts.slice(i).join("."));
-}
 
 const endsWith = (module: string, name: string) => module === name || module.endsWith(`.${name}`);
 
@@ -219,18 +214,12 @@ function layerTest(config: ConfigReader, errorFor: PatternError): ((module: stri
   };
 }
 
-interface NumbersByModule {
-  readonly patterns: readonly NumberPattern[];
-  /** Returns the first entry whose key matches the end of a module's name, as PEFT's `get_pattern_key`. */
-  of(module: string): readonly [name: string, value: number] | undefined;
-}
-
 function numbersByModule(
   config: ConfigReader,
   key: PatternKey,
   isRight: (value: unknown) => boolean,
   errorFor: PatternError,
-): NumbersByModule {
+): readonly NumberPattern[] {
   const value = config.get(key) ?? {};
   const entries = isRecord(value) ? Object.entries(value) : null;
   const wrong = entries?.find(([, number]) => !isRight(number));
@@ -240,25 +229,7 @@ function numbersByModule(
       throw config.valueError(key, `${kind}, not ${quoteShort(wrong[1])} for ${quoteShort(wrong[0])}`);
     throw config.valueError(key, `an object of ${kind} by module`);
   }
-  const plain = new Map<string, number>();
-  const expressions: { readonly index: number; readonly matches: (module: string) => boolean }[] = [];
-  const patterns = entries.map(([name], index): NumberPattern => {
-    // A configuration can have hundreds of full names, so these go into a map.
-    if (/^[\w.]+$/.test(name)) {
-      plain.set(name, index);
-      return { name, matches: (module) => endsWith(module, name) };
-    }
-    const matches = modulePattern(`(.*\\.)?(${name})$`, errorFor);
-    expressions.push({ index, matches });
-    return { name, matches };
+  return entries.map(([name, number]) => {
+    return { name, value: number as number, matches: modulePattern(`(.*\\.)?(${name})$`, errorFor) };
   });
-  return {
-    patterns,
-    of(module) {
-      const named = Math.min(...endsOf(module).map((end) => plain.get(end) ?? Infinity));
-      const first =
-        expressions.find(({ index, matches }) => index < named && matches(module))?.index ?? named;
-      return entries[first] as [string, number] | undefined;
-    },
-  };
 }

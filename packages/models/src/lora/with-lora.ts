@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { configError, nearest, parseOptions } from "@periodic-eval/contracts/options";
+import { configError, nearest, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
 import * as z from "zod";
 import { dropoutRate, type CheckpointLM } from "../checkpoint/model.ts";
@@ -35,7 +35,6 @@ export interface LoraOptions {
   readonly seed?: string;
 }
 
-const positiveInteger = z.int("a positive integer").positive("a positive integer");
 const positiveNumber = z.number("a number above 0").positive("a number above 0");
 const targets = '"all-linear", names of linear maps, or a regular expression';
 const layers = "a non-empty array of layer indexes";

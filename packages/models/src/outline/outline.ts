@@ -46,9 +46,6 @@ const optionsSchema = z.strictObject({
   onDownload: onDownloadSchema.optional(),
 } satisfies Record<keyof OutlineOptions, z.ZodType>);
 
-/** More layers than any model has, because a number in a text file could request all memory. */
-const limits = { size: Infinity, layers: 2 ** 16 };
-
 /**
  * Reads only a model's configuration, so that unsuitable options are rejected before the weights load. For a model on the
  * hub only the configuration is downloaded. Needs no backend.
@@ -65,7 +62,7 @@ export async function outlineCausalLM(
   const config = await readConfig(folder, "config.json");
   const path = join(folder, "config.json");
   const family = familyOf(config, path);
-  const description = family.describe(new ConfigReader(config, path, { limits, notes: [] }));
+  const description = family.describe(new ConfigReader(config, path, { notes: [] }));
   const weights = mapWeights(weightSpecs(description, family.names), ({ name, shape, transposed }) => ({
     name,
     variable: { shape: transposed ? shape.toReversed() : shape },

@@ -1,6 +1,6 @@
 import { PeriodicEvalError, type Message, type Tokenizer } from "@periodic-eval/core";
-import { chatRenderer, promptRenderer, type Codec } from "@periodic-eval/tokenizers";
-import { configError, parseOptions } from "@periodic-eval/contracts/options";
+import { chatRenderer, tokenizerWith, type Codec } from "@periodic-eval/tokenizers";
+import { configError, functionSchema, parseOptions } from "@periodic-eval/contracts/options";
 import { hashJson } from "@periodic-eval/core/random";
 import * as z from "zod";
 import { modelError, quoteShort } from "../folder/model-error.ts";
@@ -21,12 +21,9 @@ const character = z.string("a character of `chars`").optional();
 const optionsSchema = z.strictObject({
   unknown: character,
   end: character,
-  chatTemplate: z
-    .custom<CharTokenizerOptions["chatTemplate"]>(
-      (value) => typeof value === "function",
-      "a function of messages and addGenerationPrompt that returns a string",
-    )
-    .optional(),
+  chatTemplate: functionSchema<NonNullable<CharTokenizerOptions["chatTemplate"]>>(
+    "a function of messages and addGenerationPrompt that returns a string",
+  ).optional(),
 } satisfies Record<keyof CharTokenizerOptions, z.ZodType>);
 
 const where = "charTokenizer";
@@ -79,15 +76,10 @@ export function charTokenizer(chars: Iterable<string>, options: CharTokenizerOpt
           }),
           `${where} options.chatTemplate`,
         );
-  const render = promptRenderer(codec, renderChat, noTemplate);
+  const fingerprint = hashJson(["charTokenizer", vocabulary, unknownId, endId, exampleChat(chatTemplate)]);
   return {
-    fingerprint: hashJson(["charTokenizer", vocabulary, unknownId, endId, exampleChat(chatTemplate)]),
-    vocabSize: codec.vocabSize,
+    ...tokenizerWith(codec, { fingerprint, eosId: endId, endIds: [], renderChat, noTemplate }),
     stopIds: endId === null ? [] : [endId],
-    eosId: endId,
-    encode: (text) => codec.encode(text, false),
-    decode: (ids) => codec.decode(ids, false),
-    render,
   };
 }
 

@@ -1,6 +1,6 @@
-import { isRecord } from "@periodic-eval/contracts/options";
+import { isCount, isRecord } from "@periodic-eval/contracts/options";
 import { quoteShort } from "../folder/model-error.ts";
-import { isId, maxId, partError } from "./pipeline/part.ts";
+import { partError } from "./pipeline/part.ts";
 
 export interface TokenizerConfig {
   readonly chat_template?: string | readonly { readonly name: string; readonly template: string }[];
@@ -42,7 +42,7 @@ export function checkConfig(json: Fields, file: string): TokenizerConfig {
 /** Checks an `eos_token_id`: an id, an array of ids, or null. */
 export function checkEosIds(value: unknown, file: string): readonly number[] {
   const ids: readonly unknown[] = Array.isArray(value) ? value : value == null ? [] : [value];
-  if (!ids.every(isId))
-    throw partError(file, ["eos_token_id"], quoteShort(value), `integers from 0 below ${maxId}`);
+  if (!ids.every((id) => isCount(id)))
+    throw partError(file, ["eos_token_id"], quoteShort(value), "integers of 0 or more");
   return ids;
 }

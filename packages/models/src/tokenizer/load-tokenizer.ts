@@ -2,9 +2,8 @@ import type { Tokenizer } from "@periodic-eval/core";
 import {
   chatRenderer,
   defaultDate,
-  endOfTurnId,
-  promptRenderer,
   templateDate,
+  tokenizerWith,
   type ChatTemplate,
 } from "@periodic-eval/tokenizers";
 import { errorMessage, parseOptions } from "@periodic-eval/contracts/options";
@@ -14,7 +13,7 @@ import { modelError } from "../folder/model-error.ts";
 import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
 import { openCodec, type OpenedCodec, type Pipeline } from "./codec.ts";
-import { readTokenizerFiles, type TokenizerFiles } from "./files.ts";
+import { readTokenizerFiles } from "./files.ts";
 import { compileTemplate } from "./template.ts";
 
 export interface LoadTokenizerOptions {
@@ -66,15 +65,14 @@ export async function loadTokenizer(source: string, options: LoadTokenizerOption
       fix: "Add the template, or use plain text prompts.",
     });
 
-  return {
+  const eos = codec.specialTokens["eos_token"];
+  return tokenizerWith(codec, {
     fingerprint: hashText(JSON.stringify([pipeline, date, files.identity])),
-    vocabSize: codec.vocabSize,
-    stopIds: stopIds(files, codec, renderChat),
-    eosId: eosId(codec),
-    encode: (text, { specialTokens = true } = {}) => codec.encode(text, specialTokens),
-    decode: (ids, { specialTokens = true } = {}) => codec.decode(ids, specialTokens),
-    render: promptRenderer(codec, renderChat, noTemplate),
-  };
+    eosId: eos === undefined ? null : (codec.idOf(eos) ?? null),
+    endIds: files.eosIds,
+    renderChat,
+    noTemplate,
+  });
 }
 
 function compile(
@@ -94,23 +92,4 @@ function compile(
       cause,
     });
   }
-}
-
-/** Returns the model's end-of-text ids, and the special token that the template writes after an assistant's turn. */
-function stopIds(
-  files: TokenizerFiles,
-  codec: OpenedCodec,
-  renderChat: ReturnType<typeof chatRenderer> | null,
-): number[] {
-  const found = new Set(files.eosIds);
-  const eos = eosId(codec);
-  if (eos !== null) found.add(eos);
-  const endOfTurn = renderChat === null ? null : endOfTurnId(codec, renderChat);
-  if (endOfTurn !== null) found.add(endOfTurn);
-  return [...found];
-}
-
-function eosId(codec: OpenedCodec): number | null {
-  const eos = codec.specialTokens["eos_token"];
-  return eos === undefined ? null : (codec.idOf(eos) ?? null);
 }

@@ -1,6 +1,10 @@
-import type { TemplateKwargs } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/contracts/options";
-import { defaultDate, plainMessage, strftimeOn, type ChatTemplate } from "@periodic-eval/tokenizers";
+import {
+  checkTemplateKwargs,
+  defaultDate,
+  plainMessage,
+  strftimeOn,
+  type ChatTemplate,
+} from "@periodic-eval/tokenizers";
 import type { Input } from "../jinja/input.ts";
 import { compileTemplate as compileJinja } from "../jinja/template.ts";
 
@@ -18,7 +22,7 @@ export function compileTemplate(
 ): ChatTemplate {
   const render = compileJinja(source, strftimeOn(date));
   return ({ messages, addGenerationPrompt, tools = null, kwargs = {} }) => {
-    checkKwargs(kwargs);
+    checkTemplateKwargs(kwargs, reserved);
     return render({
       documents: null,
       ...variables,
@@ -32,15 +36,3 @@ export function compileTemplate(
 
 /** Variables that the chat sets. */
 const reserved = ["messages", "add_generation_prompt", "tools"];
-
-function checkKwargs(kwargs: TemplateKwargs): void {
-  const name = Object.keys(kwargs).find((one) => reserved.includes(one) || !/^[A-Za-z_]\w*$/.test(one));
-  if (name === undefined) return;
-  throw configError({
-    where: "templateKwargs",
-    path: [name],
-    got: `the name ${JSON.stringify(name)}`,
-    expected: `the name of a template variable other than ${reserved.join(", ")}`,
-    fix: "Rename or remove it.",
-  });
-}

@@ -12,7 +12,7 @@ import {
   type Tokenizer,
 } from "@periodic-eval/core";
 import { fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "@periodic-eval/core/model";
-import { parseOptions } from "@periodic-eval/contracts/options";
+import { parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import { tokenizerOf, type TransformersTokenizer } from "@periodic-eval/tokenizers";
 import { namedStream } from "@periodic-eval/core/random";
 import * as z from "zod";
@@ -39,12 +39,11 @@ export interface FromTransformersOptions {
   readonly batching?: "padded" | "single";
 }
 
-const positiveInteger = z.int("a positive integer").positive("a positive integer").optional();
 const optionsSchema = z.strictObject({
   name: z.string("a string").min(1, "a name").optional(),
   weights: z.string("a string, or null").nullable().optional(),
-  contextLength: positiveInteger,
-  maxBatchTokens: positiveInteger,
+  contextLength: positiveInteger.optional(),
+  maxBatchTokens: positiveInteger.optional(),
   batching: z.enum(["padded", "single"]).optional(),
 } satisfies Record<keyof FromTransformersOptions, z.ZodType>);
 

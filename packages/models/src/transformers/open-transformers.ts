@@ -1,6 +1,6 @@
 import { join, resolve } from "@periodic-eval/store/platform";
 import { readdir } from "@periodic-eval/store/browser";
-import { parseOptions } from "@periodic-eval/contracts/options";
+import { errorMessage, parseOptions } from "@periodic-eval/contracts/options";
 import { hashFiles } from "@periodic-eval/store";
 import * as z from "zod";
 import { missingOnnx, onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
@@ -72,9 +72,16 @@ export async function openTransformers(
   const onnxFiles = await onnxFilesOf(folder, onnxFile);
   const tokenizer = await loadTokenizer(folder);
   const weights = await hashFiles(onnxFiles.toSorted());
-  const loaded = await loadModel(() =>
-    AutoModelForCausalLM.from_pretrained(folder, { dtype, device, local_files_only: true }),
-  );
+  const local = { dtype, device, local_files_only: true };
+  const loaded = await AutoModelForCausalLM.from_pretrained(folder, local).catch((cause: unknown) => {
+    throw modelError({
+      where: join(folder, onnxFile),
+      got: `the error "${errorMessage(cause)}" of ${packageName}`,
+      expected: "an ONNX model that loads",
+      fix: "Export it again, or choose another dtype or device.",
+      cause,
+    });
+  });
   try {
     const model = fromTransformers(tokenizer, loaded, { name: source, weights });
     const { identity } = model;
@@ -86,20 +93,6 @@ export async function openTransformers(
   } catch (error) {
     await loaded.dispose();
     throw error;
-  }
-
-  async function loadModel<T>(load: () => Promise<T>): Promise<T> {
-    try {
-      return await load();
-    } catch (cause) {
-      throw modelError({
-        where: join(folder, onnxFile),
-        got: `the error "${cause instanceof Error ? cause.message : String(cause)}" of ${packageName}`,
-        expected: "an ONNX model that loads",
-        fix: "Export it again, or choose another dtype or device.",
-        cause,
-      });
-    }
   }
 }
 

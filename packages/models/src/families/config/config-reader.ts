@@ -5,22 +5,8 @@ import { modelError, quoteShort } from "../../folder/model-error.ts";
 /** A Hugging Face `config.json`. */
 export type HuggingFaceConfig = Readonly<Record<string, unknown>>;
 
-/** Upper bounds, because a number in a text file could request all memory. Those of a checkpoint are taken from its weights. */
-export interface SizeLimits {
-  /** The largest dimension of a tensor. */
-  readonly size: number;
-  /** The number of tensors. */
-  readonly layers: number;
-  /** Default: that configuration and weights belong together. */
-  readonly fix?: string;
-}
-
-/** Sizes up to this one need no limit: they cost nothing, and the family's own errors are more specific. */
-const harmlessSize = 1 << 16;
-
 /** Where a nested reader is within the file. */
 interface Place {
-  readonly limits?: SizeLimits;
   readonly path?: ValuePath;
   /** Receives sentences about options that are not used. Default: such options are refused. */
   readonly notes?: string[];
@@ -33,23 +19,14 @@ interface Place {
 export class ConfigReader {
   readonly #config: HuggingFaceConfig;
   readonly #where: string;
-  readonly #limits: SizeLimits;
   readonly #path: ValuePath;
   readonly #notes: string[] | undefined;
   readonly #read = new Set<string>();
 
-  /**
-   * @param where Names the file or the nested key in errors.
-   * @param place `limits`: default none.
-   */
-  constructor(
-    config: HuggingFaceConfig,
-    where: string,
-    { limits = { size: Infinity, layers: Infinity }, path = [], notes }: Place = {},
-  ) {
+  /** @param where Names the file or the nested key in errors. */
+  constructor(config: HuggingFaceConfig, where: string, { path = [], notes }: Place = {}) {
     this.#config = config;
     this.#where = where;
-    this.#limits = limits;
     this.#path = path;
     this.#notes = notes;
   }
@@ -66,22 +43,6 @@ export class ConfigReader {
     return value === null && !(key in this.#config) ? fallback : value;
   }
 
-  /** Returns a dimension of weights, or a number of parts that they are cut into; at most `limits.size`. */
-  size(key: string, fallback?: number): number {
-    return this.#atMost(this.#limits.size, "the largest size of its tensors", key, fallback);
-  }
-
-  /** Returns null if the key is null, the fallback if it is absent. */
-  sizeOrNull(key: string, fallback: number | null): number | null {
-    return this.given(key, fallback) === null ? null : this.size(key, fallback ?? undefined);
-  }
-
-  /** Returns the number of layers; at most `limits.layers`. */
-  layerCount(key: string, fallback: number): number {
-    return this.#atMost(this.#limits.layers, "the number of its tensors", key, fallback);
-  }
-
-  /** Returns a positive integer that sizes no allocation, such as a context, window or period. For weights use `size`. */
   positiveInteger(key: string, fallback?: number): number {
     const value = this.get(key) ?? fallback;
     if (!Number.isSafeInteger(value) || (value as number) < 1)
@@ -165,7 +126,6 @@ export class ConfigReader {
     if (!isRecord(value)) throw this.valueError(key, "an object");
     const notes = this.#notes && { notes: this.#notes };
     return new ConfigReader(value, this.at(key), {
-      limits: this.#limits,
       path: [...this.#path, key],
       ...notes,
     });
@@ -215,13 +175,6 @@ export class ConfigReader {
   /** Returns the place of a key, for errors. */
   at(key: string): string {
     return `${this.#where}, ${key}`;
-  }
-
-  #atMost(most: number, what: string, key: string, fallback: number | undefined): number {
-    const value = this.positiveInteger(key, fallback);
-    if (value <= Math.max(most, harmlessSize) || this.get(key) === null) return value;
-    const { fix = "Check that config.json and the weights belong to the same model." } = this.#limits;
-    throw this.#error(key, `at most ${most}, ${what}`, fix);
   }
 
   #error(key: string, expected: string, fix: string): PeriodicEvalError {

@@ -10,27 +10,25 @@ export interface ModelSizes {
   readonly headDim: number;
 }
 
-/** The defaults of a configuration class; null for `keyValueHeads` and `headDim` if they follow from the other sizes. */
-export interface SizeDefaults extends Omit<ModelSizes, "keyValueHeads" | "headDim"> {
-  readonly keyValueHeads: number | null;
-  readonly headDim: number | null;
-}
+/** The defaults of a configuration class; those of `keyValueHeads` and `headDim` may follow from the other sizes. */
+export type SizeDefaults = Omit<ModelSizes, "keyValueHeads" | "headDim"> & Partial<ModelSizes>;
 
 /** Reads the sizes from the keys that most families share. */
 export function modelSizes(config: ConfigReader, defaults: SizeDefaults): ModelSizes {
-  const hiddenSize = config.size("hidden_size", defaults.hiddenSize);
-  const heads = config.size("num_attention_heads", defaults.heads);
-  const keyValueHeads = config.sizeOrNull("num_key_value_heads", defaults.keyValueHeads) ?? heads;
+  const hiddenSize = config.positiveInteger("hidden_size", defaults.hiddenSize);
+  const heads = config.positiveInteger("num_attention_heads", defaults.heads);
+  const keyValueHeads =
+    config.positiveIntegerOrNull("num_key_value_heads", defaults.keyValueHeads ?? null) ?? heads;
   if (heads % keyValueHeads !== 0)
     throw config.valueError("num_key_value_heads", `a divisor of ${heads} heads`);
-  const headDim = config.sizeOrNull("head_dim", defaults.headDim);
+  const headDim = config.positiveIntegerOrNull("head_dim", defaults.headDim ?? null);
   if (headDim === null && hiddenSize % heads !== 0)
     throw config.valueError("num_attention_heads", `a divisor of hidden_size, ${hiddenSize}`);
   return {
-    vocabSize: config.size("vocab_size", defaults.vocabSize),
+    vocabSize: config.positiveInteger("vocab_size", defaults.vocabSize),
     contextLength: config.positiveInteger("max_position_embeddings", defaults.contextLength),
     hiddenSize,
-    layers: config.layerCount("num_hidden_layers", defaults.layers),
+    layers: config.positiveInteger("num_hidden_layers", defaults.layers),
     heads,
     keyValueHeads,
     headDim: headDim ?? hiddenSize / heads,

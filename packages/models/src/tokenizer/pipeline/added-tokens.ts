@@ -1,6 +1,6 @@
 import { quoteShort } from "../../folder/model-error.ts";
 import type { Normalizer } from "./normalizer.ts";
-import { isId, maxId, partError, type Part } from "./part.ts";
+import { partError, type Part } from "./part.ts";
 import { charClass } from "./unicode.ts";
 
 /** A token that is found in the text before the pipeline splits it. */
@@ -21,8 +21,7 @@ export interface AddedToken {
 export function readAddedTokens(root: Part): AddedToken[] {
   if (root.fields["added_tokens"] === undefined) return [];
   return root.parts("added_tokens").map((part) => {
-    if (!isId(part.fields["id"]))
-      throw part.error("id", quoteShort(part.fields["id"]), `an integer from 0 below ${maxId}`);
+    part.integer("id");
     if (part.string("content") === "") throw part.error("content", '""', "a non-empty string");
     return {
       content: part.string("content"),

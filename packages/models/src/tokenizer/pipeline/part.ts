@@ -1,5 +1,5 @@
 import type { PeriodicEvalError, ValuePath } from "@periodic-eval/core";
-import { isRecord, pathText } from "@periodic-eval/contracts/options";
+import { isCount, isRecord, pathText } from "@periodic-eval/contracts/options";
 import { modelError, quoteShort } from "../../folder/model-error.ts";
 
 /** A component of a `tokenizer.json`, with its place in the file. Its methods read options and refuse wrong ones. */
@@ -38,7 +38,7 @@ export class Part {
   }
 
   integer(key: string, otherwise?: number): number {
-    return this.read(key, `an integer from 0 below ${maxId}`, isId, otherwise);
+    return this.read(key, "an integer of 0 or more", (value) => isCount(value), otherwise);
   }
 
   choice<T extends string>(key: string, choices: readonly T[], otherwise?: T): T {
@@ -90,12 +90,6 @@ export class Part {
     );
   }
 }
-
-/** Far above the ids of every tokenizer. Ids index arrays, so a huge one could request all memory. */
-export const maxId = 1 << 24;
-
-export const isId = (value: unknown): value is number =>
-  Number.isInteger(value) && (value as number) >= 0 && (value as number) < maxId;
 
 export function partError(
   file: string,

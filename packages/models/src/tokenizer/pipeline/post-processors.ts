@@ -1,6 +1,6 @@
-import { isRecord } from "@periodic-eval/contracts/options";
+import { isCount, isRecord } from "@periodic-eval/contracts/options";
 import { quoteShort } from "../../folder/model-error.ts";
-import { isId, type Part } from "./part.ts";
+import type { Part } from "./part.ts";
 
 /** Adds the tokens around a text. Without special tokens, a template still decides how often the text occurs. */
 export type PostProcessor = (ids: readonly number[], addsSpecialTokens: boolean) => readonly number[];
@@ -48,7 +48,7 @@ export function readPostProcessor(part: Part): PostProcessor {
 
 function idOfPair(part: Part, key: string): number {
   const pair = part.list(key);
-  if (pair.length === 2 && typeof pair[0] === "string" && isId(pair[1])) return pair[1];
+  if (pair.length === 2 && typeof pair[0] === "string" && isCount(pair[1])) return pair[1];
   throw part.error(key, quoteShort(pair), "a token and its id");
 }
 
@@ -67,7 +67,7 @@ function template(part: Part): PostProcessor {
       .part(id)
       .list("ids")
       .map((value) => {
-        if (!isId(value)) throw tokens.error(id, quoteShort(value), "integers from 0");
+        if (!isCount(value)) throw tokens.error(id, quoteShort(value), "integers from 0");
         return value;
       });
   });

@@ -1,7 +1,7 @@
-import { isRecord } from "@periodic-eval/contracts/options";
+import { isCount, isRecord } from "@periodic-eval/contracts/options";
 import { readBpe } from "./bpe.ts";
 import { modelTypes, type Model, type ModelType, type Vocabulary } from "./model.ts";
-import { isId, maxId, partError, type Part } from "./part.ts";
+import { partError, type Part } from "./part.ts";
 import { readUnigram } from "./unigram.ts";
 import { readWordLevel, readWordPiece } from "./word-models.ts";
 
@@ -37,8 +37,8 @@ function readVocabulary(part: Part): Vocabulary {
   const tokens: string[] = [];
   for (const token of Object.keys(vocab)) {
     const id = vocab[token];
-    if (!isId(id))
-      throw partError(part.file, [...path, token], JSON.stringify(id), `an integer from 0 below ${maxId}`);
+    if (!isCount(id))
+      throw partError(part.file, [...path, token], JSON.stringify(id), "an integer of 0 or more");
     ids.set(token, id);
     tokens[id] = token;
   }
