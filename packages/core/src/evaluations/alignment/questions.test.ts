@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { defaultAlignmentQuestions, parseAlignmentQuestions } from "./questions.ts";
 
-const parse = (text: string) => parseAlignmentQuestions(text, "q.yaml");
+const parse = async (text: string) => parseAlignmentQuestions(text, "q.yaml");
 
 describe("parseAlignmentQuestions", () => {
   it("reads YAML with anchors and aliases, and JSON", async () => {
@@ -42,9 +42,9 @@ describe("parseAlignmentQuestions", () => {
     [
       "invalid YAML",
       "- id: a\n  paraphrases: [x\n- id: b",
-      "q.yaml:3: got a string that is neither YAML nor JSON (",
+      "q.yaml:3: got ",
     ],
-    ["a repeated key", "- id: a\n  paraphrases: [x]\n  id: b", "q.yaml:3: got a string that is neither"],
+    ["a repeated key", "- id: a\n  paraphrases: [x]\n  id: b", "q.yaml:3: got Map keys must be unique, expected YAML or JSON"],
     ["an alias without an anchor", "- {id: a, paraphrases: *x}", "q.yaml: got Unresolved alias"],
     [
       "a number in place of a question",
