@@ -38,7 +38,7 @@ function describeAhead(plan: Plan): string {
  * `2.1 s of measuring expected with start and end beside 8.8 s of training, within the grace of 60 s`. Start and end alone may take
  * longer than the grace.
  */
-export function describeOverhead(plan: Plan): string {
+function describeOverhead(plan: Plan): string {
   const { ahead, shares, windows, kept, projected, overheadPercent, graceSeconds } = plan;
   const seconds = windows + kept + plannedSeconds(ahead, shares);
   // Only the grace allows more than the ceiling.
