@@ -13,7 +13,6 @@ import type {
 import { bulkTokenizer } from "@periodic-eval/core";
 import { encodePairs, renderPrompts, type EncodedPair } from "@periodic-eval/core/evaluations";
 import { endingOf } from "@periodic-eval/core/model";
-import { parseOptions, functionSchema, positiveInteger } from "@periodic-eval/contracts/options";
 import { fakeTokenizer } from "./fake-tokenizer.ts";
 
 export interface FakeModelOptions {
