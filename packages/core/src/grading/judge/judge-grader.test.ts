@@ -264,7 +264,6 @@ describe("cache", () => {
     };
     const judge = await judgeGrader({ model, cache: broken });
     expect(await judge.grade(answers(2), live)).toMatchObject([{ status: "graded" }, { status: "graded" }]);
-    expect(judge.spent.cacheFailures).toBe(4);
     const lying = { get: async () => ({ status: "error", raw: "" }) as const, set: async () => undefined };
     expect(await (await judgeGrader({ model, cache: lying })).grade(answers(1), live)).toMatchObject([
       { status: "graded" },
@@ -281,13 +280,12 @@ describe("cache", () => {
     const judge = await judgeGrader({ model, cache: plain as never });
     await judge.grade(answers(2), live);
     expect(await judge.grade(answers(2), live)).toMatchObject([{ status: "graded" }, { status: "graded" }]);
-    expect([sent.length, judge.spent.cacheFailures]).toEqual([2, 0]);
+    expect(sent).toHaveLength(2);
     const refuse = () => {
       throw new Error("closed");
     };
     const throwing = await judgeGrader({ model, cache: { get: refuse, set: refuse } });
     expect(await throwing.grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
-    expect(throwing.spent.cacheFailures).toBe(2);
   });
 
   it("keeps the verdicts from before an abort", async () => {

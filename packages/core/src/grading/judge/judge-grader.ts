@@ -14,16 +14,16 @@ import {
 } from "@periodic-eval/contracts";
 import { errorMessage, printable } from "@periodic-eval/contracts/options";
 import { withMinuteLines } from "../../model/minute-lines.ts";
-import { openBudget, type JudgeBudget, type JudgeSpending } from "./budget.ts";
+import { openBudget, type JudgeBudget } from "./budget.ts";
 import { jsonMethod } from "./json-method.ts";
-import { judgeCalls, late, withinTime, type JudgeCalls } from "./judge-calls.ts";
+import { judgeCalls, late, withinTime, type JudgeCalls, type Tally } from "./judge-calls.ts";
 import { logprobMethod } from "./logprob-method.ts";
 import { judgeChat, type JudgeMethod } from "./method.ts";
 import { checkJudgeOptions, type JudgeOptions } from "./options.ts";
 import { checkPrompt, defaultScores, fillPrompt, resolvePrompts } from "./prompts.ts";
 
 /** A judge, with its spending since it was created. */
-export type JudgeGrader = Grader & { readonly spent: JudgeSpending };
+export type JudgeGrader = Grader & { readonly spent: VerdictSpending };
 
 /** Version of each method. It changes when the same reply would give another verdict. */
 const policyVersions = { json: 2, logprob: 2 };
@@ -38,7 +38,7 @@ interface Judge {
   readonly cache: VerdictCache | undefined;
   /** The spending of no call. */
   readonly zero: VerdictSpending;
-  readonly total: { -readonly [Key in keyof JudgeSpending]: JudgeSpending[Key] };
+  readonly total: Tally;
   readonly timeoutSeconds: number;
 }
 
@@ -76,7 +76,7 @@ export async function judgeGrader(options: JudgeOptions): Promise<JudgeGrader> {
     outputTokens: 0,
     cost: price && 0,
   };
-  const total = { ...zero, cacheFailures: 0 };
+  const total = { ...zero };
   const { maxOutputTokens } = method;
   const calls = judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, total });
   const judge: Judge = { where, method, prompts, calls, cache, zero, total, timeoutSeconds };
@@ -185,7 +185,6 @@ async function cachedVerdict(
     try {
       return await work();
     } catch {
-      total.cacheFailures += 1;
       return null;
     }
   };

@@ -248,7 +248,7 @@ export class Governor {
       this.#secondsPerWindow === null
         ? []
         : ([["seconds_per_window", `${this.#secondsPerWindow} s`]] as const);
-    return `${remedyFor("To measure more, raise", [...ofPhase, ...ofWindow])}.${fewerQuestions(this.#callbacks)}`;
+    return `${remedyFor([...ofPhase, ...ofWindow])}.${fewerQuestions(this.#callbacks)}`;
   }
 
   get #isGoverned(): boolean {
