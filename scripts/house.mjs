@@ -276,7 +276,7 @@ export const budgets = {
   lines: {
     cli: 7195,
     contracts: 1863,
-    core: 14210,
+    core: 13861,
     dashboard: 8934,
     data: 1831,
     feedback: 4314,

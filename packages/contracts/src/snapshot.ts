@@ -4,7 +4,7 @@ import { evidenceSchema } from "./evidence.ts";
 import type { Json } from "./json.ts";
 import { measurementWarningSchema, type MeasurementWarning } from "./measurement-warning.ts";
 
-export { evidenceSchema, type Evidence } from "./evidence.ts";
+export type { Evidence } from "./evidence.ts";
 
 const json: z.ZodType<Json> = z.json();
 

@@ -8,7 +8,7 @@ import {
   PeriodicLeakageCallback,
 } from "../config/callbacks.ts";
 import { everyPercent } from "../schedule/triggers.ts";
-import { openSession, withSession } from "../session/loop/session.ts";
+import { withSession } from "../session/loop/session.ts";
 import { exampleSnapshot, fakeGuard, manualClock } from "@periodic-eval/testing";
 import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.ts";
 import { checkpointEvidence } from "../../../store/src/snapshots/undisturbed.ts";
@@ -78,11 +78,11 @@ describe("a session without loggers", () => {
     expect(lines).toEqual([]);
     const evaluation = toyEvaluation({ onMeasure: () => Promise.reject(new Error("no memory")) });
     await train({ loggers: [] }, toyTraining(), evaluation);
-    expect(lines).toEqual([
-      ...[0, 5, 10, 10].map(
+    expect(lines).toEqual(
+      [0, 5, 10, 10].map(
         (step) => `[periodic-eval] callback "toy": the measurement "toy" failed at step ${step}: no memory`,
       ),
-    ]);
+    );
   });
 
   it("names the guard that is missing", async () => {
@@ -249,9 +249,9 @@ it("names the failed measurement in its warning, for loggers that also receive i
   const evaluation = toyEvaluation({ onMeasure: () => Promise.reject(new Error("no memory")) });
   await train({ loggers: [toy.logger] }, toy, evaluation);
   const warnings = toy.events.filter((event) => event.kind === "warning");
-  expect(warnings.map(({ failed }) => failed)).toEqual([
-    ...[0, 5, 10, 10].map((step) => ({ phase: "train", id: "toy", step })),
-  ]);
+  expect(warnings.map(({ failed }) => failed)).toEqual(
+    [0, 5, 10, 10].map((step) => ({ phase: "train", id: "toy", step })),
+  );
 });
 
 it("shortens a skipped measurement's reason that differs only in its numbers", async () => {

@@ -101,7 +101,7 @@ export async function withinTime<T>(
   // Node warns about a leak from the eleventh listener on one signal.
   const signal = AbortSignal.any([outer, timeUp.signal]);
   let stop: () => void;
-  const stopped = new Promise<never>((_, reject) => (stop = () => reject(signal.reason)));
+  const stopped = new Promise<never>((_, reject) => (stop = () => reject(signal.reason as Error)));
   signal.addEventListener("abort", stop!);
   const stopTimeout = startTimeout(seconds, () => timeUp.abort(late()));
   try {

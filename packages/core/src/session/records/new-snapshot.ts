@@ -131,7 +131,12 @@ function unknownProvenance(seed: string): Snapshot["provenance"] {
 export function fallbackSnapshot(snapshot: Snapshot, reason: string): Snapshot {
   const { id, phase, step, crossed, on, timing, served } = snapshot;
   const measurement = {
-    ...{ id, phase, crossed, on, runStep: snapshot.run_step, createdAt: snapshot.created_at },
+    id,
+    phase,
+    crossed,
+    on,
+    runStep: snapshot.run_step,
+    createdAt: snapshot.created_at,
     at: { step, maxSteps: snapshot.max_steps, epoch: snapshot.epoch, elapsedSeconds: 0, ended: false },
     evaluation: { name: snapshot.evaluation, version: snapshot.evaluation_version },
     seed: snapshot.provenance.seed,
