@@ -1,6 +1,4 @@
-import * as z from "zod";
 import type { Guard } from "@periodic-eval/contracts";
-import { parseOptions, functionSchema } from "@periodic-eval/contracts/options";
 
 export interface FakeGuardOptions {
   /** Default: `fake`. A guard named `weights` provides the snapshot's fingerprint. */
@@ -13,17 +11,8 @@ export interface FakeGuardOptions {
   readonly log?: (event: `enter ${string}` | `leave ${string}`) => void;
 }
 
-const optionsSchema = z.strictObject({
-  name: z.string().optional(),
-  around: z.enum(["windows", "hooks"]).optional(),
-  advisory: z.boolean().optional(),
-  observe: functionSchema().optional(),
-  log: functionSchema().optional(),
-} satisfies Record<keyof FakeGuardOptions, z.ZodType>);
-
 /** Returns a guard that compares `observe` before and after, and restores nothing. */
 export function fakeGuard(options: FakeGuardOptions = {}): Guard {
-  parseOptions("fakeGuard options", optionsSchema, options);
   const { name = "fake", around, advisory, observe = () => "same", log } = options;
   return {
     name,

@@ -1,6 +1,4 @@
-import * as z from "zod";
 import type { Grader, GradeRequest, Verdict } from "@periodic-eval/contracts";
-import { parseOptions } from "@periodic-eval/contracts/options";
 
 /** Scores by name, or the status of a verdict without scores. */
 export type FakeJudgement = Readonly<Record<string, number>> | Exclude<Verdict["status"], "graded">;
@@ -18,14 +16,6 @@ export interface FakeJudgeOptions {
   readonly unreachable?: Error;
 }
 
-const optionsSchema = z.strictObject({
-  name: z.string().optional(),
-  fingerprint: z.string().optional(),
-  model: z.string().optional(),
-  promptNames: z.array(z.string()).optional(),
-  unreachable: z.instanceof(Error, { error: "an Error" }).optional(),
-} satisfies Record<keyof FakeJudgeOptions, z.ZodType>);
-
 /** A judge that records its requests. */
 export type FakeJudge = Grader & {
   /** All requests, in order. */
@@ -37,7 +27,6 @@ export function fakeJudge(
   script: (question: string, answer: string) => FakeJudgement,
   options: FakeJudgeOptions = {},
 ): FakeJudge {
-  parseOptions("fakeJudge options", optionsSchema, options);
   const { name = "fake-judge", fingerprint = `fake:${name}`, model, unreachable } = options;
   const { promptNames = ["aligned", "coherent"] } = options;
   const recorded: GradeRequest[] = [];

@@ -1,4 +1,3 @@
-import * as z from "zod";
 import type {
   Abilities,
   Completion,
@@ -14,7 +13,6 @@ import type {
 import { bulkTokenizer } from "@periodic-eval/core";
 import { encodePairs, renderPrompts, type EncodedPair } from "@periodic-eval/core/evaluations";
 import { endingOf } from "@periodic-eval/core/model";
-import { parseOptions, functionSchema, positiveInteger } from "@periodic-eval/contracts/options";
 import { fakeTokenizer } from "./fake-tokenizer.ts";
 
 export interface FakeModelOptions {
@@ -33,17 +31,6 @@ export interface FakeModelOptions {
   readonly base?: EvaluableModel;
 }
 
-const optionsSchema = z.strictObject({
-  tokenizer: z.custom<Tokenizer>().optional(),
-  logLikelihood: functionSchema().optional(),
-  nextToken: functionSchema().optional(),
-  reply: functionSchema().optional(),
-  contextLength: positiveInteger.nullable().optional(),
-  weights: functionSchema().optional(),
-  identity: z.custom<Partial<ModelIdentity>>().optional(),
-  base: z.custom<EvaluableModel>().optional(),
-} satisfies Record<keyof FakeModelOptions, z.ZodType>);
-
 export type FakeModel = EvaluableModel &
   Abilities & { readonly calls: { logLikelihoods: number; nextToken: number; generate: number } };
 
@@ -52,7 +39,6 @@ export type FakeModel = EvaluableModel &
  * independent of the other requests of a batch. Tests script the answers they need. Passes `modelConformance`.
  */
 export function fakeModel(options: FakeModelOptions = {}): FakeModel {
-  parseOptions("fakeModel options", optionsSchema, options);
   const { tokenizer = fakeTokenizer(), contextLength = null } = options;
   const bulk = bulkTokenizer(tokenizer);
   const { scoreContinuation, scoreNext, complete } = answersOf({ ...options, tokenizer });

@@ -1,16 +1,10 @@
-import * as z from "zod";
 import { type Guard, type Awaitable, evidenceSchema, type Evidence } from "@periodic-eval/contracts";
-import { parseOptions, functionSchema } from "@periodic-eval/contracts/options";
 import { expectEqual, expectThat, type Check } from "./check.ts";
 
 export interface GuardConformanceOptions {
   /** Causes the disturbance that the guard detects. Without it, a guard that sees nothing passes the suite. */
   readonly disturb?: () => Awaitable<void>;
 }
-
-const optionsSchema = z.strictObject({
-  disturb: functionSchema().optional(),
-} satisfies Record<keyof GuardConformanceOptions, z.ZodType>);
 
 /**
  * Returns the checks that every guard must pass.
@@ -23,7 +17,6 @@ export function guardConformance(
   makeGuard: () => Awaitable<Guard>,
   options: GuardConformanceOptions = {},
 ): readonly Check[] {
-  parseOptions("guardConformance options", optionsSchema, options);
   const { disturb } = options;
   const check = (name: string, run: (guard: Guard) => Promise<void>): Check => ({
     name,

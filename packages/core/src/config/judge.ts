@@ -1,8 +1,8 @@
 import type { Grader, Awaitable, VerdictCache, ValuePath } from "@periodic-eval/contracts";
 import type { JudgePrice } from "../grading/judge/budget.ts";
+import { fileVerdictCache } from "@periodic-eval/store";
 import { importJudgeOpener } from "../grading/judge/local-judge.ts";
 import { fromWritten, configError, pathText } from "@periodic-eval/contracts/options";
-import type { PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 
 /** The judge's options in a configuration, as `openJudge` of @periodic-eval/remote takes them. */
@@ -28,7 +28,8 @@ export type OpenJudge = (model: string | null, options: ConfiguredJudge) => Awai
  */
 export async function openBlockJudge(block: ParsedBlock, open?: OpenJudge): Promise<Grader> {
   const { config, pathOf } = block;
-  const options = { ...judgeOptions(block), ...(await cacheOf(config)) };
+  const { judge_cache: folder } = config;
+  const options = { ...judgeOptions(block), ...(folder !== null && { cache: fileVerdictCache(folder) }) };
   const opener = open ?? (await defaultOpener(block));
   const written = {
     where: (path: ValuePath) => `${blockName}${pathText(path)}`,
@@ -73,11 +74,4 @@ export function judgeOptions({ config, pathOf }: ParsedBlock): ConfiguredJudge {
       },
     }),
   };
-}
-
-/** Imports the file cache only if it is used: the package's root runs outside Node. */
-async function cacheOf({ judge_cache: folder }: PhaseEvalConfig): Promise<Pick<ConfiguredJudge, "cache">> {
-  if (folder === null) return {};
-  const { fileVerdictCache } = await import("@periodic-eval/store");
-  return { cache: fileVerdictCache(folder) };
 }

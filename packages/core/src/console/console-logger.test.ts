@@ -8,7 +8,7 @@ import {
   PeriodicLeakageCallback,
 } from "../config/callbacks.ts";
 import { everyPercent } from "../schedule/triggers.ts";
-import { openSession, withSession } from "../session/loop/session.ts";
+import { withSession } from "../session/loop/session.ts";
 import { exampleSnapshot, fakeGuard, manualClock } from "@periodic-eval/testing";
 import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.ts";
 import { checkpointEvidence } from "../../../store/src/snapshots/undisturbed.ts";
@@ -78,12 +78,11 @@ describe("a session without loggers", () => {
     expect(lines).toEqual([]);
     const evaluation = toyEvaluation({ onMeasure: () => Promise.reject(new Error("no memory")) });
     await train({ loggers: [] }, toyTraining(), evaluation);
-    expect(lines).toEqual([
-      ...[0, 5, 10, 10].map(
+    expect(lines).toEqual(
+      [0, 5, 10, 10].map(
         (step) => `[periodic-eval] callback "toy": the measurement "toy" failed at step ${step}: no memory`,
       ),
-      expect.stringContaining("all 3 measurements were skipped or failed"),
-    ]);
+    );
   });
 
   it("names the guard that is missing", async () => {
@@ -99,25 +98,14 @@ describe("a session without loggers", () => {
     );
   });
 
-  it("warns with the most frequent reason and the option to change if no measurement has a result", async () => {
-    let calls = 0;
+  it("says that nothing is proven if no measurement has a result", async () => {
     const onMeasure = () => {
-      throw new Error(calls++ === 1 ? "something else" : `no memory for ${calls} rows`);
+      throw new Error("no memory");
     };
     await train({}, toyTraining(), toyEvaluation({ onMeasure }));
-    expect(lines.at(-2)).toBe(
-      'warning: session of phase "train": all 3 measurements were skipped or failed, so the phase has no results. ' +
-        'Reason (2 of 3): no memory for 4 rows. In code, onFailure: "throw" stops at the first error and shows where it comes from.',
-    );
     expect(lines.at(-1)).toBe(
       "0 of 3 measurements, overhead 0.0 %, training undisturbed: not proven (no measurement took place: all were skipped or failed)",
     );
-    lines.length = 0;
-    await train({ budget: { minFreeBytes: Number.MAX_VALUE } });
-    expect(lines.at(-2)).toMatch(
-      /of budget\.minFreeBytes\. Lower budget\.minFreeBytes; in YAML budget\.min_free_bytes\. Or free memory\.$/,
-    );
-    expect(lines.at(-1)).toMatch(/^0 of 3 measurements, training undisturbed: not proven /);
   });
 });
 
@@ -137,16 +125,6 @@ it("is not applicable for checkpoints of another process, whose name the receipt
     checkpointEvidence("step_5"),
     checkpointEvidence("step_10"),
   ]);
-});
-
-it.each([[""], [5], [null]])("rejects %j as the path of a checkpoint", async (path) => {
-  const session = openSession({ ...toyTraining().options([]), loggers: [] });
-  await expect(session.stepEnd({ path: path as string })).rejects.toMatchObject({
-    code: "config",
-    where: "session.stepEnd.path",
-    path: ["path"],
-  });
-  await session.close();
 });
 
 describe("displayLogger", () => {
@@ -264,7 +242,6 @@ it("prints each failure once, and refers to the first for the same reason", asyn
     "warning: train step 5: toy failed: as at step 0",
     "warning: train step 10: toy failed: as at step 0",
   ]);
-  expect(lines.filter((line) => line.includes("has no results"))).toHaveLength(1);
 });
 
 it("names the failed measurement in its warning, for loggers that also receive its snapshot", async () => {
@@ -272,10 +249,9 @@ it("names the failed measurement in its warning, for loggers that also receive i
   const evaluation = toyEvaluation({ onMeasure: () => Promise.reject(new Error("no memory")) });
   await train({ loggers: [toy.logger] }, toy, evaluation);
   const warnings = toy.events.filter((event) => event.kind === "warning");
-  expect(warnings.map(({ failed }) => failed)).toEqual([
-    ...[0, 5, 10, 10].map((step) => ({ phase: "train", id: "toy", step })),
-    undefined,
-  ]);
+  expect(warnings.map(({ failed }) => failed)).toEqual(
+    [0, 5, 10, 10].map((step) => ({ phase: "train", id: "toy", step })),
+  );
 });
 
 it("shortens a skipped measurement's reason that differs only in its numbers", async () => {

@@ -1,5 +1,5 @@
 /** The parts of graders: judge replies, verdict caches, and verifiers from modules. */
-export type { JudgePrice, JudgeSpending } from "./judge/budget.ts";
+export type { JudgePrice } from "./judge/budget.ts";
 export { findJsonObjects, type FoundObject, type FoundValue } from "./judge/json-objects.ts";
 export { scoreFromTokens, type TokenScore } from "./judge/logprob-score.ts";
 export type { JudgeMethodName } from "./judge/method.ts";

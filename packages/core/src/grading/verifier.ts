@@ -8,7 +8,7 @@ import {
   type GradeRequest,
   type Verdict,
 } from "@periodic-eval/contracts";
-import { startTimeout } from "@periodic-eval/store";
+import { withinTime } from "./judge/judge-calls.ts";
 
 /** Timeout of a custom verifier, which may call a server. */
 const verifierSeconds = 60;
@@ -117,17 +117,5 @@ export function verifierGrader(
  *
  * @throws The signal's reason; an Error at the timeout; the errors of `work`.
  */
-export async function withVerifierTimeout<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  let stop: (reason: unknown) => void;
-  const stopped = new Promise<never>((_, reject) => (stop = reject));
-  const onAbort = () => stop(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  const onTimeout = () => stop(new Error(`no verdict within ${verifierSeconds} s`));
-  const stopTimeout = startTimeout(verifierSeconds, onTimeout);
-  try {
-    return await Promise.race([work(), stopped]);
-  } finally {
-    stopTimeout();
-    signal.removeEventListener("abort", onAbort);
-  }
-}
+export const withVerifierTimeout = <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> =>
+  withinTime(signal, verifierSeconds, () => new Error(`no verdict within ${verifierSeconds} s`), work);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { PeriodicCallback, everyPercent, withSession } from "@periodic-eval/core";
-import { abortRelay, withinTime } from "../../../core/src/grading/judge/judge-calls.ts";
+import { late, withinTime } from "../../../core/src/grading/judge/judge-calls.ts";
 import { Timeouts } from "../../../core/src/session/window/timeouts.ts";
 import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.ts";
 import { resolvesWithin, startTimeout } from "./timeout.ts";
@@ -104,7 +104,7 @@ it("calls onTimeUp after the seconds in which the process was not paused", async
 it.each<[string, (work: Promise<string>) => Promise<unknown>]>([
   [
     "a judge's timeout",
-    (work) => withinTime("judge", 60, abortRelay(new AbortController().signal), () => work),
+    (work) => withinTime(new AbortController().signal, 60, late("judge", 60), () => work),
   ],
   ["a wait for user code", (work) => resolvesWithin(work, 60)],
   [

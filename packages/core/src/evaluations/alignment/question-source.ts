@@ -1,5 +1,5 @@
 import { type Json, PeriodicEvalError, type SourceOption, hashJson } from "@periodic-eval/contracts";
-import { isRowSource, type PinnedFile } from "@periodic-eval/data";
+import { fetchPinnedFile, isRowSource, type PinnedFile } from "@periodic-eval/data";
 import { changedError, printable, nearest, atOption, optionAt } from "@periodic-eval/contracts/options";
 import { readHashed } from "../prompting/data-file.ts";
 import { readData } from "../prompting/read-data.ts";
@@ -63,7 +63,7 @@ export async function readAlignmentQuestions(
     throw withGuess(error, source);
   });
   return {
-    questions: warnOfUnused(await parseAlignmentQuestions(text, source), source),
+    questions: warnOfUnused(parseAlignmentQuestions(text, source), source),
     provenance: { questions: "file", file_sha256: sha256 },
   };
 }
@@ -81,12 +81,10 @@ function warnOfUnused(questions: readonly AlignmentQuestion[], source: string): 
 }
 
 async function readPublished(option: SourceOption | string): Promise<QuestionSource> {
-  // Imported only if it is used: the package's root runs outside Node.
-  const { fetchPinnedFile } = await import("@periodic-eval/data");
   const { name, repository, commit, path, sha256 } = betley2025Questions;
   const text = await atOption(option, () => fetchPinnedFile(betley2025Questions, optionAt(option).where));
   return {
-    questions: await parseAlignmentQuestions(text, name),
+    questions: parseAlignmentQuestions(text, name),
     provenance: { questions: name, repository, commit, path, file_sha256: sha256 },
   };
 }

@@ -1,6 +1,6 @@
-import type { Document, LineCounter, Node } from "yaml";
 import { namePattern, PeriodicEvalError } from "@periodic-eval/contracts";
-import { errorMessage, isCount, isRecord, nearest, quoteValue } from "@periodic-eval/contracts/options";
+import { isCount, isRecord, nearest, quoteValue } from "@periodic-eval/contracts/options";
+import { parseYamlText } from "../prompting/data-file.ts";
 import type { PlaceOf } from "../prompting/read-data.ts";
 
 /** The prompts of the judge, with the placeholders `{question}` and `{answer}`. */
@@ -38,9 +38,6 @@ const questionKeys = [
   "judge_prompts",
 ];
 
-/** A file with aliases of aliases exceeds this limit before it fills the memory. */
-const maximumAliases = 10_000;
-
 /**
  * Parses an array of questions in the format of Betley et al. 2025 (arXiv:2502.17424): YAML with anchors and aliases, or JSON.
  * Each question has `id` and `paraphrases`, and optionally `system` and `judge_prompts: {aligned, coherent}`. Other judge prompts
@@ -48,28 +45,9 @@ const maximumAliases = 10_000;
  *
  * @throws PeriodicEvalError `data` with file and line for the first wrong question.
  */
-export async function parseAlignmentQuestions(
-  text: string,
-  file: string,
-): Promise<readonly AlignmentQuestion[]> {
-  const { LineCounter: Counter, isSeq } = await import("yaml");
-  const { parseYaml } = await import("@periodic-eval/data");
-  const lines = new Counter();
-  const document = parseYaml(text, lines);
-  const [fault] = document.errors;
-  if (fault !== undefined) {
-    const [first] = fault.message.split("\n");
-    throw badData(`${file}:${lines.linePos(fault.pos[0]).line}`, {
-      got: `a string that is neither YAML nor JSON (${first})`,
-      expected: "an array of questions",
-      fix: "Correct the file at that line.",
-      cause: fault,
-    });
-  }
-  const nodes = isSeq(document.contents) ? document.contents.items : [];
-  return alignmentQuestionsOf(valueOf(document, file), ([at]) =>
-    typeof at === "number" ? `${file}:${lineOf(nodes[at], lines)}` : file,
-  );
+export function parseAlignmentQuestions(text: string, file: string): readonly AlignmentQuestion[] {
+  const { value, lineOf } = parseYamlText(text, file);
+  return alignmentQuestionsOf(value, ([at]) => (typeof at === "number" ? `${file}:${lineOf(at)}` : file));
 }
 
 /**
@@ -98,22 +76,6 @@ export function alignmentQuestionsOf(list: unknown, placeOf: PlaceOf): readonly 
     return question;
   });
 }
-
-function valueOf(document: Document.Parsed, file: string): unknown {
-  try {
-    return document.toJS({ maxAliasCount: maximumAliases });
-  } catch (cause) {
-    throw badData(file, {
-      got: errorMessage(cause),
-      expected: "aliases of earlier anchors, in a reasonable number",
-      fix: "Replace YAML aliases with the values they refer to.",
-      cause,
-    });
-  }
-}
-
-const lineOf = (node: Node | undefined, lines: LineCounter): number =>
-  lines.linePos(node?.range?.[0] ?? 0).line;
 
 function parseQuestion(value: unknown, place: string): AlignmentQuestion {
   if (!isRecord(value))

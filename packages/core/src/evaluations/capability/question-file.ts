@@ -1,4 +1,5 @@
 import type { Json, SourceOption } from "@periodic-eval/contracts";
+import { readSource } from "@periodic-eval/data";
 import { nestedSubset } from "../kit/subset.ts";
 import { arcQuestionsOf, type ArcQuestion } from "./arc-questions.ts";
 import { checkKeys, distinctQuestions } from "./question-quality.ts";
@@ -54,7 +55,6 @@ export function questionFile(source: string, subsample: Subsample, option: Sourc
  * @throws PeriodicEvalError `data` for a source that cannot be read, or the first wrong question.
  */
 export async function readQuestions(source: string, option: SourceOption | string): Promise<SourceQuestions> {
-  const { readSource } = await import("@periodic-eval/data");
   const { rows, sha256, hub } = await readSource(source, option);
   return { questions: arcQuestionsOf(rows), sha256, hub };
 }

@@ -1,6 +1,15 @@
+import { isSeq, LineCounter, type Node } from "yaml";
 import { PeriodicEvalError, type SourceOption } from "@periodic-eval/contracts";
 import { changedError, errorMessage, atOption, optionAt } from "@periodic-eval/contracts/options";
-import { parseJson, checkRowLength, fixForMissing, isMissingFile, withDownload } from "@periodic-eval/data";
+import {
+  parseJson,
+  parseYaml,
+  checkRowLength,
+  fixForMissing,
+  isMissingFile,
+  withDownload,
+} from "@periodic-eval/data";
+import { readTextFile } from "@periodic-eval/store";
 
 /**
  * Reads a YAML or JSON (`.json`) file and returns its parsed value and its text. A key that occurs twice in an object is an error.
@@ -19,13 +28,31 @@ export async function readYaml(
     } catch {
       // The parser of YAML names the line of the fault.
     }
-  const [{ LineCounter }, { parseYaml }] = await Promise.all([import("yaml"), import("@periodic-eval/data")]);
+  return { value: parseYamlText(text, path).value, text };
+}
+
+/** More aliases of aliases fill the memory. */
+const maximumAliases = 10_000;
+
+/**
+ * Parses YAML or JSON. `lineOf` returns the line of an entry, if the value is an array.
+ *
+ * @throws PeriodicEvalError `data` with the line of the first error.
+ */
+export function parseYamlText(
+  text: string,
+  path: string,
+): { readonly value: unknown; lineOf(entry: number): number } {
   const lines = new LineCounter();
-  const document = parseYaml(text, lines, { merge: false });
+  const document = parseYaml(text, lines);
   const [fault] = document.errors;
   try {
     if (fault !== undefined) throw fault;
-    return { value: document.toJS() as unknown, text };
+    const entries = isSeq<Node>(document.contents) ? document.contents.items : [];
+    return {
+      value: document.toJS({ maxAliasCount: maximumAliases }),
+      lineOf: (entry) => lines.linePos(entries[entry]?.range?.[0] ?? 0).line,
+    };
   } catch (cause) {
     throw new PeriodicEvalError({
       code: "data",
@@ -46,7 +73,6 @@ export async function readHashed(path: string, option: SourceOption | string) {
 
 /** Reads a text file, whose lines must not be longer than a row may be. The error of a missing one names the dataset on the hub that may be meant. */
 async function readSourceText(path: string, option: SourceOption | string): Promise<string> {
-  const { readTextFile } = await import("@periodic-eval/store");
   const read = atOption(option, () => readTextFile(path, optionAt(option).where));
   const text = await read.catch((error: unknown) => {
     if (!PeriodicEvalError.is(error) || !isMissingFile(error)) throw error;

@@ -1,14 +1,7 @@
 import * as z from "zod";
 import type { Sampling, SystemPrompt, TemplateKwargs } from "@periodic-eval/contracts";
-import {
-  isRecord,
-  jsonFault,
-  parseOptions,
-  filledString,
-  numberFromZero,
-  numberToOne,
-  positiveInteger,
-} from "@periodic-eval/contracts/options";
+import { isRecord, jsonFault, parseOptions } from "@periodic-eval/contracts/options";
+import { samplingSchema as ofRequests } from "../../model/sampling.ts";
 
 /** Variables that the chat template receives besides the chat. */
 export interface ChatTemplateOptions {
@@ -42,13 +35,7 @@ export const chatTemplateSchema = z.strictObject({
 export type SamplingOptions = Omit<Sampling, "seed" | "topTokens">;
 
 /** Every field of `SamplingOptions`, each optional. */
-export const samplingSchema = z.strictObject({
-  maxNewTokens: positiveInteger.optional(),
-  temperature: numberFromZero("0 (greedy) or more").optional(),
-  topP: numberToOne("a number above 0 and at most 1").optional(),
-  topK: positiveInteger.optional(),
-  stop: z.array(filledString("a non-empty string"), "an array of non-empty strings").optional(),
-} satisfies Record<keyof SamplingOptions, z.ZodType>);
+export const samplingSchema = ofRequests.omit({ seed: true, topTokens: true }).partial();
 
 /**
  * Returns the defaults, overridden by the options that are set.

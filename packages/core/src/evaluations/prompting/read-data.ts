@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import { PeriodicEvalError, type SourceOption, type ValuePath, type Json } from "@periodic-eval/contracts";
-import { isRowSource } from "@periodic-eval/data";
+import { isRowSource, readSource } from "@periodic-eval/data";
 import { pathText, parseOptions } from "@periodic-eval/contracts/options";
 import { readYaml, sha256 } from "./data-file.ts";
 
@@ -34,7 +34,6 @@ export async function readData(source: string, option: SourceOption | string): P
     const { value, text } = await readYaml(source, option);
     return { value, placeOf: placesIn(source), provenance: { file_sha256: await sha256(text) } };
   }
-  const { readSource } = await import("@periodic-eval/data");
   const { rows, sha256: hash, hub } = await readSource(source, option);
   return {
     value: rows.map(({ row }) => row),

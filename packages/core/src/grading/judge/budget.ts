@@ -6,12 +6,6 @@ export interface JudgePrice {
   readonly outputPerMillion: number;
 }
 
-/** The requests, tokens and cost of a judge. */
-export interface JudgeSpending extends VerdictSpending {
-  /** Failed reads and writes of the cache. They cost calls, not verdicts. */
-  readonly cacheFailures: number;
-}
-
 /** @param tokens The input and output tokens. */
 export const costOf = (tokens: readonly [input: number, output: number], price: JudgePrice): number =>
   (tokens[0] * price.inputPerMillion + tokens[1] * price.outputPerMillion) / 1e6;

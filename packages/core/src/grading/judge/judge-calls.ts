@@ -23,7 +23,6 @@ export interface JudgeCallsOptions {
 
 export interface RunningCall {
   readonly outer: CallOptions;
-  readonly relay: AbortRelay;
   readonly tally: Tally;
   readonly again: Grant["again"];
 }
@@ -40,7 +39,7 @@ export function judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, tota
 
   /** Returns a function that runs calls and adds their requests to the tallies. */
   const runner =
-    ({ outer, relay, tally, again }: RunningCall): JudgeCall =>
+    ({ outer, tally, again }: RunningCall): JudgeCall =>
     async (prompt, work, usageOf) => {
       // A request of unknown usage counts at its maximum cost.
       const requests: { cost: number }[] = [];
@@ -61,7 +60,7 @@ export function judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, tota
       };
       let usage: Usage | undefined;
       try {
-        const result = await withinTime(where, timeoutSeconds, relay, (signal) =>
+        const result = await withinTime(outer.signal, timeoutSeconds, late(where, timeoutSeconds), (signal) =>
           work({ ...outer, signal, beforeRequest: () => beforeRequest(signal) }),
         );
         usage = usageOf?.(result);
@@ -84,55 +83,37 @@ export function judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, tota
   return { mostCost, runner };
 }
 
-/** Forwards one signal's abort to many calls through one listener: Node warns about a leak from the eleventh listener on. */
-export interface AbortRelay {
-  readonly signal: AbortSignal;
-  readonly stops: Set<(reason: unknown) => void>;
-  close(): void;
-}
-
-export function abortRelay(signal: AbortSignal): AbortRelay {
-  const stops = new Set<(reason: unknown) => void>();
-  const onAbort = () => {
-    for (const stop of stops) stop(signal.reason);
-  };
-  signal.addEventListener("abort", onAbort, { once: true });
-  return { signal, stops, close: () => signal.removeEventListener("abort", onAbort) };
-}
-
 /**
  * Runs work with its own signal, which aborts with the outer signal or at the timeout. It then rejects immediately, even if the
  * work ignores its signal.
  *
- * @throws The outer signal's reason; PeriodicEvalError `deadline` at the timeout; the errors of `work`.
+ * @param late Returns the error of the timeout.
+ * @throws The outer signal's reason; the error of the timeout; the errors of `work`.
  */
 export async function withinTime<T>(
-  where: string,
+  outer: AbortSignal,
   seconds: number,
-  { signal, stops }: AbortRelay,
+  late: () => Error,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  signal.throwIfAborted();
-  const own = new AbortController();
-  let stopTimeout: () => void;
-  let stop: (reason: unknown) => void;
-  const stopped = new Promise<never>((_, reject) => {
-    stop = (reason) => {
-      reject(reason);
-      own.abort(reason);
-    };
-    stops.add(stop);
-    stopTimeout = startTimeout(seconds, () => stop(timeoutError(where, seconds)));
-  });
+  outer.throwIfAborted();
+  const timeUp = new AbortController();
+  // Node warns about a leak from the eleventh listener on one signal.
+  const signal = AbortSignal.any([outer, timeUp.signal]);
+  let stop: () => void;
+  const stopped = new Promise<never>((_, reject) => (stop = () => reject(signal.reason as Error)));
+  signal.addEventListener("abort", stop!);
+  const stopTimeout = startTimeout(seconds, () => timeUp.abort(late()));
   try {
-    return await Promise.race([work(own.signal), stopped]);
+    return await Promise.race([work(signal), stopped]);
   } finally {
-    stopTimeout!();
-    stops.delete(stop!);
+    stopTimeout();
+    signal.removeEventListener("abort", stop!);
   }
 }
 
-const timeoutError = (where: string, seconds: number) =>
+/** Returns the error of a judge that does not reply in time. */
+export const late = (where: string, seconds: number) => () =>
   new PeriodicEvalError({
     code: "deadline",
     where,

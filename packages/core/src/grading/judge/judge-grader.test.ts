@@ -90,7 +90,7 @@ describe("judgeGrader, json", () => {
 const nothing = { calls: 0, cached: 0, inputTokens: 0, outputTokens: 0, cost: null };
 
 describe("the signal", () => {
-  it("adds one abort listener for any number of concurrent calls, and removes it afterwards", async () => {
+  it("adds no abort listener for any number of concurrent calls", async () => {
     const { signal } = new AbortController();
     let now = 0;
     let most = 0;
@@ -108,7 +108,7 @@ describe("the signal", () => {
     const judge = await judgeGrader({ model, concurrency: 20 });
     await judge.grade(answers(40), { signal });
     await judge.check!({ signal });
-    expect([most, now]).toEqual([1, 0]);
+    expect([most, now]).toEqual([0, 0]);
   });
 });
 
@@ -264,7 +264,6 @@ describe("cache", () => {
     };
     const judge = await judgeGrader({ model, cache: broken });
     expect(await judge.grade(answers(2), live)).toMatchObject([{ status: "graded" }, { status: "graded" }]);
-    expect(judge.spent.cacheFailures).toBe(4);
     const lying = { get: async () => ({ status: "error", raw: "" }) as const, set: async () => undefined };
     expect(await (await judgeGrader({ model, cache: lying })).grade(answers(1), live)).toMatchObject([
       { status: "graded" },
@@ -281,13 +280,12 @@ describe("cache", () => {
     const judge = await judgeGrader({ model, cache: plain as never });
     await judge.grade(answers(2), live);
     expect(await judge.grade(answers(2), live)).toMatchObject([{ status: "graded" }, { status: "graded" }]);
-    expect([sent.length, judge.spent.cacheFailures]).toEqual([2, 0]);
+    expect(sent).toHaveLength(2);
     const refuse = () => {
       throw new Error("closed");
     };
     const throwing = await judgeGrader({ model, cache: { get: refuse, set: refuse } });
     expect(await throwing.grade(answers(1), live)).toMatchObject([{ status: "graded" }]);
-    expect(throwing.spent.cacheFailures).toBe(2);
   });
 
   it("keeps the verdicts from before an abort", async () => {

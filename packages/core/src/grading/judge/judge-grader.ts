@@ -14,16 +14,16 @@ import {
 } from "@periodic-eval/contracts";
 import { errorMessage, printable } from "@periodic-eval/contracts/options";
 import { withMinuteLines } from "../../model/minute-lines.ts";
-import { openBudget, type JudgeBudget, type JudgeSpending } from "./budget.ts";
+import { openBudget, type JudgeBudget } from "./budget.ts";
 import { jsonMethod } from "./json-method.ts";
-import { abortRelay, judgeCalls, withinTime, type AbortRelay, type JudgeCalls } from "./judge-calls.ts";
+import { judgeCalls, late, withinTime, type JudgeCalls, type Tally } from "./judge-calls.ts";
 import { logprobMethod } from "./logprob-method.ts";
 import { judgeChat, type JudgeMethod } from "./method.ts";
 import { checkJudgeOptions, type JudgeOptions } from "./options.ts";
 import { checkPrompt, defaultScores, fillPrompt, resolvePrompts } from "./prompts.ts";
 
 /** A judge, with its spending since it was created. */
-export type JudgeGrader = Grader & { readonly spent: JudgeSpending };
+export type JudgeGrader = Grader & { readonly spent: VerdictSpending };
 
 /** Version of each method. It changes when the same reply would give another verdict. */
 const policyVersions = { json: 2, logprob: 2 };
@@ -38,7 +38,7 @@ interface Judge {
   readonly cache: VerdictCache | undefined;
   /** The spending of no call. */
   readonly zero: VerdictSpending;
-  readonly total: { -readonly [Key in keyof JudgeSpending]: JudgeSpending[Key] };
+  readonly total: Tally;
   readonly timeoutSeconds: number;
 }
 
@@ -76,7 +76,7 @@ export async function judgeGrader(options: JudgeOptions): Promise<JudgeGrader> {
     outputTokens: 0,
     cost: price && 0,
   };
-  const total = { ...zero, cacheFailures: 0 };
+  const total = { ...zero };
   const { maxOutputTokens } = method;
   const calls = judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, total });
   const judge: Judge = { where, method, prompts, calls, cache, zero, total, timeoutSeconds };
@@ -114,13 +114,12 @@ async function gradeAll(
   const places = new Map<string | number, number[]>();
   keys.forEach((key, at) => places.set(key ?? at, [...(places.get(key ?? at) ?? []), at]));
   const verdicts: Verdict[] = [];
-  const relay = abortRelay(outer.signal);
   let judged = 0;
   const gradeOne = async (equal: readonly number[]) => {
     outer.signal.throwIfAborted();
     const first = equal[0]!;
     const verdict = await cachedVerdict(judge, keys[first]!, () =>
-      judgeAnswer(judge, texts[first]!, budget, { outer, relay }),
+      judgeAnswer(judge, texts[first]!, budget, outer),
     );
     const spentByOthers = verdict.status === "error" ? judge.zero : { ...judge.zero, cached: 1 };
     for (const at of equal) verdicts[at] = at === first ? verdict : { ...verdict, spent: spentByOthers };
@@ -133,7 +132,7 @@ async function gradeAll(
       `grading waits for ${judge.where}: no reply for ${seconds} s, ${judged} of ${requests.length} answers are done; ${endText(judge)}`,
     (replied) =>
       forEachConcurrently([...places.values()], concurrency, (equal) => gradeOne(equal).then(replied)),
-  ).finally(relay.close);
+  );
   return verdicts;
 }
 
@@ -157,7 +156,7 @@ async function judgeAnswer(
   { method, calls, zero }: Judge,
   prompts: readonly string[],
   budget: JudgeBudget,
-  { outer, relay }: { readonly outer: CallOptions; readonly relay: AbortRelay },
+  outer: CallOptions,
 ): Promise<Verdict> {
   const most = prompts.reduce((sum, prompt) => sum + calls.mostCost(prompt), 0);
   const grant = await budget.take(prompts.length, most);
@@ -165,7 +164,7 @@ async function judgeAnswer(
     return { status: "error", raw: `not asked: ${grant} is reached`, spent: zero };
   const tally = { ...zero };
   try {
-    const call = calls.runner({ outer, relay, tally, again: grant.again });
+    const call = calls.runner({ outer, tally, again: grant.again });
     return { ...(await method.verdict(prompts, call)), spent: tally };
   } catch (error) {
     outer.signal.throwIfAborted();
@@ -186,7 +185,6 @@ async function cachedVerdict(
     try {
       return await work();
     } catch {
-      total.cacheFailures += 1;
       return null;
     }
   };
@@ -214,10 +212,11 @@ async function checkJudge(
   outer: CallOptions,
 ): Promise<void> {
   const { where, method, calls, zero, timeoutSeconds } = judge;
-  const relay = abortRelay(outer.signal);
-  const call = calls.runner({ outer, relay, tally: { ...zero }, again: () => null });
+  const call = calls.runner({ outer, tally: { ...zero }, again: () => null });
   const tryCalls = async (replied: () => void) => {
-    await withinTime(where, timeoutSeconds, relay, async (signal) => model.check?.({ signal }));
+    await withinTime(outer.signal, timeoutSeconds, late(where, timeoutSeconds), async (signal) =>
+      model.check?.({ signal }),
+    );
     replied();
     await method.check?.(call);
     replied();
@@ -233,8 +232,6 @@ async function checkJudge(
   } catch (error) {
     outer.signal.throwIfAborted();
     throw PeriodicEvalError.is(error, "judge") ? error : unreachable(where, error);
-  } finally {
-    relay.close();
   }
 }
 

@@ -38,7 +38,7 @@ function describeAhead(plan: Plan): string {
  * `2.1 s of measuring expected with start and end beside 8.8 s of training, within the grace of 60 s`. Start and end alone may take
  * longer than the grace.
  */
-export function describeOverhead(plan: Plan): string {
+function describeOverhead(plan: Plan): string {
   const { ahead, shares, windows, kept, projected, overheadPercent, graceSeconds } = plan;
   const seconds = windows + kept + plannedSeconds(ahead, shares);
   // Only the grace allows more than the ceiling.
@@ -71,13 +71,11 @@ function describeShare({ id, share, size, measurements }: Shared): string {
 /**
  * Returns which options allow more measuring, as code and YAML spell them:
  * `raise budget.graceSeconds (60 s); in YAML budget.grace_seconds`.
- *
- * @param limits Options and their values. An empty value is left out.
  */
-export function remedyFor(verb: string, limits: readonly (readonly [BudgetLimit, value: string])[]): string {
-  const inCode = limits.map(([limit, value]) => `budget.${camelCase(limit)}${value && ` (${value})`}`);
+export function remedyFor(limits: readonly (readonly [BudgetLimit, value: string])[]): string {
+  const inCode = limits.map(([limit, value]) => `budget.${camelCase(limit)} (${value})`);
   const inYaml = limits.map(([limit]) => `budget.${limit}`);
-  return `${verb} ${inCode.join(" or ")}; in YAML ${inYaml.join(" or ")}`;
+  return `To measure more, raise ${inCode.join(" or ")}; in YAML ${inYaml.join(" or ")}`;
 }
 
 const camelCase = (limit: BudgetLimit): string =>

@@ -17,13 +17,7 @@ import {
   plannedSeconds,
   shareSeconds,
 } from "./share-seconds.ts";
-import {
-  describeChange,
-  describeOverhead,
-  describePlan,
-  fewerQuestions,
-  remedyFor,
-} from "./describe-plan.ts";
+import { describeChange, describePlan, fewerQuestions, remedyFor } from "./describe-plan.ts";
 import { isEdge, measurementsAhead, projectSeconds, secondsOfEnd, type Forecast } from "./forecast.ts";
 import { Learned, type LearnedMeasurement, type MeasurementTime } from "./learned.ts";
 import type { PhaseClock } from "./phase-clock.ts";
@@ -86,8 +80,8 @@ export class Governor {
   readonly #callbacks: readonly TrainerCallback[];
   readonly #clock: PhaseClock;
   readonly #learned = new Learned();
-  /** `waiting`: the cost of a measurement is unknown until it was taken. `overhead`: the speed of training was unknown. */
-  #announcement: "wanted" | "waiting" | "overhead" | "made" = "wanted";
+  /** `waiting`: the cost of a measurement is unknown until it was taken. */
+  #announcement: "wanted" | "waiting" | "made" = "wanted";
   #announced: AnnouncedPlan | null = null;
   /** Whether a decision or a measurement since the last announcement may have changed the plan. */
   #mayHaveChanged = false;
@@ -193,8 +187,8 @@ export class Governor {
 
   /**
    * Returns the plan of the phase as a message: as soon as the cost of every scheduled measurement is known, and the speed of
-   * training if the plan depends on it. If it does not, the expected overhead follows in a second message. From then on, returns a
-   * message whenever later measurements show that the plan has changed. Returns null otherwise. Must be called between windows.
+   * training if the plan depends on it. From then on, returns a message whenever later measurements show that the plan has changed.
+   * Returns null otherwise. Must be called between windows.
    *
    * @param requested Ids to be measured at this step.
    */
@@ -202,7 +196,7 @@ export class Governor {
     if (!this.mayAnnouncePlan || at.ended || at.maxSteps === null) return null;
     const isSpeedKnown = at.step > (this.#learned.firstStep?.steps ?? at.step);
     // After the last step only the end is left to measure.
-    if (at.step >= at.maxSteps || (this.#announcement === "overhead" && !isSpeedKnown)) return null;
+    if (at.step >= at.maxSteps) return null;
     const scheduled = this.#callbacks.filter(({ triggers = [] }) => triggers.length > 0);
     if (scheduled.length === 0 || scheduled.some(({ id }) => this.#learned.cost(id) === null)) {
       this.#announcement = "waiting";
@@ -213,10 +207,10 @@ export class Governor {
     this.#mayHaveChanged = false;
     const isLess = isReduced(ahead, shares);
     if (!isSpeedKnown && (isLess || !isGrace)) return null;
-    const before = this.#announcement;
-    if (before === "made" && this.#announced?.differsFrom(ahead, shares) !== true) return null;
-    const isFirstReduction = isLess && (before !== "made" || !this.#isReductionAnnounced);
-    this.#announcement = isSpeedKnown ? "made" : "overhead";
+    const isChange = this.#announcement === "made";
+    if (isChange && this.#announced?.differsFrom(ahead, shares) !== true) return null;
+    const isFirstReduction = isLess && !(isChange && this.#isReductionAnnounced);
+    this.#announcement = "made";
     this.#announced = new AnnouncedPlan(ahead, shares);
     this.#isReductionAnnounced ||= isLess;
     const described = {
@@ -226,8 +220,7 @@ export class Governor {
       graceSeconds: this.#graceSeconds,
       remedy: isFirstReduction ? this.#remedy : null,
     };
-    if (before === "made") return describeChange(described, at.step);
-    return before === "overhead" && !isLess ? describeOverhead(described) : describePlan(described);
+    return isChange ? describeChange(described, at.step) : describePlan(described);
   }
 
   /** Shares the seconds that are left among the measurements between now and the end. */
@@ -255,7 +248,7 @@ export class Governor {
       this.#secondsPerWindow === null
         ? []
         : ([["seconds_per_window", `${this.#secondsPerWindow} s`]] as const);
-    return `${remedyFor("To measure more, raise", [...ofPhase, ...ofWindow])}.${fewerQuestions(this.#callbacks)}`;
+    return `${remedyFor([...ofPhase, ...ofWindow])}.${fewerQuestions(this.#callbacks)}`;
   }
 
   get #isGoverned(): boolean {

@@ -1,8 +1,7 @@
-import { PeriodicEvalError, type Snapshot, grouped } from "@periodic-eval/contracts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { withMinuteLines } from "../../model/minute-lines.ts";
 import { inRunOrder, keyText } from "@periodic-eval/store";
-import { fewerQuestions, remedyFor } from "../budget/describe-plan.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import type { SessionParts } from "./parts.ts";
 
@@ -35,7 +34,6 @@ export async function closeSession(
     await part("announcing snapshots", () => hooks.announceSnapshots());
     await records.training.write();
   }
-  warnWithoutResults(parts);
   if (hasBegun) await recordClosing(parts, isFinished && control.brokenReceipt === null);
   for (const callback of callbacks)
     await part(`callback "${callback.id}"`, () => hooks.closeCallback(callback));
@@ -59,38 +57,6 @@ async function recordClosing({ log, records, progress }: SessionParts, finished:
     finished,
     ...(lost !== null && { lost: PeriodicEvalError.is(lost) ? lost.got : lost.message }),
   });
-}
-
-/** Warns if no measurement of this phase gave a result, with the most frequent reason and the option that changes it. */
-function warnWithoutResults({ records, progress, log, callbacks }: SessionParts): void {
-  const taken = records.known.settled().filter(({ phase }) => phase === progress.phase);
-  const missed = taken.filter(({ status }) => status === "skipped" || status === "failed");
-  if (taken.length === 0 || missed.length < taken.length) return;
-  // The reasons of a budget differ only in their numbers.
-  const byReason = grouped(missed, ({ reason }) => (reason ?? "").replaceAll(/[\d.]+/g, ""));
-  const [most] = [...byReason.values()].sort((a, b) => b.length - a.length);
-  const last = most!.at(-1)!;
-  const { reason, status } = last;
-  const all = missed.length === 1 ? "the only measurement was" : `all ${missed.length} measurements were`;
-  const often = most!.length === missed.length ? "" : ` (${most!.length} of ${missed.length})`;
-  const why = (reason ?? status).replace(/\.$/, "");
-  log.warn(
-    `session of phase "${progress.phase}"`,
-    `${all} skipped or failed, so the phase has no results. Reason${often}: ${why}.${remedyOf(last, callbacks)}`,
-  );
-}
-
-/** Names the option that changes the outcome of a measurement without a result, after a space; empty if there is none. */
-function remedyOf({ status, timing: { budget } }: Snapshot, callbacks: SessionParts["callbacks"]): string {
-  if (budget?.reduced === true) {
-    const { limit } = budget;
-    if (limit === "min_free_bytes") return ` ${remedyFor("Lower", [[limit, ""]])}. Or free memory.`;
-    const none = limit === "grace_seconds" ? "" : " Null is no limit.";
-    return ` ${remedyFor("Raise", [[limit, ""]])}.${none}${fewerQuestions(callbacks)}`;
-  }
-  return status === "failed"
-    ? ' In code, onFailure: "throw" stops at the first error and shows where it comes from.'
-    : "";
 }
 
 async function drainGrading({ options, log, records, endGrading }: SessionParts): Promise<void> {

@@ -329,7 +329,7 @@ it("throws for a wrong option when the session is opened, and names the nearest 
   expect(open({ onFailure: "ignore" })).toThrow('"record" or "throw"');
   expect(open({ budget: { drainSecond: 1 } })).toThrow('Did you mean "drainSeconds"?');
   expect(open({ budget: { drainSeconds: Number.NaN } })).toThrow("got NaN");
-  expect(open({ callbacks: [{ id: "a" }, { id: "a" }] })).toThrow('a second callback with id "a"');
+  expect(open({ callbacks: [{ id: "a" }, { id: "a" }] })).toThrow('got "a" twice');
   expect(open({ callbacks: [{ id: "a b" }] })).toThrow("callbacks[0].id");
 });
 

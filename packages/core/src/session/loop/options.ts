@@ -6,6 +6,7 @@ import {
   isRecord,
   nearest,
   parseOptions,
+  repeatedId,
   functionSchema,
   objectWith,
   nameSchema,
@@ -136,7 +137,8 @@ export function checkSessionOptions(options: SessionOptions): void {
       expected: "no layout beside a store, which has its own",
       fix: "Leave layout out, or name the run's folder.",
     });
-  checkIds(callbacks.map(({ id }) => id));
+  const repeated = repeatedId(callbacks, ["callbacks"]);
+  if (repeated !== null) throw configError({ where, ...repeated });
   if (baseline !== undefined)
     checkBaselineOption(
       baseline,
@@ -162,19 +164,6 @@ export function checkMaxSteps(method: string, maxSteps: unknown): void {
     expected: maxStepsText,
     fix: "Give the phase's number of optimizer steps.",
   });
-}
-
-function checkIds(ids: readonly string[]): void {
-  for (const [index, id] of ids.entries()) {
-    if (ids.indexOf(id) === index) continue;
-    throw configError({
-      where,
-      path: ["callbacks", index, "id"],
-      got: `a second callback with id "${id}"`,
-      expected: "unique ids",
-      fix: "Give one of them another id.",
-    });
-  }
 }
 
 function checkBaselineOption(baseline: string, ids: readonly string[]): void {

@@ -63,7 +63,7 @@ export class PhaseProgress {
   /**
    * Returns the progress after a step.
    *
-   * @throws PeriodicEvalError `config` for a step or epoch that falls, and for a path that is not a string.
+   * @throws PeriodicEvalError `config` for a step or epoch that falls.
    */
   after(at: StepEnd): Progress {
     const current = this.#current;
@@ -85,24 +85,6 @@ export class PhaseProgress {
         got: `epoch ${epoch} after epoch ${current.epoch}`,
         expected: "finite numbers that do not fall",
         fix: "Count completed passes over the data.",
-      });
-    }
-    if (at.path !== undefined && (typeof at.path !== "string" || at.path === "")) {
-      throw configError({
-        where,
-        path: ["path"],
-        value: at.path,
-        expected: "the folder of the checkpoint that the weights were read from",
-        fix: "Leave it out if training runs in this process.",
-      });
-    }
-    if (at.logged !== undefined && !Array.isArray(at.logged)) {
-      throw configError({
-        where,
-        path: ["logged"],
-        value: at.logged,
-        expected: "an array of { step, metrics }",
-        fix: "Leave it out if training runs in this process.",
       });
     }
     checkMaxSteps(where, maxSteps);

@@ -197,22 +197,23 @@ export function checkRows(rows: unknown, where: string): readonly Row[] {
   return (rows as readonly Row[]).map(jsonRoundTrip);
 }
 
-/** @throws PeriodicEvalError `data` unless the rows are an array, and have unique ids. */
-export function checkIds(rows: unknown, where: string): void {
-  const refuse = (got: string) =>
-    new PeriodicEvalError({
-      code: "data",
-      where,
-      got,
-      expected: "an array of rows with unique ids",
-      fix: "Return the item's id with each row; number the samples of one item.",
-    });
-  if (!Array.isArray(rows)) throw refuse(typeof rows);
+const idFixes = {
+  items: "Give every item an id: it pairs its rows in two measurements.",
+  rows: "Return the item's id with each row; number the samples of one item.",
+};
+
+/** @throws PeriodicEvalError `data` unless the list is an array whose entries have unique ids. */
+export function checkIds(list: unknown, where: string, what: keyof typeof idFixes = "rows"): void {
+  const refuse = (got: string) => {
+    const expected = `an array of ${what} with unique ids`;
+    return new PeriodicEvalError({ code: "data", where, got, expected, fix: idFixes[what] });
+  };
+  if (!Array.isArray(list)) throw refuse(typeof list);
   const seen = new Set<unknown>();
-  for (const row of rows as readonly (Partial<Row> | null | undefined)[]) {
-    const id: unknown = row?.id;
-    if (seen.has(id)) throw refuse(`the row id "${String(id)}" twice`);
-    if (typeof id !== "string" || id === "") throw refuse(`a row with id ${JSON.stringify(id)}`);
+  for (const [index, entry] of (list as readonly (Partial<Row> | null | undefined)[]).entries()) {
+    const id: unknown = entry?.id;
+    if (typeof id !== "string" || id === "") throw refuse(`the id ${JSON.stringify(id)} at index ${index}`);
+    if (seen.has(id)) throw refuse(`the id "${id}" twice (again at index ${index})`);
     seen.add(id);
   }
 }

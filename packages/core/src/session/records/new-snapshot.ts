@@ -5,10 +5,8 @@ import {
   type MeasurementWarning,
   type Progress,
   evidenceSchema,
-  snapshotSchema,
   type Snapshot,
 } from "@periodic-eval/contracts";
-import { parseSnapshot } from "@periodic-eval/store";
 
 export interface Requested extends MeasureRequest {
   readonly callback: TrainerCallback;
@@ -129,42 +127,22 @@ function unknownProvenance(seed: string): Snapshot["provenance"] {
   };
 }
 
-/** Returns a `failed` snapshot in place of an invalid one. It keeps the key and every field in `keptFields` that validates. */
+/** Returns a `failed` snapshot in place of an invalid one: without what the evaluation and the guards made. */
 export function fallbackSnapshot(snapshot: Snapshot, reason: string): Snapshot {
-  const { phase, id, step } = snapshot;
-  const seed: unknown = snapshot.provenance.seed;
+  const { id, phase, step, crossed, on, timing, served } = snapshot;
   const measurement = {
     id,
     phase,
-    runStep: step,
-    crossed: [],
-    on: "model",
-    createdAt: "unknown",
-    at: { step, maxSteps: null, epoch: 0, elapsedSeconds: 0, ended: false },
-    evaluation: { name: "unknown", version: "unknown" },
-    seed: typeof seed === "string" ? seed : "unknown",
-  } as const;
-  const blank = newSnapshot(measurement, { status: "failed", reason });
-  const kept = keptFields.filter((name) => snapshotSchema.shape[name].safeParse(snapshot[name]).success);
-  return parseSnapshot({
-    ...blank,
-    ...Object.fromEntries(kept.map((name) => [name, snapshot[name]])),
-    receipt: snapshot.receipt.filter((evidence) => evidenceSchema.safeParse(evidence).success),
-  });
+    crossed,
+    on,
+    runStep: snapshot.run_step,
+    createdAt: snapshot.created_at,
+    at: { step, maxSteps: snapshot.max_steps, epoch: snapshot.epoch, elapsedSeconds: 0, ended: false },
+    evaluation: { name: snapshot.evaluation, version: snapshot.evaluation_version },
+    seed: snapshot.provenance.seed,
+  };
+  const weights = typeof snapshot.weights === "string" ? snapshot.weights : null;
+  const receipt = snapshot.receipt.filter((evidence) => evidenceSchema.safeParse(evidence).success);
+  const changes = { status: "failed", reason, timing, weights, receipt } as const;
+  return newSnapshot(measurement, { ...changes, ...(served !== undefined && { served }) });
 }
-
-/** Fields that describe the measurement rather than its result. */
-const keptFields = [
-  "evaluation",
-  "evaluation_version",
-  "run_step",
-  "max_steps",
-  "pct",
-  "epoch",
-  "crossed",
-  "created_at",
-  "on",
-  "served",
-  "timing",
-  "weights",
-] as const satisfies readonly (keyof Snapshot)[];

@@ -6,7 +6,7 @@ import { everyPercent } from "../../schedule/triggers.ts";
 import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
 import { checkSessionOptions } from "../loop/options.ts";
 import { withSession } from "../loop/session.ts";
-import { resolveStore } from "./records.ts";
+import { fileStore } from "@periodic-eval/store";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const callback = () =>
@@ -45,7 +45,7 @@ it("writes all snapshots into one folder with the flat layout", async () => {
   expect(() => checkSessionOptions(toy.options([], { run, layout: "flt" as "flat" }))).toThrow(
     'got "flt", expected "nested" or "flat"',
   );
-  const store = resolveStore(run);
+  const store = fileStore(run);
   expect(() => checkSessionOptions(toy.options([], { run: store, layout: "flat" }))).toThrow(
     "expected no layout beside a store",
   );

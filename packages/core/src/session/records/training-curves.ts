@@ -6,9 +6,6 @@ import type { Reporter } from "./reporter.ts";
 const secondsBetweenWrites = 2;
 /** Values of each metric that stay when a phase is thinned out, and points of a phase that are thinned out. */
 const [keptValues, mostPoints] = [2000, 4000];
-/** Names of metrics in a phase. Later names are left out: names that count up must not grow without bound. */
-const mostMetrics = 64;
-
 /** Not checked when it comes from a training loop. */
 type Metrics = Readonly<Record<string, unknown>> | null;
 
@@ -23,7 +20,6 @@ export class TrainingCurves {
   readonly #lost: () => Error | null;
   #buffer: { readonly step: number; readonly runStep: number; readonly metrics: Metrics }[] = [];
   #points: readonly TrainingPoint[] = [];
-  readonly #names = new Set<string>();
   #thinnedAbove = mostPoints;
   #writtenAt = -Infinity;
   /** Whether the next write replaces the file: after a kill or a failed append its last line may be unfinished. */
@@ -53,10 +49,7 @@ export class TrainingCurves {
     if (recordTraining === undefined || training === undefined) return;
     const stored = await this.#store.training!(this.#phase).catch(() => []);
     this.#points = stored.filter((point) => point.step <= step);
-    for (const { metrics } of this.#points) {
-      this.#noteRate(metrics["learning_rate"]);
-      for (const name of Object.keys(metrics)) this.#names.add(name);
-    }
+    for (const { metrics } of this.#points) this.#noteRate(metrics["learning_rate"]);
     this.#isBehind = this.#points.length < stored.length;
     await this.write();
   }
@@ -125,16 +118,11 @@ export class TrainingCurves {
     metrics: Metrics,
   ): readonly TrainingPoint[] {
     const values = Object.entries(metrics ?? {}).filter(
-      (pair): pair is [string, number] => typeof pair[1] === "number" && this.#isKnown(pair[0]),
+      (pair): pair is [string, number] => typeof pair[1] === "number",
     );
     if (values.length === 0) return [];
     const finite = values.map(([name, value]) => [name, Number.isFinite(value) ? value : null]);
     return [{ ...at, metrics: Object.fromEntries(finite) as TrainingPoint["metrics"] }];
-  }
-
-  #isKnown(name: string): boolean {
-    if (this.#names.size < mostMetrics) this.#names.add(name);
-    return this.#names.has(name);
   }
 }
 

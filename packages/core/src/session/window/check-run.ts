@@ -9,7 +9,7 @@ import {
   type SessionOptions,
 } from "@periodic-eval/contracts";
 import { configError, errorMessage } from "@periodic-eval/contracts/options";
-import { differencesOf, keyText, type EarlierRun, otherItems } from "@periodic-eval/store";
+import { differencesOf, keyText, type EarlierRun, otherItems, readEarlierRun } from "@periodic-eval/store";
 import { plannedSteps } from "../../schedule/crossings.ts";
 import { isBaselinePath, type Baselines } from "../records/comparisons.ts";
 import type { Reporter } from "../records/reporter.ts";
@@ -40,7 +40,7 @@ export async function openBaseline(check: BaselineCheck): Promise<void> {
   const { option } = baselines;
   if (baselines.isAdapterOff) return checkAdapterOff(check);
   if (!isBaselinePath(option)) return;
-  const run = await readEarlierRunAt(option);
+  const run = await readEarlierRun(option);
   baselines.useEarlierRun(run);
   for (const { file, message, invalid } of run.problems)
     reporter.warn("comparison", `${file} of ${option}${invalid ? " is left out" : ""}: ${message}`);
@@ -76,13 +76,7 @@ export async function checkBaseline(baseline: string, model: EvaluableModel): Pr
       fix: 'Open the model with its adapter, or write "phase_start".',
     });
   }
-  if (isBaselinePath(baseline)) await readEarlierRunAt(baseline);
-}
-
-/** Loads the file reader only when it is needed, so that the package's root runs outside Node. */
-async function readEarlierRunAt(baseline: string): Promise<EarlierRun> {
-  const { readEarlierRun } = await import("@periodic-eval/store");
-  return readEarlierRun(baseline);
+  if (isBaselinePath(baseline)) await readEarlierRun(baseline);
 }
 
 const askedBy = (callbacks: readonly TrainerCallback[]) =>

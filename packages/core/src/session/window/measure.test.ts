@@ -155,7 +155,7 @@ it("throws the errors of evaluations, aborts and invalid options", async () => {
     'Did you mean "seed"?',
   );
   const twice = { ...toyEvaluation(), measure: async () => [{ id: "a" }, { id: "a" }] };
-  await expect(measure(twice, model)).rejects.toThrow('the row id "a" twice');
+  await expect(measure(twice, model)).rejects.toThrow('the id "a" twice');
 });
 
 it("depends only on the seed", async () => {

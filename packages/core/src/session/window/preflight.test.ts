@@ -30,7 +30,7 @@ it("names an ability that the model lacks, and the models that offer it, before 
 });
 
 it("names the nearest ability for an unknown one", async () => {
-  expect(await messageFor({ needs: ["generates"] })).toContain('got the unknown ability "generates"');
+  expect(await messageFor({ needs: ["generates"] })).toContain('needs[0]: got "generates"');
   expect(await messageFor({ needs: ["generates"] })).toContain('Did you mean "generate"?');
 });
 
@@ -42,7 +42,7 @@ it("throws for no items, and for items without ids or with repeated ids", async 
     'the id "a" twice (again at index 2)',
   );
   expect(await messageFor({ items: () => [{ id: "a" }, {} as never] })).toContain(
-    "an item at index 1 with id undefined",
+    "the id undefined at index 1",
   );
   expect(await messageFor({ items: () => "none" as never })).toContain(
     "got string, expected an array of items",

@@ -1,3 +1,4 @@
+import * as z from "zod";
 import {
   type TrainerCallback,
   type AnyEvaluation,
@@ -13,14 +14,15 @@ import {
   hashJson,
 } from "@periodic-eval/contracts";
 import {
-  configError,
   errorMessage,
-  isCount,
+  filledString,
   isRecord,
   copyJson,
-  nearest,
+  parseOptions,
+  positiveInteger,
   quoteValue,
 } from "@periodic-eval/contracts/options";
+import { checkIds } from "../records/grading.ts";
 import { createdBy } from "../records/new-snapshot.ts";
 import { countTokens, modelIsReturned } from "./measurement-progress.ts";
 
@@ -70,7 +72,8 @@ export async function prepareEvaluation(
       fix: 'Use on: "model", or open the model with its adapter.',
     });
   }
-  checkEvaluation(evaluation, where);
+  const { name, version, samplesPerItem, minItems, needs } = evaluation;
+  parseOptions(where, evaluationSchema, { name, version, samplesPerItem, minItems, needs });
   checkNeeds(evaluation, target, where);
   const { identity, contextLength, tokenizer } = target;
   const model = [on, identity.name, identity.engine, contextLength, tokenizer?.fingerprint].join("|");
@@ -78,7 +81,8 @@ export async function prepareEvaluation(
   if (known !== undefined) return { ...known, target };
   const { settle = (_where, _what, call) => call() } = cache;
   const all = await settle(where, "items", () => itemsOf(evaluation, target));
-  checkItems(all, where);
+  checkIds(all, `${where} items`, "items");
+  if (all.length === 0) throw noItems(where);
   // A smaller subset is a prefix: items come in that order.
   const taken = limit === undefined ? all : all.slice(0, limit);
   // First, because it reports cyclic values.
@@ -87,6 +91,15 @@ export async function prepareEvaluation(
   cache.prepared.set(evaluation, [...(cache.prepared.get(evaluation) ?? []), made]);
   return { ...made, target };
 }
+
+const noItems = (where: string) =>
+  new PeriodicEvalError({
+    code: "data",
+    where: `${where} items`,
+    got: "no items",
+    expected: "at least one",
+    fix: "Check the data that items() reads.",
+  });
 
 /** Whether an error says that the questions of an optional evaluation cannot be had. */
 export const lacksOptionalQuestions = (
@@ -125,36 +138,6 @@ export function evaluationPlace(callback: TrainerCallback, evaluation: AnyEvalua
   return `callback "${callback.id}", evaluation "${evaluation.name}"`;
 }
 
-function checkEvaluation(evaluation: AnyEvaluation, where: string): void {
-  const { name, version, samplesPerItem = 1, minItems = 1 } = evaluation;
-  for (const [key, value] of Object.entries({ name, version })) {
-    if (typeof value !== "string" || value === "")
-      throw configError({
-        where,
-        path: [key],
-        value,
-        expected: "a non-empty string",
-        fix: "Write it in quotes; snapshots carry it.",
-      });
-  }
-  if (!isCount(samplesPerItem, 1))
-    throw configError({
-      where,
-      path: ["samplesPerItem"],
-      value: samplesPerItem,
-      expected: "a positive integer",
-      fix: "Count the rows that measure returns for one item.",
-    });
-  if (!isCount(minItems, 1))
-    throw configError({
-      where,
-      path: ["minItems"],
-      value: minItems,
-      expected: "a positive integer",
-      fix: "Name the fewest items that are worth measuring.",
-    });
-}
-
 /** The models that offer an ability; errors list abilities in this order. */
 const offeredBy: Readonly<Record<Ability, string>> = {
   tokenizer:
@@ -166,55 +149,30 @@ const offeredBy: Readonly<Record<Ability, string>> = {
   generate: "models in memory (`inMemory` of @periodic-eval/tfjs) and every server",
 };
 
-function checkNeeds(evaluation: AnyEvaluation, model: EvaluableModel, where: string): void {
-  const abilities = Object.keys(offeredBy) as Ability[];
-  for (const [index, need] of (evaluation.needs as readonly string[]).entries()) {
-    const ability = abilities.find((name) => name === need);
-    if (ability === undefined) {
-      const close = nearest(need, abilities);
-      throw configError({
-        where,
-        path: ["needs", index],
-        got: `the unknown ability "${need}"`,
-        expected: `one of ${abilities.join(", ")}`,
-        fix: close === null ? "Remove it." : `Did you mean "${close}"?`,
-      });
-    }
-    if (model[ability] !== undefined) continue;
-    const has = abilities.filter((name) => model[name] !== undefined).join(", ");
-    throw new PeriodicEvalError({
-      code: "model",
-      where,
-      got: `the model "${model.identity.name}" of engine "${model.identity.engine}" with ${has === "" ? "no abilities" : has}`,
-      expected: `a model with the ability "${ability}"`,
-      fix: `It is offered by ${offeredBy[ability]}.`,
-    });
-  }
-}
+const abilities = Object.keys(offeredBy) as Ability[];
 
-function checkItems(items: readonly Row[], where: string): void {
-  const refuse = (got: string, expected: string, fix: string) =>
-    new PeriodicEvalError({ code: "data", where: `${where} items`, got, expected, fix });
-  if (!Array.isArray(items)) throw refuse(typeof items, "an array of items", "Return an array from items().");
-  if (items.length === 0) throw refuse("no items", "at least one", "Check the data that items() reads.");
-  const seen = new Set<string>();
-  for (const [index, item] of items.entries()) {
-    const id: unknown = (item as Partial<Row> | null)?.id;
-    if (typeof id !== "string" || id === "") {
-      throw refuse(
-        `an item at index ${index} with id ${JSON.stringify(id)}`,
-        "a non-empty string",
-        "Give every item an id: it pairs its rows in two measurements.",
-      );
-    }
-    if (seen.has(id))
-      throw refuse(
-        `the id "${id}" twice (again at index ${index})`,
-        "unique ids",
-        "Remove the duplicate, or number the items.",
-      );
-    seen.add(id);
-  }
+/** `name` and `version` are those of snapshots; `needs` decide what the evaluation sees of a model. */
+const evaluationSchema = z.strictObject({
+  name: filledString("a non-empty string"),
+  version: filledString("a non-empty string"),
+  samplesPerItem: positiveInteger
+    .meta({ fix: "Count the rows that measure returns for one item." })
+    .optional(),
+  minItems: positiveInteger.meta({ fix: "Name the fewest items that are worth measuring." }).optional(),
+  needs: z.array(z.enum(abilities)),
+});
+
+function checkNeeds({ needs }: AnyEvaluation, model: EvaluableModel, where: string): void {
+  const lacking = (needs as readonly Ability[]).find((ability) => model[ability] === undefined);
+  if (lacking === undefined) return;
+  const has = abilities.filter((name) => model[name] !== undefined).join(", ");
+  throw new PeriodicEvalError({
+    code: "model",
+    where,
+    got: `the model "${model.identity.name}" of engine "${model.identity.engine}" with ${has === "" ? "no abilities" : has}`,
+    expected: `a model with the ability "${lacking}"`,
+    fix: `It is offered by ${offeredBy[lacking]}.`,
+  });
 }
 
 /**

@@ -33,9 +33,7 @@ export interface RequestSource {
   announce(): Promise<void>;
 }
 
-/** How often one window takes a measurement that hooks request again because it is not complete. */
-const maxRepeats = 3;
-/** How often hooks may request more in one window. Hooks that request another id for each snapshot would hold training for ever. */
+/** How often hooks may request more in one window. Hooks that request something for each snapshot would hold training for ever. */
 const maxRounds = 100;
 const tooManyRounds = `not measured: hooks had reacted to snapshots of this step with further requests ${maxRounds} times`;
 
@@ -68,8 +66,6 @@ class Window {
   readonly #parts: WindowParts;
   readonly #position: Position;
   #model: Promise<SharedModel> | null = null;
-  /** How often each id was requested. */
-  readonly #counts = new Map<string, number>();
   #saved: Promise<NonNullable<Snapshot["saved"]>> | null = null;
 
   constructor(parts: WindowParts, position: Position) {
@@ -88,7 +84,7 @@ class Window {
     for (const requested of records.baselines.withBaselines(requests)) {
       const { id } = requested;
       if (this.#isMeasured(id)) records.interrupted.settle(id);
-      else if (!this.#isRepeatedTooOften(requested)) ready.push(await this.#prepare(requested));
+      else ready.push(await this.#prepare(requested));
     }
     const plan = governor.planWindow(ready, this.#position.progress);
     const learned: LearnedMeasurement[] = [];
@@ -198,16 +194,6 @@ class Window {
     const { phase, progress } = this.#position;
     const status = this.#parts.records.known.getSettled({ phase, id, step: progress.step })?.status;
     return status === "complete" || status === "grading";
-  }
-
-  /** Counts a request, and warns if the window has taken it too often. Its last snapshot says why it is not complete. */
-  #isRepeatedTooOften({ callback, id }: Requested): boolean {
-    const count = this.#counts.get(id) ?? 0;
-    this.#counts.set(id, count + 1);
-    if (count < maxRepeats) return false;
-    const message = `"${id}" is not measured again at step ${this.#position.progress.step}, after ${maxRepeats} times`;
-    this.#parts.reporter.warn(callbackName(callback), message);
-    return true;
   }
 
   async #prepare(requested: Requested): Promise<ReadyRequest> {
