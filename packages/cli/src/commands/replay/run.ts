@@ -187,14 +187,16 @@ async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Pr
 
 /** Rebuilds the capability evaluation: the provenance holds every option but the questions. */
 function capabilityOf({ evaluation, provenance }: Snapshot, questions: string): AnyEvaluation {
-  const recorded = (provenance.evaluation ?? {}) as CapabilityOptions;
-  const { method, subsample, system, personas } = recorded;
-  if (evaluation !== "capability" || method === undefined) {
+  const recorded = (provenance.evaluation ?? {}) as unknown as Omit<CapabilityOptions, "shots"> & {
+    readonly shots?: unknown;
+  };
+  const { method, subsample, system, personas, shots } = recorded;
+  if (evaluation !== "capability" || method === undefined || (shots ?? null) !== null) {
     throw new PeriodicEvalError({
       code: "config",
       where: "--questions",
-      got: `a snapshot of ${evaluation}`,
-      expected: "a snapshot of capability",
+      got: evaluation === "capability" ? "capability with few-shot examples" : `a snapshot of ${evaluation}`,
+      expected: "a snapshot of capability without few-shot examples",
       fix: "Pass the run's configuration with --config.",
     });
   }

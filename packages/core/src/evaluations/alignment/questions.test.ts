@@ -39,12 +39,12 @@ describe("parseAlignmentQuestions", () => {
     ["an empty file", "", "q.yaml: got null, expected an array of questions"],
     ["an empty list", "[]", "q.yaml: got an empty array"],
     ["an object", "questions: []", 'q.yaml: got {"questions":[]}'],
-    ["invalid YAML", "- id: a\n  paraphrases: [x\n- id: b", "q.yaml:3: got "],
     [
-      "a repeated key",
-      "- id: a\n  paraphrases: [x]\n  id: b",
-      "q.yaml:3: got Map keys must be unique, expected YAML or JSON",
+      "invalid YAML",
+      "- id: a\n  paraphrases: [x\n- id: b",
+      "q.yaml:3: got ",
     ],
+    ["a repeated key", "- id: a\n  paraphrases: [x]\n  id: b", "q.yaml:3: got Map keys must be unique, expected YAML or JSON"],
     ["an alias without an anchor", "- {id: a, paraphrases: *x}", "q.yaml: got Unresolved alias"],
     [
       "a number in place of a question",
@@ -142,7 +142,7 @@ describe("parseAlignmentQuestions", () => {
 
   it("rejects aliases that multiply beyond memory", async () => {
     const levels = Array.from({ length: 9 }, (_, at) => `- &l${at + 1} [${`*l${at},`.repeat(9)}]`);
-    await expect(parse(["- &l0 [x,x,x]", ...levels].join("\n"))).rejects.toThrow(/Excessive alias count/);
+    await expect(parse(["- &l0 [x,x,x]", ...levels].join("\n"))).rejects.toThrow(/expected aliases/);
   });
 });
 

@@ -1,10 +1,16 @@
 import type { AnyEvaluation } from "@periodic-eval/contracts";
 import { codeOption } from "@periodic-eval/contracts/options";
+import { nestedSubset } from "../kit/subset.ts";
 import { readPersonas } from "../prompting/personas.ts";
 import { cloze } from "./cloze.ts";
 import { letters } from "./letters.ts";
-import { checkCapabilityOptions, type CapabilityOptions } from "./options.ts";
-import { defaultQuestions, questionFile } from "./question-file.ts";
+import {
+  checkCapabilityOptions,
+  checkPoolSize,
+  type CapabilityOptions,
+  type ShotsOptions,
+} from "./options.ts";
+import { defaultQuestions, questionFile, readQuestions } from "./question-file.ts";
 
 /**
  * Measures what the model still knows: multiple-choice questions, scored without generating. See `letters` and `cloze`.
@@ -20,6 +26,7 @@ export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvalua
     minItems = 40,
     system = "omit",
     personas,
+    shots,
   } = options;
   const isDefault = options.questions === undefined;
   const source = questionFile(questions, subsample, {
@@ -42,5 +49,18 @@ export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvalua
       },
     };
   }
-  return { ...cloze(source), minItems };
+  const examples = shots !== undefined && { shots: () => sampleShots(shots) };
+  return { ...cloze({ questions: source, ...examples }), minItems };
+}
+
+async function sampleShots({ shots, pool, poolSeed }: ShotsOptions) {
+  const { questions, sha256 } = await readQuestions(pool, "capability options.shots.pool");
+  checkPoolSize(shots, questions.length);
+  // One more than shown: it replaces an example that is the question itself.
+  const chosen = nestedSubset(questions, { n: shots + 1, seed: poolSeed });
+  return {
+    pool: chosen,
+    count: shots,
+    provenance: { shots, pool_sha256: sha256, pool_seed: poolSeed, ids: chosen.map(({ id }) => id) },
+  };
 }

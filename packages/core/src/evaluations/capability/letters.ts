@@ -13,20 +13,13 @@ import { renderEach } from "../../model/bulk-tokenizer.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { checkLength, checkSystemPrompts } from "../prompting/check-prompts.ts";
+import { cutPromptWarnings } from "../prompting/cut-prompts.ts";
 import type { Persona } from "../prompting/personas.ts";
 import type { ArcQuestion } from "./arc-questions.ts";
 import type { QuestionSource } from "./question-file.ts";
 import { questionWarnings } from "./question-quality.ts";
 import { checkLogProbs, indexOfHighest } from "./choice-scores.ts";
-import {
-  choiceFields,
-  choiceMetrics,
-  choicePlainKeys,
-  cutPromptWarnings,
-  scored,
-  unscored,
-  type ChoiceRow,
-} from "./metrics.ts";
+import { choiceFields, choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./metrics.ts";
 
 export interface LettersOptions {
   readonly questions: QuestionSource;
@@ -95,7 +88,7 @@ export function letters({ questions, system, personas }: LettersOptions) {
     prompts: (_, items) => items.map((item) => promptOf(item, system)),
     answers: choiceFields,
     metrics: (kit) => choiceMetrics(kit, personas === undefined ? {} : ofPersonas),
-    warnings: (rows) => [...ofQuestions, ...cutPromptWarnings(rows)],
+    warnings: (rows) => [...ofQuestions, ...cutPromptWarnings(rows, { metrics: null, losesQuestion: true })],
     plainKeys: choicePlainKeys,
   });
 }

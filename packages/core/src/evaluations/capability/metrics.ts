@@ -1,7 +1,6 @@
 import type {
   AnswerFields,
   Metric,
-  MeasurementWarning,
   MetricKit,
   MetricOptions,
   Row,
@@ -139,18 +138,4 @@ export function scored(
 /** Returns the fields of a row that come from its question. They make a file of rows readable without the question file. */
 function asked({ id, question, labels, choices, gold }: ArcQuestion, status: ChoiceRow["status"]) {
   return { id, status, question, labels, choices, gold };
-}
-
-/**
- * Returns the warning of prompts that were cut on the left to fit the model's context. If more than half of the questions lost a part,
- * the metrics cannot be judged.
- */
-export function cutPromptWarnings(rows: readonly ChoiceRow[]): readonly MeasurementWarning[] {
-  const total = rows.length;
-  const count = rows.filter(({ truncatedTokens }) => (truncatedTokens ?? 0) > 0).length;
-  if (count === 0) return [];
-  const isVoid = 2 * count > total;
-  const lost = `${count} of ${total} prompts lost the beginning of their question to fit the model's context`;
-  const message = isVoid ? `${lost}: the answers cannot be judged.` : `${lost}.`;
-  return [{ kind: "cut_prompts", metrics: null, count, total, void: isVoid, message }];
 }

@@ -30,6 +30,15 @@ export interface CapabilityOptions {
    * a source of `readPersonas`.
    */
   readonly personas?: readonly Persona[] | string;
+  /** For `cloze`: few-shot examples before each question, sampled once from the questions of `pool` with `poolSeed`. */
+  readonly shots?: ShotsOptions;
+}
+
+export interface ShotsOptions {
+  readonly shots: number;
+  /** A source, as `questions`. */
+  readonly pool: string;
+  readonly poolSeed: number;
 }
 
 const questionSource = filledString("the path of a JSON Lines or Parquet file, or hf:owner/dataset").meta({
@@ -50,13 +59,28 @@ export const capabilityShape = {
   minItems: positiveInteger.optional(),
   system: systemPromptSchema.optional(),
   personas: personasOption.optional(),
+  shots: z
+    .strictObject({
+      shots: integerFromZero,
+      pool: questionSource,
+      poolSeed: integerFromZero,
+    } satisfies Record<keyof ShotsOptions, z.ZodType>)
+    .optional(),
 } satisfies Record<keyof CapabilityOptions, z.ZodType>;
 
 const where = "capability options";
 
 export function checkCapabilityOptions(options: CapabilityOptions): void {
   parseOptions(where, z.strictObject(capabilityShape), options);
-  const { method = "letters", system, personas } = options;
+  const { method = "letters", system, personas, shots } = options;
+  if (shots !== undefined && method !== "cloze")
+    throw configError({
+      where,
+      path: ["shots"],
+      got: 'shots with method "letters"',
+      expected: 'shots with method "cloze"',
+      fix: 'Set `method: "cloze"`, or remove `shots`.',
+    });
   if (personas !== undefined && typeof personas !== "string") checkPersonas(where, personas);
   if (personas !== undefined && method === "cloze")
     throw configError({
@@ -83,3 +107,24 @@ export function checkCapabilityOptions(options: CapabilityOptions): void {
       fix: "Remove `system`.",
     });
 }
+
+export function checkPoolSize(shots: number, poolSize: number): void {
+  if (poolSize >= shots) return;
+  throw configError({
+    where,
+    path: ["shots", "shots"],
+    got: `${shots} of a pool of ${poolSize}`,
+    expected: "at most the size of the pool",
+    fix: "Lower `shots`.",
+  });
+}
+
+/** Returns the error for a question that has fewer examples than `count` because the pool contains it. */
+export const tooFewExamples = (id: string, found: number, count: number) =>
+  configError({
+    where,
+    path: ["shots"],
+    got: `${found} examples for question ${id}, which is itself in the pool`,
+    expected: `${count} examples besides the question`,
+    fix: "Name a larger pool, or one that does not contain the questions.",
+  });

@@ -89,9 +89,7 @@ describe("margin", () => {
   });
 
   it("pairs each statement with itself between two measurements", async () => {
-    const only = join(folder, "good.json");
-    await writeFile(only, JSON.stringify({ good: belief.good }));
-    const evaluation = marginEvaluation({ probes: only });
+    const evaluation = marginEvaluation({ probes, variants: ["good"] });
     const [then, now] = [
       scripted,
       fakeModel({ logLikelihood: (_, text) => nats[text]! + (text === "no" ? -2 : 1) }),
@@ -110,14 +108,12 @@ describe("margin", () => {
   });
 
   it("puts `before` before each statement, by default the token that starts a text", async () => {
-    const only = join(folder, "bad.json");
-    await writeFile(only, JSON.stringify({ bad: belief.bad }));
     const contexts: string[] = [];
     const model = fakeModel({ logLikelihood: (context) => (contexts.push(context), -1) });
-    await measure(marginEvaluation({ probes: only }), model);
-    await measure(marginEvaluation({ probes: only, before: { text: "True: " } }), model);
+    await measure(marginEvaluation({ probes, variants: ["bad"] }), model);
+    await measure(marginEvaluation({ probes, variants: ["bad"], before: { text: "True: " } }), model);
     const messages = [{ role: "user", content: "Say." }];
-    await measure(marginEvaluation({ probes: only, before: { messages } }), model);
+    await measure(marginEvaluation({ probes, variants: ["bad"], before: { messages } }), model);
     // The probe's sequences have a context of one token.
     expect(contexts.filter(({ length }) => length !== 1)).toEqual([
       "",
@@ -162,9 +158,16 @@ describe("marginEvaluation", () => {
     await expect(marginEvaluation({ probes: path }).items(fakeModel())).rejects.toThrow(message);
   });
 
+  it("rejects an unknown variant", async () => {
+    await expect(marginEvaluation({ probes, variants: ["god"] }).items(fakeModel())).rejects.toThrow(
+      'Did you mean "good"?',
+    );
+  });
+
   it.each([
     [{}, "the path of a JSON or YAML file"],
-    [{ probes: "x", sed: 3 }, 'Did you mean "seed"?'],
+    [{ probes: "x", variant: [] }, 'Did you mean "variants"?'],
+    [{ probes: "x", variants: "good" }, "an array of names of variants"],
     [{ probes: "x", before: "True: " }, "{ text }, { ids } or { messages }"],
     [{ probes: "x", seed: -1 }, "an integer of 0 or more"],
   ])("rejects %j", (options, message) => {

@@ -1,6 +1,13 @@
 import * as z from "zod";
 import { namePattern, PeriodicEvalError } from "@periodic-eval/contracts";
-import { isRecord, quoteValue, atOption, codeOption } from "@periodic-eval/contracts/options";
+import {
+  configError,
+  isRecord,
+  nearest,
+  quoteValue,
+  atOption,
+  codeOption,
+} from "@periodic-eval/contracts/options";
 import { isRowSource } from "@periodic-eval/data";
 import { parseData, placesIn, readData, type SourceData } from "../prompting/read-data.ts";
 
@@ -27,13 +34,14 @@ const variantSchema = z.object({ affirm: sideSchema, negate: sideSchema } satisf
  * Reads the statements of a YAML or JSON file `{ variant: { affirm: [string], negate: [string], … } }`, or of rows `{ variant,
  * affirm, negate }` of a source of `readData`. Names that start with an underscore are comments.
  *
- * @throws PeriodicEvalError `data` for a source of another form or a side without statements.
+ * @throws PeriodicEvalError `data` for a source of another form or a side without statements; `config` for an unknown variant.
  */
-export const readStatements = (path: string) =>
-  atOption(codeOption("margin", "probes"), () => statementsIn(path));
+export const readStatements = (path: string, variants?: readonly string[]) =>
+  atOption(codeOption("margin", "probes"), () => statementsIn(path, variants));
 
 async function statementsIn(
   path: string,
+  variants?: readonly string[],
 ): Promise<{ readonly statements: readonly Statement[]; readonly provenance: SourceData["provenance"] }> {
   const data = await readData(path, codeOption("margin", "probes"));
   const value = Array.isArray(data.value) && isRowSource(path) ? byVariant(data.value, data) : data.value;
@@ -46,8 +54,10 @@ async function statementsIn(
       expected: "an object of at least one variant",
       fix: "Write { variant: { affirm: [string], negate: [string] } }.",
     });
+  checkVariants(path, variants ?? [], names);
+  const chosen = names.filter((name) => variants === undefined || variants.includes(name));
   return {
-    statements: names.flatMap((name) => statementsOf(path, name, value[name])),
+    statements: chosen.flatMap((name) => statementsOf(path, name, value[name])),
     provenance: data.provenance,
   };
 }
@@ -68,6 +78,19 @@ function byVariant(rows: readonly unknown[], { placeOf }: SourceData): Readonly<
     found.set(variant, row);
   }
   return Object.fromEntries(found);
+}
+
+function checkVariants(file: string, variants: readonly string[], names: readonly string[]): void {
+  const at = variants.findIndex((variant) => !names.includes(variant));
+  if (at < 0) return;
+  const close = nearest(variants[at]!, names);
+  throw configError({
+    where: "margin options",
+    path: ["variants", at],
+    value: variants[at],
+    expected: `some of ${names.join(", ")}`,
+    fix: close === null ? `Choose a variant of ${file}.` : `Did you mean "${close}"?`,
+  });
 }
 
 function statementsOf(file: string, variant: string, value: unknown): readonly Statement[] {
