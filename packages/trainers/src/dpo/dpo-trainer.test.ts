@@ -3,8 +3,14 @@ import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { accumulate } from "../loop/step-work.ts";
 import { loadPreferences } from "../data/preference-dataset.ts";
-import { trainDPO } from "../testing/recorded-training.ts";
-import { preferences, temporaryFolder, tinyLlama, tokenizer, weightsOf } from "../testing/tiny-run.ts";
+import { trainDPO } from "../testing/recorded-training.test-data.ts";
+import {
+  preferences,
+  temporaryFolder,
+  tinyLlama,
+  tokenizer,
+  weightsOf,
+} from "../testing/tiny-run.test-data.ts";
 import { parseDPOConfig } from "./dpo-config.ts";
 import { DPOTrainer, type DPOTrainerOptions } from "./dpo-trainer.ts";
 import { collatePairs, pairGradients } from "./pair-batch.ts";
