@@ -1,5 +1,6 @@
 import type { Metric, MetricKit, Row } from "@periodic-eval/core";
 import { goldMetrics, indexOfHighest, predictChoice } from "@periodic-eval/core/evaluations";
+import { byteLength } from "@periodic-eval/store/platform";
 import * as z from "zod";
 import {
   choicesFamily,
@@ -66,7 +67,7 @@ export function multipleChoiceEvaluation<D extends Row>(
     judge({ choices, gold }, scores) {
       if (scores === null) return unjudged;
       const { bySum, perCodePoint } = predictChoice(scores.nats, choices);
-      const perByte = indexOfHighest(scores.nats.map((sum, at) => sum / utf8Length(choices[at]!)));
+      const perByte = indexOfHighest(scores.nats.map((sum, at) => sum / byteLength(choices[at]!)));
       return {
         predicted: bySum,
         correct: gold.includes(bySum),
@@ -106,5 +107,3 @@ const unjudged: MultipleChoiceVerdict = {
   predictedBytes: null,
   correctBytes: null,
 };
-
-const utf8Length = (text: string): number => new TextEncoder().encode(text).length;

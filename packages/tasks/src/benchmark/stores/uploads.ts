@@ -91,11 +91,6 @@ async function unlessAborted(
 
 /** Returns an error's message, with its cause: the operating system's message about a failed connection. */
 export function reasonOf(error: unknown): string {
-  try {
-    const cause: unknown = error instanceof Error ? error.cause : undefined;
-    if (cause instanceof Error) return `${errorMessage(error)} (${errorMessage(cause)})`;
-  } catch {
-    // A custom store throws anything, also a value that refuses to be looked at.
-  }
-  return errorMessage(error);
+  const cause: unknown = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error ? `${errorMessage(error)} (${errorMessage(cause)})` : errorMessage(error);
 }
