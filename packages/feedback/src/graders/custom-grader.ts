@@ -2,7 +2,7 @@ import type { CallOptions, Grader, Verdict } from "@periodic-eval/core";
 import { configError, errorMessage, quoteValue } from "@periodic-eval/contracts/options";
 import { grouped } from "@periodic-eval/contracts";
 import { readVerdicts } from "@periodic-eval/core/grading";
-import { startTimeout } from "@periodic-eval/store";
+import { abortable, startTimeout } from "@periodic-eval/store";
 import type { OnWarning } from "./warnings.ts";
 
 const defaultTimeoutSeconds = 600;
@@ -52,15 +52,12 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
     signal.throwIfAborted();
     const timeout = new AbortController();
     const eitherSignal = AbortSignal.any([signal, timeout.signal]);
-    const aborted = new Promise<never>((_, reject) =>
-      eitherSignal.addEventListener("abort", () => reject(eitherSignal.reason as Error), { once: true }),
-    );
     const stopTimeout = startTimeout(timeoutSeconds, () =>
       timeout.abort(new Error(`${what} has not settled within ${timeoutSeconds} s`)),
     );
     isUnsettled = true;
     const answer = (async () => work({ signal: eitherSignal }))().finally(() => (isUnsettled = false));
-    return Promise.race([answer, aborted]).finally(stopTimeout);
+    return abortable(eitherSignal, answer).finally(stopTimeout);
   }
 
   return {

@@ -1,8 +1,5 @@
-import { existsSync } from "node:fs";
-import { configError } from "@periodic-eval/contracts/options";
-import { readConfigFile } from "@periodic-eval/core/config";
 import * as z from "zod";
-import { parseFile } from "../config/file-errors.ts";
+import { readNamedFile } from "../config/file-errors.ts";
 
 /** The text and the prompts on which collapse is measured. */
 export interface CollapseProbes {
@@ -49,12 +46,5 @@ const schema = z.strictObject(
  * @throws PeriodicEvalError `config` for a missing file, or with file and line for wrong content.
  */
 export async function readCollapseProbes(path: string, where = "collapse_probes"): Promise<CollapseProbes> {
-  if (!existsSync(path))
-    throw configError({
-      where,
-      got: `"${path}", which does not exist`,
-      expected: "a YAML file { text, prompts }",
-      fix: "Check the path.",
-    });
-  return parseFile(await readConfigFile(path), schema);
+  return readNamedFile(path, schema, { where, expected: "a YAML file { text, prompts }" });
 }
