@@ -1,3 +1,4 @@
+import { filledString } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { readNamedFile } from "../config/file-errors.ts";
 
@@ -30,7 +31,7 @@ export const collapseProbes: CollapseProbes = {
   ],
 };
 
-const text = z.string("a non-empty string").min(1, "a non-empty string");
+const text = filledString("a non-empty string");
 const schema = z.strictObject(
   {
     text,

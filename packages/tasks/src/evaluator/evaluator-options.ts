@@ -6,7 +6,13 @@ import type {
   Json,
   OpenCheckpoint,
 } from "@periodic-eval/core";
-import { checkName, configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import {
+  checkName,
+  configError,
+  isRecord,
+  parseOptions,
+  filledString,
+} from "@periodic-eval/contracts/options";
 import type { FileSystem } from "@periodic-eval/store";
 import * as z from "zod";
 import type { EvaluatorTasks } from "./own-evaluations.ts";
@@ -86,12 +92,8 @@ export interface EvaluableTrainer {
 }
 
 const isFunction = (value: unknown) => typeof value === "function";
-const path = z.string("a path").min(1, "a path").optional();
-const nameOrNull = z
-  .string("a non-empty string, or null")
-  .min(1, "a non-empty string, or null")
-  .nullable()
-  .optional();
+const path = filledString("a path").optional();
+const nameOrNull = filledString("a non-empty string, or null").nullable().optional();
 
 const trainerShape = {
   // `checkName` checks it.

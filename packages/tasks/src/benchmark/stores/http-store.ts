@@ -1,4 +1,10 @@
-import { configError, errorMessage, parseOptions, quoteValue } from "@periodic-eval/contracts/options";
+import {
+  configError,
+  errorMessage,
+  parseOptions,
+  quoteValue,
+  integerFromZero,
+} from "@periodic-eval/contracts/options";
 import { maskSecret } from "@periodic-eval/data";
 import pRetry, { AbortError } from "p-retry";
 import * as z from "zod";
@@ -16,14 +22,13 @@ export interface HttpStoreOptions {
   readonly timeoutSeconds?: number;
 }
 
-const retries = "an integer of 0 or more";
 const timeout = "a number above 0, at most 86400 (a day)";
 
 const optionsSchema = z.strictObject({
   // `checkUrl` checks it, and does not quote it.
   url: z.unknown().optional(),
   tokenEnv: z.string().optional(),
-  maxRetries: z.int(retries).nonnegative(retries).optional(),
+  maxRetries: integerFromZero.optional(),
   timeoutSeconds: z.number(timeout).gt(0, timeout).max(86_400, timeout).optional(),
 } satisfies Record<keyof HttpStoreOptions, z.ZodType>);
 
