@@ -28,7 +28,7 @@ export const hellaswag: Task = choiceTask({
   read: readHellaswag,
   ask: ({ question }) => question,
   drawsOneMore: true,
-  metrics: (kit) => multipleChoiceMetrics(kit),
+  metrics: multipleChoiceMetrics,
 });
 
 function readHellaswag(row: PlacedRow): ChoiceQuestion {
