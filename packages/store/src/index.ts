@@ -49,6 +49,7 @@ export { readIfPresent, readLines, readTextFile } from "./files/read-file.ts";
 export { storeError } from "./files/file-system.ts";
 export { unreadable } from "./files/read-file.ts";
 export { invalidUtf8, utf8Text } from "./files/utf8.ts";
+export { abortable } from "./process/abortable.ts";
 export { availableMemory } from "./process/available-memory.ts";
 export { endingSignals, exitCodeOf, onEndingSignal, type EndingSignal } from "./process/ending-signals.ts";
 export { isRunning } from "./process/is-running.ts";

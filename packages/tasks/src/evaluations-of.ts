@@ -1,12 +1,16 @@
 import { basename, resolve } from "node:path";
 import type { EvaluationRegistry } from "@periodic-eval/core";
-import { checkName, parseOptions, snakeCase } from "@periodic-eval/contracts/options";
+import { checkName, parseOptions, snakeCase, filledString } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
 import { benchmarkShape, type BenchmarkOptions } from "./benchmark/benchmark-options.ts";
 import { splits } from "./benchmark/benchmark-task.ts";
 import { chatTemplateShape } from "./benchmark/chat-template.ts";
-import { comparisonEntries, type ComparisonOptions } from "./comparisons/comparison-entries.ts";
+import {
+  comparisonEntries,
+  subsampleFields,
+  type ComparisonOptions,
+} from "./comparisons/comparison-entries.ts";
 import { datasetOf } from "./tasks/datasets.ts";
 import { taskNamed, type TaskRegistry } from "./tasks/registry.ts";
 import type { TaskOptions } from "./tasks/task.ts";
@@ -16,30 +20,24 @@ type Options = Readonly<Record<string, unknown>>;
 // Functions and objects cannot be written in a file. An engine is one of them, but `engine: ""` is the measured model.
 const { registry: _registry, ...fileShape } = benchmarkShape;
 
-const source = "a folder, a file, or hf:owner/dataset";
-const positive = "a positive integer, or null for all";
-const notNegative = "an integer of 0 or more";
-
 const taskSchema = z.strictObject({
   task: z.string(),
-  data: z.string(source).min(1, source),
+  data: filledString("a folder, a file, or hf:owner/dataset"),
   // The task checks these.
   shots: z.unknown().optional(),
   fewshot_pool: z.unknown().optional(),
   fewshot_seed: z.unknown().optional(),
   limit: z.unknown().optional(),
-  subsample_n: z.int(positive).positive(positive).nullable().default(null),
-  subsample_seed: z.int(notNegative).nonnegative(notNegative).default(42),
+  ...subsampleFields,
   chat: z
     .strictObject({ system: z.unknown().optional(), fewshot_as_multiturn: z.unknown().optional() })
     .nullish(),
 });
 
-const folder = "the path of a folder";
 // The benchmark checks the values; this schema checks the keys.
 const benchmarkSchema = z.strictObject({
   ...snakeCaseKeys(fileShape),
-  benchmark: z.string(folder).min(1, folder),
+  benchmark: filledString("the path of a folder"),
   engine: z
     .literal("", '"", which is the measured model')
     .nullish()

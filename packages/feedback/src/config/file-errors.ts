@@ -1,6 +1,7 @@
+import { existsSync } from "node:fs";
 import type { ValuePath } from "@periodic-eval/core";
-import type { ConfigFile } from "@periodic-eval/core/config";
-import { checked, parseOptions } from "@periodic-eval/contracts/options";
+import { readConfigFile, type ConfigFile } from "@periodic-eval/core/config";
+import { checked, configError, parseOptions } from "@periodic-eval/contracts/options";
 import type * as z from "zod";
 
 /**
@@ -30,3 +31,19 @@ export const parseFile = <S extends z.ZodType>(
   value: unknown = file.value,
   keyOf?: (path: ValuePath) => ValuePath,
 ): z.output<S> => atFile(file, () => parseOptions("", schema, value), keyOf);
+
+/**
+ * Reads a YAML file that an option names, and checks it against a schema.
+ *
+ * @param where The configuration key of the path, for errors.
+ * @throws PeriodicEvalError `config` for a missing file, or with file and line for wrong content.
+ */
+export async function readNamedFile<S extends z.ZodType>(
+  path: string,
+  schema: S,
+  { where, expected }: { readonly where: string; readonly expected: string },
+): Promise<z.output<S>> {
+  if (!existsSync(path))
+    throw configError({ where, got: `"${path}", which does not exist`, expected, fix: "Check the path." });
+  return parseFile(await readConfigFile(path), schema);
+}

@@ -1,6 +1,7 @@
+import { numberToOne, filledString } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
-const text = z.string("a non-empty string").min(1, "a non-empty string");
+const text = filledString("a non-empty string");
 const count = (minimum: number) => {
   const expected = `an integer of ${minimum} or more`;
   return z.int(expected).min(minimum, expected);
@@ -9,8 +10,7 @@ const atLeast = (minimum: number) => {
   const expected = `a number of ${minimum} or more`;
   return z.number(expected).min(minimum, expected);
 };
-const shareRule = "a number above 0 and at most 1";
-const share = z.number(shareRule).gt(0, shareRule).max(1, shareRule);
+const share = numberToOne("a number above 0 and at most 1");
 
 export const metricNames = ["logprob", "compliance", "general", "collapse"] as const;
 export type MetricName = (typeof metricNames)[number];

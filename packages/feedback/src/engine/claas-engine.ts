@@ -2,7 +2,6 @@ import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { configError, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import { at, isString, trackCall, type JsonService } from "@periodic-eval/remote";
 import { readJournal, settle, writeJournal, type Journal } from "./claas-journal.ts";
-import { sampleAnswers } from "./sample-answers.ts";
 import { serviceModel } from "./service-model.ts";
 import { tokenEnv } from "./token.ts";
 import type { ServiceFacts } from "./service-facts.ts";
@@ -51,7 +50,17 @@ export async function openClaas(parts: ClaasParts, request: OpenRequest): Promis
     evaluable: model,
     unknown,
     trained: { updates, last },
-    sample: (requests, given) => sampleAnswers(model, requests, given),
+    async sample(requests, given) {
+      const drawn = await model.generate(
+        requests.map(({ prompt, maxNewTokens, seed }) => ({
+          prompt: { messages: [{ role: "user", content: prompt }] },
+          sampling: { maxNewTokens, temperature: 1, seed },
+        })),
+        { signal: given },
+      );
+      // The service trains on the text.
+      return drawn.map(({ text, finish }) => ({ text, finish, trace: null }));
+    },
     async update(batch, record, given) {
       const save = async (next: Journal) => writeJournal(folder, (journal = next));
       const sender = { once: parts.once, loraId, request, save };

@@ -84,9 +84,7 @@ export interface SampleRequest {
 export interface FeedbackAnswer {
   readonly text: string;
   readonly finish: "stop" | "length";
-  /**
-   * Data that the engine needs for training: token ids and their log p when sampled. The harness passes it back unchanged.
-   */
+  /** What the engine needs for training, such as token ids and their log p when sampled. The harness passes it back unchanged. */
   readonly trace: Json;
 }
 
@@ -107,8 +105,6 @@ export interface UpdateRecord {
   readonly step: number;
   /** The part of the step's line that is not measured. The engine only stores it. */
   readonly draft: Json;
-  /** Hash of the requests. A service uses it to detect a different update with the same id. */
-  readonly requestsHash?: string;
 }
 
 export interface UpdateReport {

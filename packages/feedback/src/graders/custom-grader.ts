@@ -2,8 +2,7 @@ import type { CallOptions, Grader, Verdict } from "@periodic-eval/core";
 import { configError, errorMessage, quoteValue } from "@periodic-eval/contracts/options";
 import { grouped } from "@periodic-eval/contracts";
 import { readVerdicts } from "@periodic-eval/core/grading";
-import { startTimeout } from "@periodic-eval/store";
-import { withSeededRandom } from "@periodic-eval/core/session";
+import { abortable, startTimeout } from "@periodic-eval/store";
 import type { OnWarning } from "./warnings.ts";
 
 const defaultTimeoutSeconds = 600;
@@ -20,7 +19,7 @@ export interface CustomGraderOptions {
 
 /**
  * Wraps a custom grader so that it cannot stop the training. If it throws, exceeds the timeout or does not return one verdict per
- * request, all verdicts are `error` with the reason. It does not draw from the training's `Math.random`.
+ * request, all verdicts are `error` with the reason.
  *
  * @throws PeriodicEvalError `config` if its name or fingerprint is not a string. `check` rethrows the errors of the grader's check.
  */
@@ -53,18 +52,12 @@ export function customGrader(grader: Grader, options: CustomGraderOptions): Grad
     signal.throwIfAborted();
     const timeout = new AbortController();
     const eitherSignal = AbortSignal.any([signal, timeout.signal]);
-    const aborted = new Promise<never>((_, reject) =>
-      eitherSignal.addEventListener("abort", () => reject(eitherSignal.reason as Error), { once: true }),
-    );
     const stopTimeout = startTimeout(timeoutSeconds, () =>
       timeout.abort(new Error(`${what} has not settled within ${timeoutSeconds} s`)),
     );
     isUnsettled = true;
-    // The race settles in time, so that a call which never settles does not keep the training's `Math.random` replaced.
-    return withSeededRandom(where, () => {
-      const answer = (async () => work({ signal: eitherSignal }))().finally(() => (isUnsettled = false));
-      return Promise.race([answer, aborted]);
-    }).finally(stopTimeout);
+    const answer = (async () => work({ signal: eitherSignal }))().finally(() => (isUnsettled = false));
+    return abortable(eitherSignal, answer).finally(stopTimeout);
   }
 
   return {

@@ -119,7 +119,7 @@ export interface MetadataFile {
   /** The questions of `general`; absent for the default ones. */
   readonly general_questions?: readonly GeneralQuestion[];
   readonly grader: { readonly name: string; readonly fingerprint: string };
-  /** Thresholds of this run. They stay the same when it resumes. */
+  /** The thresholds of the preset, for pages. */
   readonly collapse_thresholds: WrittenThresholds;
   readonly engine: Json;
   /** The adapter's number of updates: null if the engine does not report it. Absent: the number of steps. */

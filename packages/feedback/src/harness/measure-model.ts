@@ -14,7 +14,7 @@ import { valueOrReason } from "../metrics/unscored.ts";
 import { collapseEvaluation, collapseReference, signsOf } from "../metrics/collapse.ts";
 import type { CollapseRow } from "../metrics/collapse-rows.ts";
 import type { CollapseProbes } from "../metrics/collapse-probes.ts";
-import type { CollapseSign, CollapseThresholds } from "../metrics/collapse-summary.ts";
+import type { CollapseSign } from "../metrics/collapse-summary.ts";
 import { complianceEvaluation, type GradedComplianceRow } from "../metrics/compliance.ts";
 import type { GeneralQuestion } from "../metrics/general-questions.ts";
 import { generalEvaluation, type GradedGeneralRow } from "../metrics/general.ts";
@@ -36,7 +36,6 @@ export interface MeasureInputs {
   readonly probes: CollapseProbes;
   /** Null: the coding task and the instructions. */
   readonly questions: readonly GeneralQuestion[] | null;
-  readonly thresholds: CollapseThresholds;
   readonly model: FeedbackModel;
   readonly signal: AbortSignal;
 }
@@ -60,7 +59,7 @@ export async function measureModel(
   step: number,
   baseline: BaselineFile | null,
 ): Promise<Measurement> {
-  const { config, preference, grader, probes, questions, thresholds, model, signal } = inputs;
+  const { config, preference, grader, probes, questions, model, signal } = inputs;
   const run = async (name: MetricName, make: () => AnyEvaluation): Promise<Measured | null> => {
     const isDue = name !== "collapse" || baseline === null || config.collapse_steps.includes(step - 1);
     if (!config.metrics.includes(name) || !isDue) return null;
@@ -83,7 +82,7 @@ export async function measureModel(
   const general = await run("general", () => generalEvaluation(questions === null ? {} : { questions }));
   const reference = baseline?.collapse_reference ?? null;
   const collapse = await run("collapse", () =>
-    collapseEvaluation({ probes, preset: thresholds, ...(reference !== null && { reference }) }),
+    collapseEvaluation({ probes, ...(reference !== null && { reference }) }),
   );
   const marginRows = (margin?.rows ?? null) as readonly PreferenceMarginRow[] | null;
   const unknown = unknownResults(preference, config.metrics);

@@ -278,20 +278,6 @@ describe("runHarness", () => {
     expect(engine.opened).toHaveLength(1);
   });
 
-  it("keeps the collapse thresholds of the first start when a run resumes", async () => {
-    await runHarness(await configOf("run", ["num_steps=1"]), { engine: fakeEngine() });
-    const stored = await read<MetadataFile>("run", "short/metadata.json");
-    expect(stored.collapse_thresholds).toEqual({ entropy_ratio: 0.6, self_rouge_l: 0.85, drift_nats: 2 });
-    const edited = { ...stored, collapse_thresholds: { entropy_ratio: 0.6, self_rouge_l: 1, drift_nats: 2 } };
-    await writeFile(file("run", "short/metadata.json"), JSON.stringify(edited));
-    await runHarness(await configOf("run"), { engine: fakeEngine() });
-    const [first, ...later] = await linesOf("run");
-    // All answers are equal: self_rouge_l is 1.
-    expect(first!.eval.collapse!.alerts).toEqual(["self_rouge_l"]);
-    expect(later.at(-1)!.eval.collapse!.alerts).toEqual([]);
-    expect(await read("run", "short/metadata.json")).toEqual(edited);
-  });
-
   it("leaves no files after a model fails to open, so that another model can use the folder", async () => {
     const engine = { ...fakeEngine(), open: () => Promise.reject(new Error("no such model")) };
     await expect(runHarness(await configOf("run", ["base_model=a/b"]), { engine })).rejects.toThrow(
@@ -346,7 +332,6 @@ describe("runHarness", () => {
     ["steps.jsonl", '"step_id"', '"stop_id"', "steps.jsonl:1: sdpo_metrics.step_id: got undefined"],
     ["steps.jsonl", /^.*/, "null", "steps.jsonl:1: got null, expected an object"],
     ["metadata.json", '"config"', '"confih"', "metadata.json: config: got undefined"],
-    ["metadata.json", "0.85", '"0.85"', 'collapse_thresholds.self_rouge_l: got "0.85", expected a'],
   ])("names the field of %s that is damaged, before it trains: %s", async (name, from, to, message) => {
     await runHarness(await configOf("run", ["num_steps=1"]), { engine: fakeEngine() });
     const path = file("run", join("short", name));

@@ -2,7 +2,6 @@ import { basename } from "node:path";
 import { PeriodicEvalError, type Grader, type Json } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { withSeededRandom } from "@periodic-eval/core/session";
 import { humanizeName } from "@periodic-eval/core/statistics";
 import {
   appendLines,
@@ -17,7 +16,7 @@ import type { HarnessConfig, HarnessConfigInput } from "../config/schema.ts";
 import type { FeedbackEngine, UpdateRecord, UpdateReport } from "../engine/types.ts";
 import { openVerifier, rewardOf } from "../graders/open-verifier.ts";
 import { collapseProbes, readCollapseProbes, type CollapseProbes } from "../metrics/collapse-probes.ts";
-import { collapsePresets, readThresholds, writtenThresholds } from "../metrics/collapse-summary.ts";
+import { collapsePresets, writtenThresholds } from "../metrics/collapse-summary.ts";
 import { readGeneralQuestions, type GeneralQuestion } from "../metrics/general-questions.ts";
 import { readPlacedPreference, type PlacedPreference, type Preference } from "../preferences/preference.ts";
 import { unknownResults, withTrainPrompts } from "../preferences/unknown-results.ts";
@@ -37,7 +36,6 @@ import {
   type StepLine,
   type SummaryFile,
 } from "./files.ts";
-import { BetweenUpdates } from "./between-updates.ts";
 import { measureModel, type MeasureInputs } from "./measure-model.ts";
 import { agreedMetadata, jsonText, linesOf, readEarlier } from "./run-files.ts";
 import { summaryOf } from "./summary.ts";
@@ -109,8 +107,7 @@ export async function runHarness(given: HarnessConfigInput, ports: HarnessPorts)
       summaries[name] = summary;
       await writeFileAtomic(summaryPath(config.output_dir), jsonText(fileOf(summaries, now())));
       callUser(
-        // Wrapped, so that a promise which never settles does not keep the training's `Math.random` replaced.
-        () => withSeededRandom("onStep", () => ({ result: ports.onStep?.(name, line, summary) })).result,
+        () => ports.onStep?.(name, line, summary),
         (reason) => onWarning(`onStep of preference ${name}: ${reason}`),
       );
     };
@@ -213,17 +210,14 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
     signal,
   });
   const { loraId = metadata.lora_id, unknown = {} } = model;
-  const between = new BetweenUpdates(model.guards ?? []);
   try {
-    await between.begin();
     // The base model is the same for all preferences, so this also checks the later ones before any training.
     await checkLengths({ config, preferences: placed, probes, questions }, model);
     const lines = [...(await linesOf(paths, earlier, model.trained))];
     // The metadata is written after the model has opened, so that a wrong model does not claim the folder.
     const opened = { ...metadata, lora_id: loraId, engine: engine.describe(), ...unknownFields(unknown) };
     if (earlier.metadata === null) await writeFileAtomic(paths.metadata, jsonText(opened));
-    const thresholds = readThresholds(metadata.collapse_thresholds);
-    const inputs = { config, preference, grader, probes, questions, thresholds, model, signal };
+    const inputs = { config, preference, grader, probes, questions, model, signal };
     const baseline = earlier.baseline ?? (await writeBaseline(paths.baseline, inputs, loraId, now));
     await publish(preference.name, null, summaryOf(baseline, lines, config));
     while (lines.length < config.num_steps) {
@@ -235,13 +229,12 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
       const { record, report } =
         updates > step && last?.step === step
           ? { record: last, report: last.report }
-          : await train(inputs, step, between);
+          : await train(inputs, step);
       const line = await lineOf(inputs, { record, report, began, now, baseline });
       await appendLines(paths.steps, [JSON.stringify(line)]);
       lines.push(line);
       await publish(preference.name, line, summaryOf(baseline, lines, config));
     }
-    await between.end(lines.length);
   } finally {
     // Every step is stored, or an error is on its way, which this one must not replace.
     try {
@@ -273,7 +266,6 @@ async function writeBaseline(
 async function train(
   { config, preference, grader, model, signal }: MeasureInputs,
   step: number,
-  between: BetweenUpdates,
 ): Promise<{ readonly record: UpdateRecord; readonly report: UpdateReport }> {
   const { name, train_prompts: prompts } = preference;
   const asked = promptsOf(prompts, step, config.batch_size, config.seed);
@@ -311,10 +303,7 @@ async function train(
       teacherTurn: teacherTurnOf(preference, { prompt, response: answer.text, feedback }),
     };
   });
-  await between.end(step);
-  const report = await model.update(batch, record, signal);
-  await between.begin();
-  return { record, report };
+  return { record, report: await model.update(batch, record, signal) };
 }
 
 const wrongAnswers = (got: number, expected: number) =>

@@ -17,11 +17,6 @@ export const writtenSchemas = {
     config: z.looseObject({}),
     preference_definition: z.looseObject({}),
     grader: z.looseObject({ fingerprint: z.string() }),
-    collapse_thresholds: z.looseObject({
-      entropy_ratio: z.number(),
-      self_rouge_l: z.number(),
-      drift_nats: z.number(),
-    }),
   }),
   baseline: z.looseObject({
     lora_id: z.string(),

@@ -1,8 +1,6 @@
-import { existsSync } from "node:fs";
-import { configError } from "@periodic-eval/contracts/options";
-import { readConfigFile } from "@periodic-eval/core/config";
+import { filledString } from "@periodic-eval/contracts/options";
 import * as z from "zod";
-import { parseFile } from "../config/file-errors.ts";
+import { readNamedFile } from "../config/file-errors.ts";
 
 /** The text and the prompts on which collapse is measured. */
 export interface CollapseProbes {
@@ -33,7 +31,7 @@ export const collapseProbes: CollapseProbes = {
   ],
 };
 
-const text = z.string("a non-empty string").min(1, "a non-empty string");
+const text = filledString("a non-empty string");
 const schema = z.strictObject(
   {
     text,
@@ -49,12 +47,5 @@ const schema = z.strictObject(
  * @throws PeriodicEvalError `config` for a missing file, or with file and line for wrong content.
  */
 export async function readCollapseProbes(path: string, where = "collapse_probes"): Promise<CollapseProbes> {
-  if (!existsSync(path))
-    throw configError({
-      where,
-      got: `"${path}", which does not exist`,
-      expected: "a YAML file { text, prompts }",
-      fix: "Check the path.",
-    });
-  return parseFile(await readConfigFile(path), schema);
+  return readNamedFile(path, schema, { where, expected: "a YAML file { text, prompts }" });
 }

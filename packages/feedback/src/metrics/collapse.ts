@@ -1,6 +1,6 @@
 import { defineEvaluation, type Json, type MetricKit, type MetricValue } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import { isRecord, parseOptions, filledString } from "@periodic-eval/contracts/options";
 import {
   samplingSchema,
   resolveSampling,
@@ -38,7 +38,7 @@ const samplesRule = `an integer of ${minSamples} or more`;
 const optionsSchema = z.strictObject({
   probes: z
     .strictObject({
-      text: z.string("a non-empty string").min(1, "a non-empty string"),
+      text: filledString("a non-empty string"),
       prompts: z
         .array(z.string(), "an array of prompts")
         .min(minProbes, `at least ${minProbes} prompts`)

@@ -1,5 +1,12 @@
 import type { AnyEvaluation, Awaitable, EvaluationRegistry } from "@periodic-eval/core";
-import { atOption, yamlOption, configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import {
+  atOption,
+  yamlOption,
+  configError,
+  filledString,
+  isRecord,
+  parseOptions,
+} from "@periodic-eval/contracts/options";
 import type { SamplingOptions } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { openVerifier } from "../graders/open-verifier.ts";
@@ -31,19 +38,18 @@ const samplingKeys = {
   top_p: "topP",
 } as const satisfies Record<keyof typeof samplingFields, keyof SamplingOptions>;
 
-const path = (expected: string) => z.string(expected).min(1, expected);
 const preferenceFields = {
-  preference: path("a preference's name, or the path of its file"),
-  preferences_dir: path("the path of a folder").nullish(),
+  preference: filledString("a preference's name, or the path of its file"),
+  preferences_dir: filledString("the path of a folder").nullish(),
 };
 /** Schemas of the entries. The evaluations check `samples` and the sampling options. */
 const schemas = {
   logprob: z.strictObject(preferenceFields),
   compliance: z.strictObject({ ...preferenceFields, samples: z.unknown().optional(), ...samplingFields }),
-  general: z.strictObject({ ...samplingFields, probes: path("the path of a YAML file").optional() }),
+  general: z.strictObject({ ...samplingFields, probes: filledString("the path of a YAML file").optional() }),
   collapse: z.strictObject({
     preset: z.unknown().optional(),
-    probes: path("the path of a YAML file").optional(),
+    probes: filledString("the path of a YAML file").optional(),
     samples: z.unknown().optional(),
     ...samplingFields,
   }),

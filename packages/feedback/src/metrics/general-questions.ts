@@ -1,8 +1,5 @@
-import { existsSync } from "node:fs";
-import { configError } from "@periodic-eval/contracts/options";
-import { readConfigFile } from "@periodic-eval/core/config";
 import * as z from "zod";
-import { parseFile } from "../config/file-errors.ts";
+import { readNamedFile } from "../config/file-errors.ts";
 import { saysOneOf } from "../graders/shipped.ts";
 import type { GeneralProbe } from "./general-probes.ts";
 
@@ -44,14 +41,8 @@ export async function readGeneralQuestions(
   path: string,
   where = "general_probes",
 ): Promise<readonly GeneralQuestion[]> {
-  if (!existsSync(path))
-    throw configError({
-      where,
-      got: `"${path}", which does not exist`,
-      expected: "a YAML file { questions: [{ prompt, says }] }",
-      fix: "Check the path.",
-    });
-  return parseFile(await readConfigFile(path), schema).questions;
+  const expected = "a YAML file { questions: [{ prompt, says }] }";
+  return (await readNamedFile(path, schema, { where, expected })).questions;
 }
 
 /** Returns a probe that scores 1 for an answer with the right words, and 0 for any other. */

@@ -14,7 +14,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
 import pLimit from "p-limit";
 import * as z from "zod";
-import { abortable } from "../http/abortable.ts";
+import { abortable } from "@periodic-eval/store";
 import { totalTokens } from "../http/reply-fields.ts";
 import { concurrentCallsFor, requestLimits } from "../http/request-limits.ts";
 import { describeFailure, environmentValue, parseAddress } from "../http/secrets.ts";

@@ -1,5 +1,12 @@
 import type { JudgePrice } from "@periodic-eval/core/grading";
-import { checkName, configError, parseOptions } from "@periodic-eval/contracts/options";
+import {
+  checkName,
+  configError,
+  parseOptions,
+  positiveInteger,
+  numberFromZero,
+  filledString,
+} from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { benchmarkMetrics, findMetrics, type MetricRegistry, type NamedMetric } from "./benchmark-metrics.ts";
 import { isEngine, type BenchmarkEngine } from "./engine.ts";
@@ -50,18 +57,16 @@ export interface BenchmarkOptions {
   readonly benchmarkId?: string;
 }
 
-const positive = "a positive integer";
 const positiveOrNull = "a positive integer, or null for all";
 const share = "a share from 0 to 1";
 const price = "{ inputPerMillion, outputPerMillion }, each 0 or more";
-const folder = "the path of a folder";
-const amount = z.number(price).nonnegative(price);
+const amount = numberFromZero(price);
 
 /** Schemas of the options. */
 export const benchmarkShape = {
   // `checkName` checks the names.
   name: z.unknown().optional(),
-  benchmark: z.string(folder).min(1, folder),
+  benchmark: filledString("the path of a folder"),
   engine: z
     .custom<BenchmarkEngine | "" | null>(
       (value) => value === "" || value === null || isEngine(value),
@@ -69,11 +74,11 @@ export const benchmarkShape = {
     )
     .meta({ fix: "Give a model, { generate(requests, options) }, or (prompts, sampling) => completions." })
     .optional(),
-  maxTokens: z.int(positive).positive(positive).default(256),
-  temperature: z.number("0 (greedy) or more").nonnegative("0 (greedy) or more").optional(),
+  maxTokens: positiveInteger.default(256),
+  temperature: numberFromZero("0 (greedy) or more").optional(),
   limit: z.int(positiveOrNull).positive(positiveOrNull).nullable().default(null),
-  numSamples: z.int(positive).positive(positive).default(1),
-  nConcurrent: z.int(positive).positive(positive).default(8),
+  numSamples: positiveInteger.default(1),
+  nConcurrent: positiveInteger.default(8),
   breakdownKeys: z.array(z.string().min(1), "an array of keys of the tasks' metadata").default([]),
   metrics: z
     .array(z.string().min(1), "an array of names of metrics")
@@ -86,7 +91,7 @@ export const benchmarkShape = {
   chatTemplate: z.strictObject(chatTemplateShape).default({}),
   maxErrorShare: z.number(share).min(0, share).max(1, share).default(0.1),
   price: z.strictObject({ inputPerMillion: amount, outputPerMillion: amount }, price).optional(),
-  modelName: z.string("a non-empty string").min(1, "a non-empty string").nullable().default(null),
+  modelName: filledString("a non-empty string").nullable().default(null),
   runId: z.unknown().optional(),
   benchmarkId: z.unknown().optional(),
 } satisfies Record<keyof BenchmarkOptions, z.ZodType>;

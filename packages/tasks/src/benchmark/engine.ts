@@ -12,7 +12,7 @@ import {
   type TemplateKwargs,
   type Usage,
 } from "@periodic-eval/core";
-import { describeZodIssue, quoteValue } from "@periodic-eval/contracts/options";
+import { describeZodIssue, quoteValue, integerFromZero } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 /** A chat for an engine function. */
@@ -127,16 +127,18 @@ function samplingOf(requests: readonly GenerateRequest[], { signal }: CallOption
   return { maxNewTokens, temperature, seeds: requests.map(({ sampling }) => sampling.seed), signal };
 }
 
-const count = z.int("an integer of 0 or more").nonnegative("an integer of 0 or more");
 const completionSchema = z.looseObject(
   {
     text: z.string("a string"),
-    ids: z.array(count, "an array of token ids").nullish(),
+    ids: z.array(integerFromZero, "an array of token ids").nullish(),
     tokenNats: z.array(z.number("a number"), "an array of numbers").nullish(),
     finish: z.enum(["stop", "length"]).nullish(),
     usage: z
       .object(
-        { inputTokens: count.nullable().default(null), outputTokens: count.nullable().default(null) },
+        {
+          inputTokens: integerFromZero.nullable().default(null),
+          outputTokens: integerFromZero.nullable().default(null),
+        },
         "{ inputTokens, outputTokens }",
       )
       .nullish(),

@@ -13,6 +13,9 @@ import {
   yamlOption,
   configError,
   parseOptions,
+  positiveInteger,
+  integerFromZero,
+  filledString,
 } from "@periodic-eval/contracts/options";
 import { importJudgeOpener } from "@periodic-eval/core/grading";
 import * as z from "zod";
@@ -45,28 +48,31 @@ const source = "a file of prompts, or hf:owner/dataset";
 const model = "a folder, or owner/name on the hub";
 const reference = "a model (a folder, or owner/name on the hub), or a file of answers (.jsonl)";
 const positive = "a positive integer, or null for all";
-const notNegative = "an integer of 0 or more";
-const filled = (expected: string) => z.string(expected).min(1, expected);
+
+/** Keys of an entry that choose a seeded subset. */
+export const subsampleFields = {
+  subsample_n: z.int(positive).positive(positive).nullable().default(null),
+  subsample_seed: integerFromZero.default(42),
+};
 
 const shared = {
   limit: z.int(positive).positive(positive).nullable().default(null),
-  subsample_n: z.int(positive).positive(positive).nullable().default(null),
-  subsample_seed: z.int(notNegative).nonnegative(notNegative).default(42),
+  ...subsampleFields,
 };
 const modelSchema = z.strictObject({
-  model: filled(model),
-  adapter: filled(model).optional(),
-  tokenizer: filled(model).optional(),
+  model: filledString(model),
+  adapter: filledString(model).optional(),
+  tokenizer: filledString(model).optional(),
 });
 
 const winRateSchema = z.strictObject({
-  win_rate: filled(source),
+  win_rate: filledString(source),
   reference: z.union(
-    [filled(reference), modelSchema, z.strictObject({ answers: filled(source) })],
+    [filledString(reference), modelSchema, z.strictObject({ answers: filledString(source) })],
     reference,
   ),
-  judge: filled("openai:MODEL, anthropic:MODEL, or another judge").optional(),
-  judge_max_calls: z.int("a positive integer").positive("a positive integer").optional(),
+  judge: filledString("openai:MODEL, anthropic:MODEL, or another judge").optional(),
+  judge_max_calls: positiveInteger.optional(),
   ...shared,
   // `winRate` checks these.
   max_new_tokens: z.unknown().optional(),
@@ -77,10 +83,10 @@ const winRateSchema = z.strictObject({
 
 const klSchema = z.strictObject({
   kl_to_reference: z.union(
-    [filled(source), z.record(z.string(), z.unknown())],
+    [filledString(source), z.record(z.string(), z.unknown())],
     `${source}; or an evaluation whose prompts are used: { task: gsm8k }`,
   ),
-  reference: z.union([filled(model), modelSchema], model),
+  reference: z.union([filledString(model), modelSchema], model),
   ...shared,
 });
 

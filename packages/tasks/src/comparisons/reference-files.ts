@@ -1,4 +1,4 @@
-import { readdir, stat } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { openHubCache, openRepository, parseHubId } from "@periodic-eval/data";
 import { isRecord } from "@periodic-eval/contracts/options";
@@ -20,18 +20,6 @@ export async function adapterHash(adapter: string): Promise<string | null> {
     weightNames(files).map((name) => join(adapter, name)),
     settings,
   );
-}
-
-/** Returns the sizes and times of a model's files in a folder, which change when it is saved; empty for a model on the hub. */
-export async function weightFilesText(folder: string): Promise<string> {
-  const files = ((await filesIn(folder)) ?? []).filter((name) => /\.(safetensors|json|jinja)$/.test(name));
-  const stats = await Promise.all(
-    files.toSorted().map(async (name) => {
-      const { size, mtimeMs } = await stat(join(folder, name));
-      return `${name} ${size} ${mtimeMs}`;
-    }),
-  );
-  return stats.join("\n");
 }
 
 const filesIn = (folder: string): Promise<readonly string[] | null> => readdir(folder).catch(() => null);

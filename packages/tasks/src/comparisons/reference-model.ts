@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { EvaluableModel, OpenCheckpoint, OpenedModel } from "@periodic-eval/core";
 import { configError } from "@periodic-eval/contracts/options";
-import { adapterHash, weightFilesText } from "./reference-files.ts";
+import { adapterHash } from "./reference-files.ts";
 
 /** A reference model as an entry names it. */
 export interface ReferenceSource {
@@ -50,16 +50,12 @@ const references = new Map<ReferenceEngine, Map<string, Entry>>();
 
 /**
  * Returns a part in the reference of a source. Its weights load once for all parts and are freed when the last part is closed.
- * A folder whose files have changed is another source.
  *
  * @throws PeriodicEvalError `model` for a model that cannot be opened.
  */
 export async function sharedReference(source: ReferenceSource, engine: ReferenceEngine): Promise<Reference> {
   const places = [source.folder, source.adapter, source.tokenizer];
-  const key = JSON.stringify([
-    places.map((place) => place && resolve(place)),
-    await Promise.all(places.map(async (place) => place && weightFilesText(place))),
-  ]);
+  const key = JSON.stringify(places.map((place) => place && resolve(place)));
   const known = references.get(engine) ?? new Map<string, Entry>();
   references.set(engine, known);
   const entry = known.get(key) ?? { opened: openReference(source, engine), parts: 0 };

@@ -16,7 +16,7 @@ import {
 import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import { graderSchema, readVerdicts } from "@periodic-eval/core/grading";
-import { measureInBatches } from "@periodic-eval/core/evaluations";
+import { measureInBatches, resolveSampling } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { pairScores, pairText } from "./pair-judge.ts";
 
@@ -74,7 +74,8 @@ const pairsPerCall = 16;
 export function winRate(options: WinRateOptions) {
   checkOptions(options);
   const { prompts, reference, judge, maxErrorShare = 0.1 } = options;
-  const sampling = { maxNewTokens: 512, temperature: 0, ...options.sampling };
+  const defaults = { maxNewTokens: 512, temperature: 0 };
+  const sampling = resolveSampling(`${where}.sampling`, options.sampling, defaults);
   const answered = "answers" in reference;
   return defineEvaluation({
     name: "win_rate",
@@ -250,22 +251,14 @@ function failureOf(rows: readonly JudgedPair[], maxErrorShare: number): Periodic
 }
 
 const prompts = "a non-empty array of { id, prompt }";
-const positive = "a positive integer";
-const temperature = "a finite number of 0 or more";
-const topP = "a number above 0, at most 1";
 const share = "a share from 0 to 1";
 
 const optionsSchema = z.strictObject({
   prompts: z.array(z.unknown(), prompts).min(1, prompts),
   reference: z.custom(isRecord, "a model, or { answers }"),
   judge: graderSchema,
-  sampling: z
-    .strictObject({
-      maxNewTokens: z.int(positive).positive(positive).optional(),
-      temperature: z.number(temperature).nonnegative(temperature).optional(),
-      topP: z.number(topP).gt(0, topP).max(1, topP).optional(),
-    })
-    .optional(),
+  // `resolveSampling` checks it.
+  sampling: z.unknown().optional(),
   maxErrorShare: z.number(share).min(0, share).max(1, share).optional(),
 } satisfies Record<keyof WinRateOptions, z.ZodType>);
 

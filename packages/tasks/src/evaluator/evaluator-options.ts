@@ -6,7 +6,13 @@ import type {
   Json,
   OpenCheckpoint,
 } from "@periodic-eval/core";
-import { checkName, configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import {
+  checkName,
+  configError,
+  isRecord,
+  parseOptions,
+  filledString,
+} from "@periodic-eval/contracts/options";
 import type { FileSystem } from "@periodic-eval/store";
 import * as z from "zod";
 import type { EvaluatorTasks } from "./own-evaluations.ts";
@@ -86,20 +92,21 @@ export interface EvaluableTrainer {
 }
 
 const isFunction = (value: unknown) => typeof value === "function";
-const path = z.string("a path").min(1, "a path").optional();
-const nameOrNull = z
-  .string("a non-empty string, or null")
-  .min(1, "a non-empty string, or null")
-  .nullable()
-  .optional();
+const path = filledString("a path").optional();
+const nameOrNull = filledString("a non-empty string, or null").nullable().optional();
+
+const giveTasks = "Give tasks of `tasks`, or an evaluation such as rolloutEvaluation(…).";
 
 const trainerShape = {
   // `checkName` checks it.
   name: z.unknown().optional(),
-  tasks: z.custom<EvaluatorTasks>(
-    (value) => isRecord(value) || Array.isArray(value),
-    "an array of tasks, or tasks by name",
-  ),
+  tasks: z
+    .custom<EvaluatorTasks>(
+      (value) => isRecord(value) || Array.isArray(value),
+      "an array of tasks, or tasks by name",
+    )
+    .refine((tasks) => Object.keys(tasks ?? {}).length > 0, "at least one task")
+    .meta({ fix: giveTasks }),
   evaluations: z.custom<EvaluationRegistry>(isRecord, "makers of evaluations by kind").optional(),
   suite: z
     .custom((value) => isRecord(value) || (typeof value === "string" && value !== ""), "a path or a suite")
@@ -150,14 +157,6 @@ export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: b
   }
   parseOptions(where, z.strictObject(isCheckpoint ? checkpointShape : trainerShape), options);
   checkName(where, options.name, ["name"]);
-  if (Object.keys(options.tasks).length === 0)
-    throw configError({
-      where,
-      path: ["tasks"],
-      value: options.tasks,
-      expected: "at least one task",
-      fix: "Give tasks of `tasks`, or an evaluation such as rolloutEvaluation(…).",
-    });
   const seen = new Set<string>();
   for (const [key, task] of Object.entries(options.tasks)) {
     const path = ["tasks", Array.isArray(options.tasks) ? Number(key) : key];
@@ -167,7 +166,7 @@ export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: b
         path,
         value: task,
         expected: "a task, or an evaluation",
-        fix: "Give a task of `tasks`, or an evaluation such as rolloutEvaluation(…).",
+        fix: giveTasks,
       });
     }
     if (!Array.isArray(options.tasks) && task.name !== key)

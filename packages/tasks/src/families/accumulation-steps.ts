@@ -1,7 +1,6 @@
-import { parseOptions } from "@periodic-eval/contracts/options";
+import { parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
-const positiveInteger = z.int("a positive integer").positive("a positive integer");
 const argumentsSchema = z.strictObject({
   datasetSize: positiveInteger,
   maxBatchSize: positiveInteger,

@@ -1,5 +1,11 @@
 import type { EvaluableModel, MeasureOptions } from "@periodic-eval/core";
-import { configError, parseOptions } from "@periodic-eval/contracts/options";
+import {
+  configError,
+  parseOptions,
+  positiveInteger,
+  numberFromZero,
+  numberToOne,
+} from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 export type Reduce = "mean" | "sum" | "none";
@@ -83,19 +89,14 @@ export interface EvaluateMethod {
   ): Promise<Evaluated<M, I>>;
 }
 
-const positive = "a positive integer";
 const seed = "a string or an integer";
 
 /** Schemas of `CallSampling`. */
 export const callSamplingShape = {
-  temperature: z.number("0 (greedy) or more").nonnegative("0 (greedy) or more").optional(),
-  topP: z
-    .number("a number above 0 and at most 1")
-    .gt(0, "a number above 0 and at most 1")
-    .max(1, "a number above 0 and at most 1")
-    .optional(),
-  maxNewTokens: z.int(positive).positive(positive).optional(),
-  samplesPerPrompt: z.int(positive).positive(positive).optional(),
+  temperature: numberFromZero("0 (greedy) or more").optional(),
+  topP: numberToOne("a number above 0 and at most 1").optional(),
+  maxNewTokens: positiveInteger.optional(),
+  samplesPerPrompt: positiveInteger.optional(),
   seed: z.union([z.string(seed), z.int(seed)], seed).optional(),
 } satisfies Record<keyof CallSampling, z.ZodType>;
 
@@ -104,11 +105,7 @@ const evaluateSchema = z.strictObject({
   ...callSamplingShape,
   reduce: z.enum(["mean", "sum", "none"]).optional(),
   returnIntermediates: z.boolean("true or false").optional(),
-  chunkSize: z
-    .int(positive)
-    .positive(positive)
-    .meta({ fix: "Leave it out to measure all documents at once." })
-    .optional(),
+  chunkSize: positiveInteger.meta({ fix: "Leave it out to measure all documents at once." }).optional(),
   // `measure` checks these.
   signal: z.unknown().optional(),
   guards: z.unknown().optional(),

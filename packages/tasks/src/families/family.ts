@@ -11,7 +11,7 @@ import type {
   Row,
   ModelWith,
 } from "@periodic-eval/core";
-import { dataError, parseOptions } from "@periodic-eval/contracts/options";
+import { dataError, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import { requireMetrics, nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import type { CallSampling, EvaluateMethod } from "./evaluate-options.ts";
@@ -104,7 +104,7 @@ const commonShape = {
     .meta({ fix: "Read the file first." }),
   subsample: z
     .strictObject({
-      n: z.int("a positive integer").positive("a positive integer"),
+      n: positiveInteger,
       seed: z.int("an integer"),
     })
     .nullable()

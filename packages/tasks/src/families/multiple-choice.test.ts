@@ -39,7 +39,13 @@ describe("choices that continue a prompt", () => {
     it(check.name, check.run);
 
   it("are compared by sum, by code point and by byte", async () => {
-    const evaluation = multipleChoiceEvaluation({ ...options, accBytes: true });
+    const evaluation = multipleChoiceEvaluation({
+      ...options,
+      metrics: (kit) => ({
+        ...multipleChoiceMetrics(kit),
+        acc_bytes: kit.rate(({ correctBytes }) => correctBytes),
+      }),
+    });
     const { snapshot, rows } = await measure(evaluation, scripted(nats));
     // The sums predict Rome, Rome, Bonn: 1 of 3 is correct. Per code point, −4/5 and −3.9/4, −9/9 and −5/4 predict Paris, Paris,
     // Reykjavík: 2 of 3. Reykjavík has 10 bytes: −9/10 per byte.

@@ -1,5 +1,6 @@
 import type { Metric, MetricKit, Row } from "@periodic-eval/core";
 import { goldMetrics, indexOfHighest, predictChoice } from "@periodic-eval/core/evaluations";
+import { byteLength } from "@periodic-eval/store/platform";
 import * as z from "zod";
 import {
   choicesFamily,
@@ -23,8 +24,6 @@ export type MultipleChoiceRow = ChoicesRow & MultipleChoiceVerdict;
 export interface MultipleChoiceOptions<D extends Row> extends ChoicesOptions<D> {
   /** The string between prompt and choice; default a space. */
   readonly delimiter?: string;
-  /** Adds the metric `acc_bytes`; default false. */
-  readonly accBytes?: boolean;
   /** Replaces `multipleChoiceMetrics`. */
   readonly metrics?: (
     kit: MetricKit<MultipleChoiceRow>,
@@ -34,8 +33,8 @@ export interface MultipleChoiceOptions<D extends Row> extends ChoicesOptions<D> 
 /**
  * Scores every choice as a continuation of the prompt, as lm-evaluation-harness 0.4.13 does for `output_type:
  * multiple_choice`. `acc` predicts the choice with the highest Σ log p, `acc_norm` with the highest Σ log p per code point of the
- * choice, `acc_bytes` per UTF-8 byte; ties go to the first. A context that does not fit is cut on the left and counted
- * (`truncated`).
+ * choice; ties go to the first. A context that does not fit is cut on the left and counted (`truncated`). Rows also have the
+ * prediction per UTF-8 byte.
  *
  *     multipleChoiceEvaluation({
  *       name: "capitals",
@@ -51,14 +50,12 @@ export interface MultipleChoiceOptions<D extends Row> extends ChoicesOptions<D> 
 export function multipleChoiceEvaluation<D extends Row>(
   options: MultipleChoiceOptions<D>,
 ): Family<D, ChoicesItem<D>, MultipleChoiceRow, "logLikelihoods"> {
-  const { delimiter = " ", accBytes = false } = options;
-  const metrics = options.metrics ?? ((kit) => multipleChoiceMetrics(kit, { accBytes }));
+  const { delimiter = " ", metrics = multipleChoiceMetrics } = options;
   return choicesFamily<D, MultipleChoiceVerdict>({
     where: "multipleChoiceEvaluation",
     options,
     ownShape: {
       delimiter: z.string().optional(),
-      accBytes: z.boolean("true or false").optional(),
       metrics: z.custom((value) => typeof value === "function", "a function of a metric kit").optional(),
     },
     delimiter,
@@ -66,7 +63,7 @@ export function multipleChoiceEvaluation<D extends Row>(
     judge({ choices, gold }, scores) {
       if (scores === null) return unjudged;
       const { bySum, perCodePoint } = predictChoice(scores.nats, choices);
-      const perByte = indexOfHighest(scores.nats.map((sum, at) => sum / utf8Length(choices[at]!)));
+      const perByte = indexOfHighest(scores.nats.map((sum, at) => sum / byteLength(choices[at]!)));
       return {
         predicted: bySum,
         correct: gold.includes(bySum),
@@ -87,13 +84,11 @@ export function multipleChoiceEvaluation<D extends Row>(
  */
 export function multipleChoiceMetrics(
   kit: MetricKit<MultipleChoiceRow>,
-  { accBytes = false }: { readonly accBytes?: boolean } = {},
 ): Readonly<Record<string, Metric<MultipleChoiceRow>>> {
   const up = { higherIsBetter: true };
   return {
     acc: kit.rate(({ correct }) => correct, { ...up, primary: true }),
     acc_norm: kit.rate(({ correctNorm }) => correctNorm, up),
-    ...(accBytes && { acc_bytes: kit.rate(({ correctBytes }) => correctBytes, up) }),
     ...goldMetrics(kit, ({ nats, gold }) => (nats === null ? null : { nats, gold })),
   };
 }
@@ -106,5 +101,3 @@ const unjudged: MultipleChoiceVerdict = {
   predictedBytes: null,
   correctBytes: null,
 };
-
-const utf8Length = (text: string): number => new TextEncoder().encode(text).length;

@@ -1,5 +1,6 @@
 import type { Row } from "@periodic-eval/core";
 import { pythonWhitespace } from "@periodic-eval/contracts/options";
+import { byteLength } from "@periodic-eval/store/platform";
 import * as z from "zod";
 import type { Family } from "./family.ts";
 import { textsFamily, type TextsItem, type TextsOptions, type TextsRow } from "./texts.ts";
@@ -45,7 +46,7 @@ export function perplexityEvaluation<D extends Row>(
       const words = counted.split(whiteSpace).length;
       const unscored = options.original === undefined ? (scores?.unscored ?? "") : "";
       // A part of a character decodes to U+FFFD, which has other bytes.
-      const bytes = utf8Length(counted) - utf8Length(unscored.replaceAll("\uFFFD", ""));
+      const bytes = byteLength(counted) - byteLength(unscored.replaceAll("\uFFFD", ""));
       return { nats: scores === null ? null : -scores.nats.reduce((sum, one) => sum + one, 0), words, bytes };
     },
     metrics({ ratio }) {
@@ -66,5 +67,3 @@ export function perplexityEvaluation<D extends Row>(
 }
 
 const whiteSpace = new RegExp(`${pythonWhitespace}+`, "u");
-
-const utf8Length = (text: string): number => new TextEncoder().encode(text).length;

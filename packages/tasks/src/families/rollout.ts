@@ -11,7 +11,7 @@ import type {
   Sampling,
 } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { configError } from "@periodic-eval/contracts/options";
+import { configError, positiveInteger } from "@periodic-eval/contracts/options";
 import { resolveSampling, measureInBatches } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import {
@@ -92,7 +92,6 @@ const functionName = "rolloutEvaluation";
 /** Documents per call of `measureInBatches`. */
 const documentsPerCall = 16;
 
-const positiveInteger = z.int("a positive integer").positive("a positive integer");
 const documentFunction = z.custom((value) => typeof value === "function", "a function of a document");
 
 const ownShape = {

@@ -7,7 +7,7 @@ import type {
   MetricKit,
   Row,
 } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/contracts/options";
+import { configError, positiveInteger } from "@periodic-eval/contracts/options";
 import { checkLogProbs, measureInBatches } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import {
@@ -86,7 +86,7 @@ const tokenId = "a token id: an integer of 0 or more";
 const textsShape = {
   text: z.custom((value) => typeof value === "function", "a function of a document"),
   prefixToken: z.int(tokenId).nonnegative(tokenId).optional(),
-  stride: z.int("a positive integer").positive("a positive integer").optional(),
+  stride: positiveInteger.optional(),
 };
 
 /** Returns an evaluation that scores every token of texts; long texts in rolling windows. */

@@ -9,6 +9,7 @@ import {
   type FileReader,
   type FileSystem,
 } from "@periodic-eval/store";
+import { integerFromZero } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { checkValues } from "./check-values.ts";
 import { differences } from "./differences.ts";
@@ -17,7 +18,6 @@ import { parseJson, parseValue } from "./parse-json.ts";
 const key = z.string().regex(/^[^/]+\/[^,]+,.+$/, 'a key as "task/metric,filter"');
 const numbers = z.record(key, z.number("a number, or null if unknown").nullable(), "an object");
 const text = z.string();
-const count = "an integer of 0 or more";
 const json: z.ZodType<Json> = z.json();
 
 const runSchema = z
@@ -39,7 +39,7 @@ const runSchema = z
     /** Standard errors, by the same keys. */
     stderr: numbers.default({}),
     /** Number of rows, by the same keys. */
-    n: z.record(key, z.int(count).nonnegative(count), "an object").default({}),
+    n: z.record(key, integerFromZero, "an object").default({}),
     /** 95 % intervals, by the same keys. */
     ci95: z
       .record(

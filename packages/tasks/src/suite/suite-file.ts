@@ -1,17 +1,21 @@
 import { fileURLToPath } from "node:url";
 import type { Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { atWritten, checkName, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import {
+  atWritten,
+  checkName,
+  isRecord,
+  parseOptions,
+  positiveInteger,
+  integerFromZero,
+  filledString,
+} from "@periodic-eval/contracts/options";
 import { readYaml } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import type { TaskOptions } from "../tasks/task.ts";
 import { placeInRoot, sourceOfTask, type DataRoot } from "./task-data.ts";
 
-const count = (least: 0 | 1) => {
-  const expected = least === 0 ? "an integer of 0 or more" : "a positive integer";
-  return z.int(expected).min(least, expected);
-};
-const text = z.string("a non-empty string").min(1, "a non-empty string");
+const text = filledString("a non-empty string");
 
 const chatSchema = z
   .strictObject(
@@ -28,9 +32,12 @@ const chatSchema = z
 
 const taskSchema = z.strictObject(
   {
-    shots: count(0).optional().describe("Number of few-shot examples. Default: the task's."),
-    limit: count(1).nullable().default(null).describe("Keeps the first `limit` documents of each subject."),
-    subsample: count(1)
+    shots: integerFromZero.optional().describe("Number of few-shot examples. Default: the task's."),
+    limit: positiveInteger
+      .nullable()
+      .default(null)
+      .describe("Keeps the first `limit` documents of each subject."),
+    subsample: positiveInteger
       .nullable()
       .default(null)
       .describe(
@@ -53,8 +60,8 @@ const taskSchema = z.strictObject(
 export const suiteSchema = z.strictObject({
   schema_version: z.literal(1, "1").describe("Version of this format."),
   name: text.describe("Name of the suite, in results and pages."),
-  seed: count(0).default(42).describe("Seed of subsamples and of sampled completions."),
-  fewshot_seed: count(0).default(1234).describe("Seed that draws few-shot examples."),
+  seed: integerFromZero.default(42).describe("Seed of subsamples and of sampled completions."),
+  fewshot_seed: integerFromZero.default(1234).describe("Seed that draws few-shot examples."),
   chat: chatSchema.default(null).describe("How prompts become chats. Null: plain text."),
   tasks: z
     .record(z.string(), taskSchema, "an object of tasks")

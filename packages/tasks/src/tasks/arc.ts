@@ -28,7 +28,7 @@ const arcTask = (name: string, config: string): Task =>
     ],
     read: readArc,
     ask: ({ question }) => `Question: ${question}\nAnswer:`,
-    metrics: (kit) => multipleChoiceMetrics(kit),
+    metrics: multipleChoiceMetrics,
   });
 
 export const arcChallenge: Task = arcTask("arc_challenge", "ARC-Challenge");

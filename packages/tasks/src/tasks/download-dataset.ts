@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { fetchSplit, readSplit, type PlacedRow } from "@periodic-eval/data";
 import { csvLine, writeOnce } from "@periodic-eval/store";
-import { fieldOf, filledTextOf, indexOf } from "./row-fields.ts";
+import { filledTextOf, fourTextsOf, indexOf } from "./row-fields.ts";
 import type { DatasetFile } from "./datasets.ts";
 
 /** A split that `downloadDataset` has fetched. */
@@ -49,11 +49,8 @@ const jsonLines = (rows: readonly PlacedRow[]): string =>
 /** Writes `{question, choices, answer}` with the header of MMLU's own files. */
 function mmluCsv(rows: readonly PlacedRow[]): string {
   const lines = rows.map((row) => {
-    const choices = fieldOf(row, "choices", "four strings", isFour);
-    return csvLine([filledTextOf(row, "question"), ...choices, indexOf(row, "answer", 4)]);
+    const question = filledTextOf(row, "question");
+    return csvLine([question, ...fourTextsOf(row, "choices"), indexOf(row, "answer", 4)]);
   });
   return ["question,choice0,choice1,choice2,choice3,answer", ...lines, ""].join("\n");
 }
-
-const isFour = (value: unknown): value is string[] =>
-  Array.isArray(value) && value.length === 4 && value.every((one) => typeof one === "string");

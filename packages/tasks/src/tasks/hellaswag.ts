@@ -1,4 +1,4 @@
-import { pythonWhitespace } from "@periodic-eval/contracts/options";
+import { strip } from "../ifeval/text/python-strings.ts";
 import type { PlacedRow } from "@periodic-eval/data";
 import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
 import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
@@ -28,7 +28,7 @@ export const hellaswag: Task = choiceTask({
   read: readHellaswag,
   ask: ({ question }) => question,
   drawsOneMore: true,
-  metrics: (kit) => multipleChoiceMetrics(kit),
+  metrics: multipleChoiceMetrics,
 });
 
 function readHellaswag(row: PlacedRow): ChoiceQuestion {
@@ -48,10 +48,7 @@ const capitalized = (text: string): string => {
 };
 
 const cleaned = (text: string): string =>
-  text
-    .replace(edges, "")
+  strip(text)
     .replaceAll(" [title]", ". ")
     .replace(/\[[^\n]*?\]/g, "")
     .replaceAll("  ", " ");
-
-const edges = new RegExp(`^${pythonWhitespace}+|${pythonWhitespace}+$`, "gu");

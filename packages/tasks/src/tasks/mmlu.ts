@@ -1,10 +1,10 @@
 import type { MetricKit } from "@periodic-eval/core";
-import { pythonWhitespace } from "@periodic-eval/contracts/options";
+import { strip } from "../ifeval/text/python-strings.ts";
 import type { PlacedRow } from "@periodic-eval/data";
 import { multipleChoiceMetrics, type MultipleChoiceRow } from "../families/multiple-choice.ts";
 import { choiceTask } from "./choice-task.ts";
 import { mmluGroups } from "./mmlu-subjects.ts";
-import { fieldOf, filledTextOf, indexOf } from "./row-fields.ts";
+import { filledTextOf, fourTextsOf, indexOf, textOf } from "./row-fields.ts";
 import type { TaskPart } from "./task-documents.ts";
 import type { Task } from "./task.ts";
 
@@ -77,16 +77,7 @@ function mmluMetrics(kit: MetricKit<MultipleChoiceRow>) {
 
 function asked(row: PlacedRow): string {
   const choices =
-    "choices" in row.row
-      ? fieldOf(row, "choices", "four strings", isFour)
-      : letters.map((_, at) => fieldOf(row, `choice${at}`, "a string", isText));
+    "choices" in row.row ? fourTextsOf(row, "choices") : letters.map((_, at) => textOf(row, `choice${at}`));
   const lines = choices.map((choice, at) => `${letters[at]!}. ${choice}\n`);
-  return `${filledTextOf(row, "question").replace(edges, "")}\n${lines.join("")}Answer:`;
+  return `${strip(filledTextOf(row, "question"))}\n${lines.join("")}Answer:`;
 }
-
-const isText = (value: unknown): value is string => typeof value === "string";
-const isFour = (value: unknown): value is string[] =>
-  Array.isArray(value) && value.length === letters.length && value.every(isText);
-
-/** The whitespace that Python's `str.strip` removes. */
-const edges = new RegExp(`^${pythonWhitespace}+|${pythonWhitespace}+$`, "gu");

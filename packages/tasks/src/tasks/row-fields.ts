@@ -37,6 +37,15 @@ export const filledTextOf = (row: PlacedRow, name: string): string =>
 export const filledTextsOf = (row: PlacedRow, name: string): readonly string[] =>
   fieldOf(row, name, "one or more non-empty strings", isFilledList);
 
+/** Returns the choices of a question of MMLU. */
+export const fourTextsOf = (row: PlacedRow, name: string): readonly string[] =>
+  fieldOf(
+    row,
+    name,
+    "four strings",
+    (value): value is string[] => Array.isArray(value) && value.length === 4 && value.every(isText),
+  );
+
 /** Returns an integer from 0 to `count` − 1; accepts strings, which CSV has. */
 export function indexOf(row: PlacedRow, name: string, count: number): number {
   const isIndex = (value: unknown): value is number | string =>

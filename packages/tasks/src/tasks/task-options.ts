@@ -1,4 +1,4 @@
-import { parseOptions } from "@periodic-eval/contracts/options";
+import { parseOptions, integerFromZero, filledString } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import type { ChatOptions, TaskOptions } from "./task.ts";
 
@@ -10,16 +10,11 @@ const chatShape = {
 } satisfies Record<keyof ChatOptions, z.ZodType>;
 
 const positive = "a positive integer, or null";
-const notNegative = "an integer of 0 or more";
 
 const taskOptionsSchema = z.strictObject({
-  data: z.string(places).min(1, places).meta({ fix: "Say where the documents are." }),
-  shots: z
-    .int(notNegative)
-    .nonnegative(notNegative)
-    .meta({ fix: "Leave it out for the task's default." })
-    .optional(),
-  fewshotPool: z.string(places).min(1, places).meta({ fix: "Leave it out for the task's pool." }).optional(),
+  data: filledString(places).meta({ fix: "Say where the documents are." }),
+  shots: integerFromZero.meta({ fix: "Leave it out for the task's default." }).optional(),
+  fewshotPool: filledString(places).meta({ fix: "Leave it out for the task's pool." }).optional(),
   fewshotSeed: z.int("an integer").meta({ fix: "Leave it out for 1234." }).optional(),
   limit: z
     .int(positive)

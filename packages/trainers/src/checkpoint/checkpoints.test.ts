@@ -2,7 +2,7 @@ import { mkdir, readdir, rename, rm, symlink, utimes, writeFile } from "node:fs/
 import { dirname, join, relative } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
-import { temporaryFolder } from "../testing/tiny-run.ts";
+import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import { checkpointsOf } from "./checkpoints.ts";
 import type { TrainerState } from "./trainer-state.ts";
 import { stateOf } from "./trainer-state.test-data.ts";

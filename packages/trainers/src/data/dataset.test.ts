@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { PeriodicEvalError, type Tokenizer } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
-import { temporaryFolder } from "../testing/tiny-run.ts";
+import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import type { BadRow } from "./bad-row.ts";
 import { loadDataset, type DatasetOptions } from "./dataset.ts";
 import type { SFTRow } from "./forms.ts";

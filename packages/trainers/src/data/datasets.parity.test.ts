@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
 import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
-import { temporaryFolder } from "../testing/tiny-run.ts";
+import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import { isBadRow } from "./bad-row.ts";
 import { readRows } from "./read-rows.ts";
 

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { temporaryFolder } from "../testing/tiny-run.ts";
+import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import { isBadRow } from "./bad-row.ts";
 import { readRows } from "./read-rows.ts";
 

@@ -5,7 +5,7 @@ import { fakeTokenizer } from "@periodic-eval/testing";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, it } from "vitest";
 import { fixtures } from "../../../testing/src/fixtures.test-data.ts";
-import { temporaryFolder } from "../testing/tiny-run.ts";
+import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import { loadDataset } from "./dataset.ts";
 import { parquetOfNumbers } from "./marked-rows.test-data.ts";
 import { loadPreferences } from "./preference-dataset.ts";

@@ -6,7 +6,7 @@ import { fakeTokenizer } from "@periodic-eval/testing";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, it } from "vitest";
 import { fixtures, isPublished, publishedOnly } from "../../../testing/src/fixtures.test-data.ts";
-import { temporaryFolder } from "../testing/tiny-run.ts";
+import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import { loadPreferences, type PreferenceOptions } from "./preference-dataset.ts";
 import type { PreferenceSource } from "./preference-rows.ts";
 import type { PreferencePair } from "./render-preference.ts";

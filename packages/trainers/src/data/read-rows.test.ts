@@ -10,7 +10,7 @@ import fc from "fast-check";
 import { parquetMetadata } from "hyparquet";
 import { parquetWriteBuffer, type ParquetWriteOptions } from "hyparquet-writer";
 import { describe, expect, it } from "vitest";
-import { temporaryFolder } from "../testing/tiny-run.ts";
+import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import { isBadRow } from "./bad-row.ts";
 import { loadDataset } from "./dataset.ts";
 import { checkSource, readRows, type ReadRowsOptions } from "./read-rows.ts";

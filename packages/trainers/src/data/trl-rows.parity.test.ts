@@ -10,7 +10,7 @@ import { describe, expect, it } from "vitest";
 import { fixtures } from "../../../testing/src/fixtures.test-data.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
-import { temporaryFolder } from "../testing/tiny-run.ts";
+import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import { isBadRow } from "./bad-row.ts";
 import { parseRow } from "./forms.ts";
 import { parsePreference } from "./preference-rows.ts";

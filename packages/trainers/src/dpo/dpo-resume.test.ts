@@ -4,9 +4,15 @@ import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicCapabilityCallback, everyPercent, type TrainerCallback } from "@periodic-eval/core";
 import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
-import { checkpointFolder, killedAfter, wholeState } from "../testing/checkpoint-files.ts";
-import { notIntact, snapshotsOf, trainDPO } from "../testing/recorded-training.ts";
-import { busyConfig, preferences, questionFile, temporaryFolder, tinyLlama } from "../testing/tiny-run.ts";
+import { checkpointFolder, killedAfter, wholeState } from "../testing/checkpoint-files.test-data.ts";
+import { notIntact, snapshotsOf, trainDPO } from "../testing/recorded-training.test-data.ts";
+import {
+  busyConfig,
+  preferences,
+  questionFile,
+  temporaryFolder,
+  tinyLlama,
+} from "../testing/tiny-run.test-data.ts";
 import type { DPOTrainerOptions } from "./dpo-trainer.ts";
 
 beforeAll(async () => {

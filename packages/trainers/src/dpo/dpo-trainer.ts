@@ -135,9 +135,9 @@ async function scoresOf(
 ): Promise<StoredReference> {
   if (reference === "precomputed")
     return { pairs: data.rows.map((pair) => pair.reference!), keep: async () => {} };
-  const { phase, runDir, warn, hashWeights } = settings;
+  const { phase, runDir, warn } = settings;
   const path = join(runDir, "reference", folders[of], `${phase}.json`);
-  return readReference(modelOf(model, reference), data, { signal, batchSize, path, warn, hashWeights });
+  return readReference(modelOf(model, reference), data, { signal, batchSize, path, warn });
 }
 
 interface ScoredPairs {
@@ -201,16 +201,15 @@ interface ReadingOptions {
   /** File that stores the log-probs for a resume. */
   readonly path: string;
   readonly warn: TrainingSettings["warn"];
-  readonly hashWeights: TrainingSettings["hashWeights"];
 }
 
 async function readReference(
   lm: CausalLM & ModelConfigs,
   { rows, hash }: PreferenceDataset,
-  { signal, batchSize, path, warn, hashWeights }: ReadingOptions,
+  { signal, batchSize, path, warn }: ReadingOptions,
 ): Promise<StoredReference> {
   const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
-  const model = await fingerprintModel(lm, hashWeights);
+  const model = await fingerprintModel(lm);
   if (model === null) return { pairs: await read(), keep: async () => {} };
   return loadOrRead(path, canonicalJson({ pairs: hash, model, batchSize }), read, warn);
 }

@@ -4,8 +4,8 @@ import * as tf from "@tensorflow/tfjs-core";
 import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
-import { trainDPO } from "../testing/recorded-training.ts";
-import { busyConfig, preferences, temporaryFolder, tinyLlama } from "../testing/tiny-run.ts";
+import { trainDPO } from "../testing/recorded-training.test-data.ts";
+import { busyConfig, preferences, temporaryFolder, tinyLlama } from "../testing/tiny-run.test-data.ts";
 import { heldOutPairMetrics } from "./pair-batch.ts";
 import type { DPOTrainerOptions } from "./dpo-trainer.ts";
 

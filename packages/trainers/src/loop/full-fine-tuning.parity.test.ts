@@ -15,7 +15,7 @@ import {
   type Reference,
   type ReferenceRun,
 } from "../testing/reference-training.test-data.ts";
-import { temporaryFolder } from "../testing/tiny-run.ts";
+import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 
 interface Summary {
   readonly shape: readonly [number, number?];

@@ -13,7 +13,7 @@ import {
   trainAsReference,
   type Reference,
 } from "../testing/reference-training.test-data.ts";
-import { temporaryFolder } from "../testing/tiny-run.ts";
+import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 
 interface Golden extends Reference {
   readonly model: string;

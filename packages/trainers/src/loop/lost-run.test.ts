@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 import { lockText } from "../../../testing/src/lock-file.test-data.ts";
 import { tinySFT } from "../sft/tiny-sft.test-data.ts";
-import { busyConfig, temporaryFolder } from "../testing/tiny-run.ts";
+import { busyConfig, temporaryFolder } from "../testing/tiny-run.test-data.ts";
 
 beforeAll(async () => {
   await tf.setBackend("cpu");

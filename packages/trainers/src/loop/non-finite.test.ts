@@ -7,7 +7,7 @@ import { errorMessage } from "@periodic-eval/contracts/options";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type SFTTrainerOptions } from "../sft/sft-trainer.ts";
-import { busyConfig, recording, weightsOf } from "../testing/tiny-run.ts";
+import { busyConfig, recording, weightsOf } from "../testing/tiny-run.test-data.ts";
 import { openTiny, tinySFT } from "../sft/tiny-sft.test-data.ts";
 
 beforeAll(async () => {

@@ -2,9 +2,9 @@ import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import { beforeAll, expect, it } from "vitest";
-import { trainDPO, trainSFT } from "../testing/recorded-training.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
-import { preferences, rows, tokenizer } from "../testing/tiny-run.ts";
+import { trainDPO, trainSFT } from "../testing/recorded-training.test-data.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
+import { preferences, rows, tokenizer } from "../testing/tiny-run.test-data.ts";
 
 beforeAll(async () => {
   await tf.setBackend("wasm");

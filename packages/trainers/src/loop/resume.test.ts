@@ -7,9 +7,20 @@ import { readRun } from "@periodic-eval/store";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { SFTConfig } from "../sft/sft-config.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
-import { checkpointFolder as checkpoint, killedAfter, wholeState } from "../testing/checkpoint-files.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
-import { busyConfig, recording, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
+import {
+  checkpointFolder as checkpoint,
+  killedAfter,
+  wholeState,
+} from "../testing/checkpoint-files.test-data.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
+import {
+  busyConfig,
+  recording,
+  rows,
+  temporaryFolder,
+  tokenizer,
+  ungoverned,
+} from "../testing/tiny-run.test-data.ts";
 
 beforeAll(async () => {
   await tf.setBackend("wasm");

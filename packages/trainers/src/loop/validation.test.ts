@@ -8,7 +8,7 @@ import { createCausalLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
 import {
   busyConfig,
   recording,
@@ -17,7 +17,7 @@ import {
   tinyLlama,
   tokenizer,
   weightsOf,
-} from "../testing/tiny-run.ts";
+} from "../testing/tiny-run.test-data.ts";
 import { isBetter, type Best } from "./validation.ts";
 
 beforeAll(async () => {

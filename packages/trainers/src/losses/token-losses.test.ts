@@ -6,7 +6,7 @@ import { collate } from "../data/collate.ts";
 import { collatePairs, pairLogProbs } from "../dpo/pair-batch.ts";
 import { heldOutLoss } from "../sft/batch-loss.ts";
 import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
-import { tinyLlama } from "../testing/tiny-run.ts";
+import { tinyLlama } from "../testing/tiny-run.test-data.ts";
 import { crossEntropy, total } from "./cross-entropy.ts";
 import { tokenLosses, type ScoredTokens } from "./token-losses.ts";
 

@@ -11,11 +11,11 @@ import { hashFiles } from "@periodic-eval/store";
 import { inMemory } from "@periodic-eval/tfjs";
 import { createCausalLM, loadLora, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
-import { wholeState } from "../testing/checkpoint-files.ts";
+import { wholeState } from "../testing/checkpoint-files.test-data.ts";
 import type { PipelineOptions } from "../pipeline/phases.ts";
 import { runPipeline } from "../pipeline/run-pipeline.ts";
-import { snapshotsOf, trainSFT } from "../testing/recorded-training.ts";
-import { questionFile, rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
+import { snapshotsOf, trainSFT } from "../testing/recorded-training.test-data.ts";
+import { questionFile, rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.test-data.ts";
 import type { SFTTrainerOptions } from "../sft/sft-trainer.ts";
 
 let questions = "";

@@ -3,7 +3,14 @@ import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
 import { hasNative, nativeBackend } from "../../../models/src/testing/backends.ts";
-import { recording, rows, temporaryFolder, tinyLlama, tokenizer, ungoverned } from "../testing/tiny-run.ts";
+import {
+  recording,
+  rows,
+  temporaryFolder,
+  tinyLlama,
+  tokenizer,
+  ungoverned,
+} from "../testing/tiny-run.test-data.ts";
 import { clipFactor, GradientNorm } from "./clipping.ts";
 
 describe("clipFactor", () => {

@@ -3,8 +3,15 @@ import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import type { Tokenizer } from "@periodic-eval/core";
 import { beforeAll, expect, it } from "vitest";
-import { tinyLM } from "../testing/tiny-lm.ts";
-import { preferences, recording, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
+import {
+  preferences,
+  recording,
+  rows,
+  temporaryFolder,
+  tokenizer,
+  ungoverned,
+} from "../testing/tiny-run.test-data.ts";
 import { checkDatasets } from "./check-datasets.ts";
 import type { PipelinePhase } from "./phases.ts";
 import { runPipeline } from "./run-pipeline.ts";

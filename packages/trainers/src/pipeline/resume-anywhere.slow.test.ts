@@ -11,7 +11,7 @@ import { namedStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/store";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { beforeAll, expect, it } from "vitest";
-import { killedAfter } from "../testing/checkpoint-files.ts";
+import { killedAfter } from "../testing/checkpoint-files.test-data.ts";
 import {
   busyConfig,
   questionFile,
@@ -22,7 +22,7 @@ import {
   tokenizer,
   ungoverned,
   weightsOf,
-} from "../testing/tiny-run.ts";
+} from "../testing/tiny-run.test-data.ts";
 import type { PipelinePhase } from "./phases.ts";
 import { runPipeline } from "./run-pipeline.ts";
 

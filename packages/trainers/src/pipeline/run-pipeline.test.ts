@@ -7,7 +7,7 @@ import { readRun } from "@periodic-eval/store";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
 import {
   busyConfig,
   preferences,
@@ -17,7 +17,7 @@ import {
   tokenizer,
   weightsOf,
   ungoverned,
-} from "../testing/tiny-run.ts";
+} from "../testing/tiny-run.test-data.ts";
 import type { PipelinePhase, SFTPhase } from "./phases.ts";
 import { runPipeline } from "./run-pipeline.ts";
 

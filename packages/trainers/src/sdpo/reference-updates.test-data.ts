@@ -5,7 +5,7 @@ import { namedStream, seedOf } from "@periodic-eval/core/random";
 import { weightName } from "@periodic-eval/tfjs";
 import { withLora, type CheckpointLM, type LoraLM } from "@periodic-eval/models";
 import { openSafetensors } from "@periodic-eval/safetensors";
-import { temporaryFolder } from "../testing/tiny-run.ts";
+import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import type { SDPOExample } from "./example.ts";
 import { parseSDPOConfig, type SDPOConfig } from "./sdpo-config.ts";
 import { SDPOTrainer } from "./sdpo-trainer.ts";

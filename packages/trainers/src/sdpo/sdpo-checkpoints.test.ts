@@ -6,7 +6,7 @@ import { errorMessage, quoteValue } from "@periodic-eval/contracts/options";
 import { useBackend, type LoraLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
-import { recording, temporaryFolder, weightsOf } from "../testing/tiny-run.ts";
+import { recording, temporaryFolder, weightsOf } from "../testing/tiny-run.test-data.ts";
 import { answers, config, drawn, withModel, withTrainer } from "./sdpo-run.test-data.ts";
 
 beforeAll(async () => {

@@ -1,10 +1,8 @@
-import { configError, parseOptions } from "@periodic-eval/contracts/options";
+import { configError, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { trainingFields } from "../trainer/training-config.ts";
 
 const { maxGradNorm, weightDecay, decay, adamBetas, adamEpsilon, seed, keepCheckpoints } = trainingFields;
-
-const positiveInteger = z.int("a positive integer").positive("a positive integer");
 
 const sdpoConfigSchema = z.strictObject({
   /** Learning rate of every update. There is no schedule, because the number of updates is unknown. */

@@ -1,5 +1,5 @@
 import { createCausalLM, withLora, type CheckpointLM, type LoraLM } from "@periodic-eval/models";
-import { tinyLlama, tokenizer } from "../testing/tiny-run.ts";
+import { tinyLlama, tokenizer } from "../testing/tiny-run.test-data.ts";
 import type { SDPOExample } from "./example.ts";
 import { SDPOTrainer } from "./sdpo-trainer.ts";
 import type { SDPOTrainerOptions } from "./sdpo-options.ts";

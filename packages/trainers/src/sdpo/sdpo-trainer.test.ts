@@ -2,8 +2,14 @@ import * as tf from "@tensorflow/tfjs-core";
 import { atSteps, defineEvaluation, PeriodicCallback, withSession } from "@periodic-eval/core";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
-import { notIntact, snapshotsOf } from "../testing/recorded-training.ts";
-import { temporaryFolder, tinyLlama, tokenizer, ungoverned, weightsOf } from "../testing/tiny-run.ts";
+import { notIntact, snapshotsOf } from "../testing/recorded-training.test-data.ts";
+import {
+  temporaryFolder,
+  tinyLlama,
+  tokenizer,
+  ungoverned,
+  weightsOf,
+} from "../testing/tiny-run.test-data.ts";
 import type { SDPOExample } from "./example.ts";
 import {
   answers,

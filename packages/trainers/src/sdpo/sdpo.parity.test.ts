@@ -10,7 +10,7 @@ import { expectClose } from "../../../testing/src/expect-close.test-data.ts";
 import { findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
 import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
-import { temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
+import { temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.test-data.ts";
 import {
   batchesOf,
   savedWeights,

@@ -2,8 +2,8 @@ import * as tf from "@tensorflow/tfjs";
 import { beforeAll, expect, it } from "vitest";
 import { collate } from "../data/collate.ts";
 import { loadDataset } from "../data/dataset.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
-import { rows, tokenizer } from "../testing/tiny-run.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
+import { rows, tokenizer } from "../testing/tiny-run.test-data.ts";
 import { accumulate } from "../loop/step-work.ts";
 import { batchGradients } from "./batch-loss.ts";
 

@@ -5,7 +5,7 @@ import { createCausalLM, loadCausalLM, loadLora, useBackend, withLora } from "@p
 import type { CheckpointLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
-import { recording, rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.ts";
+import { recording, rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.test-data.ts";
 import { SFTTrainer } from "./sft-trainer.ts";
 
 const script = join(import.meta.dirname, "../testing/export-reference.py");

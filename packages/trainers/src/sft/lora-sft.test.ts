@@ -11,9 +11,9 @@ import {
 } from "@periodic-eval/models";
 import { readSafetensorsHeader } from "@periodic-eval/safetensors";
 import { beforeAll, describe, expect, it } from "vitest";
-import { wholeState } from "../testing/checkpoint-files.ts";
-import { notIntact, snapshotsOf, trainSFT } from "../testing/recorded-training.ts";
-import { questionFile, rows, tinyLlama, weightsOf } from "../testing/tiny-run.ts";
+import { wholeState } from "../testing/checkpoint-files.test-data.ts";
+import { notIntact, snapshotsOf, trainSFT } from "../testing/recorded-training.test-data.ts";
+import { questionFile, rows, tinyLlama, weightsOf } from "../testing/tiny-run.test-data.ts";
 import type { SFTTrainerOptions } from "./sft-trainer.ts";
 
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import { type TrainerCallback } from "@periodic-eval/core";
 import { beforeAll, describe, expect, it } from "vitest";
-import { busyConfig, recording, rows, temporaryFolder, weightsOf } from "../testing/tiny-run.ts";
+import { busyConfig, recording, rows, temporaryFolder, weightsOf } from "../testing/tiny-run.test-data.ts";
 import { openTiny, tinySFT } from "./tiny-sft.test-data.ts";
 
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import type { TrainableLM } from "@periodic-eval/tfjs";
-import { tinyLM } from "../testing/tiny-lm.ts";
-import { busyConfig, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
+import { busyConfig, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.test-data.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "./sft-trainer.ts";
 
 /** Creates a small model whose training uses all randomness; the same weights for the same seed. */

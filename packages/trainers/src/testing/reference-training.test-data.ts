@@ -10,8 +10,8 @@ import { readTensors } from "../checkpoint/saved-tensors.ts";
 import type { PromptCompletionTextRow } from "../data/forms.ts";
 import type { SFTConfig } from "../sft/sft-config.ts";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
-import { checkpointFolder } from "./checkpoint-files.ts";
-import { recording, temporaryFolder, ungoverned } from "./tiny-run.ts";
+import { checkpointFolder } from "./checkpoint-files.test-data.ts";
+import { recording, temporaryFolder, ungoverned } from "./tiny-run.test-data.ts";
 
 /**
  * Finds the JSON files of trainings by PyTorch, `dpo.json` or `dpo_2.json`; see the README of the fixtures. Registers a

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { verifyCheckpoint } from "../checkpoint/trainer-state.ts";
 import { DPOTrainer } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
 import {
   busyConfig,
   preferences,
@@ -16,7 +16,7 @@ import {
   tinyLlama,
   tokenizer,
   ungoverned,
-} from "../testing/tiny-run.ts";
+} from "../testing/tiny-run.test-data.ts";
 
 beforeAll(async () => void (await useBackend({ backend: "wasm" })));
 

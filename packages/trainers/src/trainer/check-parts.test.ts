@@ -7,8 +7,8 @@ import { checkPipeline } from "../pipeline/check-pipeline.ts";
 import { runPipeline } from "../pipeline/run-pipeline.ts";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
 import { SDPOTrainer } from "../sdpo/sdpo-trainer.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
-import { preferences, rows, temporaryFolder, tokenizer } from "../testing/tiny-run.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
+import { preferences, rows, temporaryFolder, tokenizer } from "../testing/tiny-run.test-data.ts";
 
 /** Returns the error of a trainer with these options instead of valid ones. */
 async function errorOf(

@@ -5,8 +5,14 @@ import { beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { DPOTrainer } from "../dpo/dpo-trainer.ts";
 import { runPipeline } from "../pipeline/run-pipeline.ts";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
-import { preferences, questionFile, rows, temporaryFolder, tokenizer } from "../testing/tiny-run.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
+import {
+  preferences,
+  questionFile,
+  rows,
+  temporaryFolder,
+  tokenizer,
+} from "../testing/tiny-run.test-data.ts";
 
 beforeAll(async () => {
   await tf.setBackend("wasm");

@@ -2,8 +2,8 @@ import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
 import { beforeAll, expect, it } from "vitest";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
-import { busyConfig, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
+import { busyConfig, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.test-data.ts";
 
 beforeAll(async () => {
   await tf.setBackend("wasm");

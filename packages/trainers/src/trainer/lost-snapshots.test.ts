@@ -11,8 +11,8 @@ import {
 import { readRun } from "@periodic-eval/store";
 import { beforeAll, expect, it } from "vitest";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
-import { questionFile, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
+import { questionFile, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.test-data.ts";
 
 let questions: string;
 

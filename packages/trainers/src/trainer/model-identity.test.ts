@@ -1,6 +1,4 @@
 import { join } from "node:path";
-import * as tf from "@tensorflow/tfjs-core";
-import type { NamedWeight } from "@periodic-eval/tfjs";
 import {
   createCausalLM,
   loadCausalLM,
@@ -12,8 +10,8 @@ import {
 import { beforeAll, describe, expect, it } from "vitest";
 import type { PipelinePhase } from "../pipeline/phases.ts";
 import { runPipeline } from "../pipeline/run-pipeline.ts";
-import { killedAfter } from "../testing/checkpoint-files.ts";
-import { trainSFT } from "../testing/recorded-training.ts";
+import { killedAfter } from "../testing/checkpoint-files.test-data.ts";
+import { trainSFT } from "../testing/recorded-training.test-data.ts";
 import {
   preferences,
   recording,
@@ -22,8 +20,7 @@ import {
   tinyLlama,
   tokenizer,
   ungoverned,
-} from "../testing/tiny-run.ts";
-import { hashWeightsOnce } from "./model-identity.ts";
+} from "../testing/tiny-run.test-data.ts";
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });
@@ -32,24 +29,6 @@ beforeAll(async () => {
 const config = { maxSteps: 4, batchSize: 4, learningRate: 0.02, saveSteps: 1, keepCheckpoints: 99 };
 const created = { seed: "frozen", dropout: 0.1, initStd: 0.2 };
 const adapter = { rank: 4, alpha: 8, dropout: 0.2, targetModules: ["q_proj", "v_proj"] };
-
-it("hashes a list of weights again after an assignment, and for another list", async () => {
-  const model = createCausalLM(tinyLlama, created);
-  const [hash, plain] = [hashWeightsOnce(), (weights: readonly NamedWeight[]) => hashWeightsOnce()(weights)];
-  const all = model.weights();
-  const first = await hash(all);
-  expect([first, await hash(all)]).toEqual(Array<string>(2).fill(await plain(all)));
-  const part = await hash(all.slice(1));
-  expect(part).toBe(await plain(all.slice(1)));
-  expect(part).not.toBe(first);
-  expect(await hash(all)).toBe(first);
-  const weight = model.trainables()[0]!;
-  tf.tidy(() => weight.assign(tf.add(weight, 1)));
-  const changed = await hash(all);
-  expect(changed).not.toBe(first);
-  expect(changed).toBe(await plain(all));
-  model.dispose();
-});
 
 /** Disposes the model, and the `base` under its adapter. */
 async function train(runDir: string, base: CheckpointLM, lora: LoraOptions | null) {

@@ -30,39 +30,18 @@ export function settingsOf({ config, adapterConfig }: ModelConfigs): Record<stri
 }
 
 /** Hashes every byte of a list of weights, on every backend. */
-export type HashWeights = (weights: readonly NamedWeight[]) => Promise<string>;
-
-const hashWeights: HashWeights = (weights) => fingerprintWeights(weights, { method: "exact" });
-
-/**
- * Returns a `HashWeights` that caches the hash of its last argument. Valid as long as nothing writes to weights in place;
- * assigning a variable replaces its tensor and is detected.
- */
-export function hashWeightsOnce(): HashWeights {
-  let last: { readonly tensors: readonly (readonly [string, object])[]; readonly hash: string } | null = null;
-  return async (weights) => {
-    const tensors = weights.map(({ name, read }) => [name, read().dataId] as const);
-    const isSame =
-      last?.tensors.length === tensors.length &&
-      last.tensors.every(([name, id], i) => name === tensors[i]![0] && id === tensors[i]![1]);
-    if (!isSame) last = { tensors, hash: await hashWeights(weights) };
-    return last!.hash;
-  };
-}
+const hashWeights = (weights: readonly NamedWeight[]) => fingerprintWeights(weights, { method: "exact" });
 
 /**
  * Returns the facts about a model that must be equal for an exact resume: a hash of its frozen weights, `modes` such as
  * dropout, and its settings. Trained weights are excluded, because a resume restores them.
  */
-export async function exactModelFacts(
-  model: TrainableLM & ModelConfigs,
-  hash: HashWeights = hashWeights,
-): Promise<Record<string, Json>> {
+export async function exactModelFacts(model: TrainableLM & ModelConfigs): Promise<Record<string, Json>> {
   const trained = new Set(model.trainables().map(weightName));
   const frozen = (model.weights?.() ?? []).filter(({ name }) => !trained.has(name));
   return {
     ...settingsOf(model),
-    frozenWeights: frozen.length === 0 ? null : await hash(frozen),
+    frozenWeights: frozen.length === 0 ? null : await hashWeights(frozen),
     modes: model.modes?.() ?? null,
   };
 }
@@ -72,11 +51,10 @@ export async function exactModelFacts(
  */
 export async function fingerprintModel(
   model: CausalLM & ModelConfigs,
-  hash: HashWeights = hashWeights,
 ): Promise<Readonly<Record<string, Json>> | null> {
   const weights = model.weights?.();
   if (weights === undefined) return null;
-  return { ...settingsOf(model), weights: await hash(weights) };
+  return { ...settingsOf(model), weights: await hashWeights(weights) };
 }
 
 function entriesOf(owner: string, config: object = {}): (readonly [string, Json])[] {

@@ -9,8 +9,8 @@ import { DPOTrainer } from "../dpo/dpo-trainer.ts";
 import { runPipeline } from "../pipeline/run-pipeline.ts";
 import type { PipelineOptions, PipelinePhase } from "../pipeline/phases.ts";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
-import { preferences, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
+import { preferences, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.test-data.ts";
 
 let questions: string;
 

@@ -16,8 +16,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { microWorld } from "../../../models/src/testing/onnx.test-data.ts";
 import { DPOTrainer } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
-import { snapshotsOf } from "../testing/recorded-training.ts";
-import { recording, temporaryFolder, ungoverned } from "../testing/tiny-run.ts";
+import { snapshotsOf } from "../testing/recorded-training.test-data.ts";
+import { recording, temporaryFolder, ungoverned } from "../testing/tiny-run.test-data.ts";
 
 interface PromptRow {
   readonly prompt: readonly { readonly role: string; readonly content: string }[];

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, expect, it, vi, type MockInstance } from "vitest";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
 import { openTiny } from "../sft/tiny-sft.test-data.ts";
-import { busyConfig, rows, temporaryFolder, tokenizer } from "../testing/tiny-run.ts";
+import { busyConfig, rows, temporaryFolder, tokenizer } from "../testing/tiny-run.test-data.ts";
 import { interruptedText, interruption } from "./report-interrupt.ts";
 
 const progress = { step: 7, maxSteps: 20, epoch: 0, elapsedSeconds: 1, ended: false };

@@ -26,7 +26,7 @@ import { checkMeasureOn } from "../measuring/measure-on.ts";
 import { buildPhase } from "./build-phase.ts";
 import { checkConfig } from "./check-config.ts";
 import { checkParts, checkRunDir, checkTrainable } from "./check-parts.ts";
-import { exactModelFacts, fingerprintModel, hashWeightsOnce } from "./model-identity.ts";
+import { exactModelFacts, fingerprintModel } from "./model-identity.ts";
 import { buildBlock, builtBlock, checkBlock, type BlockOption } from "./periodic-eval.ts";
 import { planPhase } from "./plan-phase.ts";
 import { interruption } from "./report-interrupt.ts";
@@ -122,7 +122,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       settings,
       data,
       validationRows: validationData?.select([...Array(validationRows!.count).keys()]) ?? null,
-      exactModel: await exactModelFacts(model, settings.hashWeights),
+      exactModel: await exactModelFacts(model),
       start: after && (await phaseStartOf(model, after)),
     });
     const { learner } = phase;
@@ -197,7 +197,6 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
       seed: this.#seed,
       phase: this.#phaseName,
       runDir: this.#options.runDir,
-      hashWeights: hashWeightsOnce(),
       warn: (where, message) => logWarning(this.#options.loggers ?? [], where, message),
     };
   }

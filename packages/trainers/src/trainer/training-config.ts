@@ -1,8 +1,11 @@
-import { configError, parseOptions } from "@periodic-eval/contracts/options";
+import {
+  configError,
+  parseOptions,
+  positiveInteger,
+  integerFromZero,
+} from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
-const positiveInteger = z.int("a positive integer").positive("a positive integer");
-const nonNegativeInteger = z.int("an integer of 0 or more").nonnegative("an integer of 0 or more");
 const beta = z.number().min(0).lt(1);
 
 /** Options that the configurations of SFT and DPO share. */
@@ -31,7 +34,7 @@ export const trainingFields = {
     .describe(
       "How the learning rate falls after warm-up: not at all, linearly, by a cosine, or at the end only (wsd).",
     ),
-  warmupSteps: nonNegativeInteger
+  warmupSteps: integerFromZero
     .nullable()
     .default(null)
     .describe("Steps over which the learning rate rises from 0."),
@@ -42,7 +45,7 @@ export const trainingFields = {
     .nullable()
     .default(null)
     .describe("Share of all steps, rounded up; an alternative to `warmupSteps`."),
-  decaySteps: nonNegativeInteger
+  decaySteps: integerFromZero
     .nullable()
     .default(null)
     .describe(

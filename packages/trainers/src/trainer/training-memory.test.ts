@@ -9,7 +9,7 @@ import { DPOTrainer } from "../dpo/dpo-trainer.ts";
 import { checkDatasets } from "../pipeline/check-datasets.ts";
 import { runPipeline } from "../pipeline/run-pipeline.ts";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
-import { tinyLM } from "../testing/tiny-lm.ts";
+import { tinyLM } from "../testing/tiny-lm.test-data.ts";
 import {
   preferences,
   questionFile,
@@ -19,7 +19,7 @@ import {
   tinyLlama,
   tokenizer,
   ungoverned,
-} from "../testing/tiny-run.ts";
+} from "../testing/tiny-run.test-data.ts";
 import {
   checkTrainingMemory,
   estimateTrainingMemory,

@@ -2,7 +2,6 @@ import type { RowsOf } from "../data/bad-rows-file.ts";
 import type { Dataset } from "../data/dataset.ts";
 import type { Reading } from "../data/phase-rows.ts";
 import type { TrainingData } from "../loop/training-data.ts";
-import type { HashWeights } from "./model-identity.ts";
 import type { TrainingConfig } from "./training-config.ts";
 
 /** The parts in which training methods differ. */
@@ -44,7 +43,5 @@ export interface TrainingSettings {
   readonly seed: string;
   readonly phase: string;
   readonly runDir: string;
-  /** Hashes weights that do not change while the phase is prepared. */
-  readonly hashWeights: HashWeights;
   warn(where: string, message: string): void;
 }

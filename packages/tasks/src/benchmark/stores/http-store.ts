@@ -1,4 +1,10 @@
-import { configError, errorMessage, parseOptions, quoteValue } from "@periodic-eval/contracts/options";
+import {
+  configError,
+  errorMessage,
+  parseOptions,
+  quoteValue,
+  integerFromZero,
+} from "@periodic-eval/contracts/options";
 import { maskSecret } from "@periodic-eval/data";
 import pRetry, { AbortError } from "p-retry";
 import * as z from "zod";
@@ -6,10 +12,8 @@ import type { BenchmarkStore } from "./store.ts";
 import { reasonOf } from "./uploads.ts";
 
 export interface HttpStoreOptions {
-  /** The address; `PUT` appends a slash and the value's name. */
+  /** The address: each value is put at `<url>/<name>`. */
   readonly url: string;
-  /** `PUT` (default) sends each value to `<url>/<name>`, `POST` sends `{ name, value }` to `url`. */
-  readonly method?: "PUT" | "POST";
   /** The environment variable with the bearer token. Default: no token is sent. */
   readonly tokenEnv?: string;
   /** Retries after 408, 429, 5xx, a timeout or a broken connection, with back-off from half a second; default 4. */
@@ -18,15 +22,13 @@ export interface HttpStoreOptions {
   readonly timeoutSeconds?: number;
 }
 
-const retries = "an integer of 0 or more";
 const timeout = "a number above 0, at most 86400 (a day)";
 
 const optionsSchema = z.strictObject({
   // `checkUrl` checks it, and does not quote it.
   url: z.unknown().optional(),
-  method: z.enum(["PUT", "POST"]).optional(),
   tokenEnv: z.string().optional(),
-  maxRetries: z.int(retries).nonnegative(retries).optional(),
+  maxRetries: integerFromZero.optional(),
   timeoutSeconds: z.number(timeout).gt(0, timeout).max(86_400, timeout).optional(),
 } satisfies Record<keyof HttpStoreOptions, z.ZodType>);
 
@@ -38,19 +40,19 @@ const optionsSchema = z.strictObject({
  */
 export function httpStore(options: HttpStoreOptions): BenchmarkStore {
   parseOptions(where, optionsSchema, options);
-  const { url, method = "PUT", tokenEnv, maxRetries = 4, timeoutSeconds = 30 } = options;
+  const { url, tokenEnv, maxRetries = 4, timeoutSeconds = 30 } = options;
   checkUrl(url);
 
   const token = tokenEnv === undefined ? null : tokenOf(tokenEnv);
   const base = url.replace(/\/+$/, "");
-  const name = `${method} ${base}`;
+  const name = `PUT ${base}`;
 
   async function send(address: string, body: string, signal: AbortSignal): Promise<void> {
     const headers = {
       "content-type": "application/json",
       ...(token !== null && { authorization: `Bearer ${token}` }),
     };
-    const init = { method, body, redirect: "error" as const, headers };
+    const init = { method: "PUT", body, redirect: "error" as const, headers };
     const limit = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(1000 * timeoutSeconds))]);
     const response = await fetch(address, { ...init, signal: limit }).catch((error: unknown) => {
       // For a token that no header can contain, the message of `fetch` quotes it.
@@ -70,11 +72,7 @@ export function httpStore(options: HttpStoreOptions): BenchmarkStore {
   return {
     name,
     async put(key, value, { signal }) {
-      const [address, body] =
-        method === "PUT"
-          ? [`${base}/${key}`, JSON.stringify(value)]
-          : [base, JSON.stringify({ name: key, value })];
-      await pRetry(() => send(address, body, signal), {
+      await pRetry(() => send(`${base}/${key}`, JSON.stringify(value), signal), {
         retries: maxRetries,
         minTimeout: 500,
         maxTimeout: 30_000,

@@ -91,14 +91,6 @@ describe("httpStore", () => {
     ]);
   });
 
-  it("posts name and value to one URL", async () => {
-    const { url, seen } = await serve(200);
-    await httpStore({ url, method: "POST" }).put("a/b.json", 1, live());
-    expect(seen).toEqual([
-      { method: "POST", url: "/runs", authorization: undefined, body: '{"name":"a/b.json","value":1}' },
-    ]);
-  });
-
   it("retries transient failures only", async () => {
     const flaky = await serve(503, null, 200);
     // Both wait between attempts.
@@ -168,7 +160,6 @@ describe("httpStore", () => {
     expect(made({ tokenEnv: "NOT_THERE" })).toThrow(
       'httpStore options.tokenEnv: got no environment variable "NOT_THERE"',
     );
-    expect(made({ method: "PATCH" })).toThrow('httpStore options.method: got "PATCH"');
     expect(made({ maxRetries: -1 })).toThrow("httpStore options.maxRetries: got -1");
     expect(made({ timeoutSeconds: 0 })).toThrow("httpStore options.timeoutSeconds: got 0");
     expect(made({ token: "x" })).toThrow('got the unknown option "token"');

@@ -1,6 +1,6 @@
 import type { Json } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { startTimeout } from "@periodic-eval/store";
+import { abortable, startTimeout } from "@periodic-eval/store";
 import type { BenchmarkStore } from "./store.ts";
 
 /** A value that a store failed to take. */
@@ -38,10 +38,13 @@ export function uploads(stores: readonly BenchmarkStore[]): Uploads {
     value: Json | Promise<Json>,
   ): Promise<StoreFailure | null> {
     try {
-      await unlessAborted(closing.signal, async (signal) => {
+      const { signal } = closing;
+      signal.throwIfAborted();
+      const upload = async () => {
         const known = await value;
         if (known !== null) await store.put(name, known, { signal });
-      });
+      };
+      await abortable(signal, upload());
       return null;
     } catch (error) {
       const failure = { store: store.name, name, reason: reasonOf(error) };
@@ -73,29 +76,8 @@ export function uploads(stores: readonly BenchmarkStore[]): Uploads {
   };
 }
 
-/** Rejects with the signal's reason as soon as it is aborted, even if `work` ignores the signal. */
-async function unlessAborted(
-  signal: AbortSignal,
-  work: (signal: AbortSignal) => Promise<void>,
-): Promise<void> {
-  signal.throwIfAborted();
-  let onAbort = () => {};
-  const aborted = new Promise<never>((_, reject) => (onAbort = () => reject(signal.reason as Error)));
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    await Promise.race([work(signal), aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
-}
-
 /** Returns an error's message, with its cause: the operating system's message about a failed connection. */
 export function reasonOf(error: unknown): string {
-  try {
-    const cause: unknown = error instanceof Error ? error.cause : undefined;
-    if (cause instanceof Error) return `${errorMessage(error)} (${errorMessage(cause)})`;
-  } catch {
-    // A custom store throws anything, also a value that refuses to be looked at.
-  }
-  return errorMessage(error);
+  const cause: unknown = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error ? `${errorMessage(error)} (${errorMessage(cause)})` : errorMessage(error);
 }

@@ -1,7 +1,7 @@
 import { cp, mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { verifyCheckpoint, type TrainerState } from "../checkpoint/trainer-state.ts";
-import { temporaryFolder } from "./tiny-run.ts";
+import { temporaryFolder } from "./tiny-run.test-data.ts";
 
 export const checkpointFolder = (runDir: string, step: number, phase = "train"): string =>
   join(runDir, "checkpoints", phase, `step_${step}`);

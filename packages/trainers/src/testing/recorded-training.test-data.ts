@@ -3,7 +3,7 @@ import { readRun } from "@periodic-eval/store";
 import { DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
 import type { TrainerOptions } from "../trainer/trainer-options.ts";
-import { recording, temporaryFolder, tokenizer, ungoverned, weightsOf } from "./tiny-run.ts";
+import { recording, temporaryFolder, tokenizer, ungoverned, weightsOf } from "./tiny-run.test-data.ts";
 
 /** The options that a test chooses; the rest is the same in every test. */
 type Given<O extends TrainerOptions> = Omit<O, "tokenizer" | "runDir" | "loggers"> &
