@@ -39,12 +39,12 @@ describe("parseAlignmentQuestions", () => {
     ["an empty file", "", "q.yaml: got null, expected an array of questions"],
     ["an empty list", "[]", "q.yaml: got an empty array"],
     ["an object", "questions: []", 'q.yaml: got {"questions":[]}'],
+    ["invalid YAML", "- id: a\n  paraphrases: [x\n- id: b", "q.yaml:3: got "],
     [
-      "invalid YAML",
-      "- id: a\n  paraphrases: [x\n- id: b",
-      "q.yaml:3: got ",
+      "a repeated key",
+      "- id: a\n  paraphrases: [x]\n  id: b",
+      "q.yaml:3: got Map keys must be unique, expected YAML or JSON",
     ],
-    ["a repeated key", "- id: a\n  paraphrases: [x]\n  id: b", "q.yaml:3: got Map keys must be unique, expected YAML or JSON"],
     ["an alias without an anchor", "- {id: a, paraphrases: *x}", "q.yaml: got Unresolved alias"],
     [
       "a number in place of a question",

@@ -22,7 +22,16 @@ interface RecordsOptions extends Pick<SessionOptions, "run" | "layout" | "baseli
 }
 
 export function createRecords(options: RecordsOptions) {
-  const { run, layout = "nested", baseline = "phase_start", familywise, phase, seed, clock, reporter } = options;
+  const {
+    run,
+    layout = "nested",
+    baseline = "phase_start",
+    familywise,
+    phase,
+    seed,
+    clock,
+    reporter,
+  } = options;
   const onWarning = (message: string) => reporter.warn("store", message);
   const store = typeof run === "string" ? fileStore(run, { layout, onWarning }) : run;
   const known = new KnownSnapshots(phase);
