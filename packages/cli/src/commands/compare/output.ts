@@ -19,7 +19,7 @@ const columns = [
 export function comparisonTables(compared: readonly ComparedMetric[], colours: Colours): string {
   const tables = compared.map(({ phase, id, metric, unit, groups, leftOut }) => {
     const title = `${colours.bold(phase)}  ${humanizeName(id)}: ${humanizeName(metric)}`;
-    const rows = groups.map((group) => groupRow(group, unit));
+    const rows = groups.filter(({ runs }) => runs > 0).map((group) => groupRow(group, unit));
     const isEmpty = columns.map((_, at) => rows.every((row) => /^(→ )?–$/.test(row[at]!)));
     const filled = <T>(cells: readonly T[]) => cells.filter((__, at) => !isEmpty[at]);
     const excluded = leftOut.map(({ run, reason }) => colours.yellow(`Left out: ${run}: ${reason}`));

@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { quoteValue } from "@periodic-eval/contracts/options";
-import { unitText, wilson, type Interval } from "@periodic-eval/core/statistics";
+import { clusteredShareEstimate, unitText, wilson, type Interval } from "@periodic-eval/core/statistics";
 import {
   formatDelta,
   formatInterval,
@@ -148,7 +148,17 @@ function decidingInterval({ unit, range, end }: MetricSummary): DecidingInterval
     const [low, high] = ofQuestions;
     return { ci95: [Math.min(low, value), Math.max(high, value)], estimand: "given_questions" };
   }
-  return ci95 === null || estimand === null ? null : { ci95, estimand };
+  if (ci95 === null || estimand === null) return null;
+  const [least, most] = range;
+  const isBounded = Number.isFinite(most - least);
+  if (ci95[0] !== ci95[1] || value === null || n === null || n < 2 || !isBounded) return { ci95, estimand };
+  // Equal values show no spread: the interval is that of the share of values that could differ, none of n being seen.
+  const rows = Array.from({ length: n }, () => ({ value: 0, weight: 1 }));
+  const share = clusteredShareEstimate(rows).ci95![1];
+  return {
+    ci95: [value - share * (value - least), value + share * (most - value)],
+    estimand: "given_questions",
+  };
 }
 
 /** Returns the unit of a metric's change, as it is written: `points` for shares. */

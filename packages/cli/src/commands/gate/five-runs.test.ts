@@ -50,6 +50,16 @@ it("is inconclusive about leakage if the source lost the trait", async () => {
   );
 });
 
+it("is inconclusive about the mean of two equal answers, and decided with forty", async () => {
+  const means = ["--fail-on", "alignment.coherent < 50 points", "--fail-on", "alignment.aligned < 85 points"];
+  const { outcomes, reasons } = await gated("too few rows", ...means);
+  expect(outcomes.slice(2)).toEqual(["inconclusive", "inconclusive"]);
+  expect(reasons[2]).toBe(
+    "the limit 50.0 points is inside of the interval [14.2, 98.4] of 90.0 points, n = 2",
+  );
+  expect((await gated("healthy", ...means)).outcomes.slice(3)).toEqual(["passed", "passed"]);
+});
+
 it("is inconclusive with two answers, unless a coarser detectable change is enough", async () => {
   const { code, outcomes, reasons } = await gated("too few rows");
   expect([code, outcomes]).toEqual([3, ["inconclusive", "inconclusive"]]);

@@ -69,7 +69,7 @@ describe("warnings of a comparison", () => {
     expect(last.warnings).toEqual([
       {
         kind: "undecided",
-        metrics: ["misaligned"],
+        metrics: ["misaligned", "misaligned_rate", "misaligned_upper", "aligned"],
         count: 16,
         total: 40,
         void: true,

@@ -38,7 +38,7 @@ export function comparisonWarnings(
     const { control, unknown, source, primary } = one.metric.options;
     if (control === true) return movedControl(one, metrics);
     const ofSource = source !== undefined && primary === true ? sourceWarnings(one, source, metrics) : [];
-    return [...ofSource, ...(unknown === undefined ? [] : unknownRows(one, unknown))];
+    return [...ofSource, ...(unknown === undefined ? [] : unknownRows(one, unknown, metrics))];
   });
   // Counted answers say more than the mean of their scores.
   return warnings.length > 0 ? warnings : compared.flatMap((one) => lostCoherence(one, metrics));
@@ -104,7 +104,20 @@ function movedControl(
   ];
 }
 
-function unknownRows(one: Compared, isUnknown: (row: Row) => boolean): readonly MeasurementWarning[] {
+/** The metrics that say better or worse. Counts of faults and the coherence itself stay true whatever the answers mean. */
+const judgedOf = (metrics: Readonly<Record<string, Metric<Row>>>): readonly string[] =>
+  Object.entries(metrics)
+    .filter(
+      ([, { options }]) =>
+        options.higherIsBetter !== undefined && options.control !== true && options.coherence !== true,
+    )
+    .map(([name]) => name);
+
+function unknownRows(
+  one: Compared,
+  isUnknown: (row: Row) => boolean,
+  metrics: Readonly<Record<string, Metric<Row>>>,
+): readonly MeasurementWarning[] {
   const { name, metric, now, earlier, comparison, evaluation } = one;
   const isOf = (row: Row) => isUnknown(row) || metric.observe(row) !== null;
   const [rows, rowsThen] = [now.filter(isOf), earlier.rows.filter(isOf)];
@@ -117,7 +130,15 @@ function unknownRows(one: Compared, isUnknown: (row: Row) => boolean): readonly 
   const verdicts = [comparison.verdict, counted(0).verdict, counted(1).verdict];
   if (comparison.verdict !== null && new Set(verdicts).size > 1) {
     const message = `${shares}: the conclusion about ${name} depends on how they count, so that ${evaluation} cannot be judged.`;
-    return [{ kind: "undecided", ...facts, void: true, message }];
+    return [
+      {
+        kind: "undecided",
+        ...facts,
+        metrics: [...new Set([name, ...judgedOf(metrics)])],
+        void: true,
+        message,
+      },
+    ];
   }
   const { p_value: p, delta } = conclusion(one, (row) =>
     isOf(row) ? certain(isUnknown(row) ? 1 : 0) : null,
