@@ -80,7 +80,7 @@ describe.each(modelFixtures)("$name equals transformers 5.23", ({ name, folder }
     await model.save(target, { dtype: dtype as "F32" | "F16" | "BF16" });
     const saved = await openTensors(target);
     const { buffers } = familyOf(config, folder);
-    const isBuffer = (name: string) => /\.inv_freq$/.test(name) || buffers?.test(name);
+    const isBuffer = (name: string) => name.endsWith(".inv_freq") || buffers?.test(name);
     const kept = [...source.tensors.keys()].filter((name) => !isBuffer(name));
     expect([...saved.tensors.keys()].sort()).toEqual(kept.sort());
     for (const name of kept) {

@@ -249,7 +249,7 @@ describe("runPipeline", () => {
     [
       "two callbacks with the same id",
       { callbacks: [{ id: "a" }, { id: "a" }] },
-      { code: "config", got: expect.stringContaining('a second callback with id "a"') },
+      { code: "config", got: expect.stringContaining('"a" twice') },
     ],
     [
       "rows longer than the context",

@@ -222,7 +222,7 @@ describe("SFTTrainer", () => {
       got: '"start"',
     });
     const { sft } = await tinySFT({ callbacks: [{ id: "a" }] });
-    expect(() => sft.addCallback({ id: "a" })).toThrow('a second callback with id "a"');
+    expect(() => sft.addCallback({ id: "a" })).toThrow('"a" twice');
   });
 
   it("saves before the first step if a callback requests it at the beginning, and resumes there", async () => {

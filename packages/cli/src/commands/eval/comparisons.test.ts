@@ -166,7 +166,7 @@ describe("a suite with win_rate and kl_to_reference", () => {
     [
       "{ win_rate: DIR/prompts.jsonl, reference: DIR/answers.jsonl, judge: m, temperature: -1 }",
       start(".temperature: got -1"),
-      "0 or more",
+      "(greedy) or more",
     ],
     [
       "{ win_rate: DIR/wrong.jsonl, reference: DIR/answers.jsonl, judge: m }",

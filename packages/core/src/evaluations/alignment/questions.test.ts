@@ -142,7 +142,7 @@ describe("parseAlignmentQuestions", () => {
 
   it("rejects aliases that multiply beyond memory", async () => {
     const levels = Array.from({ length: 9 }, (_, at) => `- &l${at + 1} [${`*l${at},`.repeat(9)}]`);
-    await expect(parse(["- &l0 [x,x,x]", ...levels].join("\n"))).rejects.toThrow(/expected aliases/);
+    await expect(parse(["- &l0 [x,x,x]", ...levels].join("\n"))).rejects.toThrow(/Excessive alias count/);
   });
 });
 
