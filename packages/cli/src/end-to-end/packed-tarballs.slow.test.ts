@@ -43,7 +43,8 @@ const manifestOf = async (folder: string): Promise<Manifest> =>
 
 let folder = "";
 let tarballs: readonly string[] = [];
-const coreTarball = () => tarballs.filter((file) => file.includes("periodic-eval-core-"));
+/** Core and the packages below it. */
+const coreTarballs = () => tarballs.filter((file) => /periodic-eval-(core|contracts|store|data)-/.test(file));
 
 beforeAll(async () => {
   if (!isBuilt) return;
@@ -142,7 +143,7 @@ describe.each(installers)("packed packages with $installer", ({ installer, insta
 
   it.skipIf(isSkipped)("core installs without TensorFlow.js", async (test) => {
     const project = await emptyProject(`core-alone-${isNpm}`);
-    await install(test, project, coreTarball());
+    await install(test, project, coreTarballs());
     expect(existsSync(join(project, "node_modules", "@tensorflow"))).toBe(false);
     for (const [name, exports] of Object.entries(
       await importAll(project, ["@periodic-eval/core", "@periodic-eval/store"]),
