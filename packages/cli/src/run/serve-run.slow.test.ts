@@ -56,9 +56,7 @@ it("trains without a live page if the port is taken", async () => {
   const { port } = other.address() as AddressInfo;
   const { ended, lines } = startTraining("taken", String(port));
   expect((await ended)[0]).toBe(0);
-  expect(lines.err).toContain(
-    `The run is not served: [periodic-eval] serveResults options.port: got ${port}`,
-  );
+  expect(lines.err).toContain(`The run is not served: [periodic-eval] --serve: got ${port}`);
   expect(existsSync(join(folder, "taken", "periodic_eval", "index.html"))).toBe(true);
   other.close();
 }, 60_000);

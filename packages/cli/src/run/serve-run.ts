@@ -42,7 +42,8 @@ export async function withServedRun<T>(
   let problem = "";
   child.stderr!.on("data", (text: Buffer) => (problem += text.toString()));
   const address = await Promise.race([once(child.stdout!, "data").then(String), ended.then(() => null)]);
-  if (address === null) terminal.err(`The run is not served: ${problem.trim()}`);
+  // The child calls the port that was typed behind --serve by the name of its flag.
+  if (address === null) terminal.err(`The run is not served: ${problem.trim().replace("--port", "--serve")}`);
   else terminal.out(`Live page, while this command runs: ${address.trim()}`);
   try {
     return await work();
