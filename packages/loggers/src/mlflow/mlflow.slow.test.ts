@@ -26,6 +26,8 @@ describe.skipIf(!pythonHas("mlflow"))(`a real mlflow server (${needs})`, () => {
     const child = spawn(python, [...args, "--backend-store-uri", store, "--default-artifact-root", folder], {
       stdio: "ignore",
       cwd: folder,
+      // It leaves a lock in the folder of temporary files.
+      env: { ...process.env, TMPDIR: folder },
       // Killing its process group also ends its workers.
       detached: true,
     });

@@ -160,7 +160,9 @@ describe("a run whose folder goes away", () => {
   it("is not created again after a deletion, nor mixed with a new run of that name", async () => {
     const first = startContainer("boot-1");
     await first.opened;
-    await rm(runDir, { recursive: true });
+    // At once: during a deletion file by file, only the lock may be gone.
+    await rename(runDir, `${runDir} to delete`);
+    await rm(`${runDir} to delete`, { recursive: true });
     expect(await first.say("1")).toContain(`1: [periodic-eval] ${runDir}: ${gone}`);
     await mkdir(join(runDir, "periodic_eval"), { recursive: true });
     await writeFile(join(runDir, "new"), "");

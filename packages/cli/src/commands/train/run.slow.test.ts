@@ -25,7 +25,11 @@ async function outcome(runDir: string) {
   expect(problems).toEqual([]);
   const snapshots = phases.map(({ name, snapshots: all }) => [
     name,
-    all.map(({ created_at: _when, timing: _seconds, sha256: _hash, ...lasting }) => lasting),
+    all.map(({ created_at: _when, timing: _seconds, sha256: _hash, receipt, ...lasting }) => ({
+      ...lasting,
+      // The number of tensors is that of the process: other tests may share it.
+      receipt: receipt.map((one) => (one.part === "tensors" ? { ...one, before: null, after: null } : one)),
+    })),
   ]);
   const last = join(runDir, "checkpoints/em/step_3");
   const files = ["adapter_model.safetensors", "optimizer.safetensors", "trainables.safetensors"];
