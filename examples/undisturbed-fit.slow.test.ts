@@ -1,18 +1,12 @@
 // Twin run and negative controls of `model.fit`: with and without callbacks, training must end in the same bits.
-import {
-  defineEvaluation,
-  everyPercent,
-  PeriodicCallback,
-  withSession,
-  type TrainerCallback,
-} from "@periodic-eval/core";
+import { withSession, type TrainerCallback } from "@periodic-eval/core";
 import { statefulStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/store";
 import { fingerprintWeights, fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { everything, folder, tokenizer } from "./undisturbed.test-data.ts";
+import { disturbing, everything, folder, tokenizer } from "./undisturbed.test-data.ts";
 
 let runs = 0;
 
@@ -103,22 +97,6 @@ describe("model.fit", () => {
     expect(snapshots.map(({ status }) => status)).toEqual(Array<string>(23).fill("complete"));
   });
 
-  const evil = (does: () => void) =>
-    new PeriodicCallback(
-      defineEvaluation({
-        name: "evil",
-        version: "1",
-        needs: ["tokenizer"],
-        items: () => [{ id: "one" }],
-        async measure(_model, items) {
-          does();
-          return items;
-        },
-        metrics: ({ mean }) => ({ nothing: mean(() => 1) }),
-      }),
-      { schedule: [everyPercent(50)], atStart: false, atEnd: false },
-    );
-
   /** A disturbance inside the window, the guards that must report it, and whether it ends training. */
   const disturbances: Record<
     string,
@@ -154,7 +132,7 @@ describe("model.fit", () => {
 
   it.each(Object.keys(disturbances))("reports the guard that detects an evaluation that %s", async (name) => {
     const { guards, stops, does } = disturbances[name]!;
-    const { run, losses } = await fit((model) => [evil(() => does(model))]);
+    const { run, losses } = await fit((model) => [disturbing(() => does(model))]);
     // The schedule counts epochs.
     expect(losses!.length).toBe(stops ? 5 : 10);
     const [snapshot] = (await readRun(run)).phases[0]!.snapshots;
@@ -165,12 +143,12 @@ describe("model.fit", () => {
   it("draws the same random numbers if an evaluation or a hook also draws some, and continues if an evaluation throws", async () => {
     const plain = await fit(() => []);
     const drawing: TrainerCallback = { id: "drawing", onStepEnd: () => void Math.random() };
-    const watched = await fit(() => [drawing, evil(() => void Math.random())]);
+    const watched = await fit(() => [drawing, disturbing(() => void Math.random())]);
     expect(watched.bits).toEqual(plain.bits);
     const fails = () => {
       throw new Error("no reply");
     };
-    const { run, bits } = await fit(() => [evil(fails)]);
+    const { run, bits } = await fit(() => [disturbing(fails)]);
     expect(bits).toEqual(plain.bits);
     const { snapshots } = (await readRun(run)).phases[0]!;
     expect(snapshots.map(({ status, reason }) => [status, reason])).toEqual([

@@ -1,7 +1,6 @@
 // Twin run and negative controls of a hand-written loop: with and without callbacks, training must end in the same bits.
 // packages/trainers tests SFTTrainer.
 import {
-  defineEvaluation,
   everyPercent,
   PeriodicCallback,
   streamGuard,
@@ -16,7 +15,7 @@ import { AdamW, crossEntropySum } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { chatter, everything, folder, steps, tokenizer } from "./undisturbed.test-data.ts";
+import { chatter, disturbing, everything, folder, steps, tokenizer } from "./undisturbed.test-data.ts";
 
 let runs = 0;
 
@@ -201,24 +200,9 @@ describe("a hand-written loop", () => {
     "reports, when it trains %s, the guard that detects an evaluation that %s",
     async (what, name) => {
       const { guards, stops, does } = disturbances[name]!;
-      const evil = (loop: Loop) =>
-        new PeriodicCallback(
-          defineEvaluation({
-            name: "evil",
-            version: "1",
-            needs: ["tokenizer"],
-            items: () => [{ id: "one" }],
-            async measure(_model, items) {
-              does(loop);
-              return items;
-            },
-            metrics: ({ mean }) => ({ nothing: mean(() => 1) }),
-          }),
-          { schedule: [everyPercent(50)], atStart: false, atEnd: false },
-        );
       for (const onBrokenReceipt of ["stop", "record"] as const) {
         const { run, losses, stopReason } = await handWritten(
-          (loop) => [evil(loop)],
+          (loop) => [disturbing(() => does(loop))],
           onBrokenReceipt,
           what,
           few,

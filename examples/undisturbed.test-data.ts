@@ -53,3 +53,20 @@ export const everything = (): TrainerCallback[] => [
   new PeriodicCapabilityCallback({ questions, method: "cloze", id: "cloze" }),
   new PeriodicCallback(chatter, { schedule: [everyPercent(10)] }),
 ];
+
+/** Returns a callback whose evaluation does something inside the window, in the middle of the training. */
+export const disturbing = (does: () => void): TrainerCallback =>
+  new PeriodicCallback(
+    defineEvaluation({
+      name: "disturbing",
+      version: "1",
+      needs: ["tokenizer"],
+      items: () => [{ id: "one" }],
+      async measure(_model, items) {
+        does();
+        return items;
+      },
+      metrics: ({ mean }) => ({ nothing: mean(() => 1) }),
+    }),
+    { schedule: [everyPercent(50)], atStart: false, atEnd: false },
+  );

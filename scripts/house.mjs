@@ -246,7 +246,7 @@ export const packages = {
   },
 };
 
-/** What runs in browsers: these packages, and modules that only the named files of them may import, dynamic imports too. */
+/** Packages that run in browsers, and modules that only the named files of them may import, dynamic imports too. */
 export const inBrowsers = ["contracts", "store", "data", "tokenizers", "core"];
 export const outsideOfBrowsers = [
   {

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers";
 import { fileError, type SimulatedDisk } from "./simulated-disk.test-data.ts";
 
-/** What happens to a process at an operation of the disk. */
+/** A fault of one operation of the disk. */
 export interface Fault {
   /** The number of the operation, from 1. */
   readonly at: number;

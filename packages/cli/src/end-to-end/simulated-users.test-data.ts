@@ -20,7 +20,7 @@ import { stateOf } from "../../../trainers/src/checkpoint/trainer-state.test-dat
 import { keepTokenizer } from "../commands/watch/kept-tokenizer.ts";
 import { readWatchState, writeWatchState, type WatchState } from "../commands/watch/watch-state.ts";
 
-/** What a command reports to the test. */
+/** The report of a command to the test. */
 export interface Reports {
   /** The process's name: "a", or "b" for a second one. */
   readonly process: string;

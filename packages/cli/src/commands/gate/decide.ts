@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { quoteValue } from "@periodic-eval/contracts/options";
-import { clusteredShareEstimate, unitText, wilson, type Interval } from "@periodic-eval/core/statistics";
+import { unitText, wilson, type Interval } from "@periodic-eval/core/statistics";
 import {
   formatDelta,
   formatInterval,
@@ -152,9 +152,8 @@ function decidingInterval({ unit, range, end }: MetricSummary): DecidingInterval
   const [least, most] = range;
   const isBounded = Number.isFinite(most - least);
   if (ci95[0] !== ci95[1] || value === null || n === null || n < 2 || !isBounded) return { ci95, estimand };
-  // Equal values show no spread: the interval is that of the share of values that could differ, none of n being seen.
-  const rows = Array.from({ length: n }, () => ({ value: 0, weight: 1 }));
-  const share = clusteredShareEstimate(rows).ci95![1];
+  // Equal values show no spread. The share of values that could differ has the exact interval (Clopper and Pearson) of 0 of n.
+  const share = 1 - 0.025 ** (1 / n);
   return {
     ci95: [value - share * (value - least), value + share * (most - value)],
     estimand: "given_questions",

@@ -4,39 +4,16 @@ import { join, relative } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import type { Snapshot } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/store";
-import { useBackend } from "@periodic-eval/models";
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
+import { expect, it, vi } from "vitest";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { CurrentModel } from "./current-model.ts";
 import { watchArgs, writeCheckpoint } from "./written-checkpoints.test-data.ts";
+import { watchedCheckpoints } from "./watched-checkpoints.test-data.ts";
 
-const root = temporaryFolder(afterAll);
-const config = join(root, "block.yaml");
-const adapters = join(root, "adapters");
-const full = join(root, "full");
-// Percents are due at 2, 4, 6, 8 and 10.
-const steps = [1, 3, 4, 8, 10];
-
-beforeAll(async () => {
-  await useBackend({ backend: "wasm" });
-  const block = { eval_every_percent: 20, questions: microWorld("questions.jsonl"), subsample_n: 30 };
-  await writeFile(config, JSON.stringify({ periodic_eval: block, loggers: { jsonl: {} }, seed: 7 }));
-  for (const step of steps) await writeCheckpoint(adapters, { kind: "adapter", step, maxSteps: 10 });
-  for (const step of [5, 10]) await writeCheckpoint(full, { kind: "full", step, maxSteps: 10 });
-});
-
-const watch = (checkpoints: string, runDir: string, ...args: readonly string[]) =>
-  runCommand(watchArgs(checkpoints, { config, runDir: join(root, runDir) }, "--backend", "wasm", ...args));
-
-async function snapshotsOf(runDir: string): Promise<readonly Snapshot[]> {
-  const { phases, problems } = await readRun(join(root, runDir));
-  expect(problems).toEqual([]);
-  return phases.flatMap(({ snapshots }) => snapshots);
-}
+const { root, config, adapters, full, steps, watch, snapshotsOf } = watchedCheckpoints();
 
 /** A snapshot without times. */
 const lasting = ({ created_at: _when, timing: _seconds, sha256: _hash, ...others }: Snapshot) => others;

@@ -20,7 +20,7 @@ export interface MeasurementProgress {
   readonly measureSeconds: number;
 }
 
-/** What became of one measurement. */
+/** The outcome of a measurement. */
 export type LearnedMeasurement =
   | {
       readonly id: string;
