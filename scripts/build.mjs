@@ -15,10 +15,8 @@ const packages = readdirSync(join(root, "packages")).filter((name) =>
   existsSync(join(root, "packages", name, "src")),
 );
 
-/** Matches tests, their data and child processes, and `testing` folders that no entry of their package publishes. */
-const isTest = (path) =>
-  /[\\/](models|trainers)[\\/](src|dist)[\\/]testing$/.test(path) ||
-  /\.(test|test-data|child)\.(js|d\.ts)(\.map)?$/.test(path);
+/** Matches tests and their data. */
+const isTest = (path) => /\.(test|test-data)\.(js|d\.ts)(\.map)?$/.test(path);
 
 /** Returns the hash of every input of the build, and of examples and benchmarks, whose types it checks too. */
 function sourcesHash() {

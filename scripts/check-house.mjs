@@ -29,7 +29,7 @@ const packageNames = new Map(
 const sourcesOf = (name) =>
   readdirSync(join(root, "packages", name, "src"), { recursive: true })
     .map((path) => `packages/${name}/src/${path.replaceAll("\\", "/")}`)
-    .filter((path) => path.endsWith(".ts") && !/\.(test|test-data|child)\.ts$/.test(path))
+    .filter((path) => path.endsWith(".ts") && !/\.(test|test-data)\.ts$/.test(path))
     .filter((path) => !path.includes("/src/testing/"));
 
 /**

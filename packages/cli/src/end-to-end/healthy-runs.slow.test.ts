@@ -32,7 +32,7 @@ import { vllm } from "@periodic-eval/remote";
 import { AdamW, crossEntropySum, DPOTrainer, SFTTrainer } from "@periodic-eval/trainers";
 import { afterAll, describe, expect, it } from "vitest";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
-import { nativeBackend } from "../../../models/src/testing/backends.ts";
+import { nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
 import { exported, hasTransformers, loadOnnx } from "../../../models/src/testing/onnx.test-data.ts";
 import { scriptedServer } from "../../../remote/src/engine/scripted-server.test-data.ts";
 import { microWorldGrader } from "../demo/grader.ts";

@@ -11,7 +11,7 @@ import { compiledChild, runChild } from "../../../testing/src/killed-child.test-
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const kills = 20;
-const child = compiledChild(new URL("kill-storm.child.ts", import.meta.url));
+const child = compiledChild(new URL("kill-storm-child.test-data.ts", import.meta.url));
 const world = fileURLToPath(new URL("../../assets/micro-world", import.meta.url));
 const root = temporaryFolder(afterAll);
 let whole: { record: unknown; metrics: readonly string[]; weights: string; milliseconds: number };

@@ -5,7 +5,7 @@ import { feedbackEvaluations } from "@periodic-eval/feedback";
 import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { expect, it } from "vitest";
-import { nativeBackend } from "../../../models/src/testing/backends.ts";
+import { nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
 import { microWorld } from "../demo/micro-world.ts";
 
 const tokenizer = await loadTokenizer(microWorld());

@@ -8,7 +8,7 @@ import { namedStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/store";
 import { afterAll, expect, it } from "vitest";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
-import { python, pythonHas } from "../../../models/src/testing/python.ts";
+import { python, pythonHas } from "../../../models/src/testing/python.test-data.ts";
 import { microWorld } from "../demo/micro-world.ts";
 import { watchArgs } from "../commands/watch/written-checkpoints.test-data.ts";
 import { builtMain } from "../terminal/built-main.test-data.ts";
@@ -19,7 +19,7 @@ if (!canRun)
 
 // Vitest runs no afterAll in a file that is skipped whole.
 const root = canRun ? temporaryFolder(afterAll) : "";
-const script = fileURLToPath(new URL("trl-training.py", import.meta.url));
+const script = fileURLToPath(new URL("trl-training.test-data.py", import.meta.url));
 const docs = readFileSync(new URL("../../../../docs/guides/python.md", import.meta.url), "utf8");
 const [, callback] = /```python\n(import json.*?)```/s.exec(docs)!;
 const dueSteps = [8, 16, 24, 32, 40];

@@ -10,7 +10,7 @@ import type { StepLine, SummaryFile } from "./files.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const kills = 10;
-const child = fileURLToPath(new URL("kill-storm.child.ts", import.meta.url));
+const child = fileURLToPath(new URL("kill-storm-child.test-data.ts", import.meta.url));
 const root = temporaryFolder(afterAll);
 let whole: { readonly outcome: Awaited<ReturnType<typeof outcome>>; readonly milliseconds: number };
 

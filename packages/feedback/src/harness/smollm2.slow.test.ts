@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { useBackend } from "@periodic-eval/models";
 import { describe, expect, it } from "vitest";
-import { hasNative, nativeBackend } from "../../../models/src/testing/backends.ts";
+import { hasNative, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import type { BaselineFile, StepLine } from "./files.ts";

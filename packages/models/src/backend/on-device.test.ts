@@ -5,10 +5,10 @@ import { fakeTokenizer } from "@periodic-eval/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { graphBackend } from "../graph/graph-function.ts";
-import { hasNative, nativeBackend, testedBackends } from "../testing/backends.ts";
-import { meanLoss, twoRows } from "../testing/mean-loss.ts";
-import { largestDifference } from "../testing/largest-difference.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
+import { hasNative, nativeBackend, testedBackends } from "../testing/backends.test-data.ts";
+import { meanLoss, twoRows } from "../testing/mean-loss.test-data.ts";
+import { largestDifference } from "../testing/largest-difference.test-data.ts";
+import { tinyConfig } from "../testing/tiny-config.test-data.ts";
 import { useBackend } from "./use-backend.ts";
 
 interface Native {

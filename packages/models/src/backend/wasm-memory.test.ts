@@ -4,7 +4,7 @@ import { fakeTokenizer, memoryStore } from "@periodic-eval/testing";
 import { engineMemory, inMemory, memoryErrorOf } from "@periodic-eval/tfjs";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
+import { tinyConfig } from "../testing/tiny-config.test-data.ts";
 import { useBackend } from "./use-backend.ts";
 import { checkAllocations, checkedKernel, noteFailure, startChecked } from "./wasm-memory.ts";
 

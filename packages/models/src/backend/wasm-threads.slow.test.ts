@@ -3,7 +3,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect, it, vi } from "vitest";
-import { hasNative } from "../testing/backends.ts";
+import { hasNative } from "../testing/backends.test-data.ts";
 import { useBackend } from "./use-backend.ts";
 
 /** Prints the sums of bits of products of many sizes, and how many threads the backend has. */

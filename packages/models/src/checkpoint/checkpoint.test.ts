@@ -10,7 +10,7 @@ import {
 } from "@periodic-eval/safetensors";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
+import { tinyConfig, tinyConfigs } from "../testing/tiny-config.test-data.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";

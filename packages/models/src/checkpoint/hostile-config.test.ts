@@ -2,14 +2,14 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { deep, modelErrorOf, watchFilesAndMemory, watchTensors } from "../testing/hostile.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
+import { deep, modelErrorOf, watchFilesAndMemory, watchTensors } from "../testing/hostile.test-data.ts";
+import { tinyConfig } from "../testing/tiny-config.test-data.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 vi.mock("node:fs/promises", async (original) => {
-  const { recorded } = await import("../testing/opened-files.ts");
+  const { recorded } = await import("../testing/opened-files.test-data.ts");
   return recorded(await original());
 });
 

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { float32Fixtures } from "../testing/fixtures.test-data.ts";
-import { logProbsOf } from "../testing/log-probs.ts";
+import { logProbsOf } from "../testing/log-probs.test-data.ts";
 import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
 

@@ -8,7 +8,7 @@ import { writeSafetensors } from "@periodic-eval/safetensors";
 import { describe, expect, it } from "vitest";
 import { listWeights, weightSpecs } from "../decoder/weights.ts";
 import { llama } from "../families/llama.ts";
-import { hasNative, nativeBackend, testedBackends } from "../testing/backends.ts";
+import { hasNative, nativeBackend, testedBackends } from "../testing/backends.test-data.ts";
 import { data } from "../../../testing/src/fixtures.test-data.ts";
 import { smollm2 } from "../testing/fixtures.test-data.ts";
 import { ConfigReader } from "../families/config/config-reader.ts";
@@ -23,7 +23,7 @@ interface Peaks {
   readonly weights: number;
 }
 
-const child = fileURLToPath(new URL("memory.child.ts", import.meta.url));
+const child = fileURLToPath(new URL("memory-child.test-data.ts", import.meta.url));
 
 async function peaksOf(...args: string[]): Promise<Peaks> {
   // V8 keeps more garbage on machines with more memory by default.

@@ -7,7 +7,7 @@ import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data
 import { useBackend } from "../backend/use-backend.ts";
 import { loadLora } from "../lora/load-lora.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { tinyConfigs } from "../testing/tiny-config.ts";
+import { tinyConfigs } from "../testing/tiny-config.test-data.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
 import { tensorOf } from "./save.ts";

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { tinyConfig, tinyConfigs } from "../testing/tiny-config.ts";
+import { tinyConfig, tinyConfigs } from "../testing/tiny-config.test-data.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 

@@ -7,10 +7,10 @@ import { parseArcQuestions, type ChoiceRow } from "@periodic-eval/core/evaluatio
 import { inMemory } from "@periodic-eval/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { hasNative, nativeBackend } from "../testing/backends.ts";
+import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
 import { data, findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { smollm2 } from "../testing/fixtures.test-data.ts";
-import { largestDifference } from "../testing/largest-difference.ts";
+import { largestDifference } from "../testing/largest-difference.test-data.ts";
 import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
 import type { CheckpointLM } from "./model.ts";

@@ -8,8 +8,8 @@ import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { float32Fixtures, modelFixtures } from "../testing/fixtures.test-data.ts";
-import { askPython, needsPython, pythonHas } from "../testing/python.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
+import { askPython, needsPython, pythonHas } from "../testing/python.test-data.ts";
+import { tinyConfig } from "../testing/tiny-config.test-data.ts";
 import { createCausalLM } from "./create-causal-lm.ts";
 import { loadCausalLM } from "./load-causal-lm.ts";
 
@@ -76,7 +76,7 @@ describe.skipIf(!pythonHas("transformers"))(`saved folders load in transformers 
       original: folders.get(name) ?? join(root, name),
       saved: folderOf(name, dtype),
     }));
-    const found = JSON.parse(askPython("transformers-reference.py", { compare })) as Comparison[];
+    const found = JSON.parse(askPython("transformers-reference.test-data.py", { compare })) as Comparison[];
     for (const [i, { name, dtype }] of all.entries()) comparisons.set(`${name} ${dtype}`, found[i]!);
   });
   afterAll(() => rmSync(root, { recursive: true }));

@@ -5,8 +5,8 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { graphBackend } from "../graph/graph-function.ts";
-import { hasNative, nativeBackend } from "../testing/backends.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
+import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
+import { tinyConfig } from "../testing/tiny-config.test-data.ts";
 
 const block = (batch: number, length: number, from = 0): TokenBlock =>
   blockOf(

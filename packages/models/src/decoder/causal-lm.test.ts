@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
-import { drop } from "../testing/drop.ts";
-import { meanLoss } from "../testing/mean-loss.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
+import { drop } from "../testing/drop.test-data.ts";
+import { meanLoss } from "../testing/mean-loss.test-data.ts";
+import { tinyConfig } from "../testing/tiny-config.test-data.ts";
 
 const ids = [
   [1, 2, 3, 4, 5],

@@ -5,9 +5,9 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { expectNearGraph } from "../testing/expect-near-graph.ts";
-import { nativeBackend, testedBackends } from "../testing/backends.ts";
-import { tinyConfig, tinyConfigs, unusualFamilies } from "../testing/tiny-config.ts";
+import { expectNearGraph } from "../testing/expect-near-graph.test-data.ts";
+import { nativeBackend, testedBackends } from "../testing/backends.test-data.ts";
+import { tinyConfig, tinyConfigs, unusualFamilies } from "../testing/tiny-config.test-data.ts";
 
 const sum = tf.customGrad<tf.Scalar>((x) => {
   const { shape } = x as tf.Tensor;

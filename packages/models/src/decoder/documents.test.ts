@@ -4,9 +4,9 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { crossEntropy } from "../testing/mean-loss.ts";
-import { testedBackends } from "../testing/backends.ts";
-import { tinyConfigs } from "../testing/tiny-config.ts";
+import { crossEntropy } from "../testing/mean-loss.test-data.ts";
+import { testedBackends } from "../testing/backends.test-data.ts";
+import { tinyConfigs } from "../testing/tiny-config.test-data.ts";
 
 /** Windows and an original context that only some of the documents exceed. */
 const options = {

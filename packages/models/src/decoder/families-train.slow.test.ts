@@ -4,8 +4,8 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
-import { meanLoss, twoRows } from "../testing/mean-loss.ts";
-import { tinyConfigs, unusualFamilies } from "../testing/tiny-config.ts";
+import { meanLoss, twoRows } from "../testing/mean-loss.test-data.ts";
+import { tinyConfigs, unusualFamilies } from "../testing/tiny-config.test-data.ts";
 
 /** Further optional features of each family, and windows shorter than a sequence of six tokens. */
 const options: Readonly<Partial<Record<keyof typeof tinyConfigs, HuggingFaceConfig>>> = {

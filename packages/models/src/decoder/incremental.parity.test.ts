@@ -6,10 +6,10 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
-import { testedBackends } from "../testing/backends.ts";
+import { testedBackends } from "../testing/backends.test-data.ts";
 import { reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { modelFixtures } from "../testing/fixtures.test-data.ts";
-import { tinyConfig, unusualFamilies, withTextOptions } from "../testing/tiny-config.ts";
+import { tinyConfig, unusualFamilies, withTextOptions } from "../testing/tiny-config.test-data.ts";
 
 /** Allows rounding only; one wrong mask or position changes a hundred times as much. */
 const tolerance = 5e-5;

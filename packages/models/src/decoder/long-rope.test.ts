@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
-import { tinyConfigs } from "../testing/tiny-config.ts";
+import { tinyConfigs } from "../testing/tiny-config.test-data.ts";
 
 const call = { signal: new AbortController().signal };
 const tokens = (count: number, first: number) =>

@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { familyOf } from "../families/registry.ts";
-import { tinyConfigs } from "../testing/tiny-config.ts";
+import { tinyConfigs } from "../testing/tiny-config.test-data.ts";
 import type { RotaryDescription } from "./description.ts";
 import { attentionTables, rotaryAngles, swapOfPairs } from "./tables.ts";
 import { ConfigReader } from "../families/config/config-reader.ts";

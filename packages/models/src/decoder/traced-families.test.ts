@@ -4,8 +4,8 @@ import { beforeAll, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { registerNativeKernels } from "../native-kernels/native-kernels.ts";
-import { meanLoss, twoRows } from "../testing/mean-loss.ts";
-import { unusualFamilies } from "../testing/tiny-config.ts";
+import { meanLoss, twoRows } from "../testing/mean-loss.test-data.ts";
+import { unusualFamilies } from "../testing/tiny-config.test-data.ts";
 
 /** Stands in for a graph of native TensorFlow, which other machines cannot run: it is built, but does not compute. */
 vi.mock("../graph/graph-function.ts", () => ({

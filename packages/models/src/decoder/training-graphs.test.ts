@@ -6,10 +6,10 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { graphBackend } from "../graph/graph-function.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { hasNative, nativeBackend } from "../testing/backends.ts";
-import { expectNearGraph } from "../testing/expect-near-graph.ts";
-import { meanLoss } from "../testing/mean-loss.ts";
-import { tinyConfig, tinyConfigs, unusualFamilies } from "../testing/tiny-config.ts";
+import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
+import { expectNearGraph } from "../testing/expect-near-graph.test-data.ts";
+import { meanLoss } from "../testing/mean-loss.test-data.ts";
+import { tinyConfig, tinyConfigs, unusualFamilies } from "../testing/tiny-config.test-data.ts";
 
 /** Batches of different sizes; the first is longer than the windows. */
 const batches = [

@@ -5,7 +5,7 @@ import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { withLora } from "../lora/with-lora.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
-import { tinyConfigs, withTextOptions } from "../testing/tiny-config.ts";
+import { tinyConfigs, withTextOptions } from "../testing/tiny-config.test-data.ts";
 
 beforeAll(async () => void (await useBackend({ backend: "wasm" })));
 

@@ -1,7 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import type { DecoderDescription } from "../decoder/description.ts";
-import { tinyConfigs } from "../testing/tiny-config.ts";
+import { tinyConfigs } from "../testing/tiny-config.test-data.ts";
 import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { familyOf, supportedModelTypes } from "./registry.ts";
 

@@ -7,8 +7,8 @@ import { useBackend } from "../backend/use-backend.ts";
 import { companionOf, findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
-import { testedBackends } from "../testing/backends.ts";
-import { meanLoss } from "../testing/mean-loss.ts";
+import { testedBackends } from "../testing/backends.test-data.ts";
+import { meanLoss } from "../testing/mean-loss.test-data.ts";
 
 const goldens = findFixtures(/^training[^/]*\/full_ft[^/]*\.json$/);
 if (goldens.length === 0) reportMissing("training*/full_ft*.json");

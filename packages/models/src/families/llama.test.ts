@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
+import { tinyConfig } from "../testing/tiny-config.test-data.ts";
 import { llama } from "./llama.ts";
 
 const { rope_theta: _, ...withoutTheta } = tinyConfig;

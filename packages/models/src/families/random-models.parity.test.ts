@@ -6,11 +6,11 @@ import { openSafetensors } from "@periodic-eval/safetensors";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
-import { largestDifference } from "../testing/largest-difference.ts";
+import { largestDifference } from "../testing/largest-difference.test-data.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { askPython, needsPython, pythonHas } from "../testing/python.ts";
+import { askPython, needsPython, pythonHas } from "../testing/python.test-data.ts";
 import { randomModels } from "../testing/random-models.test-data.ts";
-import { tinyConfigs } from "../testing/tiny-config.ts";
+import { tinyConfigs } from "../testing/tiny-config.test-data.ts";
 import { ConfigReader, type HuggingFaceConfig } from "./config/config-reader.ts";
 import { familyOf } from "./registry.ts";
 
@@ -45,7 +45,7 @@ describe.skipIf(!pythonHas("transformers", "torch"))(
       const family = randomModels.map(({ name, renamed = {} }) => {
         return { folder: folderOf(name), ids: sequences, renamed };
       });
-      askPython("transformers-reference.py", { family });
+      askPython("transformers-reference.test-data.py", { family });
       await useBackend({ backend: "wasm" });
     }, 600_000);
     afterAll(() => rmSync(root, { recursive: true }));
@@ -91,7 +91,7 @@ describe.skipIf(!pythonHas("transformers", "torch"))(
         model.dispose();
         compare.push({ original, saved });
       }
-      const found = JSON.parse(askPython("transformers-reference.py", { compare })) as Comparison[];
+      const found = JSON.parse(askPython("transformers-reference.test-data.py", { compare })) as Comparison[];
       for (const [i, { name }] of randomModels.entries()) {
         const { count, otherNames, otherValues, complaints } = found[i]!;
         expect(count, name).toBeGreaterThan(10);
@@ -126,7 +126,7 @@ describe.skipIf(!pythonHas("transformers", "torch"))(
         model.dispose();
         read.push({ base, adapter, ids, out: adapter });
       }
-      askPython("peft-reference.py", { make: [], read });
+      askPython("peft-reference.test-data.py", { make: [], read });
       for (const { name } of randomModels) {
         const file = await openSafetensors(join(folderOf(name), "adapter.expected.safetensors"));
         const reference = await file.read("logits");
@@ -138,10 +138,9 @@ describe.skipIf(!pythonHas("transformers", "torch"))(
 
     it("read every field that the configuration class in transformers defines", () => {
       const types = Object.keys(tinyConfigs) as (keyof typeof tinyConfigs)[];
-      const fields = JSON.parse(askPython("transformers-reference.py", { fields: types })) as Record<
-        string,
-        readonly string[]
-      >;
+      const fields = JSON.parse(
+        askPython("transformers-reference.test-data.py", { fields: types }),
+      ) as Record<string, readonly string[]>;
       for (const type of types) {
         const config: HuggingFaceConfig = tinyConfigs[type];
         const read = new Set<string>();

@@ -10,7 +10,7 @@ import { linear } from "../ops/linear.ts";
 import { columns, rowsAt } from "../ops/select.ts";
 import { layerNorm, rmsNorm } from "../ops/norms.ts";
 import { softCap } from "../ops/soft-cap.ts";
-import { hasNative, nativeBackend } from "../testing/backends.ts";
+import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
 import type { Sizes } from "./dimensions.ts";
 import { GraphFunction, graphBackend } from "./graph-function.ts";
 import { tracePass } from "./trace-pass.ts";

@@ -7,7 +7,7 @@ import { loadCausalLM } from "../checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { adapterFolder, loadLora } from "../lora/load-lora.ts";
 import { withLora } from "../lora/with-lora.ts";
-import { modelErrorOf } from "../testing/hostile.ts";
+import { modelErrorOf } from "../testing/hostile.test-data.ts";
 import { filesOf, startHub, type HubServer } from "../../../data/src/hub/hub-server.test-data.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 

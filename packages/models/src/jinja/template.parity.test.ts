@@ -1,7 +1,7 @@
 import { defaultDate, strftimeOn } from "@periodic-eval/tokenizers";
 import { expect, it } from "vitest";
-import { askJinja, compareWith } from "../testing/jinja-reference.ts";
-import { needsPython, pythonHas } from "../testing/python.ts";
+import { askJinja, compareWith } from "../testing/jinja-reference.test-data.ts";
+import { needsPython, pythonHas } from "../testing/python.test-data.ts";
 import { fuzzVariables } from "../testing/template-fuzz-parts.test-data.ts";
 import { TemplateFuzz } from "../testing/template-fuzz.test-data.ts";
 import { compileTemplate } from "./template.ts";

@@ -291,7 +291,7 @@ const errors: Goldens = [
   ["{{ strftime_now('%d %b %Y') }}", "26 Jul 2024"],
 ];
 
-// Goldens: transformers 5.24's environment of jinja2 3.1.6, through ../testing/jinja-reference.py.
+// Goldens: transformers 5.24's environment of jinja2 3.1.6, through ../testing/jinja-reference.test-data.py.
 describe.each([
   ["controls whitespace", whitespace],
   ["scopes variables", scopes],

@@ -15,14 +15,14 @@ import {
   watchFilesAndMemory,
   watchTensors,
   withChangedHeader,
-} from "../testing/hostile.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
+} from "../testing/hostile.test-data.ts";
+import { tinyConfig } from "../testing/tiny-config.test-data.ts";
 import { loadLora } from "./load-lora.ts";
 import { withLora } from "./with-lora.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 vi.mock("node:fs/promises", async (original) => {
-  const { recorded } = await import("../testing/opened-files.ts");
+  const { recorded } = await import("../testing/opened-files.test-data.ts");
   return recorded(await original());
 });
 

@@ -10,8 +10,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
-import { logProbsOf } from "../testing/log-probs.ts";
-import { tinyConfig } from "../testing/tiny-config.ts";
+import { logProbsOf } from "../testing/log-probs.test-data.ts";
+import { tinyConfig } from "../testing/tiny-config.test-data.ts";
 import type { LoraLM } from "./lora-model.ts";
 import { withLora } from "./with-lora.ts";
 

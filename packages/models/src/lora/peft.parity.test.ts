@@ -10,9 +10,9 @@ import type { CheckpointLM } from "../checkpoint/model.ts";
 import { openTensors } from "../checkpoint/tensors.ts";
 import { reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { float32Fixtures, type ModelFixture } from "../testing/fixtures.test-data.ts";
-import { largestDifference } from "../testing/largest-difference.ts";
-import { askPython, needsPython, pythonHas } from "../testing/python.ts";
-import { readByToken } from "../testing/read-by-token.ts";
+import { largestDifference } from "../testing/largest-difference.test-data.ts";
+import { askPython, needsPython, pythonHas } from "../testing/python.test-data.ts";
+import { readByToken } from "../testing/read-by-token.test-data.ts";
 import { loadLora } from "./load-lora.ts";
 import { withLora } from "./with-lora.ts";
 
@@ -203,7 +203,7 @@ describe.skipIf(cases.length === 0 || !pythonHas("peft", "transformers"))(
       ids: idsBelow(Number(config["vocab_size"])),
     });
     const run = (work: { make?: readonly object[]; read?: readonly object[] }) =>
-      askPython("peft-reference.py", { make: [], read: [], ...work });
+      askPython("peft-reference.test-data.py", { make: [], read: [], ...work });
     beforeAll(async () => {
       root = mkdtempSync(join(tmpdir(), "peft-"));
       for (const { name } of cases) mkdirSync(folderOf(name));

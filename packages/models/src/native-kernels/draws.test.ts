@@ -7,7 +7,7 @@ import { beginWriting } from "../../../core/src/model/writing.ts";
 import { tinyLM } from "../../../tfjs/src/causal-lm/tiny-lm.test-data.ts";
 import { drawFromEach } from "../../../tfjs/src/generation/draws.ts";
 import { useBackend } from "../backend/use-backend.ts";
-import { hasNative, nativeBackend } from "../testing/backends.ts";
+import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
 import { charTokenizer } from "../tokenizer/char-tokenizer.ts";
 import { hasNativeKernels } from "./native-kernels.ts";
 

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { kernelsVersion } from "../../../tfjs/src/in-memory.ts";
 import { kernelFolder, nativeKernels } from "../backend/installed-backends.ts";
 import { useBackend } from "../backend/use-backend.ts";
-import { hasNative, nativeBackend } from "../testing/backends.ts";
+import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
 import { hasNativeKernels, runNative } from "./native-kernels.ts";
 
 // Tests need `periodic-eval native`, which compiles the kernels.

@@ -2,7 +2,7 @@ import { adamWKernel, targetLosses } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { hasNative, nativeBackend } from "../testing/backends.ts";
+import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
 import { hasNativeKernels, runNative } from "./native-kernels.ts";
 
 // Tests need `periodic-eval native`, which compiles the kernels.

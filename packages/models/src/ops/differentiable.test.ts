@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { crossEntropy } from "../testing/mean-loss.ts";
+import { crossEntropy } from "../testing/mean-loss.test-data.ts";
 import { sum } from "./arithmetic.ts";
 import { gradientsOf, isWanted } from "./differentiable.ts";
 import { layerNorm, rmsNorm } from "./norms.ts";

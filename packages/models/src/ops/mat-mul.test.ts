@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { testedBackends } from "../testing/backends.ts";
+import { testedBackends } from "../testing/backends.test-data.ts";
 import {
   batchMatMul,
   batchMatMulTransposedA,

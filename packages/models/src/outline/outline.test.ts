@@ -4,7 +4,7 @@ import { errorMessage } from "@periodic-eval/contracts/options";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { withLora, type LoraOptions } from "../lora/with-lora.ts";
-import { tinyConfigs } from "../testing/tiny-config.ts";
+import { tinyConfigs } from "../testing/tiny-config.test-data.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import { outlineCausalLM } from "./outline.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";

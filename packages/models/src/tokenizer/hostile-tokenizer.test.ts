@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import fc from "fast-check";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { deep, modelErrorOf, watchFilesAndMemory } from "../testing/hostile.ts";
+import { deep, modelErrorOf, watchFilesAndMemory } from "../testing/hostile.test-data.ts";
 import { loadTokenizer } from "./load-tokenizer.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 vi.mock("node:fs/promises", async (original) => {
-  const { recorded } = await import("../testing/opened-files.ts");
+  const { recorded } = await import("../testing/opened-files.test-data.ts");
   return recorded(await original());
 });
 

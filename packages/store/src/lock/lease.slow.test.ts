@@ -10,7 +10,7 @@ import { fileStore } from "../snapshots/file-store.ts";
 import { readRun } from "../snapshots/read-run.ts";
 
 const source = ["--import", "tsx", "-C", "@periodic-eval/source"];
-const child = fileURLToPath(new URL("lease.child.ts", import.meta.url));
+const child = fileURLToPath(new URL("lease-child.test-data.ts", import.meta.url));
 
 let above: string;
 let runDir: string;

@@ -9,7 +9,7 @@ import { readMetrics } from "../results/metrics-file.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const kills = 10;
-const child = compiledChild(new URL("kill-storm.child.ts", import.meta.url));
+const child = compiledChild(new URL("kill-storm-child.test-data.ts", import.meta.url));
 const root = temporaryFolder(afterAll);
 let whole: { readonly outcome: unknown; readonly milliseconds: number };
 

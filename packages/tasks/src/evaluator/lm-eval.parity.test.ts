@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Evaluator } from "./evaluator.ts";
 import { choiceTask, fakeTrainer, replyTask, suiteText } from "../suite/fake-tasks.test-data.ts";
 import { pythonJson } from "../harness/python-json.ts";
-import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
+import { needsPython, python, pythonHas } from "../../../models/src/testing/python.test-data.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const root = temporaryFolder(afterAll);
@@ -32,7 +32,7 @@ describe.skipIf(!pythonHas("datasets", "lm_eval", "pandas", "pytablewriter"))(
   () => {
     const ask = (folder: string) =>
       JSON.parse(
-        execFileSync(python, [resolve(import.meta.dirname, "lm-eval-reads.py")], {
+        execFileSync(python, [resolve(import.meta.dirname, "lm-eval-reads.test-data.py")], {
           input: JSON.stringify({ folder }),
           encoding: "utf8",
           stdio: "pipe",

@@ -70,7 +70,7 @@ interface Adder {
 
 /** Starts a process that adds runs to the file. */
 function startAdder(file: string): Adder {
-  const child = fileURLToPath(new URL("append-run.child.ts", import.meta.url));
+  const child = fileURLToPath(new URL("append-run-child.test-data.ts", import.meta.url));
   const args = ["--import", "tsx", "-C", "@periodic-eval/source", child, file];
   const node = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
   const closed = once(node, "close");

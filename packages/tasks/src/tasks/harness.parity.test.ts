@@ -9,9 +9,9 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openPeer, type Peer } from "../../../../benchmarks/peers/peer.ts";
 import { data } from "../../../testing/src/fixtures.test-data.ts";
-import { hasNative, nativeBackend } from "../../../models/src/testing/backends.ts";
+import { hasNative, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
-import { needsPython, pythonHas } from "../../../models/src/testing/python.ts";
+import { needsPython, pythonHas } from "../../../models/src/testing/python.test-data.ts";
 import {
   compareWithHarness,
   harnessCases,

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it } from "vitest";
-import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
+import { needsPython, python, pythonHas } from "../../../models/src/testing/python.test-data.ts";
 import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import { isBadRow } from "./bad-row.ts";
 import { readRows } from "./read-rows.ts";
@@ -14,7 +14,7 @@ describe.skipIf(!isAvailable)(title, () => {
   let expected: Readonly<Record<string, readonly unknown[] | null>> = {};
   beforeAll(async () => {
     folder = await temporaryFolder();
-    const script = fileURLToPath(new URL("../testing/datasets-files.py", import.meta.url));
+    const script = fileURLToPath(new URL("../testing/datasets-files.test-data.py", import.meta.url));
     const input = JSON.stringify({ folder, cache: await temporaryFolder() });
     expected = JSON.parse(
       execFileSync(python, [script], { input, encoding: "utf8", maxBuffer: 2 ** 28 }),

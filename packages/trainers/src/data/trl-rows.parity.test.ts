@@ -9,7 +9,7 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, it } from "vitest";
 import { fixtures } from "../../../testing/src/fixtures.test-data.ts";
 import { smollm2 } from "../../../models/src/testing/fixtures.test-data.ts";
-import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
+import { needsPython, python, pythonHas } from "../../../models/src/testing/python.test-data.ts";
 import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import { isBadRow } from "./bad-row.ts";
 import { parseRow } from "./forms.ts";
@@ -30,7 +30,7 @@ type Result =
   | { readonly ids: number[]; readonly scored: number[] }
   | { readonly prompt_ids: number[]; readonly chosen_ids: number[]; readonly rejected_ids: number[] };
 
-const script = fileURLToPath(new URL("trl-rows.py", import.meta.url));
+const script = fileURLToPath(new URL("trl-rows.test-data.py", import.meta.url));
 const ask = (work: object): unknown =>
   JSON.parse(
     execFileSync(python, [script], {

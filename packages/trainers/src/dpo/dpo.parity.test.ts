@@ -7,7 +7,7 @@ import { expectClose } from "../../../testing/src/expect-close.test-data.ts";
 import { companionOf, isPublished, publishedOnly } from "../../../testing/src/fixtures.test-data.ts";
 import type { PreferencePair } from "../data/render-preference.ts";
 import { Learner } from "../loop/learner.ts";
-import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
+import { isThere, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
 import { expectStored, findReferences, readReference } from "../testing/reference-training.test-data.ts";
 import { collatePairs, pairGradients } from "./pair-batch.ts";
 import { parseDPOConfig } from "./dpo-config.ts";

@@ -1,5 +1,5 @@
-import { testedBackends } from "../../../models/src/testing/backends.ts";
-import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
+import { testedBackends } from "../../../models/src/testing/backends.test-data.ts";
+import { needsPython, python, pythonHas } from "../../../models/src/testing/python.test-data.ts";
 import { execFileSync } from "node:child_process";
 import { dirname, join, resolve } from "node:path";
 import { weightName } from "@periodic-eval/tfjs";
@@ -86,7 +86,7 @@ describe.each(findReferences("full_ft"))("full fine-tuning with SFTTrainer (%s)"
       const out = join(await temporaryFolder(), "final.safetensors");
       const golden = readReference<Golden>(file);
       const paths = { model: resolve(dirname(file), golden.model), reference: resolve(file), out };
-      execFileSync(python, [join(import.meta.dirname, "../testing/no-norms-reference.py")], {
+      execFileSync(python, [join(import.meta.dirname, "../testing/no-norms-reference.test-data.py")], {
         input: JSON.stringify(paths),
         stdio: "pipe",
       });

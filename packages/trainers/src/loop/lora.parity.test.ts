@@ -1,4 +1,4 @@
-import { testedBackends } from "../../../models/src/testing/backends.ts";
+import { testedBackends } from "../../../models/src/testing/backends.test-data.ts";
 import { readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";

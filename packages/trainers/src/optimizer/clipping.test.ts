@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { createCausalLM, useBackend } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
-import { hasNative, nativeBackend } from "../../../models/src/testing/backends.ts";
+import { hasNative, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
 import {
   recording,
   rows,

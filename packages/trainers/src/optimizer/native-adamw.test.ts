@@ -2,7 +2,7 @@ import { adamWKernel } from "@periodic-eval/tfjs";
 import { useBackend } from "@periodic-eval/models";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
-import { hasNative, nativeBackend } from "../../../models/src/testing/backends.ts";
+import { hasNative, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
 import { AdamW } from "./adamw.ts";
 
 describe.runIf(hasNative)(`AdamW on ${nativeBackend}`, () => {

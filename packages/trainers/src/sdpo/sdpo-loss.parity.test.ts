@@ -4,7 +4,7 @@ import { useBackend } from "@periodic-eval/models";
 import { describe, expect, it } from "vitest";
 import { expectClose } from "../../../testing/src/expect-close.test-data.ts";
 import { findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
-import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
+import { isThere, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
 import { sdpoLossSum, type SDPOLossOptions } from "./sdpo-loss.ts";
 
 interface Case {

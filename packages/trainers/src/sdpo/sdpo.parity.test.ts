@@ -8,8 +8,8 @@ import type { Message, Prompt, Tokenizer } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import { expectClose } from "../../../testing/src/expect-close.test-data.ts";
 import { findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
-import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
-import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
+import { isThere, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
+import { needsPython, python, pythonHas } from "../../../models/src/testing/python.test-data.ts";
 import { temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.test-data.ts";
 import {
   batchesOf,

@@ -4,11 +4,11 @@ import * as tf from "@tensorflow/tfjs-core";
 import { createCausalLM, loadCausalLM, loadLora, useBackend, withLora } from "@periodic-eval/models";
 import type { CheckpointLM } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
-import { needsPython, python, pythonHas } from "../../../models/src/testing/python.ts";
+import { needsPython, python, pythonHas } from "../../../models/src/testing/python.test-data.ts";
 import { recording, rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.test-data.ts";
 import { SFTTrainer } from "./sft-trainer.ts";
 
-const script = join(import.meta.dirname, "../testing/export-reference.py");
+const script = join(import.meta.dirname, "../testing/export-reference.test-data.py");
 const ids = [1, 17, 200, 4, 111, 99, 42, 7, 256, 33];
 const tolerance = 2e-4;
 

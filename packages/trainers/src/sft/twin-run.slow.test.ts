@@ -20,7 +20,7 @@ import { fakeJudge } from "@periodic-eval/testing";
 import { createCausalLM, useBackend, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { wholeState } from "../testing/checkpoint-files.test-data.ts";
-import { isThere, nativeBackend } from "../../../models/src/testing/backends.ts";
+import { isThere, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
 import { notIntact, snapshotsOf, trainSFT } from "../testing/recorded-training.test-data.ts";
 import { questionFile, rows, temporaryFolder, tinyLlama, ungoverned } from "../testing/tiny-run.test-data.ts";
 import type { SFTTrainerOptions } from "./sft-trainer.ts";

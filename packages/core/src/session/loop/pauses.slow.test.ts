@@ -12,7 +12,7 @@ interface Ended {
 
 /** Runs the training, and stops its process for `seconds` in the measurements of `steps`. */
 async function trainWithStops(steps: readonly number[], seconds: number): Promise<Ended> {
-  const file = fileURLToPath(new URL("pauses.child.ts", import.meta.url));
+  const file = fileURLToPath(new URL("pauses-child.test-data.ts", import.meta.url));
   const child = spawn(process.execPath, ["--import", "tsx", "-C", "@periodic-eval/source", file], {
     stdio: ["ignore", "pipe", "inherit"],
   });

@@ -6,8 +6,8 @@ import { openSafetensors } from "@periodic-eval/safetensors";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../../backend/use-backend.ts";
 import { loadCausalLM } from "../../checkpoint/load-causal-lm.ts";
-import { largestDifference } from "../../testing/largest-difference.ts";
-import { askPython, needsPython, pythonHas } from "../../testing/python.ts";
+import { largestDifference } from "../../testing/largest-difference.test-data.ts";
+import { askPython, needsPython, pythonHas } from "../../testing/python.test-data.ts";
 
 const tolerance = 2e-4;
 const [oldContext, context] = [64, 256];
@@ -70,7 +70,7 @@ describe.skipIf(!pythonHas("transformers"))(`rotary scalings are transformers 5.
       write("unscaled.json", { rope_theta: theta });
     }
     const make = cases.map(({ name, layout }) => ({ folder: folderOf(name, layout), ids: sequences }));
-    askPython("transformers-reference.py", { make });
+    askPython("transformers-reference.test-data.py", { make });
     await useBackend({ backend: "wasm" });
   });
   afterAll(() => rmSync(root, { recursive: true }));

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { RotaryDescription } from "../../decoder/description.ts";
-import { tinyConfig } from "../../testing/tiny-config.ts";
+import { tinyConfig } from "../../testing/tiny-config.test-data.ts";
 import { ConfigReader } from "./config-reader.ts";
 import { llama } from "../llama.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { tinyConfig, tinyConfigs } from "../../testing/tiny-config.ts";
+import { tinyConfig, tinyConfigs } from "../../testing/tiny-config.test-data.ts";
 import { familyOf } from "../registry.ts";
 import { ConfigReader, type HuggingFaceConfig } from "./config-reader.ts";
 

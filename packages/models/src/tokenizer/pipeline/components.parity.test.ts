@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { askPython, needsPython, pythonHas } from "../../testing/python.ts";
+import { askPython, needsPython, pythonHas } from "../../testing/python.test-data.ts";
 import { fuzzIds, fuzzTexts } from "../fuzz-texts.test-data.ts";
 import { transparent, type Case } from "./component-parts.test-data.ts";
 import { componentCases, refusedCases } from "./components.test-data.ts";
@@ -77,7 +77,7 @@ function compare(): Verdict[] {
       ...needsOf(json),
     };
   });
-  const answer = askPython("tokenizers-reference.py", { cases: work, inputs: texts, lists });
+  const answer = askPython("tokenizers-reference.test-data.py", { cases: work, inputs: texts, lists });
   return JSON.parse(answer) as Verdict[];
 }
 

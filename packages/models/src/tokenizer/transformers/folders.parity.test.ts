@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { reportMissing } from "../../../../testing/src/fixtures.test-data.ts";
-import { askPython, needsPython, pythonHas } from "../../testing/python.ts";
+import { askPython, needsPython, pythonHas } from "../../testing/python.test-data.ts";
 import { fuzzIds, fuzzTexts } from "../fuzz-texts.test-data.ts";
 import { loadTokenizer } from "../load-tokenizer.ts";
 import { classCases, tokenCases } from "./folders.test-data.ts";
@@ -41,7 +41,9 @@ async function compare(folders: readonly string[], inputs: readonly string[]) {
     texts: inputs.map((text) => digest(...resultOfText(tokenizer, text))),
     lists: lists.map((ids) => digest(...resultOfIds(tokenizer, ids))),
   }));
-  const verdicts = JSON.parse(askPython("tokenizers-reference.py", { cases, inputs, lists })) as Verdict[];
+  const verdicts = JSON.parse(
+    askPython("tokenizers-reference.test-data.py", { cases, inputs, lists }),
+  ) as Verdict[];
   return verdicts.map(({ refused, different = [] }, i) => ({
     refused,
     expected: different.map(({ input, expected }) => ({ input, results: expected })),

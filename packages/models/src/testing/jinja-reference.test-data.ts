@@ -1,4 +1,4 @@
-import { askPython } from "./python.ts";
+import { askPython } from "./python.test-data.ts";
 
 /** The rendering of a template by transformers. */
 export type Reference =
@@ -10,7 +10,7 @@ export type Reference =
 export function askJinja(
   work: { readonly chats: readonly object[] } | { readonly templates: readonly object[] },
 ) {
-  const lines = askPython("jinja-reference.py", work).trimEnd().split("\n");
+  const lines = askPython("jinja-reference.test-data.py", work).trimEnd().split("\n");
   return lines.map((line) => JSON.parse(line) as Reference);
 }
 

@@ -3,7 +3,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect } from "vitest";
-import { openedFiles } from "./opened-files.ts";
+import { openedFiles } from "./opened-files.test-data.ts";
 
 /**
  * Runs `work` and returns the `model` error that it throws. The error must come within 20 seconds, be shorter than 2000
