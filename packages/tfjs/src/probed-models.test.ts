@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { PeriodicCallback, type Snapshot, everyPercent, withSession, measure } from "@periodic-eval/core";
 import { fakeTokenizer, fakeGuard, memoryStore } from "@periodic-eval/testing";
-import { toyEvaluation } from "../../testing/src/toy-training.ts";
+import { toyEvaluation } from "../../testing/src/toy-training.test-data.ts";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { tinyLM } from "./causal-lm/tiny-lm.test-data.ts";
 import { inMemory } from "./in-memory.ts";

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { advance, crossings } from "../schedule/crossings.ts";
 import { everyPercent, everySteps, atEnd, atStart } from "../schedule/triggers.ts";
 import { callbackConformance } from "@periodic-eval/testing";
-import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.test-data.ts";
 import { withSession } from "../session/loop/session.ts";
 import { PeriodicCallback } from "./periodic-callback.ts";
 import { PeriodicCapabilityCallback } from "../config/callbacks.ts";

@@ -4,7 +4,12 @@ import { defineEvaluation } from "../evaluations/kit/define.ts";
 import { everySteps } from "../schedule/triggers.ts";
 import { openSession, withSession } from "../session/loop/session.ts";
 import { callbackConformance } from "@periodic-eval/testing";
-import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../../testing/src/toy-training.ts";
+import {
+  gate,
+  toyEvaluation,
+  toyTraining,
+  type ToyTraining,
+} from "../../../testing/src/toy-training.test-data.ts";
 import { escalate, worse } from "./escalate.ts";
 import { PeriodicCallback } from "./periodic-callback.ts";
 import { earlyStopping, markBest } from "./watch-metric.ts";

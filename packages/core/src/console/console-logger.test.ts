@@ -10,7 +10,7 @@ import {
 import { everyPercent } from "../schedule/triggers.ts";
 import { withSession } from "../session/loop/session.ts";
 import { exampleSnapshot, fakeGuard, manualClock } from "@periodic-eval/testing";
-import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.test-data.ts";
 import { checkpointEvidence } from "../../../store/src/snapshots/undisturbed.ts";
 import { closingText } from "./closing-text.ts";
 import { displayLogger, plainConsoleLogger } from "./console-logger.ts";

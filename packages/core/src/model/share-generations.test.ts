@@ -5,7 +5,7 @@ import type { AnyEvaluation, Row, EvaluableModel, GenerateRequest } from "@perio
 import { promptTexts, sampleCompletions, type CompletionItem } from "../evaluations/prompting/completions.ts";
 import { withSession } from "../session/loop/session.ts";
 import { fakeModel, modelConformance } from "@periodic-eval/testing";
-import { toyTraining } from "../../../testing/src/toy-training.ts";
+import { toyTraining } from "../../../testing/src/toy-training.test-data.ts";
 import { shareGenerations } from "./share-generations.ts";
 
 const options = { signal: new AbortController().signal };

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { createViteServer, type Vite } from "vitest/node";
 import { expect, it } from "vitest";
 import type * as Core from "../index.ts";
-import type * as Toy from "../../../testing/src/toy-training.ts";
+import type * as Toy from "../../../testing/src/toy-training.test-data.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const source = fileURLToPath(new URL("..", import.meta.url));
@@ -73,7 +73,9 @@ it("leads through the files of the docs' map, and comes back to at most 5 of the
   try {
     const load = (path: string) => server.ssrLoadModule(join(source, path));
     const core = (await load("index.ts")) as typeof Core;
-    const { toyEvaluation, toyTraining } = (await load("../../testing/src/toy-training.ts")) as typeof Toy;
+    const { toyEvaluation, toyTraining } = (await load(
+      "../../testing/src/toy-training.test-data.ts",
+    )) as typeof Toy;
     const toy = toyTraining();
     const stopRecording = { name: "stop", snapshot: () => void (isRecording = false) };
     const callback = new core.PeriodicCallback(toyEvaluation(), { schedule: [core.everyPercent(50)] });

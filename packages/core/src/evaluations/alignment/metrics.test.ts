@@ -5,7 +5,7 @@ import type { Grader, Verdict } from "../../../../contracts/src/grading.ts";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { openSession } from "../../session/loop/session.ts";
 import { fakeJudge, fakeModel } from "@periodic-eval/testing";
-import { toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { call, context, kind, measureAlignment, personas, questionFiles } from "./alignment.test-data.ts";
 import { defaultAnchors } from "./anchors.ts";
 import { PeriodicAlignmentCallback } from "../../config/callbacks.ts";

@@ -7,7 +7,7 @@ import type { AnyEvaluation, Snapshot, Budget } from "@periodic-eval/contracts";
 import { namedStream } from "../../random/streams.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { manualClock, type ManualClock } from "@periodic-eval/testing";
-import { toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { withSession } from "../loop/session.ts";
 
 interface Slow {

@@ -5,7 +5,7 @@ import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
 import { manualClock, type ManualClock } from "@periodic-eval/testing";
-import { toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { withSession } from "../loop/session.ts";
 import { measurementsAhead } from "./forecast.ts";
 import { Learned } from "./learned.ts";

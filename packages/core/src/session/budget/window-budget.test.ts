@@ -5,7 +5,7 @@ import { everySteps } from "../../schedule/triggers.ts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import type { AnyEvaluation, MeasureContext, Row, SessionOptions } from "@periodic-eval/contracts";
 import { type FakeModel, manualClock, type ManualClock } from "@periodic-eval/testing";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "../loop/session.ts";
 
 /** 256 items in calls of 64; `seconds` returns the seconds per item at each call. */

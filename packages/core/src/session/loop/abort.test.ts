@@ -4,7 +4,11 @@ import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { TrainerCallback, Session, SessionOptions, SessionState } from "@periodic-eval/contracts";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
 import { memoryStore, type MemoryStore } from "@periodic-eval/testing";
-import { toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
+import {
+  toyEvaluation,
+  toyTraining,
+  type ToyTraining,
+} from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "./session.ts";
 
 interface Checkpoint {

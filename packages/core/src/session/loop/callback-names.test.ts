@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { withSession } from "./session.ts";
 import { half, train } from "./toy-run.test-data.ts";
 

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { TrainerCallback } from "@periodic-eval/contracts";
 import { everySteps } from "../../schedule/triggers.ts";
-import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "./session.ts";
 
 /** Runs everything that needs no input or output. */

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { TrainerCallback, Session, SessionState } from "@periodic-eval/contracts";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
-import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "./session.ts";
 
 /** Trains to the end, or until a stop is requested. */

@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { tfjsGuards } from "@periodic-eval/tfjs";
 import { tinyLM, type TinyLM } from "../../../../tfjs/src/causal-lm/tiny-lm.test-data.ts";
 import { openSession } from "./session.ts";

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished, vi } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { atStart, atSteps } from "../../schedule/triggers.ts";
-import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "./session.ts";
 import type { Logger, Session, SessionState } from "@periodic-eval/contracts";
 

@@ -8,7 +8,7 @@ import { everySteps } from "../../schedule/triggers.ts";
 import { fileStore } from "@periodic-eval/store";
 import { lockText } from "../../../../testing/src/lock-file.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { withSession } from "./session.ts";
 
 let above: string;

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pausedSeconds } from "@periodic-eval/store/platform";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { withSession } from "./session.ts";
 
 const toy = toyTraining();

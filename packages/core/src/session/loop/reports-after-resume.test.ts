@@ -2,7 +2,12 @@ import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { earlyStopping } from "../../callback/watch-metric.ts";
 import type { TrainerCallback, Logger, SessionState, AnyEvaluation } from "@periodic-eval/contracts";
-import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
+import {
+  gate,
+  toyEvaluation,
+  toyTraining,
+  type ToyTraining,
+} from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession } from "./session.ts";
 import { half, train } from "./toy-run.test-data.ts";
 

@@ -11,7 +11,7 @@ import type {
 import { everyPercent } from "../../schedule/triggers.ts";
 import { readRun } from "@periodic-eval/store";
 import { fakeModel, manualClock } from "@periodic-eval/testing";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession } from "./session.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 

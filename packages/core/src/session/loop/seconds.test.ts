@@ -3,7 +3,11 @@ import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { Trigger, Session } from "@periodic-eval/contracts";
 import { everyPercent, everySeconds } from "../../schedule/triggers.ts";
 import { manualClock, type ManualClock } from "@periodic-eval/testing";
-import { toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
+import {
+  toyEvaluation,
+  toyTraining,
+  type ToyTraining,
+} from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "./session.ts";
 
 /** Takes the given seconds to measure. */

@@ -3,7 +3,7 @@ import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { TrainerCallback, AnyEvaluation, MetricKit, Session } from "@periodic-eval/contracts";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
 import { manualClock } from "@periodic-eval/testing";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "./session.ts";
 
 /** Trains to the end, or until a stop is requested. */

@@ -8,7 +8,7 @@ import type {
   EvaluableModel,
   SessionOptions,
 } from "@periodic-eval/contracts";
-import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "./session.ts";
 import { half, statuses, train } from "./toy-run.test-data.ts";
 

@@ -1,7 +1,7 @@
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { AnyEvaluation, Session } from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import type { ToyTraining } from "../../../../testing/src/toy-training.ts";
+import type { ToyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 
 /** Trains until a callback asks to stop. Returns why, or null. */
 export const train =

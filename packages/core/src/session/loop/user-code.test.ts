@@ -1,7 +1,7 @@
 // Callbacks, evaluations and graders that pass wrong values, throw anything, or leave promises behind.
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { TrainerCallback, AnyEvaluation } from "@periodic-eval/contracts";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "./session.ts";
 import { half, statuses, train } from "./toy-run.test-data.ts";
 

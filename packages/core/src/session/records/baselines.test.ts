@@ -18,7 +18,7 @@ import {
   toyEvaluation,
   toyTraining,
   type ToyEvaluationOptions,
-} from "../../../../testing/src/toy-training.ts";
+} from "../../../../testing/src/toy-training.test-data.ts";
 import { withSession } from "../loop/session.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 

@@ -3,7 +3,7 @@ import { PeriodicAlignmentCallback, withSession } from "../../index.ts";
 import { defaultAnchors } from "../../evaluations/alignment/anchors.ts";
 import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { train } from "../loop/toy-run.test-data.ts";
-import { toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { isVoid } from "@periodic-eval/store";
 import type { PeriodicAlignmentOptions } from "../../config/callbacks.ts";
 

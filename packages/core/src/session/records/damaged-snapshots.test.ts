@@ -6,7 +6,7 @@ import type { SessionOptions, SessionState } from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { fileStore, readRun } from "@periodic-eval/store";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession } from "../loop/session.ts";
 
 let run: string;

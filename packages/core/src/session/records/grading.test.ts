@@ -9,7 +9,12 @@ import {
   type SessionState,
 } from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
+import {
+  gate,
+  toyEvaluation,
+  toyTraining,
+  type ToyTraining,
+} from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "../loop/session.ts";
 
 const steps = async (toy: ToyTraining, session: Session, count: number) => {

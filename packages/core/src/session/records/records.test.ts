@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { checkSessionOptions } from "../loop/options.ts";
 import { withSession } from "../loop/session.ts";
 import { fileStore } from "@periodic-eval/store";

@@ -15,7 +15,7 @@ import {
   toyTraining,
   type ToyEvaluationOptions,
   type ToyTraining,
-} from "../../../../testing/src/toy-training.ts";
+} from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "../loop/session.ts";
 
 const schedule = [everyPercent(20)];

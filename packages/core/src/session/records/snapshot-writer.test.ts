@@ -8,7 +8,11 @@ import {
 } from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { exampleSnapshot } from "@periodic-eval/testing";
-import { toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
+import {
+  toyEvaluation,
+  toyTraining,
+  type ToyTraining,
+} from "../../../../testing/src/toy-training.test-data.ts";
 import { KnownSnapshots, SnapshotWriter } from "./snapshot-writer.ts";
 import { withSession } from "../loop/session.ts";
 

@@ -4,7 +4,7 @@ import { PeriodicLeakageCallback, withSession } from "../../index.ts";
 import { voidReason } from "@periodic-eval/store";
 import { fakeModel } from "@periodic-eval/testing";
 import { train } from "../loop/toy-run.test-data.ts";
-import { toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 
 type Share = readonly [before: number, after: number];
 

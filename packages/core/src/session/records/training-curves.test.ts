@@ -6,7 +6,7 @@ import { atEnd, atStart } from "../../schedule/triggers.ts";
 import { fileStore, readRun } from "@periodic-eval/store";
 import { faultyFiles } from "@periodic-eval/testing";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession } from "../loop/session.ts";
 import { thinnedOut } from "./training-curves.ts";
 

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { checkRequests, type RequestCheck } from "./check-run.ts";
 
 /** A model before its weights are loaded: every ability fails. */

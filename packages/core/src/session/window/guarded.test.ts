@@ -6,7 +6,11 @@ import { everyPercent } from "../../schedule/triggers.ts";
 import { displayLogger } from "../../console/console-logger.ts";
 import { undisturbed } from "@periodic-eval/store";
 import { fakeGuard } from "@periodic-eval/testing";
-import { toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
+import {
+  toyEvaluation,
+  toyTraining,
+  type ToyTraining,
+} from "../../../../testing/src/toy-training.test-data.ts";
 import { withSession } from "../loop/session.ts";
 
 const train = (toy: ToyTraining) => async (session: Session) => {

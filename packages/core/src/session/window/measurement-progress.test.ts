@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { inMemory } from "@periodic-eval/tfjs";
 import { tinyLM, type TinyLM } from "../../../../tfjs/src/causal-lm/tiny-lm.test-data.ts";
 import { fakeTokenizer } from "@periodic-eval/testing";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { countTokens } from "./measurement-progress.ts";
 import { measure } from "./measure.ts";
 

@@ -3,7 +3,7 @@ import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { PeriodicEvalError, type AnyEvaluation, type EvaluableModel } from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "../loop/session.ts";
 
 /** Returns the message that `begin` throws for an evaluation. */

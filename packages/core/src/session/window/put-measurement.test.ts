@@ -2,7 +2,11 @@ import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { Snapshot } from "@periodic-eval/contracts";
 import { everySteps } from "../../schedule/triggers.ts";
-import { toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
+import {
+  toyEvaluation,
+  toyTraining,
+  type ToyTraining,
+} from "../../../../testing/src/toy-training.test-data.ts";
 import { withSession } from "../loop/session.ts";
 
 interface Steps {

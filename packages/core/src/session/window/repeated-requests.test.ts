@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { TrainerCallback } from "@periodic-eval/contracts";
 import { streamGuard } from "../../guard/randomness.ts";
-import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.ts";
+import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { train } from "../loop/toy-run.test-data.ts";
 import { withSession } from "../loop/session.ts";
 

@@ -11,7 +11,12 @@ import {
 } from "@periodic-eval/contracts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { fakeGuard } from "@periodic-eval/testing";
-import { gate, toyEvaluation, toyTraining, type ToyTraining } from "../../../../testing/src/toy-training.ts";
+import {
+  gate,
+  toyEvaluation,
+  toyTraining,
+  type ToyTraining,
+} from "../../../../testing/src/toy-training.test-data.ts";
 import { withSession } from "../loop/session.ts";
 
 const train =
