@@ -114,19 +114,26 @@ function withSystem(
   return messages;
 }
 
-/**
- * Whether the template adds a system block by itself. Compares the chat without a system message to the chat with a probe:
- * without an added block, the second is the first plus a whole block, of which the probe is only a part. A template that
- * rejects or ignores system messages adds no block.
- */
 function injectsSystemBlock(messages: readonly TemplateMessage[], render: Render): boolean {
   const without = render(messages, false).text;
   let probed: string;
   try {
-    probed = render([{ role: "system", content: probe }, ...messages], false).text;
+    probed = render([systemProbe, ...messages], false).text;
   } catch {
     return false;
   }
+  return hasAddedBlock(without, probed);
+}
+
+/** The system message of the second text that `hasAddedBlock` compares. */
+export const systemProbe = { role: "system", content: probe };
+
+/**
+ * Whether a template adds a system block by itself. Compares the chat without a system message to the chat with `systemProbe`:
+ * without an added block, the second is the first plus a whole block, of which the probe is only a part. A template that
+ * rejects or ignores system messages adds no block.
+ */
+export function hasAddedBlock(without: string, probed: string): boolean {
   if (!probed.includes(probe)) return false;
   const prefix = sharedStart(without, probed);
   const suffix = sharedEnd(without.slice(prefix), probed.slice(prefix));

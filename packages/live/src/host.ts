@@ -1,0 +1,192 @@
+import type { Readable, Writable } from "node:stream";
+import {
+  openSession,
+  type Control,
+  type Session,
+  type SessionOptions,
+  type TrainerCallback,
+} from "@periodic-eval/core";
+import { PeriodicEvalError, type Logger, type SessionState, type StepEnd } from "@periodic-eval/contracts";
+import { snapshotScalars } from "@periodic-eval/loggers";
+import { Connection } from "./connection.ts";
+import { liveGuards } from "./live-guards.ts";
+import { liveModel } from "./live-model.ts";
+import { nextStep } from "./next-step.ts";
+import {
+  protocolVersion,
+  type Done,
+  type Hello,
+  type TrainerMethod,
+  type TrainerParams,
+} from "./protocol.ts";
+
+/** What the host measures for a trainer: the parts of a session besides the model. */
+export type LiveSession = Pick<SessionOptions, "callbacks"> &
+  Partial<Omit<SessionOptions, "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume">>;
+
+export interface LiveHostOptions {
+  readonly input: Readable;
+  readonly output: Writable;
+  /** Builds what a trainer's `hello` asks for. What it throws is the trainer's error, before its first step. */
+  open(hello: Hello): Promise<LiveSession>;
+  /** Receives what the trainer wants people to read. */
+  warn(message: string): void;
+}
+
+/** Seconds between two signs of life while a call of the trainer waits. */
+const pingSeconds = 10;
+
+/**
+ * Measures the model of a trainer that speaks the live protocol, until it closes the connection. A connection that ends without `end`
+ * is a training that failed: what is graded stays, and the next run resumes.
+ */
+export async function serveTrainer({ input, output, open, warn }: LiveHostOptions): Promise<void> {
+  const connection = new Connection({ input, output, where: "the trainer" });
+  const host = new LiveHost(connection, open);
+  const ping = setInterval(() => connection.notify("ping"), 1000 * pingSeconds);
+  try {
+    await connection.serve({ call: (method, params) => host.call(method, params), warn });
+  } finally {
+    clearInterval(ping);
+    await host.abandon();
+  }
+}
+
+class LiveHost {
+  readonly #connection: Connection;
+  readonly #open: LiveHostOptions["open"];
+  #session: Session | null = null;
+  #callbacks: readonly TrainerCallback[] = [];
+  #metrics: { step: number; values: Readonly<Record<string, number>> }[] = [];
+
+  constructor(connection: Connection, open: LiveHostOptions["open"]) {
+    this.#connection = connection;
+    this.#open = open;
+  }
+
+  async call<M extends TrainerMethod>(method: M, params: TrainerParams[M]): Promise<Done> {
+    if (method === "hello") return this.#hello(params as Hello);
+    const session = this.#session;
+    if (session === null)
+      throw new PeriodicEvalError({
+        code: "config",
+        where: `live ${method}`,
+        got: "a call before hello",
+        expected: "hello first",
+        fix: "Send hello, and wait for its answer.",
+      });
+    if (method === "step") {
+      const { step, epoch, max_steps: maxSteps, logged } = params as TrainerParams["step"];
+      const control = await session.stepEnd({
+        step,
+        ...(epoch !== undefined && { epoch }),
+        ...(maxSteps !== undefined && { maxSteps }),
+        ...loggedOf(logged),
+      });
+      return this.#done(control);
+    }
+    if (method === "save") return this.#done(noControl, { state: (await session.save()) as never });
+    if (method === "end") await session.end();
+    else if (method === "fail") await session.fail(new Error((params as TrainerParams["fail"]).message));
+    else {
+      this.#session = null;
+      await session.close();
+    }
+    return this.#done(noControl);
+  }
+
+  /** Closes a session whose trainer is gone. */
+  async abandon(): Promise<void> {
+    const session = this.#session;
+    this.#session = null;
+    if (session === null) return;
+    await session.fail(new Error("the trainer's process ended without saying so")).catch(() => undefined);
+    await session.close();
+  }
+
+  async #hello(hello: Hello): Promise<Done> {
+    if (this.#session !== null)
+      throw new PeriodicEvalError({
+        code: "config",
+        where: "live hello",
+        got: "a second hello",
+        expected: "one for each connection",
+        fix: "Start another host for another training.",
+      });
+    if (hello.protocol > protocolVersion)
+      throw new PeriodicEvalError({
+        code: "config",
+        where: "live hello.protocol",
+        got: String(hello.protocol),
+        expected: `at most ${protocolVersion}, the version of this host`,
+        fix: "Update the host: pip install --upgrade periodic-eval.",
+      });
+    const { run_dir: run, phase, max_steps: maxSteps, step, epoch, state, guards, can_save } = hello;
+    const { callbacks, loggers = [], ...options } = await this.#open(hello);
+    const connection = this.#connection;
+    const session = openSession({
+      run,
+      phase,
+      maxSteps,
+      model: liveModel(connection, hello),
+      guards: liveGuards(connection, guards),
+      callbacks,
+      loggers: [...loggers, this.#toTrainer()],
+      onWaiting: () => connection.notify("wake"),
+      ...(can_save && {
+        saveAtFiring: async ({ progress }) =>
+          (await connection.ask("save_checkpoint", { step: progress.step })).path,
+      }),
+      ...options,
+      ...(state !== null && { resume: state as unknown as SessionState }),
+    });
+    this.#session = session;
+    this.#callbacks = callbacks;
+    try {
+      let control = await session.begin();
+      // A checkpoint without a state resumes from the snapshots.
+      if (step > session.progress.step) control = await session.stepEnd({ step, epoch });
+      return { ...this.#done(control), protocol: protocolVersion };
+    } catch (error) {
+      this.#session = null;
+      await session.close().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Sends the numbers of snapshots back, for the trainer's own loggers. */
+  #toTrainer(): Logger {
+    return {
+      name: "trainer",
+      snapshot: (snapshot) => {
+        const values = snapshotScalars(snapshot);
+        if (Object.keys(values).length > 0) this.#metrics.push({ step: snapshot.step, values });
+      },
+    };
+  }
+
+  #done({ stop, save }: Control, more: Partial<Done> = {}): Done {
+    const progress = this.#session?.progress ?? null;
+    const metrics = this.#metrics;
+    this.#metrics = [];
+    return {
+      next_step: progress === null ? null : nextStep(this.#callbacks, progress),
+      stop,
+      save,
+      metrics,
+      ...more,
+    };
+  }
+}
+
+const noControl: Control = { stop: null, save: null };
+
+/** What the trainer logged, as a step's metrics: the last step's, and all of them for the training curves. */
+function loggedOf(logged: TrainerParams["step"]["logged"]): Pick<StepEnd, "metrics" | "logged"> {
+  const steps = logged.map(({ step, metrics }) => ({
+    step,
+    metrics: Object.fromEntries(Object.entries(metrics).map(([name, value]) => [name, value ?? Number.NaN])),
+  }));
+  const last = steps.at(-1);
+  return last === undefined ? {} : { metrics: last.metrics, logged: steps };
+}

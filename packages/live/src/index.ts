@@ -1,0 +1,5 @@
+export { Connection, type ConnectionOptions, type TrainerHandlers } from "./connection.ts";
+export { liveModel } from "./live-model.ts";
+export { liveGuards } from "./live-guards.ts";
+export { serveTrainer, type LiveHostOptions } from "./host.ts";
+export * from "./protocol.ts";

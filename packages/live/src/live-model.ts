@@ -1,0 +1,126 @@
+import type {
+  BulkTokenizer,
+  CallOptions,
+  Completion,
+  EvaluableModel,
+  GenerateRequest,
+  LogLikelihood,
+  LogLikelihoodRequest,
+  NextToken,
+  NextTokenRequest,
+} from "@periodic-eval/contracts";
+import { fitPairs, fitPrompts, fitRequests, logLikelihoodOf } from "@periodic-eval/core/model";
+import type { Connection } from "./connection.ts";
+import { liveTokenizer } from "./live-tokenizer.ts";
+import type { Hello } from "./protocol.ts";
+
+type On = "model" | "base";
+
+/** Returns the trainer's model as the host measures it: every call is a message, and nothing of the model is in this process. */
+export function liveModel(connection: Connection, hello: Hello): EvaluableModel {
+  const tokenizer = liveTokenizer(connection, hello.tokenizer);
+  const base = hello.model.base ? modelOn("base", connection, hello, tokenizer) : null;
+  return { ...modelOn("model", connection, hello, tokenizer), ...(base !== null && { base }) };
+}
+
+function modelOn(on: On, connection: Connection, { model }: Hello, tokenizer: BulkTokenizer): EvaluableModel {
+  const { name, engine, dtype, adapter, context_length, vocab_size, abilities, tolerance_nats, details } =
+    model;
+  const limits = { window: context_length ?? Infinity, vocabSize: vocab_size };
+  const can = (ability: (typeof abilities)[number]) => abilities.includes(ability);
+  return {
+    identity: {
+      name,
+      engine,
+      dtype,
+      weights: null,
+      adapter: on === "base" ? null : adapter,
+      ...(details !== null && { details }),
+    },
+    contextLength: context_length,
+    ...(tolerance_nats !== null && { toleranceNats: tolerance_nats }),
+    tokenizer,
+    ...(can("log_likelihoods") && {
+      async logLikelihoods(
+        requests: readonly LogLikelihoodRequest[],
+        options: CallOptions,
+      ): Promise<readonly LogLikelihood[]> {
+        const fitted = await fitPairs(tokenizer, requests, limits, options);
+        const rows = fitted.map(({ ids, picks }) => {
+          const cut = ids.length + 1 - picks.length;
+          return { context: [...ids.slice(0, cut)], continuation: picks.map(([id]) => id!) };
+        });
+        const greedy_ids = requests.some(({ greedyIds }) => greedyIds === true);
+        const answers = await connection.rows(
+          "log_likelihoods",
+          { on, rows, greedy_ids },
+          rows.length,
+          options,
+        );
+        return requests.map((request, at) => {
+          const { nats, greedy, greedy_ids: greedyIds } = answers[at]!;
+          return logLikelihoodOf(request, fitted[at]!, { nats, isTop: greedy, greedyIds: greedyIds ?? [] });
+        });
+      },
+    }),
+    ...(can("next_token") && {
+      async nextToken(
+        requests: readonly NextTokenRequest[],
+        options: CallOptions,
+      ): Promise<readonly NextToken[]> {
+        const fitted = await fitPrompts(tokenizer, requests, limits, options);
+        const rows = fitted.map(({ ids }) => [...ids]);
+        // Whole vocabularies are asked for by name: a list of ids for each row would be longer than the answer.
+        const isWhole = requests.every(({ candidates }) => isRange(candidates));
+        const candidates = isWhole ? ("all" as const) : requests.map((request) => [...request.candidates]);
+        const answers = await connection.rows("next_token", { on, rows, candidates }, rows.length, options);
+        return requests.map((request, at) => {
+          const nats = floatsOf(answers[at]!.nats).slice(0, request.candidates.length);
+          return {
+            nats: Array.from(nats),
+            entropyNats: answers[at]!.entropy_nats,
+            truncatedTokens: fitted[at]!.truncatedTokens,
+          };
+        });
+      },
+    }),
+    ...(can("generate") && {
+      async generate(
+        requests: readonly GenerateRequest[],
+        options: CallOptions,
+      ): Promise<readonly Completion[]> {
+        const fitted = await fitRequests(tokenizer, requests, limits.window, options);
+        const rows = fitted.map(({ prompt, sampling, room }) => ({
+          prompt: [...prompt],
+          max_new_tokens: room,
+          temperature: sampling.temperature,
+          ...(sampling.topP !== undefined && { top_p: sampling.topP }),
+          ...(sampling.topK !== undefined && { top_k: sampling.topK }),
+          ...(sampling.stop !== undefined && { stop: [...sampling.stop] }),
+          ...(sampling.topTokens !== undefined && { top_tokens: sampling.topTokens }),
+          seed: sampling.seed,
+        }));
+        const stop_ids = [...tokenizer.stopIds];
+        const answers = await connection.rows("generate", { on, rows, stop_ids }, rows.length, options);
+        return answers.map(({ text, ids, nats, finish, top }) => ({
+          text,
+          ids,
+          tokenNats: nats,
+          finish,
+          ...(top !== undefined && {
+            topNats: top.map((at) => at.map(([word, p]) => ({ text: word, nats: p }))),
+          }),
+        }));
+      },
+    }),
+  };
+}
+
+/** Whether ids are 0, 1, 2 … in order. */
+const isRange = (ids: readonly number[]): boolean => ids.length > 256 && ids.every((id, at) => id === at);
+
+function floatsOf(base64: string): Float32Array {
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  return Float32Array.from({ length: bytes.length / 4 }, (_, at) => view.getFloat32(4 * at, true));
+}
