@@ -8,6 +8,7 @@ import { addExport } from "./commands/export/command.ts";
 import { addFeedback } from "./commands/feedback/command.ts";
 import { addGate } from "./commands/gate/command.ts";
 import { addInit } from "./commands/init/command.ts";
+import { addLive } from "./commands/live/command.ts";
 import { addMisalignedRate } from "./commands/misaligned-rate/command.ts";
 import { addNative } from "./commands/native/command.ts";
 import { addPlan } from "./commands/plan/command.ts";
@@ -33,6 +34,7 @@ const commands = [
   addInit,
   addTrain,
   addWatch,
+  addLive,
   addEval,
   addData,
   addReport,

@@ -127,6 +127,8 @@ export type SessionEvent =
       readonly done: number;
       readonly total: number;
     } & MeasurementPace)
+  /** A measurement was graded in the background. Callbacks and loggers receive its snapshot at the next step. */
+  | { readonly kind: "graded"; readonly id: string; readonly step: number }
   /** The budget's plan for the phase: how many measurements of which size, and the expected overhead. */
   | { readonly kind: "plan"; readonly message: string };
 

@@ -21,8 +21,9 @@ import {
 } from "./protocol.ts";
 
 /** What the host measures for a trainer: the parts of a session besides the model. */
-export type LiveSession = Pick<SessionOptions, "callbacks"> &
-  Partial<Omit<SessionOptions, "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume">>;
+export type LiveSession = Pick<SessionOptions, "callbacks"> & { readonly savesAtFiring?: boolean } & Partial<
+    Omit<SessionOptions, "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume">
+  >;
 
 export interface LiveHostOptions {
   readonly input: Readable;
@@ -122,7 +123,7 @@ class LiveHost {
         fix: "Update the host: pip install --upgrade periodic-eval.",
       });
     const { run_dir: run, phase, max_steps: maxSteps, step, epoch, state, guards, can_save } = hello;
-    const { callbacks, loggers = [], ...options } = await this.#open(hello);
+    const { callbacks, loggers = [], savesAtFiring = false, ...options } = await this.#open(hello);
     const connection = this.#connection;
     const session = openSession({
       run,
@@ -132,11 +133,11 @@ class LiveHost {
       guards: liveGuards(connection, guards),
       callbacks,
       loggers: [...loggers, this.#toTrainer()],
-      onWaiting: () => connection.notify("wake"),
-      ...(can_save && {
-        saveAtFiring: async ({ progress }) =>
-          (await connection.ask("save_checkpoint", { step: progress.step })).path,
-      }),
+      ...(savesAtFiring &&
+        can_save && {
+          saveAtFiring: async ({ progress }) =>
+            (await connection.ask("save_checkpoint", { step: progress.step })).path,
+        }),
       ...options,
       ...(state !== null && { resume: state as unknown as SessionState }),
     });
@@ -158,6 +159,9 @@ class LiveHost {
   #toTrainer(): Logger {
     return {
       name: "trainer",
+      event: ({ kind }) => {
+        if (kind === "graded") this.#connection.notify("wake");
+      },
       snapshot: (snapshot) => {
         const values = snapshotScalars(snapshot);
         if (Object.keys(values).length > 0) this.#metrics.push({ step: snapshot.step, values });

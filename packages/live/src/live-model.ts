@@ -100,8 +100,7 @@ function modelOn(on: On, connection: Connection, { model }: Hello, tokenizer: Bu
           ...(sampling.topTokens !== undefined && { top_tokens: sampling.topTokens }),
           seed: sampling.seed,
         }));
-        const stop_ids = [...tokenizer.stopIds];
-        const answers = await connection.rows("generate", { on, rows, stop_ids }, rows.length, options);
+        const answers = await connection.rows("generate", { on, rows }, rows.length, options);
         return answers.map(({ text, ids, nats, finish, top }) => ({
           text,
           ids,
@@ -119,7 +118,7 @@ function modelOn(on: On, connection: Connection, { model }: Hello, tokenizer: Bu
 /** Whether ids are 0, 1, 2 … in order. */
 const isRange = (ids: readonly number[]): boolean => ids.length > 256 && ids.every((id, at) => id === at);
 
-function floatsOf(base64: string): Float32Array {
+export function floatsOf(base64: string): Float32Array {
   const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
   const view = new DataView(bytes.buffer);
   return Float32Array.from({ length: bytes.length / 4 }, (_, at) => view.getFloat32(4 * at, true));

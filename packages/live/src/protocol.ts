@@ -160,7 +160,7 @@ export const hostCalls = {
     row: z.object({ nats: vector, entropy_nats: z.number().nonnegative() }),
   },
   generate: {
-    params: z.object({ on, rows: z.array(generateRow), stop_ids: ids }),
+    params: z.object({ on, rows: z.array(generateRow) }),
     row: z.object({
       text: z.string().describe("Without special tokens, before the stop string."),
       ids: ids.describe("All generated ids, a stop id included."),

@@ -20,7 +20,7 @@ import { reportRun } from "../../run/report-run.ts";
 import { interruptedError, onInterrupt } from "../../terminal/interrupt.ts";
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
 import type { WatchCommandOptions } from "./command.ts";
-import { configure, type WatchConfiguration } from "./configuration.ts";
+import { configure, type EvalConfiguration } from "../../config/eval-configuration.ts";
 import { CheckpointGoneError, CurrentModel } from "./current-model.ts";
 import { keepTokenizer } from "./kept-tokenizer.ts";
 import { TrainerLosses } from "./trainer-losses.ts";
@@ -30,7 +30,7 @@ import { lastPassed, standingPart, readWatchState, writeWatchState, type WatchSt
 interface Watching {
   readonly checkpoints: string;
   readonly options: WatchCommandOptions;
-  readonly configuration: WatchConfiguration;
+  readonly configuration: EvalConfiguration;
   readonly engine: Engine;
   readonly state: WatchState | null;
   readonly signal: AbortSignal;

@@ -103,6 +103,7 @@ function createReporter(log: SessionLog, control: LoopControl, reportPauses: () 
   return {
     warn: (where, message, failed) => log.warn(where, message, failed),
     fail: (error) => control.fail(error),
+    graded: ({ id, step }) => log.event({ kind: "graded", id, step }),
     measuring(event) {
       reportPauses();
       log.event({ kind: "measuring", ...event });

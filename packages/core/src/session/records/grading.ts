@@ -78,7 +78,10 @@ export class BackgroundGrading {
     const { id } = ungraded.base;
     this.#gradings.set(
       id,
-      this.#whenGraded(id).then(() => this.#grade(ungraded)),
+      this.#whenGraded(id).then(async () => {
+        await this.#grade(ungraded);
+        this.#options.reporter.graded?.(ungraded.base);
+      }),
     );
   }
 

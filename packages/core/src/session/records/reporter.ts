@@ -6,6 +6,8 @@ export interface Reporter {
   warn(where: string, message: string, failed?: SnapshotKey): void;
   /** Keeps an error for the session's caller, if `onFailure` is `"throw"`. */
   fail(error: unknown): void;
+  /** Says that a snapshot graded in the background waits for the next step. */
+  graded?(key: SnapshotKey): void;
 }
 
 /** Names a callback in warnings and errors. */

@@ -1,14 +1,14 @@
 import { buildPeriodicEval, type Logger, type PeriodicEval } from "@periodic-eval/core";
 import { isRecord } from "@periodic-eval/contracts/options";
-import { valueAt } from "../../config/config-paths.ts";
-import { fileError, withOptionPlace } from "../../config/config-place.ts";
-import { isTrainingFile, noBlockText, readEvalBlock, type EvalBlock } from "../../config/eval-block.ts";
-import { openGrader } from "../../config/open-grader.ts";
-import { openLoggers } from "../../config/open-loggers.ts";
-import { loadEvaluations, type LoadTasks } from "../../config/task-registry.ts";
+import { valueAt } from "./config-paths.ts";
+import { fileError, withOptionPlace } from "./config-place.ts";
+import { isTrainingFile, noBlockText, readEvalBlock, type EvalBlock } from "./eval-block.ts";
+import { openGrader } from "./open-grader.ts";
+import { openLoggers } from "./open-loggers.ts";
+import { loadEvaluations, type LoadTasks } from "./task-registry.ts";
 
-/** The evaluations of checkpoints, and the loggers that receive their results. */
-export interface WatchConfiguration {
+/** The evaluations of a training by another program, and the loggers that receive their results. */
+export interface EvalConfiguration {
   readonly phase: string;
   readonly seed: string;
   readonly block: PeriodicEval;
@@ -16,7 +16,8 @@ export interface WatchConfiguration {
 }
 
 interface ConfigurationOptions {
-  readonly config?: string;
+  /** A file, or a block; its defaults without either. */
+  readonly config?: string | Readonly<Record<string, unknown>> | null;
   readonly phase?: string;
   readonly runDir: string;
 }
@@ -30,7 +31,7 @@ interface ConfigurationOptions {
 export async function configure(
   { config, phase: given, runDir }: ConfigurationOptions,
   loadTasks: LoadTasks,
-): Promise<WatchConfiguration> {
+): Promise<EvalConfiguration> {
   const build = async (block: unknown, phase: string, phases: readonly string[]) =>
     buildPeriodicEval(
       { periodic_eval: block },
@@ -41,9 +42,9 @@ export async function configure(
         evaluations: await loadEvaluations(loadTasks),
       },
     );
-  if (config === undefined) {
+  if (typeof config !== "string") {
     const phase = given ?? "train";
-    return { phase, seed: "42", block: await build({}, phase, []), loggers: [] };
+    return { phase, seed: "42", block: await build(config ?? {}, phase, []), loggers: [] };
   }
   const read = await readEvalBlock(config);
   const { file, at, block } = read;

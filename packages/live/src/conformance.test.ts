@@ -1,0 +1,156 @@
+import { PassThrough, Transform } from "node:stream";
+import { beforeAll, expect, it } from "vitest";
+import type { Tokenizer } from "@periodic-eval/core";
+import { inMemory, tfjsGuards, type InMemoryModel } from "@periodic-eval/tfjs";
+import { loadCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { LiveClient } from "../../../examples/live-client.ts";
+import { microWorld } from "../../../examples/micro-world/paths.ts";
+import { ClientChecks } from "./conformance.ts";
+
+let lm: Awaited<ReturnType<typeof loadCausalLM>>;
+let tokenizer: Tokenizer;
+let model: InMemoryModel;
+beforeAll(async () => {
+  await useBackend();
+  lm = await loadCausalLM(microWorld());
+  tokenizer = await loadTokenizer(microWorld());
+  model = inMemory(lm, tokenizer);
+});
+
+type Answer = Record<string, any>;
+/** Changes what a client says: the answer to a call with these params. */
+type Fault = (method: string, answer: Answer, params: Answer) => void;
+
+/** Returns the two streams of a client whose answers a fault changes. */
+function faultyStreams(fault: Fault) {
+  const calls = new Map<number, { readonly method: string; readonly params: Answer }>();
+  const eachLine = (change: (message: Answer) => void) => {
+    let rest = "";
+    return new Transform({
+      transform(chunk, _, done) {
+        const lines = (rest + String(chunk)).split("\n");
+        rest = lines.pop()!;
+        for (const line of lines) {
+          const message = JSON.parse(line) as Answer;
+          change(message);
+          this.push(`${JSON.stringify(message)}\n`);
+        }
+        done();
+      },
+    });
+  };
+  const stdout = eachLine((message) => {
+    if (message["id"] !== undefined && message["method"] !== undefined)
+      calls.set(message["id"], message as never);
+  });
+  const stdin = eachLine((message) => {
+    const call = message["method"] === undefined ? calls.get(message["id"]) : undefined;
+    if (call !== undefined) fault(call.method, message, call.params);
+  });
+  return { stdin, stdout };
+}
+
+async function problemsOf(fault: Fault = () => undefined): Promise<readonly string[]> {
+  const { stdin, stdout } = faultyStreams(fault);
+  const toHost = new PassThrough();
+  stdin.pipe(toHost);
+  const checked = new ClientChecks().serve(toHost, stdout).finally(() => stdout.end());
+  const client = new LiveClient({
+    model: model as never,
+    tokenizer,
+    guards: tfjsGuards(lm),
+    host: { stdin, stdout },
+    hello: { run_dir: "unused", max_steps: 4 },
+  });
+  let done = await client.hello();
+  for (let step = 1; step <= 4 && done.stop === null; step += 1)
+    done = await client.call("step", { step, logged: [] });
+  await client.call("end", {});
+  await client.close();
+  return (await checked).flatMap(({ name, problem }) => (problem === null ? [] : [`${name}: ${problem}`]));
+}
+
+const vectorOf = (base64: string) => new Float32Array(Uint8Array.from(Buffer.from(base64, "base64")).buffer);
+const base64Of = (numbers: Float32Array) => Buffer.from(numbers.buffer).toString("base64");
+
+it("finds nothing wrong with the example's client", { timeout: 60_000 }, async () => {
+  expect(await problemsOf()).toEqual([]);
+});
+
+it.each<readonly [fault: string, Fault, name: string]>([
+  [
+    "wrong ids",
+    (method, { rows }) => method === "encode" && rows?.forEach((ids: number[]) => (ids[0]! += 1)),
+    "ids are those of the texts",
+  ],
+  ["a missing row", (method, { rows }) => method === "next_token" && rows?.pop(), "sum to 1"],
+  [
+    "logits in place of log-probs",
+    (method, { rows }) =>
+      method === "next_token" &&
+      rows?.forEach(
+        (row: Answer) => (row["nats"] = base64Of(vectorOf(row["nats"]).map((value) => value - 1))),
+      ),
+    "sum to 1",
+  ],
+  [
+    "NaN",
+    (method, { rows }) =>
+      method === "log_likelihoods" &&
+      rows?.forEach((row: Answer) => (row["nats"] = row["nats"].map(() => null))),
+    "log_likelihoods equal next_token",
+  ],
+  [
+    "rows in another order",
+    (method, { rows }) => method === "log_likelihoods" && rows?.reverse(),
+    "log_likelihoods equal next_token",
+  ],
+  [
+    "padding that is read",
+    (method, { rows }) =>
+      method === "log_likelihoods" &&
+      rows?.length > 1 &&
+      rows.forEach((row: Answer) => (row["nats"][0] -= 0.5)),
+    "a row does not depend on its batch",
+  ],
+  [
+    "random draws at temperature 0",
+    (method, { rows }, { rows: asked }) =>
+      method === "generate" &&
+      asked[0].temperature === 0 &&
+      rows?.forEach((row: Answer) => (row["ids"][2] = 7)),
+    "greedy answers take the most likely token",
+  ],
+  [
+    "draws that ignore the seed",
+    (method, { rows }, { rows: asked }) =>
+      method === "generate" &&
+      asked[0].temperature > 0 &&
+      rows?.forEach((row: Answer) => (row["ids"][0] = Math.floor(50 * Math.random()))),
+    "a draw depends on its seed alone",
+  ],
+  [
+    "a stop id that is passed over",
+    (method, { rows }) =>
+      method === "generate" &&
+      rows?.forEach((row: Answer) => row["finish"] === "stop" && row["ids"].push(9) && row["nats"].push(-1)),
+    "a stop id or a stop string ends an answer",
+  ],
+  [
+    "a mode that is not restored",
+    (method, { result }) => {
+      if (method === "leave") result.evidence.find(({ part }: Answer) => part === "mode")["intact"] = false;
+    },
+    "leave restores what every guard observes: mode",
+  ],
+  [
+    "a random state that nobody observes",
+    (method, { result }) => {
+      if (method === "leave") result.evidence.pop();
+    },
+    "leave restores what every guard observes: got no evidence",
+  ],
+])("names %s", { timeout: 60_000 }, async (_, fault, name) => {
+  expect((await problemsOf(fault)).join("\n")).toContain(name);
+});

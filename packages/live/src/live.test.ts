@@ -1,0 +1,99 @@
+import { PassThrough } from "node:stream";
+import { beforeAll, expect, it } from "vitest";
+import { buildPeriodicEval, openSession, type Snapshot } from "@periodic-eval/core";
+import { fileStore } from "@periodic-eval/store";
+import { inMemory, tfjsGuards, type InMemoryModel } from "@periodic-eval/tfjs";
+import { loadCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import type { Tokenizer } from "@periodic-eval/core";
+import { LiveClient } from "../../../examples/live-client.ts";
+import { microWorld } from "../../../examples/micro-world/paths.ts";
+import { temporaryFolder } from "../../testing/src/temporary-folder.test-data.ts";
+import { serveTrainer } from "./host.ts";
+
+const block = {
+  questions: microWorld("questions.jsonl"),
+  subsample_n: 8,
+  eval_every_percent: 50,
+  budget: { overhead_percent: null },
+  leakage: false,
+};
+
+let lm: Awaited<ReturnType<typeof loadCausalLM>>;
+let tokenizer: Tokenizer;
+let model: InMemoryModel;
+beforeAll(async () => {
+  await useBackend();
+  lm = await loadCausalLM(microWorld());
+  tokenizer = await loadTokenizer(microWorld());
+  model = inMemory(lm, tokenizer);
+});
+
+/** Runs a training of four steps that changes nothing, measured by a host at the other end of two streams. */
+async function liveTraining(runDir: string, hello: Readonly<Record<string, unknown>> = {}) {
+  const [stdin, stdout] = [new PassThrough(), new PassThrough()];
+  const served = serveTrainer({
+    input: stdin,
+    output: stdout,
+    async open({ config, phase }) {
+      const { callbacks, session } = await buildPeriodicEval(config, { phase });
+      return { callbacks, ...session, loggers: [] };
+    },
+    warn: (message) => expect.unreachable(message),
+  }).finally(() => stdout.end());
+  const client = new LiveClient({
+    model: model as never,
+    tokenizer,
+    guards: tfjsGuards(lm),
+    host: { stdin, stdout },
+    hello: { run_dir: runDir, config: block, max_steps: 4, ...hello },
+  });
+  const asked: (number | null)[] = [];
+  let { next_step: next } = await client.hello();
+  for (let step = 1; step <= 4; step += 1) {
+    if (step !== next) continue;
+    asked.push(step);
+    ({ next_step: next } = await client.call("step", {
+      step,
+      epoch: step / 4,
+      logged: [{ step, metrics: { loss: 1 } }],
+    }));
+  }
+  await client.call("end", {});
+  await client.close();
+  await served;
+  return asked;
+}
+
+async function snapshotsOf(runDir: string): Promise<readonly Snapshot[]> {
+  const store = fileStore(runDir);
+  const all = [];
+  for (const step of [0, 2, 4]) all.push(await store.get({ phase: "train", id: "capability", step }));
+  return all.map((one) => one!);
+}
+
+it(
+  "measures over the protocol what a session in the same process measures",
+  { timeout: 60_000 },
+  async () => {
+    const [live, here] = [temporaryFolder(), temporaryFolder()];
+    expect(await liveTraining(live)).toEqual([2, 4]);
+    const { callbacks, session: settings } = await buildPeriodicEval(block, { phase: "train" });
+    const guards = tfjsGuards(lm);
+    const session = openSession({
+      run: here,
+      maxSteps: 4,
+      model,
+      guards,
+      callbacks,
+      ...settings,
+      loggers: [],
+    });
+    await session.begin();
+    for (let step = 1; step <= 4; step += 1) await session.stepEnd({ step, epoch: step / 4 });
+    await session.end();
+    await session.close();
+    const strip = ({ created_at, timing, sha256, ...rest }: Snapshot & Record<string, unknown>) => rest;
+    expect((await snapshotsOf(live)).map(strip)).toEqual((await snapshotsOf(here)).map(strip));
+  },
+);
