@@ -113,6 +113,7 @@ async function writeSchemas() {
   const [core, cli] = [dist("core"), dist("cli")];
   write(core, "snapshot.schema.json", (await load(dist("store"), "index.js")).snapshotJsonSchema());
   write(core, "config.schema.json", (await load(core, "config", "index.js")).periodicEvalJsonSchema());
+  write(dist("live"), "live.schema.json", (await load(dist("live"), "index.js")).liveJsonSchema());
   const training = await load(cli, "commands", "train", "json-schema.js");
   write(cli, "train.schema.json", training.trainingJsonSchema());
 }

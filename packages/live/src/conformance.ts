@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
@@ -334,9 +334,9 @@ async function checkBase(connection: Connection, rows: readonly (readonly number
 /**
  * Runs a client's command with a host that checks it.
  *
- * @param command A program that trains at least two steps and starts the host of `PERIODIC_EVAL_HOST`.
+ * @param command A command line that trains at least two steps and starts the host of `PERIODIC_EVAL_HOST`.
  */
-export async function checkClient(command: readonly string[]): Promise<readonly ClientCheck[]> {
+export async function checkClient(command: string): Promise<readonly ClientCheck[]> {
   const folder = await mkdtemp(join(tmpdir(), "live-check-"));
   const path = join(folder, "host.sock");
   const checks = new Promise<readonly ClientCheck[]>((resolve) => {
@@ -347,9 +347,9 @@ export async function checkClient(command: readonly string[]): Promise<readonly 
   });
   const relay = `process.stdin.pipe(require("net").connect(${JSON.stringify(path)})).pipe(process.stdout)`;
   const program = join(folder, "relay.cjs");
-  const { writeFile } = await import("node:fs/promises");
   await writeFile(program, relay);
-  const client = spawn(command[0]!, command.slice(1), {
+  const client = spawn(command, {
+    shell: true,
     stdio: ["ignore", "inherit", "inherit"],
     env: {
       ...process.env,

@@ -12,10 +12,11 @@ export function addLive(program: Command, terminal: Terminal, loadTasks: LoadTas
   program
     .command("live")
     .description("measure the model of a trainer in another process, which starts this command")
+    .option("--check <command>", "run a trainer's command line, and check what it answers")
     .addHelpText("after", explanation)
-    .action(async () => {
-      if (process.stdin.isTTY) return terminal.out(explanation.trim());
-      const { live } = await import("./run.ts");
-      await live({ terminal, loadTasks });
+    .action(async ({ check }: { readonly check?: string }) => {
+      if (check === undefined && process.stdin.isTTY) return terminal.out(explanation.trim());
+      const { live, checkCommand } = await import("./run.ts");
+      await (check === undefined ? live({ terminal, loadTasks }) : checkCommand(check, terminal));
     });
 }

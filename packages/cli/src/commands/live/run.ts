@@ -1,5 +1,6 @@
 import { consoleLogger } from "@periodic-eval/loggers/console";
-import { serveTrainer } from "@periodic-eval/live";
+import { checkClient, serveTrainer } from "@periodic-eval/live";
+import { CommandFailure } from "../../terminal/command-failure.ts";
 import { configure } from "../../config/eval-configuration.ts";
 import type { LoadTasks } from "../../config/task-registry.ts";
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
@@ -28,4 +29,12 @@ export async function live({
     },
     warn: (message) => people.err(`the trainer: ${message}`),
   });
+}
+
+/** Prints what a client of the live protocol answers wrongly. Fails if anything is wrong. */
+export async function checkCommand(command: string, { out, colours }: Terminal): Promise<void> {
+  const checks = await checkClient(command);
+  for (const { name, problem } of checks)
+    out(problem === null ? `${colours.green("ok")}  ${name}` : `${colours.red("no")}  ${name}: ${problem}`);
+  if (checks.some(({ problem }) => problem !== null)) throw new CommandFailure(1);
 }
