@@ -1,7 +1,7 @@
 import type { Readable, Writable } from "node:stream";
 import { createInterface } from "node:readline";
 import { PeriodicEvalError, type CallOptions, type ErrorCode } from "@periodic-eval/contracts";
-import { errorMessage, quoteValue } from "@periodic-eval/contracts/options";
+import { describeZodIssue, errorMessage, pathText, quoteValue } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import {
   hostCalls,
@@ -199,11 +199,8 @@ export class Connection {
   #checked(what: string, schema: z.ZodType, value: unknown): unknown {
     const { success, data, error } = schema.safeParse(value);
     if (success) return data;
-    const [issue] = error.issues;
-    const path = issue!.path
-      .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`))
-      .join("");
-    throw this.#wrong(`${what}${path}`, quoteValue(valueAt(value, issue!.path)), issue!.message);
+    const issue = describeZodIssue(error, value);
+    throw this.#wrong(`${what}${pathText(issue.path)}`, quoteValue(issue.value), issue.expected);
   }
 
   #wrong(what: string, got: string, expected: string): PeriodicEvalError {
@@ -258,10 +255,4 @@ export function wireError(error: unknown, where: string): WireError {
     return { code, where: place, got, expected, fix };
   }
   return { code: "bug", where, got: errorMessage(error), expected: "", fix: "" };
-}
-
-function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
-  let found = value;
-  for (const key of path) found = (found as Record<PropertyKey, unknown> | null)?.[key];
-  return found;
 }
