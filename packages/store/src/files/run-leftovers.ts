@@ -39,6 +39,10 @@ export async function removeRunLeftovers(runDir: string): Promise<void> {
 
 async function isBeingWritten(path: string, writer: number): Promise<boolean> {
   // In a container, every process can have the number of this one.
-  if (writer === process.pid) return (await stat(path)).mtimeMs >= performance.timeOrigin;
+  if (writer === process.pid)
+    return stat(path).then(
+      ({ mtimeMs }) => mtimeMs >= performance.timeOrigin,
+      () => true,
+    );
   return isRunning(writer);
 }

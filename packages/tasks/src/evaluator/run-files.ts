@@ -1,7 +1,13 @@
 import { basename, join } from "node:path";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { readIfPresent, removeTemporaryFiles, writeFileAtomic, type FileSystem } from "@periodic-eval/store";
+import {
+  readIfPresent,
+  removeTemporaryFiles,
+  storeError,
+  writeFileAtomic,
+  type FileSystem,
+} from "@periodic-eval/store";
 import { snapshotSchema } from "@periodic-eval/contracts";
 import * as z from "zod";
 import { differences } from "../results/differences.ts";
@@ -83,9 +89,13 @@ export async function readInterrupted(
     return found;
   }
   // An interrupted first task may have left samples.
-  const names = (await fs.list(files.job)).map(({ name }) => name);
-  const samples = names.filter((name) => name.endsWith(`_${dateId(found.timestamp)}.jsonl`));
-  for (const name of samples) await fs.remove(join(files.job, name));
+  try {
+    const names = (await fs.list(files.job)).map(({ name }) => name);
+    const samples = names.filter((name) => name.endsWith(`_${dateId(found.timestamp)}.jsonl`));
+    for (const name of samples) await fs.remove(join(files.job, name));
+  } catch (error) {
+    throw storeError(files.job, error);
+  }
   return null;
 }
 
