@@ -10,12 +10,13 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { exampleSnapshot } from "@periodic-eval/testing";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { attack, attackTimeout } from "../../../testing/src/attack.test-data.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
-import { fileStore, nodeFiles, readRun, type RunRecord } from "../index.ts";
+import { fileStore, nodeFiles, readRun } from "../index.ts";
 
 type Key = { readonly phase: string; readonly id: string; readonly step: number };
 const phases = ["coupling", "em"];
