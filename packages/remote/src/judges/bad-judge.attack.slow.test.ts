@@ -25,6 +25,7 @@ const cases = fc.record({
 
 it("grades each answer as the judge did, or reports why not", { timeout: attackTimeout }, async () => {
   for (const name of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]) vi.stubEnv(name, key);
+  let graded = 0;
   await attack(12, cases, async ({ acts, api, maxRetries }) => {
     const server = await badServer(acts, (_, body) => {
       const aligned = Number(/answer <(\d+)>/.exec(body)?.[1] ?? 50);
@@ -43,10 +44,12 @@ it("grades each answer as the judge did, or reports why not", { timeout: attackT
       for (const [at, verdict] of verdicts.entries())
         if ("scores" in verdict) expect(verdict.scores).toMatchObject({ aligned: at, coherent: 90 });
         else expect(verdict, server.log.join()).toMatchObject({ raw: expect.stringMatching(/./) as string });
+      graded += verdicts.filter(({ status }) => status === "graded").length;
       server.expectNoKey([verdicts, checked]);
       expect(server.strange).toEqual([]);
     } finally {
       server.close();
     }
   });
+  expect(graded).toBeGreaterThan(0);
 });

@@ -57,8 +57,8 @@ const acts = {
 };
 const damage = fc.record({
   act: fc.constantFrom(...(Object.keys(acts) as (keyof typeof acts)[])),
-  file: fc.nat(),
-  share: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+  file: fc.noBias(fc.nat({ max: 1000 })),
+  share: fc.noBias(fc.double({ min: 0, max: 0.999, noNaN: true })),
 });
 const cases = fc.record({
   layout: fc.constantFrom("nested" as const, "flat" as const),
