@@ -278,7 +278,7 @@ export const budgets = {
     contracts: 1884,
     core: 14084,
     dashboard: 8903,
-    data: 1831,
+    data: 1832,
     feedback: 4092,
     loggers: 1684,
     models: 16285,

@@ -25,8 +25,10 @@ type Act = (exchange: Exchange) => unknown;
 const statuses = [204, 304, 400, 401, 404, 408, 413, 429, 500, 503];
 const bodies = ["", "null", "[]", "{}", "0", "<html>", '{"choices": [', '{"error": null}', '{"content": 7}'];
 const waits = [{ "retry-after": "9999999" }, { "retry-after": "soon" }, { "retry-after-ms": "1" }];
-const named = <Value>(list: readonly Value[], act: (value: Value, at: number) => Act) =>
-  Object.fromEntries(list.map((value, at) => [`replies with ${value}`, act(value, at)]));
+const named = <Value extends string | number>(
+  list: readonly Value[],
+  act: (value: Value, at: number) => Act,
+) => Object.fromEntries(list.map((value, at) => [`replies with ${value}`, act(value, at)]));
 
 const acts: Readonly<Record<string, Act>> = {
   ...named(statuses, (status, at) => ({ request: { headers }, response }) => {

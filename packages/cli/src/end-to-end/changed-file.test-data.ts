@@ -57,7 +57,7 @@ function changedLine(text: string, draw: Draw): string {
     () => `${line}\n${line}`,
     () => line.replace(/: [^,}]*/, `: ${JSON.stringify(pick(draw, values))}`),
     () => line.replaceAll(/\d+/g, () => String(pick(draw, [0, -1, 1e308, 2 ** 53, 0.1]))),
-    () => (line.startsWith("{") ? changedJson(line, draw) : line.slice(0, line.length / 2)),
+    () => (line.startsWith(`{"`) ? changedJson(line, draw) : line.slice(0, line.length / 2)),
   ])();
   return lines.join("\n");
 }

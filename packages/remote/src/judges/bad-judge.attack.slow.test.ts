@@ -9,11 +9,19 @@ import { openJudge } from "./open-judge.ts";
 const usage = { input_tokens: 9, output_tokens: 9, prompt_tokens: 9, completion_tokens: 9 };
 const replies = {
   anthropic: (text: string) => ({
-    ...{ id: "m", type: "message", role: "assistant", model: "j", stop_reason: "end_turn", usage },
+    id: "m",
+    type: "message",
+    role: "assistant",
+    model: "j",
+    stop_reason: "end_turn",
+    usage,
     content: [{ type: "text", text }],
   }),
   openai: (text: string) => ({
-    ...{ id: "c", object: "chat.completion", model: "j", usage },
+    id: "c",
+    object: "chat.completion",
+    model: "j",
+    usage,
     choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: text } }],
   }),
 };
@@ -37,7 +45,7 @@ it("grades each answer as the judge did, or reports why not", { timeout: attackT
       const grader = await openJudge(`${api}:judge`, { client, timeoutSeconds: 2, concurrency: 4 });
       const { signal } = new AbortController();
       const checked: unknown = await grader.check!({ signal }).catch((error: unknown) => error);
-      if (checked !== undefined) expect(PeriodicEvalError.is(checked, "judge"), String(checked)).toBe(true);
+      if (checked !== undefined) expect(PeriodicEvalError.is(checked, "judge"), server.log.join()).toBe(true);
       const asked = Array.from({ length: 6 }, (_, at) => ({ question: "Why?", answer: `answer <${at}>` }));
       const verdicts = await grader.grade(asked, { signal });
       expect(verdicts).toHaveLength(asked.length);

@@ -8,10 +8,10 @@ import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training
 import { withSession } from "./session.ts";
 import { half, statuses, train } from "./toy-run.test-data.ts";
 
-const hooks = [
-  ...["onTrainBegin", "onEpochBegin", "onEpochEnd", "onStepBegin", "onStepEnd", "onLog", "onSave"],
-  ...["onTrainEnd", "onSnapshot", "onError", "state", "close"],
-];
+const hooks =
+  "onTrainBegin onEpochBegin onEpochEnd onStepBegin onStepEnd onLog onSave onTrainEnd onSnapshot onError state close".split(
+    " ",
+  );
 /** Stages of an evaluation. An error in `items` or `check` refuses the training. */
 const stages = ["measure", "grade", "metrics", "provenance", "plainKeys", "failure", "close"];
 const fail = () => {
