@@ -1,4 +1,4 @@
-// Checks the code against scripts/house.mjs: which way packages and their rooms import, no cycles between files, what core
+// Checks the code against scripts/house.mjs: which way packages and their rooms import, what core
 // may load, file length, the size of core's root, the budgets. Type imports count: a type that points the wrong way is a design that does.
 import { execFileSync } from "node:child_process";
 import { readFileSync, readdirSync } from "node:fs";
@@ -102,30 +102,6 @@ function checkOutside(file, specifier) {
   if (broken === undefined || broken.allowedIn.some((path) => file.startsWith(`packages/${path}`)))
     return null;
   return `only ${broken.allowedIn.join(", ") || "another package"} may import it`;
-}
-
-/** Returns the first cycle, as a list of files that each import the next; null if there is none. */
-function findCycle(graph) {
-  const state = new Map();
-  const trail = [];
-  const visit = (file) => {
-    if (state.get(file) === "done") return null;
-    if (state.get(file) === "open") return [...trail.slice(trail.indexOf(file)), file];
-    state.set(file, "open");
-    trail.push(file);
-    for (const next of graph.get(file) ?? []) {
-      const cycle = visit(next);
-      if (cycle !== null) return cycle;
-    }
-    trail.pop();
-    state.set(file, "done");
-    return null;
-  };
-  for (const file of graph.keys()) {
-    const cycle = visit(file);
-    if (cycle !== null) return cycle;
-  }
-  return null;
 }
 
 /** Every file that core's root loads must run in a browser: no `node:`, no TensorFlow.js. */
@@ -245,18 +221,6 @@ for (const [file, { fixed, dynamic, lines }] of imports) {
   }
 }
 
-const cycle = findCycle(
-  new Map(
-    files.map((file) => [
-      file,
-      imports
-        .get(file)
-        .fixed.filter((specifier) => specifier.startsWith("."))
-        .map((specifier) => targetOf(file, specifier)),
-    ]),
-  ),
-);
-if (cycle !== null) problems.push(`cycle: ${cycle.join(" → ")}`);
 checkRoot(imports);
 
 const rootValues = Object.keys(
