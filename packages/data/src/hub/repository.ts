@@ -110,7 +110,9 @@ const fetchOfFiles =
   (initFor: InitFor): typeof fetch =>
   async (url, init = {}) => {
     const response = await fetch(url, initFor(url, init));
-    if (response.ok) return response;
+    // The library waits without end for a reply that has no body (status 204).
+    if (response.ok)
+      return response.body === null ? new Response("", { headers: response.headers }) : response;
     await response.body?.cancel();
     const masked = withoutToken(response, "");
     masked.headers.delete("content-type");
