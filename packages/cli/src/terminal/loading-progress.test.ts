@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { barText, showLoading } from "./loading-progress.ts";
+import { barText, showLoading } from "./progress.ts";
 import { recordingTerminal } from "./recording-terminal.test-data.ts";
 
 const progress = { model: "owner/name", file: "model.safetensors", totalBytes: 269_060_552 };

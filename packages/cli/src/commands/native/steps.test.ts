@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
-import { makeFolder } from "./steps.ts";
+import { makeFolder } from "./machine.ts";
 
 describe("makeFolder", () => {
   const parent = temporaryFolder(afterAll);

@@ -11,10 +11,10 @@ import {
 import { judgePromptNames, type JudgePrice } from "@periodic-eval/core/grading";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { adapterOffId, lacksOptionalQuestions, plannedSteps } from "@periodic-eval/core/session";
-import { throwAll } from "../../config/collect-errors.ts";
+import { throwAll } from "../../config/config-file.ts";
 import { openRule } from "../../config/open-grader.ts";
-import type { MeasuringDisplay } from "../../terminal/measuring-progress.ts";
-import { firstPrompt, type DisplayToken } from "./rendered-prompt.ts";
+import type { MeasuringDisplay } from "../../terminal/progress.ts";
+import { firstPrompt, type DisplayToken } from "./output.ts";
 
 export interface PlannedPhase {
   readonly name: string;

@@ -20,13 +20,11 @@ import {
   type OutlinedLM,
   type PipelinePhase,
 } from "@periodic-eval/trainers";
-import { awaitAll, throwAll } from "../../config/collect-errors.ts";
-import { atPlace, withOptionPlace, withPlace } from "../../config/config-place.ts";
+import { awaitAll, throwAll, atPlace, withOptionPlace, withPlace } from "../../config/config-file.ts";
 import { connectServer } from "../../config/open-model.ts";
-import { openGrader } from "../../config/open-grader.ts";
+import { openGrader, loadEvaluations, loadTasks, type LoadTasks } from "../../config/open-grader.ts";
 import { openLoggers } from "../../config/open-loggers.ts";
-import { loadEvaluations, loadTasks, type LoadTasks } from "../../config/task-registry.ts";
-import { showLoading } from "../../terminal/loading-progress.ts";
+import { showLoading } from "../../terminal/progress.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { phasePathOf, type ParsedTraining, type TrainConfig } from "./training-file.ts";
 

@@ -9,18 +9,21 @@ import {
 } from "@periodic-eval/contracts/options";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import * as z from "zod";
-import { errorsOf, throwAll } from "../../config/collect-errors.ts";
 import {
+  errorsOf,
+  throwAll,
   resolveBlockPaths,
   resolveLoggerPaths,
   resolveModel,
   resolvePath,
   resolveSource,
   valueAt,
-} from "../../config/config-paths.ts";
-import { atPlace, fileError } from "../../config/config-place.ts";
-import { trainingEngineFields, engineText } from "../../config/engine-config.ts";
-import { blockPaths, refuseTwoBlocks } from "../../config/eval-block.ts";
+  atPlace,
+  fileError,
+  blockPaths,
+  refuseTwoBlocks,
+} from "../../config/config-file.ts";
+import { trainingEngineFields, engineText } from "../../config/open-model.ts";
 import { loggerNames } from "../../config/open-loggers.ts";
 import { optionNames, withMeantKeys, type KnownMap } from "./known-keys.ts";
 
