@@ -1,10 +1,16 @@
 import { aboutOption } from "@periodic-eval/contracts/options";
 import { join } from "@periodic-eval/store/platform";
 import type { Json, Tokenizer } from "@periodic-eval/core";
-import { badRowsFile, type RowsOf } from "./bad-rows-file.ts";
-import { loadDataset, type Dataset, type DatasetOptions } from "./dataset.ts";
+import { badRowsFile, type RowsOf } from "./bad-row.ts";
+import {
+  loadDataset,
+  type Dataset,
+  type DatasetOptions,
+  loadPreferences,
+  type PreferenceDataset,
+  type PreferenceOptions,
+} from "./dataset.ts";
 import type { SFTRow } from "./forms.ts";
-import { loadPreferences, type PreferenceDataset, type PreferenceOptions } from "./preference-dataset.ts";
 import type { PreferenceSource } from "./preference-rows.ts";
 import { readAhead, readKept } from "./read-ahead.ts";
 import type { RowSource } from "./read-rows.ts";

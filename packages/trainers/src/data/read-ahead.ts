@@ -1,8 +1,8 @@
 import { stat } from "@periodic-eval/store/browser";
 import type { Json, Tokenizer } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import type { RowsOf } from "./bad-rows-file.ts";
-import { filesOf } from "./row-files.ts";
+import type { RowsOf } from "./bad-row.ts";
+import { filesOf } from "./read-rows.ts";
 
 /** Rows that were read ahead, by tokenizer, source and settings. They live as long as the tokenizer. */
 const ahead = new WeakMap<Tokenizer, Map<string, unknown>>();

@@ -2,26 +2,33 @@ import { join } from "@periodic-eval/store/platform";
 import { canonicalJson, namedStream, seedOf } from "@periodic-eval/core/random";
 import { inEvaluation, windowLength, type CausalLM, type TrainableLM } from "@periodic-eval/tfjs";
 import * as z from "zod";
-import type { RowsOf } from "../data/bad-rows-file.ts";
+import type { RowsOf } from "../data/bad-row.ts";
 import { readPreferences, type Reading } from "../data/phase-rows.ts";
-import type { PreferenceDataset } from "../data/preference-dataset.ts";
-import type { PreferenceSource } from "../data/preference-rows.ts";
-import type { PreferencePair } from "../data/render-preference.ts";
-import { accumulate } from "../loop/step-work.ts";
-import type { TrainingRows } from "../loop/training-data.ts";
+import type { PreferenceDataset } from "../data/dataset.ts";
+import type { PreferenceSource, PreferencePair } from "../data/preference-rows.ts";
+import { accumulate, type TrainingRows } from "../loop/training-data.ts";
 import { fingerprintModel, type ModelConfigs } from "../trainer/model-identity.ts";
 import { checkTrainerOptions, Trainer } from "../trainer/trainer.ts";
-import { trainerFields, uncheckedField, type TrainerOptions } from "../trainer/trainer-options.ts";
 import {
+  trainerFields,
+  uncheckedField,
+  type TrainerOptions,
   mostTexts,
   type MethodRows,
   type TrainingMethod,
   type TrainingSettings,
-} from "../trainer/training-method.ts";
+} from "../trainer/trainer-options.ts";
 import { parseDPOConfig, type DPOConfig } from "./dpo-config.ts";
 import { collatePairs, heldOutPairMetrics, heldOutRewards, pairGradients } from "./pair-batch.ts";
-import { hashOfLogProbs, loadOrRead, type StoredReference } from "./reference-file.ts";
-import { checkReference, referenceLogProbs, type PairLogProbs, type Reference } from "./reference.ts";
+import {
+  hashOfLogProbs,
+  loadOrRead,
+  type StoredReference,
+  checkReference,
+  referenceLogProbs,
+  type PairLogProbs,
+  type Reference,
+} from "./reference.ts";
 
 export interface DPOTrainerOptions extends TrainerOptions<DPOConfig> {
   /** Preference pairs: a JSON Lines or Parquet file, or the rows. */

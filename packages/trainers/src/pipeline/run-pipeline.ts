@@ -1,14 +1,14 @@
-import type { Logger } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/contracts/options";
+import { type Logger, PeriodicEvalError } from "@periodic-eval/core";
 import { plainConsoleLogger } from "@periodic-eval/core/console";
 import { closeLoggers, logWarning } from "@periodic-eval/core/session";
 import { declarePhases } from "@periodic-eval/store";
-import type { TrainResult } from "../trainer/trainer.ts";
-import type { TrainerOptions } from "../trainer/trainer-options.ts";
+import { checkpointsOf } from "../checkpoint/checkpoints.ts";
+import { readState } from "../checkpoint/trainer-state.ts";
 import { buildBlock } from "../trainer/periodic-eval.ts";
-import { checkDatasets } from "./check-datasets.ts";
-import { checkOrder, checkPipeline } from "./check-pipeline.ts";
-import { resultOfDamaged } from "./damaged-phase.ts";
+import type { TrainerOptions } from "../trainer/trainer-options.ts";
+import type { TrainResult } from "../trainer/trainer.ts";
+import { checkDatasets, checkOrder, checkPipeline } from "./check-pipeline.ts";
 import {
   blockOf,
   pipelineOptionsSchema,
@@ -88,5 +88,55 @@ function withoutClose(logger: Logger): Logger {
     ...(logger.train && { train: (metrics, at) => logger.train!(metrics, at) }),
     ...(logger.end && { end: (at) => logger.end!(at) }),
     ...(logger.event && { event: (event) => logger.event!(event) }),
+  };
+}
+
+interface NamedPhase {
+  readonly phase: string;
+  readonly method?: "sft" | "dpo";
+}
+
+/**
+ * Returns the result of a finished phase whose checkpoints are all damaged, from its state alone. That suffices if the next
+ * phase has a complete checkpoint, which holds all trained weights. It does not before a DPO phase, whose reference may be
+ * the model at its start.
+ *
+ * @returns Null if the phase must be trained or resumed; that reports the damage.
+ */
+async function resultOfDamaged(
+  damaged: NamedPhase,
+  next: NamedPhase | undefined,
+  { runDir, resume = "auto", loggers = [] }: Pick<TrainerOptions, "runDir" | "resume" | "loggers">,
+): Promise<TrainResult | null> {
+  if (next === undefined || next.method === "dpo" || resume === "never") return null;
+  const warn = (where: string, message: string) => logWarning(loggers, where, message);
+  const checkpoints = ({ phase }: NamedPhase) => checkpointsOf({ runDir, phase, keep: 1, warn });
+  if ((await checkpoints(next).startOfNewest()) === undefined) return null;
+  const found = await checkpoints(damaged)
+    .newest()
+    .catch((error: unknown) => error);
+  if (!PeriodicEvalError.is(found, "store")) return null;
+  const [step] = await checkpoints(damaged).steps();
+  const path = checkpoints(damaged).folderOf(step ?? 0);
+  const state = await readState(path);
+  if (typeof state === "string" || !state.finished) return null;
+  const complete = await checkpoints(next)
+    .newest()
+    .catch(() => null);
+  if (complete === null) return null;
+  warn(path, `damaged, but not needed: phase "${next.phase}" continues from ${complete.path}`);
+  return {
+    phase: damaged.phase,
+    steps: state.step,
+    maxSteps: state.max_steps ?? state.step,
+    epochs: state.epoch,
+    finalLoss: state.loss,
+    stopReason: state.stop_reason,
+    brokenReceipt: null,
+    resumedFrom: state.step,
+    skippedUpdates: state.skipped_updates,
+    checkpoint: path,
+    best: null,
+    badRows: [],
   };
 }
