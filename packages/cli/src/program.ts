@@ -93,8 +93,9 @@ export async function runCli(
   tasks: LoadTasks = loadTasks,
 ): Promise<number> {
   const terminal = safeTerminal(output);
-  const [name = ""] = args;
-  const program = await createProgram(terminal, tasks, Object.hasOwn(commands, name) ? [name] : undefined);
+  const name = (args[0] === "help" ? args[1] : args[0]) ?? "";
+  const known = Object.hasOwn(commands, name) ? [name] : undefined;
+  const program = await createProgram(terminal, tasks, name === "--version" ? [] : known);
   let running = program;
   program.hook("preAction", (_, command) => {
     running = command;

@@ -5,6 +5,8 @@ import {
   type ConfiguredJudge,
   type Grader,
   type EvaluationRegistry,
+  buildPeriodicEval,
+  type PeriodicEval,
 } from "@periodic-eval/core";
 import { judgeSpec, parseLocalJudge } from "@periodic-eval/core/grading";
 import type { openJudge } from "@periodic-eval/remote";
@@ -82,3 +84,24 @@ export async function loadEvaluations(tasks: LoadTasks): Promise<EvaluationRegis
   const openJudge: OpenPairJudge = (spec, options) => openGrader(spec, options);
   return { ...evaluationsOf(await tasks(), { openJudge }), ...feedbackEvaluations };
 }
+
+/**
+ * Builds a `periodic_eval` block for a phase, with the judges and evaluations of this program. Judges keep their verdicts in the
+ * run's folder.
+ */
+export const buildBlock = async (
+  block: unknown,
+  tasks: LoadTasks,
+  {
+    runDir,
+    ...phase
+  }: { readonly runDir: string; readonly phase: string; readonly phases?: readonly string[] },
+): Promise<PeriodicEval> =>
+  buildPeriodicEval(
+    { periodic_eval: block },
+    {
+      ...phase,
+      openJudge: (model, options) => openGrader(model, { runDir, ...options }),
+      evaluations: await loadEvaluations(tasks),
+    },
+  );

@@ -86,15 +86,16 @@ async function connectEngine(
   engine: readonly string[] | EngineConfig,
   terminal: Terminal,
 ): Promise<Engine> {
-  const { onDownload, close } = showLoading(terminal);
-  const loaded = await loadTokenizer(tokenizer, { onDownload }).finally(close);
+  const loaded = await showLoading(terminal, ({ onDownload }) => loadTokenizer(tokenizer, { onDownload }));
   const config = "vllm" in engine ? engine : { vllm: [...engine] };
   const connect = () => connectServer(config, model, loaded);
   const { served, name } = await ("vllm" in engine ? connect() : atFlag("--engine", connect));
   return {
     name: `vLLM at ${[config.vllm].flat().join(", ")}`,
     async open(base, path = null, opening) {
-      const folder = path === null ? null : await fetchFolder(path, terminal);
+      // A server reads folders.
+      const folder =
+        path && (await showLoading(terminal, ({ onDownload }) => adapterFolder(path, { onDownload })));
       // The file or the server's list says that this name is the model.
       return served.openCheckpoint(base === model ? name : base, folder, opening);
     },
@@ -102,12 +103,6 @@ async function connectEngine(
     outline: async (_base, path = null) => (path === null ? served : { ...served, base: served }),
     dispose: served.dispose,
   };
-}
-
-/** Returns the folder of a checkpoint, downloaded if it names an adapter on the hub: a server reads folders. */
-async function fetchFolder(path: string, terminal: Terminal): Promise<string> {
-  const { onDownload, close } = showLoading(terminal);
-  return adapterFolder(path, { onDownload }).finally(close);
 }
 
 /**
@@ -135,25 +130,16 @@ export async function connectServer(
 /** Returns a function that opens checkpoints on the current backend and shows the progress. */
 export const checkpointOpener =
   (terminal: Terminal): OpenCheckpoint =>
-  async (base, path, options) => {
-    const { close, ...progress } = showLoading(terminal);
-    try {
-      return await openCheckpoint(base, path, { ...options, ...progress });
-    } finally {
-      close();
-    }
-  };
+  async (base, path, options) =>
+    showLoading(terminal, (progress) => openCheckpoint(base, path, { ...options, ...progress }));
 
 const outlineOpener =
   (terminal: Terminal): Engine["outline"] =>
-  async (base, path, { tokenizer = null } = {}) => {
-    const { onDownload, close } = showLoading(terminal);
-    try {
-      return (await outlineCheckpoint(base, path, { tokenizer, onDownload })).model;
-    } finally {
-      close();
-    }
-  };
+  async (base, path, { tokenizer = null } = {}) =>
+    showLoading(
+      terminal,
+      async ({ onDownload }) => (await outlineCheckpoint(base, path, { tokenizer, onDownload })).model,
+    );
 
 /** Opens only a model's configuration and tokenizer. The result renders prompts and reads data; its logits throw. */
 export const openModelOutline = (source: string, terminal: Terminal): Promise<EvaluableModel> =>
@@ -164,19 +150,15 @@ export const openModelOutline = (source: string, terminal: Terminal): Promise<Ev
  *
  * @param tokenizer Replaces the model's own tokenizer.
  */
-export async function openModel(
+export const openModel = (
   source: string,
   terminal: Terminal,
   tokenizer?: Tokenizer,
-): Promise<{ readonly model: CheckpointLM; readonly tokenizer: Tokenizer }> {
-  const { onDownload, onLoad, close } = showLoading(terminal);
-  try {
-    const loaded = tokenizer ?? (await loadTokenizer(source, { onDownload }));
-    return { tokenizer: loaded, model: await loadCausalLM(source, { onDownload, onLoad }) };
-  } finally {
-    close();
-  }
-}
+): Promise<{ readonly model: CheckpointLM; readonly tokenizer: Tokenizer }> =>
+  showLoading(terminal, async ({ onDownload, onLoad }) => ({
+    tokenizer: tokenizer ?? (await loadTokenizer(source, { onDownload })),
+    model: await loadCausalLM(source, { onDownload, onLoad }),
+  }));
 
 const text = z.string("a non-empty string").min(1, "a non-empty string");
 const addresses = "an address such as http://127.0.0.1:8000, or a list of them";

@@ -44,17 +44,19 @@ export function showMeasuring(terminal: Terminal, { edges }: { readonly edges: b
   };
 }
 
-interface LoadingDisplay {
+interface LoadingProgress {
   readonly onDownload: (progress: DownloadProgress) => void;
   readonly onLoad: (progress: LoadProgress) => void;
-  close(): void;
 }
 
 /**
- * Shows the download of a model's files and the loading of its weights: a progress bar on a screen, otherwise one line per
- * downloaded file.
+ * Shows the download of a model's files and the loading of its weights while `load` runs: a progress bar on a screen, otherwise one
+ * line per downloaded file.
  */
-export function showLoading(terminal: Terminal): LoadingDisplay {
+export async function showLoading<T>(
+  terminal: Terminal,
+  load: (progress: LoadingProgress) => Promise<T>,
+): Promise<T> {
   const line = terminal.isInteractive ? screenLine() : null;
   let shown = "";
   const show = (text: string) => {
@@ -63,12 +65,11 @@ export function showLoading(terminal: Terminal): LoadingDisplay {
     if (line === null) terminal.err(text);
     else line(text);
   };
-  return {
+  return load({
     onDownload: (progress) =>
       show(line === null ? startText(progress) : barText(`fetching ${progress.file}`, progress)),
     onLoad: (progress) => line !== null && show(barText(`reading ${progress.model}`, progress)),
-    close: () => line?.clear(),
-  };
+  }).finally(() => line?.clear());
 }
 
 const startText = ({ model, file, totalBytes }: DownloadProgress): string =>

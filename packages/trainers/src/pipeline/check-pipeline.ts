@@ -1,6 +1,6 @@
 import * as z from "zod";
 import * as tf from "@tensorflow/tfjs-core";
-import { configError, isRecord, parseOptions, aboutOption } from "@periodic-eval/contracts/options";
+import { configError, isRecord, parseOptions, atOption } from "@periodic-eval/contracts/options";
 import { join } from "@periodic-eval/store/platform";
 import { checkpointsOf } from "../checkpoint/checkpoints.ts";
 import { checkEarlierPhases } from "../checkpoint/saved-tensors.ts";
@@ -97,50 +97,58 @@ export async function checkOrder(
   }
 }
 
-type CheckOptions = Pick<CheckedPipelineOptions, "tokenizer" | "config" | "runDir" | "model">;
+type CheckedParts = Pick<CheckedPipelineOptions, "model" | "tokenizer">;
+type PhaseOptions = Pick<CheckedPipelineOptions, "config" | "runDir">;
+
+/**
+ * Returns all errors of a phase that its trainer would throw before the first step; of its rows the first of the dataset and the
+ * first of the validation rows. Reads no weights. A phase whose files cannot be had, also after a download, is not checked further.
+ *
+ * @param parts Null if they cannot be had; then only the files are checked.
+ */
+export async function phaseErrors(
+  given: PipelinePhase,
+  parts: CheckedParts | null,
+  options: PhaseOptions,
+): Promise<readonly unknown[]> {
+  const missing = await problemsOf(given, async (of) => {
+    const source = given[of];
+    checkSource("phase options", of, source);
+    if (typeof source === "string") await atOption({ where: of, path: [of] }, () => filesOf(source, of));
+  });
+  if (missing.length > 0 || parts === null) return missing;
+  const { model, tokenizer } = parts;
+  try {
+    checkPipeline([given], { model, tokenizer, ...options });
+    return await checkDatasets(given, { model, tokenizer, ...options });
+  } catch (error) {
+    return [error];
+  }
+}
 
 /**
  * Reads the rows of a phase and its validation rows exactly as its trainer will, so that a mistake in a late phase does not
  * show after hours of training. Keeps the rows of files, about eight bytes per token, for the trainer with the same
- * tokenizer, which then need not read them again. Reads no weights. Lists bad rows below `runDir` as the trainer does, even
- * if the training cannot start.
- *
- * If a backend has been started, a training that needs more memory than it has is a problem too.
+ * tokenizer, which then need not read them again. Lists bad rows below `runDir` as the trainer does, even if the training cannot
+ * start. If a backend has been started, a training that needs more memory than it has is a problem too.
  *
  * @returns The problems of both sources: the `data` error that the trainer would throw, or the `config` error for a `loss`
  *   that does not fit a row's form, or for a schedule that is longer than the steps of these rows, or the `memory` error.
- * @throws PeriodicEvalError `config` for a configuration that `checkPipeline` refuses.
  */
 export async function checkDatasets(
   given: PipelinePhase,
-  { config, runDir, model, tokenizer }: CheckOptions,
+  { config, runDir, ...parts }: CheckedParts & PhaseOptions,
 ): Promise<readonly unknown[]> {
   const { phase } = given;
-  const method = methodOf(given, { model, tokenizer }, config);
-  const check = async (of: RowsOf): Promise<void> => {
+  const { model } = parts;
+  const method = methodOf(given, parts, config);
+  return problemsOf(given, async (of) => {
     const rows = await method.read({ phase, runDir, isAhead: true }, of);
     if (of === "validation") return;
     const { size } = planPhase(method, rows, { model, phase });
     if (tf.getBackend()) checkTrainingMemory({ where: `phase "${phase}"`, model, size });
-  };
-  return problemsOf(given, check);
-}
-
-/**
- * Checks that the rows of a phase and its validation rows can be had: that files exist, and that the cache holds datasets on the
- * hub, after downloading them. Needs no model and reads no rows.
- *
- * @returns The problems of both sources, each with the path `dataset` or `validation`.
- */
-export const checkSources = (given: Pick<PipelinePhase, RowsOf>): Promise<readonly unknown[]> =>
-  problemsOf(given, async (of) => {
-    const source = given[of];
-    checkSource("phase options", of, source);
-    if (typeof source !== "string") return;
-    await filesOf(source, of).catch((error: unknown) => {
-      throw aboutOption(error, { where: of, path: [of] });
-    });
   });
+}
 
 /** Runs a check of each given source. */
 async function problemsOf(
@@ -157,7 +165,7 @@ async function problemsOf(
 export interface CountOptions {
   /** Defaults for the phase's configuration. */
   readonly config?: Partial<TrainingConfig>;
-  readonly open: () => Promise<Pick<CheckOptions, "tokenizer" | "model">>;
+  readonly open: () => Promise<CheckedParts>;
 }
 
 /**

@@ -223,13 +223,9 @@ async function openOutline(
   file: ConfigFile,
   terminal: Terminal,
 ): ReturnType<CountOptions["open"]> {
-  const { onDownload, close } = showLoading(terminal);
-  try {
-    const key = tokenizerSource === source ? "model" : "tokenizer";
-    const tokenizer = await withPlace(file, [key], () => loadTokenizer(tokenizerSource, { onDownload }));
-    const model = await withPlace(file, ["model"], () => outlineCausalLM(source, { onDownload }));
-    return { tokenizer, model };
-  } finally {
-    close();
-  }
+  const key = tokenizerSource === source ? "model" : "tokenizer";
+  return showLoading(terminal, async ({ onDownload }) => ({
+    tokenizer: await withPlace(file, [key], () => loadTokenizer(tokenizerSource, { onDownload })),
+    model: await withPlace(file, ["model"], () => outlineCausalLM(source, { onDownload })),
+  }));
 }
