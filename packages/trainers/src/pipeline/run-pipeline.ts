@@ -1,10 +1,8 @@
 import { parseOptions } from "@periodic-eval/contracts/options";
-import { type Logger, PeriodicEvalError } from "@periodic-eval/core";
+import type { Logger } from "@periodic-eval/core";
 import { plainConsoleLogger } from "@periodic-eval/core/console";
 import { closeLoggers, logWarning } from "@periodic-eval/core/session";
 import { declarePhases } from "@periodic-eval/store";
-import { checkpointsOf } from "../checkpoint/checkpoints.ts";
-import { readState } from "../checkpoint/trainer-state.ts";
 import { buildBlock } from "../trainer/periodic-eval.ts";
 import type { TrainerOptions } from "../trainer/trainer-options.ts";
 import type { TrainResult } from "../trainer/trainer.ts";
@@ -60,14 +58,10 @@ export async function runPipeline(
     unlock = await declarePhases(options.runDir, names, {
       onWait: (message) => logWarning(loggers, "store", message),
     });
-    let isDamaged = false;
-    for (const [at, phase] of phases.entries()) {
+    for (const phase of phases) {
       const runStepOffset = results.reduce((sum, { steps }) => sum + steps, 0);
-      // The model does not have the weights of a damaged phase, so the next phase, which has all its own, compares nothing.
-      const after = isDamaged ? {} : { after: results.map((earlier) => earlier.phase) };
-      const damaged = await resultOfDamaged(phase, phases[at + 1], { ...rest, loggers: kept });
-      isDamaged = damaged !== null;
-      const result = damaged ?? (await trainer(phase, { runStepOffset, ...after }).train());
+      const after = results.map((earlier) => earlier.phase);
+      const result = await trainer(phase, { runStepOffset, after }).train();
       results.push(result);
       if (rest.signal?.aborted || result.brokenReceipt !== null) break;
     }
@@ -88,55 +82,5 @@ function withoutClose(logger: Logger): Logger {
     ...(logger.train && { train: (metrics, at) => logger.train!(metrics, at) }),
     ...(logger.end && { end: (at) => logger.end!(at) }),
     ...(logger.event && { event: (event) => logger.event!(event) }),
-  };
-}
-
-interface NamedPhase {
-  readonly phase: string;
-  readonly method?: "sft" | "dpo";
-}
-
-/**
- * Returns the result of a finished phase whose checkpoints are all damaged, from its state alone. That suffices if the next
- * phase has a complete checkpoint, which holds all trained weights. It does not before a DPO phase, whose reference may be
- * the model at its start.
- *
- * @returns Null if the phase must be trained or resumed; that reports the damage.
- */
-async function resultOfDamaged(
-  damaged: NamedPhase,
-  next: NamedPhase | undefined,
-  { runDir, resume = "auto", loggers = [] }: Pick<TrainerOptions, "runDir" | "resume" | "loggers">,
-): Promise<TrainResult | null> {
-  if (next === undefined || next.method === "dpo" || resume === "never") return null;
-  const warn = (where: string, message: string) => logWarning(loggers, where, message);
-  const checkpoints = ({ phase }: NamedPhase) => checkpointsOf({ runDir, phase, keep: 1, warn });
-  if ((await checkpoints(next).startOfNewest()) === undefined) return null;
-  const found = await checkpoints(damaged)
-    .newest()
-    .catch((error: unknown) => error);
-  if (!PeriodicEvalError.is(found, "store")) return null;
-  const [step] = await checkpoints(damaged).steps();
-  const path = checkpoints(damaged).folderOf(step ?? 0);
-  const state = await readState(path);
-  if (typeof state === "string" || !state.finished) return null;
-  const complete = await checkpoints(next)
-    .newest()
-    .catch(() => null);
-  if (complete === null) return null;
-  warn(path, `damaged, but not needed: phase "${next.phase}" continues from ${complete.path}`);
-  return {
-    phase: damaged.phase,
-    steps: state.step,
-    maxSteps: state.max_steps ?? state.step,
-    epochs: state.epoch,
-    finalLoss: state.loss,
-    stopReason: state.stop_reason,
-    brokenReceipt: null,
-    resumedFrom: state.step,
-    skippedUpdates: state.skipped_updates,
-    checkpoint: path,
-    best: null,
-    badRows: [],
   };
 }

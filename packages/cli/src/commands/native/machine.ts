@@ -1,19 +1,8 @@
 import { spawnSync, type SpawnSyncOptions } from "node:child_process";
-import {
-  mkdirSync,
-  readFileSync,
-  statfsSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync, readFileSync, statfsSync, existsSync, renameSync, rmSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 import { configError } from "@periodic-eval/contracts/options";
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { isRunning } from "@periodic-eval/store";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 /** The facts about this machine that decide whether a build is possible. */
@@ -169,36 +158,19 @@ export function makeStep(
   terminal.err(`${what}: ${((performance.now() - started) / 1000).toFixed(1)} s`);
 }
 
-const draftPattern = /^making-(\d+)-/;
-/** The drafts that this process is building. */
-const ownDrafts = new Set<string>();
-
-/** Builds a folder under a temporary name first, so that an interrupted command leaves nothing that looks complete. */
+/**
+ * Builds a folder under a temporary name first, so that an interrupted command leaves nothing that looks complete. What it leaves is
+ * replaced by the next one.
+ */
 export function makeFolder(folder: string, make: (draft: string) => void): void {
-  const parent = dirname(folder);
-  mkdirSync(parent, { recursive: true });
-  removeOldDrafts(parent);
-  const draft = mkdtempSync(join(parent, `making-${process.pid}-`));
-  ownDrafts.add(draft);
+  const draft = `${folder}.making`;
+  rmSync(draft, { recursive: true, force: true });
+  mkdirSync(draft, { recursive: true });
   try {
     make(draft);
     rmSync(folder, { recursive: true, force: true });
     renameSync(draft, folder);
   } finally {
-    ownDrafts.delete(draft);
     rmSync(draft, { recursive: true, force: true });
   }
 }
-
-/** Removes drafts of processes that have ended: an interrupt does not reach `finally` while a tool runs. */
-function removeOldDrafts(parent: string): void {
-  for (const name of readdirSync(parent)) {
-    const pid = draftPattern.exec(name)?.[1];
-    const path = join(parent, name);
-    if (pid !== undefined && !isBeingBuilt(path, Number(pid))) rmSync(path, { recursive: true, force: true });
-  }
-}
-
-/** In a container, an earlier process can have had the id of this one. */
-const isBeingBuilt = (path: string, pid: number): boolean =>
-  pid === process.pid ? ownDrafts.has(path) : isRunning(pid);
