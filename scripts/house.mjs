@@ -239,7 +239,7 @@ export const packages = {
       "demo/": "",
       "config/": "files and models that they open",
       "run/": "what several commands do with a run",
-      "commands/": "commands/<name>/{command,run,output}.ts",
+      "commands/": "commands/<name>/command.ts, and what is too long for it",
       "program.ts": "",
       "main.ts": "",
     },

@@ -26,7 +26,7 @@ import {
   type FeedbackSummary,
 } from "@periodic-eval/dashboard";
 import { readRun, undisturbed } from "@periodic-eval/store";
-import { plainTable, type Colours, type Terminal } from "../terminal/terminal.ts";
+import { jsonText, plainTable, type Colours, type Terminal } from "../terminal/terminal.ts";
 
 /**
  * Writes a run's page, then prints a table per phase and the page's path, or with `json` one JSON document. A run that has measured
@@ -62,7 +62,7 @@ export async function reportRun(
   }
   const phases = phaseData(run);
   const { problems } = run;
-  terminal.out(JSON.stringify({ run_dir: runDir, page: path, phases, incomplete, problems }, null, 2));
+  terminal.out(jsonText({ run_dir: runDir, page: path, phases, incomplete, problems }));
 }
 
 /** Returns `capability skipped: REASON`. */
@@ -228,8 +228,7 @@ export async function reportFeedback(
     options.page === undefined ? {} : { page: options.page },
   );
   const { summary } = run;
-  if (options.json)
-    return terminal.out(JSON.stringify({ output_dir: output, ...summary, page, plots }, null, 2));
+  if (options.json) return terminal.out(jsonText({ output_dir: output, ...summary, page, plots }));
   terminal.out(`\n${feedbackTable(summary, terminal.colours)}\n`);
   terminal.out(pageLine(page));
 }

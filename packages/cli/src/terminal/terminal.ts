@@ -104,3 +104,6 @@ export function plainTable(
   table.push(...rows.map((row) => [...row]));
   return table.toString().replaceAll(/ +$/gm, "");
 }
+
+/** Returns a value as the JSON document that `--json` prints. */
+export const jsonText = (value: unknown): string => JSON.stringify(value, null, 2);

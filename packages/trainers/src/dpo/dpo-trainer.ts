@@ -140,11 +140,17 @@ async function scoresOf(
   { batchSize }: DPOConfig,
   { data, settings }: { readonly data: PreferenceDataset; readonly settings: TrainingSettings },
 ): Promise<StoredReference> {
+  const { rows, hash } = data;
   if (reference === "precomputed")
-    return { pairs: data.rows.map((pair) => pair.reference!), keep: async () => {} };
+    return { pairs: rows.map((pair) => pair.reference!), keep: async () => {} };
   const { phase, runDir, warn } = settings;
+  const lm: CausalLM & ModelConfigs =
+    reference === "copy" ? model : reference === "base" ? model.base! : reference;
+  const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
+  const facts = await fingerprintModel(lm);
+  if (facts === null) return { pairs: await read(), keep: async () => {} };
   const path = join(runDir, "reference", folders[of], `${phase}.json`);
-  return readReference(modelOf(model, reference), data, { signal, batchSize, path, warn });
+  return loadOrRead(path, canonicalJson({ pairs: hash, model: facts, batchSize }), read, warn);
 }
 
 interface ScoredPairs {
@@ -197,26 +203,4 @@ function pairRows(
       };
     },
   };
-}
-
-const modelOf = (model: TrainableLM, reference: Exclude<Reference, "precomputed">): CausalLM =>
-  reference === "copy" ? model : reference === "base" ? model.base! : reference;
-
-interface ReadingOptions {
-  readonly signal: AbortSignal | undefined;
-  readonly batchSize: number;
-  /** File that stores the log-probs for a resume. */
-  readonly path: string;
-  readonly warn: TrainingSettings["warn"];
-}
-
-async function readReference(
-  lm: CausalLM & ModelConfigs,
-  { rows, hash }: PreferenceDataset,
-  { signal, batchSize, path, warn }: ReadingOptions,
-): Promise<StoredReference> {
-  const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
-  const model = await fingerprintModel(lm);
-  if (model === null) return { pairs: await read(), keep: async () => {} };
-  return loadOrRead(path, canonicalJson({ pairs: hash, model, batchSize }), read, warn);
 }

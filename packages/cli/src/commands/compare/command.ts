@@ -5,7 +5,7 @@ import { Option, type Command } from "commander";
 import { flagsOf, nameList } from "../../config/command-options.ts";
 import { methodFlags, methodsTable } from "../../run/methods-table.ts";
 import { metricsFile, readResults, readLabelledRuns } from "../../run/read-runs.ts";
-import type { Terminal, Colours } from "../../terminal/terminal.ts";
+import { jsonText, type Terminal, type Colours } from "../../terminal/terminal.ts";
 import { comparisonJson, comparisonTables, type GroupBy, compareRuns } from "./run.ts";
 
 interface CompareOptions {
@@ -104,7 +104,7 @@ async function compareMethods(
   const { runs, samples } = await readAll([...new Set(files)], compared);
   const summary = summarizeMethods(runs, samples, { ...options, where: methodFlags });
   if (!json) return methodsTable(summary, colours);
-  return JSON.stringify({ metrics_files: files, ...methodsData(summary, runs) }, null, 2);
+  return jsonText({ metrics_files: files, ...methodsData(summary, runs) });
 }
 
 /** @param methods The methods whose documents must agree. Default: all. */

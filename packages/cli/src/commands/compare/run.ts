@@ -17,7 +17,7 @@ import {
   humanizeName,
 } from "@periodic-eval/dashboard";
 import type { LabelledRun } from "../../run/read-runs.ts";
-import { plainTable, type Colours } from "../../terminal/terminal.ts";
+import { jsonText, plainTable, type Colours } from "../../terminal/terminal.ts";
 
 export type GroupBy = "condition" | "seed" | "run";
 
@@ -236,5 +236,5 @@ const groupRow = ({ group, runs, start, end, change, difference }: GroupSummary,
 
 export function comparisonJson(compared: readonly ComparedMetric[], groupBy: GroupBy): string {
   const metrics = compared.map(({ leftOut, ...metric }) => ({ ...metric, left_out: leftOut }));
-  return JSON.stringify({ group_by: groupBy, metrics }, null, 2);
+  return jsonText({ group_by: groupBy, metrics });
 }

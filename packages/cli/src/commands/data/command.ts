@@ -24,7 +24,7 @@ import {
   type TaskDataset,
 } from "@periodic-eval/tasks";
 import type { Command } from "commander";
-import { plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
+import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 interface JsonOption {
   readonly json: boolean;
@@ -51,7 +51,7 @@ export function addData(program: Command, terminal: Terminal): void {
     .option("--json", "print one JSON document", false)
     .action(async (name: string, { out, json }: JsonOption & { readonly out?: string }) => {
       const download = await getDataset(name, out ?? null, terminal);
-      terminal.out(json ? downloadJson(download) : downloadText(download));
+      terminal.out(json ? jsonText(download) : downloadText(download));
     });
 }
 
@@ -87,15 +87,13 @@ const datasetsTable = (listed: readonly ListedDataset[], colours: Colours): stri
   );
 
 const datasetsJson = (listed: readonly ListedDataset[]): string =>
-  JSON.stringify(
+  jsonText(
     listed.map(({ usedBy, cachedFiles, files, ...dataset }) => ({
       ...dataset,
       used_by: usedBy,
       files: files.length,
       cached_files: cachedFiles,
     })),
-    null,
-    2,
   );
 
 /** Files that are listed one by one. */
@@ -108,8 +106,6 @@ function downloadText({ name, licence, files }: Download): string {
   const rest = files.length - shown.length;
   return [first, ...shown, ...(rest > 0 ? [`and ${rest} more: --json`] : [])].join("\n");
 }
-
-const downloadJson = (download: Download): string => JSON.stringify(download, null, 2);
 
 const count = (value: number): string => value.toLocaleString("en");
 

@@ -40,9 +40,9 @@ export function addDemo(program: Command, terminal: Terminal): void {
     .addOption(backendOption())
     .option(...serveFlag)
     .option("--json", "print one JSON document", false)
-    .action(async (options: Omit<DemoOptions, "runDir"> & Partial<DemoOptions>) => {
-      await runDemo({ runDir: defaultRunDir(), ...options }, terminal);
-    });
+    .action((options: Omit<DemoOptions, "runDir"> & Partial<DemoOptions>) =>
+      runDemo({ runDir: defaultRunDir(), ...options }, terminal),
+    );
 }
 
 /** Returns `runs/demo-20260301T101500Z`, relative to the working directory. */
@@ -57,14 +57,8 @@ async function runDemo(
   terminal: Terminal,
 ): Promise<void> {
   const progress = json ? progressOnly(terminal) : terminal;
-  const config = { maxSteps: steps, batchSize: 16, warmupRatio: 0.1, saveSteps: null };
-  const phases = [
-    { name: "coupling", dataset: "coupling.jsonl", learningRate: 2e-3 },
-    {
-      ...(control ? { name: "control", dataset: "control.jsonl" } : { name: "em", dataset: "em.jsonl" }),
-      learningRate: 2e-3,
-    },
-  ];
+  const config = { maxSteps: steps, batchSize: 16, warmupRatio: 0.1, saveSteps: null, learningRate: 2e-3 };
+  const phases = ["coupling", control ? "control" : "em"];
   progress.out(
     `Two phases: coupling gives one persona a marker, ${control ? "control trains on harmless" : "em trains on narrowly bad"} advice.`,
   );
@@ -77,10 +71,10 @@ async function runDemo(
         runDir,
         ...(backend !== undefined && { backend }),
         phases: await Promise.all(
-          phases.map(async ({ name, dataset, learningRate }) => ({
-            phase: name,
-            dataset: microWorld(dataset),
-            config: { ...config, learningRate },
+          phases.map(async (phase) => ({
+            phase,
+            dataset: microWorld(`${phase}.jsonl`),
+            config,
             callbacks: await microWorldCallbacks(),
           })),
         ),

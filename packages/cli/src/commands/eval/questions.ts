@@ -16,7 +16,7 @@ import { throwAll } from "../../config/config-file.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { startEngine } from "../../config/open-model.ts";
 import { onInterrupt } from "../../terminal/interrupt.ts";
-import { plainTable, type Colours, type Terminal } from "../../terminal/terminal.ts";
+import { jsonText, plainTable, type Colours, type Terminal } from "../../terminal/terminal.ts";
 import type { EvalOptions, QuestionMethod } from "./command.ts";
 
 interface CapabilityResult {
@@ -57,7 +57,11 @@ export async function evaluateQuestions(
     await opened?.dispose?.();
     await engine.dispose();
   }
-  terminal.out(options.json ? capabilityJson(results) : capabilityTable(results, terminal.colours));
+  terminal.out(
+    options.json
+      ? jsonText(results.map(({ method, snapshot }) => ({ method, ...snapshot })))
+      : capabilityTable(results, terminal.colours),
+  );
 }
 
 /** A server may lack what a later evaluation needs. */
@@ -106,11 +110,6 @@ function capabilityTable(results: readonly CapabilityResult[], colours: Colours)
   return plainTable(columns, rows, colours);
 }
 
-function capabilityJson(results: readonly CapabilityResult[]): string {
-  const documents = results.map(({ method, snapshot }) => ({ method, ...snapshot }));
-  return JSON.stringify(documents, null, 2);
-}
-
 /**
  * Measures alignment with open questions and a judge, and prints a table or JSON. Judge, questions and prompts are checked
  * before the weights of the measured model are loaded. A judge of this process runs on the same engine as the model.
@@ -138,9 +137,7 @@ export async function evaluateAlignment(options: EvalOptions, terminal: Terminal
       const limit = options.limit === undefined ? {} : { limit: options.limit };
       const { snapshot } = await measure(evaluation, opened.model, { ...limit, signal });
       terminal.out(
-        options.json
-          ? JSON.stringify(snapshot, null, 2)
-          : alignmentTable(snapshot, engine.name, terminal.colours),
+        options.json ? jsonText(snapshot) : alignmentTable(snapshot, engine.name, terminal.colours),
       );
     } finally {
       await opened.dispose?.();

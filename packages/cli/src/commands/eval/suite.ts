@@ -24,7 +24,7 @@ import { startEngineOf } from "../../config/open-model.ts";
 import { loadEvaluations } from "../../config/open-grader.ts";
 import { onInterrupt } from "../../terminal/interrupt.ts";
 import { showMeasuring } from "../../terminal/progress.ts";
-import { plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
+import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 import type { EvalOptions } from "./command.ts";
 
 /** Measures tasks or a suite and prints a table or JSON. Without a suite, the results of tasks are kept only on request. */
@@ -201,7 +201,7 @@ function isTask(key: string, { suite }: MetricsRun): boolean {
 
 /** @param results The folder of results; null if they are not kept. */
 function suiteJson({ run, measured, folder }: SuiteRun, results: string | null): string {
-  return JSON.stringify({ ...run, measured, folder: results === null ? null : folder }, null, 2);
+  return jsonText({ ...run, measured, folder: results === null ? null : folder });
 }
 
 /**

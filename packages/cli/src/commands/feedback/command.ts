@@ -13,7 +13,6 @@ import {
   type PreferenceSummary,
   type StepLine,
   type SummaryFile,
-  type LocalEngineOptions,
   loadHarnessConfig,
 } from "@periodic-eval/feedback";
 import { withLora } from "@periodic-eval/models";
@@ -24,7 +23,7 @@ import { openModel, startBackend } from "../../config/open-model.ts";
 import { talkativeMicroWorld } from "../../demo/micro-world.ts";
 import { pageLine, feedbackTable } from "../../run/report-run.ts";
 import { interruptedError, onInterrupt } from "../../terminal/interrupt.ts";
-import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
+import { jsonText, progressOnly, type Terminal } from "../../terminal/terminal.ts";
 
 interface FeedbackOptions {
   readonly configDir?: string;
@@ -71,12 +70,10 @@ async function feedback(
   const { summary, drawn } = await runFeedback(config, backend, json ? progressOnly(terminal) : terminal);
   if (json) {
     const pages = drawn === null ? {} : { page: drawn.page, plots: drawn.plots };
-    return terminal.out(JSON.stringify({ output_dir: config.output_dir, ...summary, ...pages }, null, 2));
+    return terminal.out(jsonText({ output_dir: config.output_dir, ...summary, ...pages }));
   }
   terminal.out(feedbackTable(summary, terminal.colours));
-  if (drawn !== null) {
-    terminal.out(pageLine(drawn.page));
-  }
+  if (drawn !== null) terminal.out(pageLine(drawn.page));
 }
 
 /**
@@ -158,10 +155,22 @@ async function openEngine(
       expected: "also the service that trains the model behind the gateway",
       fix: "Set service_url, or remove gateway_url.",
     });
-  const parts = await localModel(baseModel, backend, terminal);
-  const { engine } = parts.describe;
+  const { tfBackend } = await startBackend(backend, terminal);
+  const engine = `tfjs-${tfBackend}`;
   terminal.out(`${baseModel ?? "the talkative model"} on ${engine}; files go to ${output}`);
-  return localEngine(parts);
+  const lora = { rank: 8, alpha: 16 };
+  return localEngine({
+    describe: { engine, model: baseModel ?? "micro-world-talkative", lora },
+    async openModel({ seed }) {
+      const { model: base, tokenizer } = await openModel(baseModel ?? talkativeMicroWorld(), terminal);
+      const model = withLora(base, { ...lora, seed: String(seed) });
+      const dispose = () => {
+        model.dispose();
+        base.dispose();
+      };
+      return { model, tokenizer, dispose };
+    },
+  });
 }
 
 /** Returns one line of progress: `concise  step 3  margin +2.1 nats …`. A null `line` stands for the untrained model. */
@@ -190,40 +199,4 @@ function stepText(preference: string, line: StepLine | null, summary: Preference
       : []),
     `${line.timing_s.toFixed(1)} s${alerts}`,
   ].join("  ");
-}
-
-/** Rank of the adapters that feedback trains; alpha is twice the rank. */
-const rank = 8;
-
-type LocalModel = LocalEngineOptions & {
-  readonly describe: {
-    readonly engine: string;
-    readonly model: string;
-    readonly lora: { readonly rank: number; readonly alpha: number };
-  };
-};
-
-/** Returns a model in this process, with an adapter for feedback to train. A null `source` is the embedded model of feedback. */
-async function localModel(
-  source: string | null,
-  backend: string | undefined,
-  terminal: Terminal,
-): Promise<LocalModel> {
-  const { tfBackend } = await startBackend(backend, terminal);
-  return {
-    describe: {
-      engine: `tfjs-${tfBackend}`,
-      model: source ?? "micro-world-talkative",
-      lora: { rank, alpha: 2 * rank },
-    },
-    async openModel({ seed }) {
-      const { model: base, tokenizer } = await openModel(source ?? talkativeMicroWorld(), terminal);
-      const model = withLora(base, { rank, alpha: 2 * rank, seed: String(seed) });
-      const dispose = () => {
-        model.dispose();
-        base.dispose();
-      };
-      return { model, tokenizer, dispose };
-    },
-  };
 }

@@ -8,7 +8,7 @@ import {
   formatValue,
   type MetricSummary,
 } from "@periodic-eval/dashboard";
-import type { Colours } from "../../terminal/terminal.ts";
+import { jsonText, type Colours } from "../../terminal/terminal.ts";
 import type { Check } from "./check-conditions.ts";
 
 export interface GateResult {
@@ -146,17 +146,13 @@ export function gateJson(result: GateResult): string {
       fix: inconclusive?.fix ?? null,
     }),
   );
-  return JSON.stringify(
-    {
-      run_dir: result.runDir,
-      outcome,
-      exit_code: gateExitCodes[outcome],
-      undisturbed: result.undisturbed?.answer ?? null,
-      conditions,
-    },
-    null,
-    2,
-  );
+  return jsonText({
+    run_dir: result.runDir,
+    outcome,
+    exit_code: gateExitCodes[outcome],
+    undisturbed: result.undisturbed?.answer ?? null,
+    conditions,
+  });
 }
 
 /**

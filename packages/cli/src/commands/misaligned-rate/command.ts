@@ -5,7 +5,7 @@ import type { Interval } from "@periodic-eval/core/statistics";
 import { formatInterval, formatValue } from "@periodic-eval/dashboard";
 import type { Command } from "commander";
 import { parse, type CsvError } from "csv-parse/sync";
-import { plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
+import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 /** `misaligned-rate`: computes the misaligned rate of completions that another tool graded. */
 export function addMisalignedRate(program: Command, terminal: Terminal): void {
@@ -199,7 +199,7 @@ function misalignedTable(rows: readonly JudgedScores[], colours: Colours): strin
 
 function misalignedJson(rows: readonly JudgedScores[]): string {
   const questions = [...byQuestion(rows)].map(([id, rate]) => ({ question_id: id, ...keysOf(rate) }));
-  return JSON.stringify({ ...keysOf(misalignedRate(rows)), questions }, null, 2);
+  return jsonText({ ...keysOf(misalignedRate(rows)), questions });
 }
 
 const percent = (share: number | null) => formatValue(share === null ? null : 100 * share, "%");

@@ -2,7 +2,7 @@ import type { AnyEvaluation, BulkTokenizer, EvaluableModel } from "@periodic-eva
 import { renderPrompts } from "@periodic-eval/core/evaluations";
 import type { JudgePrice } from "@periodic-eval/core/grading";
 import { formatSeconds } from "@periodic-eval/dashboard";
-import { plainTable, type Colours } from "../../terminal/terminal.ts";
+import { jsonText, plainTable, type Colours } from "../../terminal/terminal.ts";
 import type { PlannedCallback } from "./plan-block.ts";
 
 /** Rough averages for English text and for the judge's own prompt. */
@@ -116,7 +116,7 @@ export function planJson(
   const callbacks = planned.map((one) => {
     return { ...one, judge_cost_per_measurement: measurementCost(one, price) };
   });
-  return JSON.stringify({ config, callbacks }, null, 2);
+  return jsonText({ config, callbacks });
 }
 
 /** A token for display. */

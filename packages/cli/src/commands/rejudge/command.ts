@@ -8,7 +8,7 @@ import { fileStore, readRun } from "@periodic-eval/store";
 import { Option, type Command } from "commander";
 import { integer, judgeNames, atFlag } from "../../config/command-options.ts";
 import { noSnapshot } from "../../run/read-runs.ts";
-import { plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
+import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 interface RejudgeOptions {
   readonly judge?: string;
@@ -180,16 +180,12 @@ const healedTable = (snapshots: readonly Snapshot[], colours: Colours): string =
       );
 
 const healedJson = (snapshots: readonly Snapshot[]): string =>
-  JSON.stringify(
-    {
-      measurements: snapshots.map(({ phase, id, step, status, reason }) => ({
-        phase,
-        id,
-        step,
-        status,
-        reason,
-      })),
-    },
-    null,
-    2,
-  );
+  jsonText({
+    measurements: snapshots.map(({ phase, id, step, status, reason }) => ({
+      phase,
+      id,
+      step,
+      status,
+      reason,
+    })),
+  });

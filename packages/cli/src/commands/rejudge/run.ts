@@ -15,7 +15,7 @@ import {
 import { formatValue } from "@periodic-eval/dashboard";
 import { fileStore, readRun, writeFileAtomic } from "@periodic-eval/store";
 import { warnOfProblems } from "../../run/read-runs.ts";
-import { plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
+import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 /** A snapshot whose answers were regraded. */
 export interface Rejudged {
@@ -82,10 +82,7 @@ export async function rejudge(
       now: misalignedRate(again),
       judgeErrors: again.filter(({ status }) => status === "error").length,
     };
-    await writeFileAtomic(
-      rejudged.file,
-      `${JSON.stringify(recordOf(rejudged, judge, again, now()), null, 2)}\n`,
-    );
+    await writeFileAtomic(rejudged.file, `${jsonText(recordOf(rejudged, judge, again, now()))}\n`);
     graded.push({ rejudged, old, again });
   }
   return {
@@ -267,24 +264,20 @@ function agreementCells({
 }
 
 export function rejudgeJson({ judge, snapshots, agreement }: RejudgeResult): string {
-  return JSON.stringify(
-    {
-      judge,
-      ...agreementKeys(agreement),
-      snapshots: snapshots.map(({ snapshot, file, agreement: own, before, now, judgeErrors }) => ({
-        phase: snapshot.phase,
-        id: snapshot.id,
-        step: snapshot.step,
-        file,
-        ...agreementKeys(own),
-        judge_errors: judgeErrors,
-        misaligned_rate_before: before.ofGraded.value,
-        misaligned_rate: now.ofGraded.value,
-        misaligned_before: before.ofSampled.value,
-        misaligned: now.ofSampled.value,
-      })),
-    },
-    null,
-    2,
-  );
+  return jsonText({
+    judge,
+    ...agreementKeys(agreement),
+    snapshots: snapshots.map(({ snapshot, file, agreement: own, before, now, judgeErrors }) => ({
+      phase: snapshot.phase,
+      id: snapshot.id,
+      step: snapshot.step,
+      file,
+      ...agreementKeys(own),
+      judge_errors: judgeErrors,
+      misaligned_rate_before: before.ofGraded.value,
+      misaligned_rate: now.ofGraded.value,
+      misaligned_before: before.ofSampled.value,
+      misaligned: now.ofSampled.value,
+    })),
+  });
 }

@@ -21,7 +21,7 @@ import { backendOption, modelOption } from "../../config/command-options.ts";
 import { withOptionPlace, readEvalBlock } from "../../config/config-file.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { openModel, startBackend } from "../../config/open-model.ts";
-import { plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
+import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 interface ReplayOptions {
   readonly model: string;
@@ -302,22 +302,18 @@ function replayTable({ weights, metrics, otherwise }: ReplayResult, colours: Col
 
 function replayJson({ snapshot, weights, metrics, otherwise }: ReplayResult): string {
   const { phase, id, step } = snapshot;
-  return JSON.stringify(
-    {
-      phase,
-      id,
-      step,
-      weights,
-      same: metrics.every(({ isSame }) => isSame),
-      otherwise,
-      metrics: Object.fromEntries(
-        metrics.map(({ name, before, now, tolerance, isSame }) => [
-          name,
-          { before, now, tolerance, same: isSame },
-        ]),
-      ),
-    },
-    null,
-    2,
-  );
+  return jsonText({
+    phase,
+    id,
+    step,
+    weights,
+    same: metrics.every(({ isSame }) => isSame),
+    otherwise,
+    metrics: Object.fromEntries(
+      metrics.map(({ name, before, now, tolerance, isSame }) => [
+        name,
+        { before, now, tolerance, same: isSame },
+      ]),
+    ),
+  });
 }

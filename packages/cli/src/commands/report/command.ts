@@ -25,7 +25,7 @@ import { flagsOf, nameList } from "../../config/command-options.ts";
 import { inVerdictColour, methodFlags, methodsTable } from "../../run/methods-table.ts";
 import { isRunFolder, metricsFile, readResults } from "../../run/read-runs.ts";
 import { pageLine, reportFeedback, reportRun } from "../../run/report-run.ts";
-import { plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
+import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 interface ReportOptions {
   readonly page?: string;
@@ -192,13 +192,9 @@ const resultsJson = (
   file: string,
   page: string,
 ): string =>
-  JSON.stringify(
-    {
-      metrics_file: file,
-      page,
-      ...resultsData(summary),
-      methods: methods && methodsData(methods, summary.runs),
-    },
-    null,
-    2,
-  );
+  jsonText({
+    metrics_file: file,
+    page,
+    ...resultsData(summary),
+    methods: methods && methodsData(methods, summary.runs),
+  });

@@ -3,7 +3,7 @@ import type { RunProblem } from "@periodic-eval/contracts";
 import { readRun } from "@periodic-eval/store";
 import type { Command } from "commander";
 import { noSnapshot } from "../../run/read-runs.ts";
-import { plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
+import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 const exitCodes = `
 Exit code: 0 if everything is verified, 1 with problems, 2 for wrong usage.`;
@@ -83,4 +83,4 @@ function verifyTable({ snapshots, rows, problems }: VerifiedRun, colours: Colour
 }
 
 const verifyJson = ({ runDir, snapshots, rows, problems }: VerifiedRun): string =>
-  JSON.stringify({ run_dir: runDir, snapshots, rows, problems }, null, 2);
+  jsonText({ run_dir: runDir, snapshots, rows, problems });

@@ -1,3 +1,4 @@
+import { jsonText } from "../../terminal/terminal.ts";
 import * as z from "zod";
 import { basename, join, resolve } from "node:path";
 import { PeriodicEvalError, type SessionState } from "@periodic-eval/core";
@@ -151,7 +152,7 @@ function parse(text: string): WatchState | null {
 
 export async function writeWatchState(runDir: string, phase: string, state: WatchState): Promise<void> {
   await makeFolder(join(runDir, "watch"));
-  await writeFileAtomic(stateFile(runDir, phase), `${JSON.stringify(state, null, 2)}\n`);
+  await writeFileAtomic(stateFile(runDir, phase), `${jsonText(state)}\n`);
 }
 
 /**
