@@ -4,9 +4,8 @@ import { dirname, resolve, statSync } from "@periodic-eval/store/platform";
 import { type TrainableLM, windowLength } from "@periodic-eval/tfjs";
 import { describeValue } from "../data/bad-row.ts";
 import { evalName } from "../loop/training-data.ts";
-import { scheduleOf } from "./plan-phase.ts";
 import type { TrainerOptions, TrainingMethod } from "./trainer-options.ts";
-import type { TrainingConfig } from "./training-config.ts";
+import { scheduleOf, type TrainingConfig } from "./training-config.ts";
 
 /** The properties of a model that are checked before the first step. The weights need not be loaded. */
 export type OutlinedLM = Pick<

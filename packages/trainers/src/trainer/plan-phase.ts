@@ -1,4 +1,3 @@
-import { configError } from "@periodic-eval/contracts/options";
 import type { Json } from "@periodic-eval/core";
 import { workingSeconds } from "@periodic-eval/store";
 import { memoryErrorOf } from "@periodic-eval/tfjs";
@@ -7,10 +6,10 @@ import { stepsPerEpochOf, holdOut, planData } from "../data/batching.ts";
 import { Learner } from "../loop/learner.ts";
 import type { Phase } from "../loop/phase.ts";
 import { type TrainingData, type TrainingRows, validationOn } from "../loop/training-data.ts";
-import { type LearningRate, learningRates } from "../optimizer/learning-rate.ts";
+import type { LearningRate } from "../optimizer/learning-rate.ts";
 import type { OutlinedLM } from "./checks.ts";
 import type { TrainerOptions, MethodRows, TrainingMethod, TrainingSettings } from "./trainer-options.ts";
-import type { TrainingConfig } from "./training-config.ts";
+import { decayStepsOf, phaseSteps, scheduleOf, type TrainingConfig } from "./training-config.ts";
 import { trainingSizeOf, type TrainingSize, trainingAdvice } from "./training-memory.ts";
 
 /** Facts about a phase that its rows and configuration determine before the first step. */
@@ -57,38 +56,6 @@ export function planPhase<C extends TrainingConfig>(
     learningRate: scheduleOf(`${name} config`, config, maxSteps),
     size: trainingSizeOf(lengths, config, { sequencesPerRow, model }),
   };
-}
-
-/** Returns the optimizer steps of a phase. */
-const phaseSteps = ({ maxSteps, epochs }: TrainingConfig, stepsPerEpoch: number): number =>
-  maxSteps ?? Math.ceil((epochs ?? 1) * stepsPerEpoch);
-
-/** Returns the steps over which `wsd` falls to 0. */
-export const decayStepsOf = ({ decaySteps, decayRatio }: TrainingConfig, maxSteps: number): number =>
-  decaySteps ?? Math.ceil((decayRatio ?? 0) * maxSteps);
-
-/**
- * Returns the learning rates of a configuration.
- *
- * @param where Names the configuration in errors: `SFT config`.
- * @param maxSteps Optimizer steps of the phase.
- * @throws PeriodicEvalError `config` if warm-up and decay are longer than the phase.
- */
-export function scheduleOf(where: string, config: TrainingConfig, maxSteps: number): LearningRate {
-  const { learningRate: peak, schedule, decayType } = config;
-  const warmupSteps = config.warmupSteps ?? Math.ceil((config.warmupRatio ?? 0) * maxSteps);
-  const decaySteps = decayStepsOf(config, maxSteps);
-  if (warmupSteps > maxSteps || (schedule === "wsd" && warmupSteps + decaySteps > maxSteps)) {
-    const decay = schedule === "wsd" ? ` and ${decaySteps} of decay` : "";
-    throw configError({
-      where,
-      path: [schedule === "wsd" ? "schedule" : "warmupSteps"],
-      got: `${warmupSteps} steps of warm-up${decay}`,
-      expected: `at most the ${maxSteps} steps of the phase`,
-      fix: `Shorten warm-up${schedule === "wsd" ? " or decay" : ""}, or train for more steps.`,
-    });
-  }
-  return learningRates[schedule]({ peak, maxSteps, warmupSteps, decaySteps, decayType });
 }
 
 interface PhaseParts<C extends TrainingConfig> {

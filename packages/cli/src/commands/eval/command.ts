@@ -1,4 +1,10 @@
-import { evaluateAlignment, evaluateQuestions } from "./questions.ts";
+import {
+  evaluateAlignment,
+  evaluateQuestions,
+  type EvalOptions,
+  type OpenQuestionOptions,
+  type QuestionMethod,
+} from "./questions.ts";
 import { type TaskRegistry, datasetOf } from "@periodic-eval/tasks";
 import { Option, type Command } from "commander";
 import {
@@ -18,30 +24,6 @@ import {
 import { checkSystemPrompt, evaluateTasks } from "./suite.ts";
 import type { LoadTasks } from "../../config/open-grader.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
-
-export interface EvalOptions extends OpenQuestionOptions {
-  readonly model: string;
-  readonly adapter?: string;
-  readonly tokenizer?: string;
-  readonly questions?: string;
-  /** Of --questions: names of `questionMethods`. Of --suite: the label of the run. */
-  readonly method?: string;
-  readonly limit?: number;
-  readonly system: string;
-  readonly subsampleSeed: number;
-  readonly tasks?: readonly string[];
-  readonly data?: string;
-  readonly shots?: number;
-  readonly chat: boolean;
-  /** A file, or `true` for the suite of the package. */
-  readonly suite?: string | true;
-  readonly smoke: boolean;
-  readonly results?: string;
-  readonly name?: string;
-  readonly engine?: readonly string[];
-  readonly backend?: string;
-  readonly json: boolean;
-}
 
 const kinds = ["questions", "tasks", "suite"] as const;
 type Kind = (typeof kinds)[number];
@@ -160,8 +142,6 @@ async function checkData(
     );
 }
 
-export type QuestionMethod = "letters" | "cloze";
-
 /**
  * Returns the methods of --questions. Ends the command for an unknown one, or for an empty label of --suite.
  */
@@ -199,13 +179,6 @@ function checkOptions(
     return;
   }
   checkSystemPrompt(options, command);
-}
-
-/** Options of `eval` for open questions, which a judge grades. */
-interface OpenQuestionOptions {
-  readonly judge?: string;
-  readonly judgeMethod?: "json" | "logprob";
-  readonly samples?: ReturnType<typeof sampleSize>;
 }
 
 /** Options of `eval` that apply to open questions. */

@@ -11,13 +11,50 @@ import {
 import { readQuestions } from "@periodic-eval/core/evaluations";
 import { checkRequests } from "@periodic-eval/core/session";
 import { formatInterval, formatSeconds, formatValue } from "@periodic-eval/dashboard";
-import { defaultQuestions, publishedQuestions, atFlag } from "../../config/command-options.ts";
+import {
+  defaultQuestions,
+  publishedQuestions,
+  atFlag,
+  type sampleSize,
+} from "../../config/command-options.ts";
 import { throwAll } from "../../config/config-file.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { startEngine } from "../../config/open-model.ts";
 import { onInterrupt } from "../../terminal/interrupt.ts";
 import { jsonText, plainTable, type Colours, type Terminal } from "../../terminal/terminal.ts";
-import type { EvalOptions, QuestionMethod } from "./command.ts";
+
+/** Options of `eval` for open questions, which a judge grades. */
+export interface OpenQuestionOptions {
+  readonly judge?: string;
+  readonly judgeMethod?: "json" | "logprob";
+  readonly samples?: ReturnType<typeof sampleSize>;
+}
+
+export interface EvalOptions extends OpenQuestionOptions {
+  readonly model: string;
+  readonly adapter?: string;
+  readonly tokenizer?: string;
+  readonly questions?: string;
+  /** Of --questions: names of `questionMethods`. Of --suite: the label of the run. */
+  readonly method?: string;
+  readonly limit?: number;
+  readonly system: string;
+  readonly subsampleSeed: number;
+  readonly tasks?: readonly string[];
+  readonly data?: string;
+  readonly shots?: number;
+  readonly chat: boolean;
+  /** A file, or `true` for the suite of the package. */
+  readonly suite?: string | true;
+  readonly smoke: boolean;
+  readonly results?: string;
+  readonly name?: string;
+  readonly engine?: readonly string[];
+  readonly backend?: string;
+  readonly json: boolean;
+}
+
+export type QuestionMethod = "letters" | "cloze";
 
 interface CapabilityResult {
   readonly method: QuestionMethod;

@@ -25,7 +25,7 @@ import { loadEvaluations } from "../../config/open-grader.ts";
 import { onInterrupt } from "../../terminal/interrupt.ts";
 import { showMeasuring } from "../../terminal/progress.ts";
 import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
-import type { EvalOptions } from "./command.ts";
+import type { EvalOptions } from "./questions.ts";
 
 /** Measures tasks or a suite and prints a table or JSON. Without a suite, the results of tasks are kept only on request. */
 export async function evaluateTasks(

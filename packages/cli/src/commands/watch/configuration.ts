@@ -11,6 +11,20 @@ import {
 import { buildBlock, type LoadTasks } from "../../config/open-grader.ts";
 import { openLoggers } from "../../config/open-loggers.ts";
 
+export interface WatchCommandOptions {
+  readonly base: string;
+  readonly tokenizer?: string;
+  readonly config?: string;
+  readonly runDir: string;
+  readonly phase?: string;
+  readonly follow: boolean;
+  readonly order: "all" | "latest";
+  readonly pattern?: string;
+  readonly engine?: readonly string[];
+  readonly backend?: string;
+  readonly json: boolean;
+}
+
 /** The evaluations of checkpoints, and the loggers that receive their results. */
 export interface WatchConfiguration {
   readonly phase: string;
@@ -26,11 +40,7 @@ export interface WatchConfiguration {
  * @throws PeriodicEvalError with file and line for a wrong value.
  */
 export async function configure(
-  {
-    config,
-    phase: given,
-    runDir,
-  }: { readonly config?: string; readonly phase?: string; readonly runDir: string },
+  { config, phase: given, runDir }: Pick<WatchCommandOptions, "config" | "phase" | "runDir">,
   loadTasks: LoadTasks,
 ): Promise<WatchConfiguration> {
   if (config === undefined) {

@@ -19,8 +19,7 @@ import type { LoadTasks } from "../../config/open-grader.ts";
 import { reportRun } from "../../run/report-run.ts";
 import { interruptedError, onInterrupt } from "../../terminal/interrupt.ts";
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
-import type { WatchCommandOptions } from "./command.ts";
-import { configure, type WatchConfiguration } from "./configuration.ts";
+import { configure, type WatchCommandOptions, type WatchConfiguration } from "./configuration.ts";
 import { CheckpointGoneError, CurrentModel, keepTokenizer } from "./current-model.ts";
 import { TrainerLosses } from "./trainer-losses.ts";
 import {
