@@ -274,7 +274,7 @@ export const maximumRootValues = 45;
  */
 export const budgets = {
   lines: {
-    cli: 6800,
+    cli: 6793,
     contracts: 1884,
     core: 14084,
     dashboard: 8903,
@@ -292,7 +292,7 @@ export const budgets = {
     trainers: 5570,
     scripts: 4099,
   },
-  files: 1121,
+  files: 1120,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 60,
   /** Median of the names that a file exports. */
