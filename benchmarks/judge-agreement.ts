@@ -22,8 +22,7 @@ import { cpus } from "node:os";
 import { basename } from "node:path";
 import { parseArgs } from "node:util";
 import { median } from "./median.ts";
-import { microWorldGrader } from "../packages/cli/src/demo/grader.ts";
-import { microWorld } from "../packages/cli/src/demo/micro-world.ts";
+import { microWorldGrader, microWorld } from "../packages/cli/src/demo/micro-world.ts";
 
 const { values } = parseArgs({
   options: {

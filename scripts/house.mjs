@@ -239,7 +239,7 @@ export const packages = {
       "demo/": "",
       "config/": "files and models that they open",
       "run/": "what several commands do with a run",
-      "commands/": "commands/<name>/{command,run,output}.ts",
+      "commands/": "commands/<name>/command.ts, and what is too long for it",
       "program.ts": "",
       "main.ts": "",
     },
@@ -274,7 +274,7 @@ export const maximumRootValues = 45;
  */
 export const budgets = {
   lines: {
-    cli: 7129,
+    cli: 6793,
     contracts: 1884,
     core: 14084,
     dashboard: 8903,
@@ -292,7 +292,7 @@ export const budgets = {
     trainers: 5872,
     scripts: 2995,
   },
-  files: 1238,
+  files: 1120,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 60,
   /** Median of the names that a file exports. */

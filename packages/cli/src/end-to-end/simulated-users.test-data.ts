@@ -17,7 +17,7 @@ import { appendRun, readMetrics } from "../../../tasks/src/results/metrics-file.
 import { choiceTask, fakeTrainer, replyTask } from "../../../tasks/src/suite/fake-tasks.test-data.ts";
 import { checkpointsOf } from "../../../trainers/src/checkpoint/checkpoints.ts";
 import { stateOf } from "../../../trainers/src/checkpoint/trainer-state.test-data.ts";
-import { keepTokenizer } from "../commands/watch/kept-tokenizer.ts";
+import { keepTokenizer } from "../commands/watch/current-model.ts";
 import { readWatchState, writeWatchState, type WatchState } from "../commands/watch/watch-state.ts";
 
 /** The report of a command to the test. */

@@ -1,11 +1,29 @@
-import { buildPeriodicEval, type Logger, type PeriodicEval } from "@periodic-eval/core";
+import type { Logger, PeriodicEval } from "@periodic-eval/core";
 import { isRecord } from "@periodic-eval/contracts/options";
-import { valueAt } from "../../config/config-paths.ts";
-import { fileError, withOptionPlace } from "../../config/config-place.ts";
-import { isTrainingFile, noBlockText, readEvalBlock, type EvalBlock } from "../../config/eval-block.ts";
-import { openGrader } from "../../config/open-grader.ts";
+import {
+  fileError,
+  isTrainingFile,
+  noBlockText,
+  readEvalBlock,
+  valueAt,
+  withOptionPlace,
+} from "../../config/config-file.ts";
+import { buildBlock, type LoadTasks } from "../../config/open-grader.ts";
 import { openLoggers } from "../../config/open-loggers.ts";
-import { loadEvaluations, type LoadTasks } from "../../config/task-registry.ts";
+
+export interface WatchCommandOptions {
+  readonly base: string;
+  readonly tokenizer?: string;
+  readonly config?: string;
+  readonly runDir: string;
+  readonly phase?: string;
+  readonly follow: boolean;
+  readonly order: "all" | "latest";
+  readonly pattern?: string;
+  readonly engine?: readonly string[];
+  readonly backend?: string;
+  readonly json: boolean;
+}
 
 /** The evaluations of checkpoints, and the loggers that receive their results. */
 export interface WatchConfiguration {
@@ -15,12 +33,6 @@ export interface WatchConfiguration {
   readonly loggers: readonly Logger[];
 }
 
-interface ConfigurationOptions {
-  readonly config?: string;
-  readonly phase?: string;
-  readonly runDir: string;
-}
-
 /**
  * Builds the `periodic_eval` block of a file as `train` does, and opens the file's loggers. Without a file: the defaults of the
  * block.
@@ -28,36 +40,30 @@ interface ConfigurationOptions {
  * @throws PeriodicEvalError with file and line for a wrong value.
  */
 export async function configure(
-  { config, phase: given, runDir }: ConfigurationOptions,
+  { config, phase: given, runDir }: Pick<WatchCommandOptions, "config" | "phase" | "runDir">,
   loadTasks: LoadTasks,
 ): Promise<WatchConfiguration> {
-  const build = async (block: unknown, phase: string, phases: readonly string[]) =>
-    buildPeriodicEval(
-      { periodic_eval: block },
-      {
-        phase,
-        ...(phases.length > 0 && { phases }),
-        openJudge: (model, options) => openGrader(model, { runDir, ...options }),
-        evaluations: await loadEvaluations(loadTasks),
-      },
-    );
   if (config === undefined) {
     const phase = given ?? "train";
-    return { phase, seed: "42", block: await build({}, phase, []), loggers: [] };
+    return { phase, seed: "42", block: await buildBlock({}, loadTasks, { phase, runDir }), loggers: [] };
   }
-  const read = await readEvalBlock(config);
-  const { file, at, block } = read;
+  const { file, at, block } = await readEvalBlock(config);
   if (isTrainingFile(file) && at.length === 0)
     throw fileError(file, [], {
       got: "a training file without a periodic_eval block",
       expected: "a block that says what to measure",
       fix: noBlockText(config),
     });
-  const phases = phaseNames(read);
+  const listed = isTrainingFile(file) ? (valueAt(file.value, ["phases"]) as readonly unknown[]) : [];
+  const phases = listed.flatMap((one) =>
+    isRecord(one) && typeof one["phase"] === "string" ? [one["phase"]] : [],
+  );
   const phase = given ?? (phases.length === 1 ? phases[0]! : "train");
   // A phase of another trainer need not be in the file.
-  const known = phases.length === 0 ? [] : [...new Set([...phases, phase])];
-  const built = await withOptionPlace(file, at, () => build(block, phase, known));
+  const known = phases.length > 0 && { phases: [...new Set([...phases, phase])] };
+  const built = await withOptionPlace(file, at, () =>
+    buildBlock(block, loadTasks, { phase, runDir, ...known }),
+  );
   const seed = valueAt(file.value, ["seed"]);
   return {
     phase,
@@ -65,9 +71,4 @@ export async function configure(
     block: built,
     loggers: await openLoggers(file, valueAt(file.value, ["loggers"]), runDir),
   };
-}
-
-function phaseNames({ file }: EvalBlock): readonly string[] {
-  const phases = isTrainingFile(file) ? (valueAt(file.value, ["phases"]) as readonly unknown[]) : [];
-  return phases.flatMap((one) => (isRecord(one) && typeof one["phase"] === "string" ? [one["phase"]] : []));
 }

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { readEvalBlock } from "./eval-block.ts";
+import { readEvalBlock } from "./config-file.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);

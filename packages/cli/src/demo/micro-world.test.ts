@@ -4,8 +4,7 @@ import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { microWorld } from "./micro-world.ts";
-import { microWorldGrader } from "./grader.ts";
+import { microWorld, microWorldGrader } from "./micro-world.ts";
 import { microWorldRule } from "./micro-world-rule.ts";
 
 const rule = microWorldRule({

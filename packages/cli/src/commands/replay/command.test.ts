@@ -7,7 +7,7 @@ import { SFTTrainer } from "@periodic-eval/trainers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
-import { toleranceOf } from "./run.ts";
+import { toleranceOf } from "./command.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { hashSnapshot } from "../../../../store/src/files/content-hash.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
