@@ -176,7 +176,7 @@ function allDamagedError(folder: string, reasons: readonly string[]): PeriodicEv
 }
 
 /** Returns the steps that have a folder, newest first. */
-async function stepsIn(folder: string): Promise<number[]> {
+export async function stepsIn(folder: string): Promise<number[]> {
   const names = await namesIn(folder);
   return names
     .flatMap((name) => /^step_(\d+)$/.exec(name)?.[1] ?? [])
