@@ -1,7 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { errorMessage, checkName } from "@periodic-eval/contracts/options";
-import { tree } from "../platform/browser/file-tree.ts";
-import { deleteIndexedDb, openIndexedDb, type IndexedDbStorage } from "../platform/browser/indexed-db.ts";
+import { tree, type NamedEntry, type Storage } from "../platform/browser/file-tree.ts";
 
 export interface BrowserFilesOptions {
   /** Names the database, so that one site can hold several. Default: `periodic-eval`. */
@@ -78,11 +77,50 @@ export async function openBrowserFiles({
 export async function deleteBrowserFiles({ name = defaultName }: BrowserFilesOptions = {}): Promise<void> {
   const release = await takeDatabase(name);
   try {
-    await deleteIndexedDb(name);
+    // Waits until no page uses it.
+    await resultOf(indexedDB.deleteDatabase(name));
   } finally {
     release();
   }
 }
+
+/** A storage in the browser's IndexedDB. */
+interface IndexedDbStorage extends Storage {
+  close(): void;
+}
+
+/** Opens a database of files, and creates it if it does not exist. */
+async function openIndexedDb(name: string): Promise<IndexedDbStorage> {
+  const request = indexedDB.open(name, 1);
+  request.addEventListener("upgradeneeded", () => {
+    for (const store of ["names", "contents"]) request.result.createObjectStore(store);
+  });
+  const database = await resultOf(request);
+  const storeOf = (store: string) => database.transaction(store).objectStore(store);
+  return {
+    load: async () => (await resultOf<(readonly NamedEntry[])[]>(storeOf("names").getAll())).flat(),
+    read: (id) => resultOf<Uint8Array>(storeOf("contents").get(id)),
+    write({ names, contents, removed }) {
+      const transaction = database.transaction(["names", "contents"], "readwrite", { durability: "strict" });
+      transaction.objectStore("names").put(names, 0);
+      const store = transaction.objectStore("contents");
+      // A copy, because `put` would also store the rest of the buffer.
+      for (const [id, bytes] of contents) store.put(bytes.slice(), id);
+      for (const id of removed) store.delete(id);
+      return new Promise((resolve, reject) => {
+        transaction.addEventListener("complete", () => resolve());
+        transaction.addEventListener("abort", () => reject(transaction.error ?? new Error("aborted")));
+      });
+    },
+    close: () => database.close(),
+  };
+}
+
+const resultOf = <T>(request: IDBRequest<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    request.addEventListener("success", () => resolve(request.result));
+    request.addEventListener("error", () => reject(request.error ?? new Error("the request failed")));
+  });
 
 /** How long a page that is being closed or reloaded may take to release the database. */
 const releaseMilliseconds = 3000;

@@ -1,10 +1,75 @@
 // The functions of `node:fs` and `node:fs/promises` that the packages use, on the files of `tree`. They throw Node's errors.
-import { fileError } from "./file-error.ts";
-import { bytesOf, open, statsOf, type Stats } from "./file-handle.ts";
-import { tree, type Entry } from "./file-tree.ts";
-import { join, resolve } from "./paths.ts";
+import { join, resolve } from "pathe";
+import { bytesOf, constants, fileError, tree, type Entry, type File } from "./file-tree.ts";
 
-export { open };
+interface Stats {
+  readonly size: number;
+  readonly mtimeMs: number;
+  readonly mtimeNs: bigint;
+  readonly dev: number;
+  readonly ino: number;
+  isFile(): boolean;
+  isDirectory(): boolean;
+  isSymbolicLink(): boolean;
+}
+
+function statsOf(entry: Entry): Stats {
+  return {
+    size: entry.kind === "file" ? entry.size : 0,
+    mtimeMs: entry.mtimeMs,
+    mtimeNs: BigInt(Math.round(entry.mtimeMs * 1e6)),
+    dev: 0,
+    ino: entry.id,
+    isFile: () => entry.kind === "file",
+    isDirectory: () => entry.kind === "folder",
+    isSymbolicLink: () => false,
+  };
+}
+
+/** Opens a file or folder with the flags `r`, `w`, `wx` or `a`, or with numbers of `constants`. */
+export async function open(path: string, flags: string | number = "r") {
+  const isMaking = typeof flags === "number" ? (flags & constants.O_CREAT) !== 0 : flags !== "r";
+  const found = isMaking ? tree.find(path) : tree.get(path, "open");
+  if (found !== null && flags === "wx") throw fileError("EEXIST", "open", path);
+  if (found?.kind === "folder" && isMaking) throw fileError("EISDIR", "open", path);
+  const entry = found ?? tree.makeFile(path);
+  let isOpen = true;
+  let position = flags === "a" && entry.kind === "file" ? entry.size : 0;
+  const file = (): File => {
+    if (!isOpen) throw fileError("EBADF", "read", path);
+    if (entry.kind === "file") return entry;
+    throw fileError("EISDIR", "read", path);
+  };
+  const handle = {
+    stat: async () => statsOf(entry),
+    async read(into: Uint8Array, offset: number, length: number, from: number) {
+      const some = (await tree.read(file())).subarray(from, from + length);
+      into.set(some, offset);
+      return { bytesRead: some.length };
+    },
+    readFile: async (): Promise<Uint8Array> => (await tree.read(file())).slice(),
+    async writeFile(content: string | ArrayBufferView): Promise<void> {
+      const bytes = bytesOf(content);
+      await tree.write(file(), bytes, position);
+      position += bytes.length;
+    },
+    async write(from: Uint8Array, offset: number, length: number, to: number) {
+      await tree.write(file(), from.subarray(offset, offset + length), to);
+      return { bytesWritten: length };
+    },
+    async *createReadStream(_options?: object): AsyncGenerator<Uint8Array, void> {
+      yield await handle.readFile();
+    },
+    truncate: async (size = 0): Promise<void> => tree.truncate(file(), size),
+    sync: () => tree.sync(),
+    datasync: () => tree.sync(),
+    close: async (): Promise<void> => void (isOpen = false),
+  };
+  if (flags === "w" && found !== null) await handle.truncate();
+  return handle;
+}
+
+export type FileHandle = Awaited<ReturnType<typeof open>>;
 
 export interface DirectoryEntry {
   readonly name: string;
@@ -75,7 +140,7 @@ export function writeFileSync(path: string, _content: ArrayBufferView): never {
 }
 
 export function readdirSync(folder: string): string[] {
-  return [...tree.folder(folder, "scandir").children.keys()].sort();
+  return tree.namesIn(folder, "scandir");
 }
 
 export async function readdir(folder: string): Promise<string[]>;
@@ -147,7 +212,7 @@ export async function unlink(path: string): Promise<void> {
 }
 
 export async function rmdir(path: string): Promise<void> {
-  if (tree.folder(path, "rmdir").children.size > 0) throw fileError("ENOTEMPTY", "rmdir", path);
+  if (tree.namesIn(path, "rmdir").length > 0) throw fileError("ENOTEMPTY", "rmdir", path);
   tree.remove(path, "rmdir");
 }
 
