@@ -1,6 +1,6 @@
 import type { AnyEvaluation } from "./evaluation.ts";
 import type { Awaitable, Json } from "./json.ts";
-import type { Crossing, Progress, Trigger } from "./schedule.ts";
+import type { Crossing, Progress, Trigger } from "./session.ts";
 import type { Row, Snapshot, SnapshotKey } from "./snapshot.ts";
 
 /** A request to measure an evaluation at the current step. */
