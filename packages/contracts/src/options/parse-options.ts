@@ -1,9 +1,9 @@
 import * as z from "zod";
 import type { ValuePath } from "../errors.ts";
 import { configError } from "./config-error.ts";
-import { describeZodIssue, valueAt } from "./describe-zod-issue.ts";
+import { describeZodIssue } from "./describe-zod-issue.ts";
 import { nearest, deeperOption, unknownOption } from "./nearest.ts";
-import { isRecord } from "./values.ts";
+import { isRecord, valueAt } from "./values.ts";
 
 /** A longer value would hide the sentence. */
 const shortest = 80;

@@ -1,7 +1,19 @@
+import type { ValuePath } from "../errors.ts";
+
 /** Whether a value is an object with string keys, and neither an array nor `null`. */
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+/** Returns the value at a path within a value of unknown shape; undefined if there is none. */
+export const valueAt = (value: unknown, path: ValuePath): unknown =>
+  path.reduce<unknown>(
+    (inner, key) =>
+      typeof inner === "object" && inner !== null && Object.hasOwn(inner, key)
+        ? (inner as Readonly<Record<string | number, unknown>>)[key]
+        : undefined,
+    value,
+  );
 
 /** Whether a value is a safe integer that is at least `least`. */
 export function isCount(value: unknown, least = 0): value is number {

@@ -1,4 +1,4 @@
-import { isRecord } from "@periodic-eval/contracts/options";
+import { isRecord, valueAt } from "@periodic-eval/contracts/options";
 import { AbortError } from "p-retry";
 import { jsonNumber } from "../json-number.ts";
 import type { Point } from "../outbox/journal-line.ts";
@@ -120,20 +120,17 @@ async function experimentId(rest: MlflowRest, name: string, signal: AbortSignal)
 
 /** Returns the string at a path of a reply. Any other reply is not MLflow's, and may be temporary: a proxy's, for example. */
 function stringAt(reply: unknown, ...path: readonly string[]): string {
-  const value = fieldAt(reply, ...path);
+  const value = valueAt(reply, path);
   if (typeof value === "string" && value !== "") return value;
   throw new Error(`MLflow sent a reply without ${path.join(".")}`);
 }
 
 /** Returns the keys of a run's tags. A run without tags has no such field. */
 function tagsOf(found: unknown): readonly string[] {
-  if (!isRecord(fieldAt(found, "run"))) throw new Error("MLflow sent a reply without run");
-  const tags = fieldAt(found, "run", "data", "tags") ?? [];
+  if (!isRecord(valueAt(found, ["run"]))) throw new Error("MLflow sent a reply without run");
+  const tags = valueAt(found, ["run", "data", "tags"]) ?? [];
   return (Array.isArray(tags) ? tags : []).map((tag: unknown) => stringAt(tag, "key"));
 }
-
-const fieldAt = (value: unknown, ...path: readonly string[]): unknown =>
-  path.reduce((inner, name) => (isRecord(inner) ? inner[name] : undefined), value);
 
 function abortIfMissing(error: unknown): never {
   throw error instanceof MissingError
