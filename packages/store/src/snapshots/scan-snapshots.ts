@@ -7,10 +7,9 @@ import {
   PeriodicEvalError,
   grouped,
 } from "@periodic-eval/contracts";
-import { inRunOrder, keyText } from "./run-order.ts";
-import { errorMessage } from "@periodic-eval/contracts/options";
-import { errnoOf, type FileReader, type FileSystem } from "../files/file-system.ts";
 import {
+  inRunOrder,
+  keyText,
   fileName,
   keyFromName,
   looksLikeSnapshot,
@@ -19,6 +18,8 @@ import {
   snapshotName,
   snapshotPaths,
 } from "./layout.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { errnoOf, type FileReader, type FileSystem } from "../files/file-system.ts";
 import { listIfPresent, readIfPresent } from "../files/read-file.ts";
 import { parseSealed, readRowsText, type FoundSnapshot } from "./snapshot-file.ts";
 
