@@ -1,15 +1,21 @@
-export { hasChanged, readCheckpointFolder, type CheckpointFolder } from "./checkpoints/checkpoint-folder.ts";
-export { listCheckpoints, type Candidate } from "./checkpoints/checkpoint-names.ts";
-export type { LoggedMetrics, TrainerState } from "./checkpoints/trainer-state.ts";
-export { readTrainerStates } from "./checkpoints/trainer-states.ts";
 export {
+  hasChanged,
+  readCheckpointFolder,
+  type CheckpointFolder,
+  listCheckpoints,
+  type Candidate,
+} from "./checkpoints/checkpoint-folder.ts";
+export {
+  type LoggedMetrics,
+  type TrainerState,
+  readTrainerStates,
   beginningOf,
   tellTrainings,
   trainingDifference,
   type DatedState,
   type TrainingBeginning,
   type Trainings,
-} from "./checkpoints/training-beginning.ts";
+} from "./checkpoints/trainer-state.ts";
 export {
   watchCheckpoints,
   type WatchedCheckpoint,
@@ -30,5 +36,5 @@ export { trackCall, type TrackedCall } from "./http/track-requests.ts";
 export { judgeModel, judgeName, openJudge, type OpenJudgeOptions } from "./judges/open-judge.ts";
 export { anthropicModel } from "./models/anthropic.ts";
 export { completionOf, chatCompletionsModel, seedNumber } from "./models/openai.ts";
-export type { ServedModelOptions } from "./models/provider.ts";
-export { chatOf, type ServedChat } from "./models/served-chat.ts";
+export type { ServedModelOptions } from "./models/served-model.ts";
+export { chatOf, type ServedChat } from "./models/chat-message.ts";

@@ -1,7 +1,7 @@
 import type { Logger, RunProgress, Snapshot } from "@periodic-eval/core";
 import { isJson, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
-import { jsonNumbers } from "../json-number.ts";
+import { jsonNumbers } from "../scalars.ts";
 import { pathOption } from "../options.ts";
 import { lineFile, type LineKind } from "./line-file.ts";
 import { lineLogger } from "./line-logger.ts";

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import * as z from "zod";
 import { clockOption, pathOption, wallClock } from "../options.ts";
 import { snapshotScalars, trainScalars } from "../scalars.ts";
-import type { Point } from "./journal-line.ts";
-import { openJournal, type Changed, type Journal } from "./journal.ts";
+import { type Point, openJournal, type Changed, type Journal } from "./journal.ts";
 import { describeError, startSending, type Destination, type Sending } from "./sending.ts";
 
 export interface OutboxOptions {

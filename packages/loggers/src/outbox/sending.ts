@@ -1,8 +1,7 @@
 import { errorMessage } from "@periodic-eval/contracts/options";
 import type { Json } from "@periodic-eval/core";
 import pRetry from "p-retry";
-import type { Point } from "./journal-line.ts";
-import type { Journal } from "./journal.ts";
+import type { Point, Journal } from "./journal.ts";
 
 /**
  * A server that stores runs. Its errors are retried, except p-retry's `AbortError`, which is permanent (a wrong API key, for

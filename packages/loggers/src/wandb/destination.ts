@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { AbortError } from "p-retry";
-import { jsonNumbers } from "../json-number.ts";
+import { jsonNumbers } from "../scalars.ts";
 import type { Destination } from "../outbox/sending.ts";
 import { apiKeyOf, defaultEntity, historyOf, post, upsertRun, type Server } from "./api.ts";
 

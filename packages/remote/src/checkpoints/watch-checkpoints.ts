@@ -1,7 +1,7 @@
 import { configError, parseOptions, printable } from "@periodic-eval/contracts/options";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
-import { stepPlaceholder } from "./checkpoint-names.ts";
+import { stepPlaceholder } from "./checkpoint-folder.ts";
 import type { LoggedMetrics } from "./trainer-state.ts";
 import { folderFix, WatchedFolder } from "./watched-folder.ts";
 
