@@ -1,8 +1,5 @@
 import { quoteValue } from "./messages.ts";
 
-/** No name of an option or a file is nearly as long. */
-const longestWord = 500;
-
 /** A name of which more letters are wrong is another name. */
 const largestShare = 0.4;
 
@@ -11,7 +8,6 @@ const largestShare = 0.4;
  * word (`leakage_marker` → `leakage_marker_token`); null if a typing error is unlikely.
  */
 export function nearest(word: string, candidates: readonly string[]): string | null {
-  if (word.length > longestWord) return null;
   const distances = candidates.map((candidate) => editDistance(word.toLowerCase(), candidate.toLowerCase()));
   const fewest = Math.min(...distances);
   const best = candidates[distances.indexOf(fewest)];

@@ -1,7 +1,7 @@
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, truncateSync } from "node:fs";
+import { existsSync, readFileSync, truncateSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Json } from "@periodic-eval/core";
-import { storeError, errnoOf } from "@periodic-eval/store";
+import { storeError, syncFolder } from "@periodic-eval/store";
 import { lineFile } from "../lines/line-file.ts";
 import { jsonNumbers, type Scalars } from "../scalars.ts";
 
@@ -50,22 +50,18 @@ function parseLine(text: string, path: string): JournalLine {
   }
 }
 
-/** Values that earlier processes of a run logged, so that no value is sent twice and every changed value is sent. */
-interface AlreadyLogged {
-  /**
-   * Returns the values of a point to send: those that were not logged at its step before, or have changed. Durations and rates
-   * of training (`…seconds`, `…per_second`) differ in each process and are sent once.
-   */
-  fresh(point: Point): FreshValues;
-}
+/**
+ * Returns the values of a point to send, so that no value is sent twice and every changed value is sent: those that no earlier process
+ * logged at its step, or that have changed. Durations and rates of training (`…seconds`, `…per_second`) differ in each process and are
+ * sent once.
+ */
+type Fresh = (point: Point) => FreshValues;
 
 interface FreshValues {
   readonly values: Scalars;
   /** By name, the number of repeated values at this step that were left out before this value. Never 0. */
   readonly repeated: Readonly<Record<string, number>>;
 }
-
-const nothingLogged: AlreadyLogged = { fresh: ({ values }) => ({ values, repeated: {} }) };
 
 /** Values of one name at one step, in the order of the latest attempt. */
 interface LoggedValues {
@@ -81,12 +77,12 @@ interface LoggedValues {
  *
  * @param onChange Called with the run step of each value that has changed.
  */
-function readAlreadyLogged(
+function freshSince(
   lines: Iterable<JournalLine>,
   phase: string,
   fromRunStep: number,
   onChange: (runStep: number) => void,
-): AlreadyLogged {
+): Fresh {
   const logged = new Map<string, LoggedValues>();
   let attempt = 0;
   for (const line of lines) {
@@ -120,18 +116,16 @@ function readAlreadyLogged(
     if (known !== undefined && !isKnown) onChange(point.runStep);
     return isKnown ? null : (earlier?.repeated ?? 0);
   }
-  return {
-    fresh(point) {
-      const values: Record<string, number> = {};
-      const repeated: Record<string, number> = {};
-      for (const [name, value] of Object.entries(point.values)) {
-        const before = repeatedBefore(point, name, value);
-        if (before === null) continue;
-        values[name] = value;
-        if (before > 0) repeated[name] = before;
-      }
-      return { values, repeated };
-    },
+  return (point) => {
+    const values: Record<string, number> = {};
+    const repeated: Record<string, number> = {};
+    for (const [name, value] of Object.entries(point.values)) {
+      const before = repeatedBefore(point, name, value);
+      if (before === null) continue;
+      values[name] = value;
+      if (before > 0) repeated[name] = before;
+    }
+    return { values, repeated };
   };
 }
 
@@ -164,7 +158,7 @@ export interface Journal {
   /** Records that the first `points` of `unsent` were sent. */
   markSent(points: number): void;
   /** Makes everything so far durable, so that a server never has points that a crash of the machine takes from the file. */
-  sync(): void;
+  sync(): Promise<void>;
   close(): void;
 }
 
@@ -185,7 +179,7 @@ export function openJournal(path: string): Journal {
   const unsent: Point[] = [];
   let sent = 0;
   let run: Json | null = null;
-  let alreadyLogged = nothingLogged;
+  let fresh: Fresh = ({ values }) => ({ values, repeated: {} });
   let changed: Changed | null = null;
   /** Whether the names of the file and its folder are durable. */
   let isNamed = false;
@@ -227,39 +221,25 @@ export function openJournal(path: string): Journal {
     },
     begin(phase, fromRunStep) {
       // Only steps that will be repeated are kept in memory, because a training may be long.
-      alreadyLogged = readAlreadyLogged(linesOf(path), phase, fromRunStep, countChange);
+      fresh = freshSince(linesOf(path), phase, fromRunStep, countChange);
       write({ kind: "begin", phase });
     },
     add(point) {
-      const { values, repeated } = alreadyLogged.fresh(point);
+      const { values, repeated } = fresh(point);
       if (Object.keys(values).length === 0) return;
       const isAfter = Object.keys(repeated).length > 0;
       write({ kind: "point", point: { ...point, values }, ...(isAfter && { repeated }) });
     },
     storeRun: (stored) => write({ kind: "run", run: stored }),
     markSent: (points) => write({ kind: "sent", points }),
-    sync() {
+    async sync() {
       file.sync();
       if (isNamed) return;
-      for (const folder of [dirname(path), dirname(dirname(path))]) syncFolderSync(folder);
+      for (const folder of [dirname(path), dirname(dirname(path))]) await syncFolder(folder);
       isNamed = true;
     },
     close: () => file.close(),
   };
-}
-
-/** Makes the names in a folder durable, where the platform can: Windows opens no folder. */
-function syncFolderSync(folder: string): void {
-  let opened: number | null = null;
-  try {
-    opened = openSync(folder, "r");
-    fsyncSync(opened);
-  } catch (error) {
-    if (!["EISDIR", "EPERM", "EINVAL", "ENOTSUP", "EACCES"].includes(errnoOf(error) ?? ""))
-      throw storeError(folder, error);
-  } finally {
-    if (opened !== null) closeSync(opened);
-  }
 }
 
 function* linesOf(path: string): Generator<JournalLine> {

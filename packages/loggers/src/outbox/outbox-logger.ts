@@ -1,5 +1,5 @@
 import type { Logger, RunProgress, Snapshot } from "@periodic-eval/core";
-import { errorMessage, parseOptions } from "@periodic-eval/contracts/options";
+import { errorMessage, numberFromZero, parseOptions } from "@periodic-eval/contracts/options";
 import { join } from "node:path";
 import * as z from "zod";
 import { clockOption, pathOption, wallClock } from "../options.ts";
@@ -19,7 +19,7 @@ export interface OutboxOptions {
 /** Schema fields of `OutboxOptions`, for the schemas of loggers that extend it. */
 export const outboxFields = {
   runDir: pathOption,
-  closeSeconds: z.number("seconds, 0 or more").nonnegative("seconds, 0 or more").optional(),
+  closeSeconds: numberFromZero("seconds, 0 or more").optional(),
   now: clockOption,
 } satisfies Record<keyof OutboxOptions, z.ZodType>;
 

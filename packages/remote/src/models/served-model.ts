@@ -17,8 +17,8 @@ import { divertMathRandom } from "@periodic-eval/core/session";
 import { abortable } from "@periodic-eval/store";
 import { fetchWholeReply } from "../http/fetch-whole-reply.ts";
 import { totalTokens } from "../http/reply-fields.ts";
-import { concurrentCallsFor, requestLimits } from "../http/request-limits.ts";
-import { describeFailure, environmentValue, parseAddress } from "../http/secrets.ts";
+import { concurrentCallsFor, servedOptions } from "../http/request-limits.ts";
+import { describeFailure, environmentValue, missingKey, parseAddress } from "../http/secrets.ts";
 import { trackCall } from "../http/track-requests.ts";
 import { type ServedChat, chatOf } from "./chat-message.ts";
 
@@ -98,16 +98,9 @@ export function requestBody(
   );
 }
 
-const positiveInteger = "a positive integer";
 const optionsSchema = z.strictObject({
-  model: z
-    .string("a model name")
-    .regex(/\S/, "a model name")
-    .meta({ fix: "Give the model's name on the server." }),
+  ...servedOptions({ timeoutSeconds: 60, maxRetries: 4 }),
   baseUrl: z.string().optional(),
-  apiKeyEnv: z.string("the name of an environment variable, or null").nullable().optional(),
-  ...requestLimits({ timeoutSeconds: 60, maxRetries: 4 }),
-  concurrency: z.int(positiveInteger).positive(positiveInteger).default(8),
   body: z.record(z.string(), z.unknown(), "an object of request fields").optional(),
 } satisfies Record<keyof ServedModelOptions, z.ZodType>);
 
@@ -231,13 +224,7 @@ function readKey(
   const variable = apiKeyEnv ?? keyEnv;
   const key = environmentValue(variable);
   if (key !== null || (isOtherHost && apiKeyEnv === undefined)) return key;
-  throw configError({
-    where,
-    path: ["apiKeyEnv"],
-    got: `no value in the environment variable ${variable}`,
-    expected: "an API key",
-    fix: `Set ${variable}; keys are read from the environment only.`,
-  });
+  throw missingKey(where, variable);
 }
 
 function missingPackage(where: string, packageName: string, cause: unknown): PeriodicEvalError {
