@@ -42,10 +42,8 @@ export const process = {
   emitWarning: (message: string) => console.warn(message),
   /** No signal reaches a page: the events of Node never occur. */
   listenerCount: () => 0,
-  listeners: (): readonly unknown[] => [],
   on: () => undefined,
   off: () => undefined,
-  removeListener: () => undefined,
   exit: () => undefined,
   /** Asks whether another process runs. Its lock of the storage ended with it. */
   kill(pid: number): never {

@@ -32,7 +32,8 @@ export const bytesOf = (content: string | ArrayBufferView): Uint8Array =>
     ? new TextEncoder().encode(content)
     : new Uint8Array(content.buffer, content.byteOffset, content.byteLength);
 
-export const constants = { R_OK: 4, O_RDONLY: 0, O_RDWR: 2, O_CREAT: 64 } as const;
+/** Of Node's constants, only the one that programs for browsers read. */
+export const constants = { R_OK: 4 } as const;
 
 export interface File {
   readonly kind: "file";

@@ -1,34 +1,19 @@
 // The functions of `node:fs` and `node:fs/promises` that the packages use, on the files of `tree`. They throw Node's errors.
 import { join, resolve } from "pathe";
-import { bytesOf, constants, fileError, tree, type Entry, type File } from "./file-tree.ts";
+import { bytesOf, fileError, tree, type Entry, type File } from "./file-tree.ts";
 
-interface Stats {
-  readonly size: number;
-  readonly mtimeMs: number;
-  readonly mtimeNs: bigint;
-  readonly dev: number;
-  readonly ino: number;
-  isFile(): boolean;
-  isDirectory(): boolean;
-  isSymbolicLink(): boolean;
-}
+const statsOf = (entry: Entry) => ({
+  size: entry.kind === "file" ? entry.size : 0,
+  mtimeMs: entry.mtimeMs,
+  isFile: () => entry.kind === "file",
+  isDirectory: () => entry.kind === "folder",
+});
 
-function statsOf(entry: Entry): Stats {
-  return {
-    size: entry.kind === "file" ? entry.size : 0,
-    mtimeMs: entry.mtimeMs,
-    mtimeNs: BigInt(Math.round(entry.mtimeMs * 1e6)),
-    dev: 0,
-    ino: entry.id,
-    isFile: () => entry.kind === "file",
-    isDirectory: () => entry.kind === "folder",
-    isSymbolicLink: () => false,
-  };
-}
+type Stats = ReturnType<typeof statsOf>;
 
-/** Opens a file or folder with the flags `r`, `w`, `wx` or `a`, or with numbers of `constants`. */
-export async function open(path: string, flags: string | number = "r") {
-  const isMaking = typeof flags === "number" ? (flags & constants.O_CREAT) !== 0 : flags !== "r";
+/** Opens a file or folder. */
+export async function open(path: string, flags: "r" | "w" | "wx" | "a" = "r") {
+  const isMaking = flags !== "r";
   const found = isMaking ? tree.find(path) : tree.get(path, "open");
   if (found !== null && flags === "wx") throw fileError("EEXIST", "open", path);
   if (found?.kind === "folder" && isMaking) throw fileError("EISDIR", "open", path);
@@ -53,16 +38,8 @@ export async function open(path: string, flags: string | number = "r") {
       await tree.write(file(), bytes, position);
       position += bytes.length;
     },
-    async write(from: Uint8Array, offset: number, length: number, to: number) {
-      await tree.write(file(), from.subarray(offset, offset + length), to);
-      return { bytesWritten: length };
-    },
-    async *createReadStream(_options?: object): AsyncGenerator<Uint8Array, void> {
-      yield await handle.readFile();
-    },
     truncate: async (size = 0): Promise<void> => tree.truncate(file(), size),
     sync: () => tree.sync(),
-    datasync: () => tree.sync(),
     close: async (): Promise<void> => void (isOpen = false),
   };
   if (flags === "w" && found !== null) await handle.truncate();
@@ -70,14 +47,6 @@ export async function open(path: string, flags: string | number = "r") {
 }
 
 export type FileHandle = Awaited<ReturnType<typeof open>>;
-
-export interface DirectoryEntry {
-  readonly name: string;
-  readonly parentPath: string;
-  isFile(): boolean;
-  isDirectory(): boolean;
-  isSymbolicLink(): boolean;
-}
 
 export const existsSync = (path: string): boolean => tree.find(path) !== null;
 
@@ -143,6 +112,15 @@ export function readdirSync(folder: string): string[] {
   return tree.namesIn(folder, "scandir");
 }
 
+const directoryEntry = (name: string, parentPath: string, { kind }: Entry) => ({
+  name,
+  parentPath,
+  isFile: () => kind === "file",
+  isDirectory: () => kind === "folder",
+});
+
+export type DirectoryEntry = ReturnType<typeof directoryEntry>;
+
 export async function readdir(folder: string): Promise<string[]>;
 export async function readdir(
   folder: string,
@@ -163,14 +141,6 @@ export async function readdir(
   }
   return found;
 }
-
-const directoryEntry = (name: string, parentPath: string, { kind }: Entry): DirectoryEntry => ({
-  name,
-  parentPath,
-  isFile: () => kind === "file",
-  isDirectory: () => kind === "folder",
-  isSymbolicLink: () => false,
-});
 
 export function mkdirSync(path: string, options?: { readonly recursive?: boolean }): void {
   if (options?.recursive !== true) return tree.makeFolder(path);
