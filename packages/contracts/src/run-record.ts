@@ -133,15 +133,15 @@ export interface Writer {
   readonly isAlive: boolean | null;
 }
 
-/** A file of a run that is damaged, edited or not used. */
+/** A file of a run that is damaged or edited. */
 export interface RunProblem {
   /** Relative to `periodic_eval/`. */
   readonly file: string;
   /**
    * `unreadable`: not a snapshot. `edited`: its content is not what was written. `rows`: a snapshot's rows are not those that were
-   * written. `duplicate`: another file has the same measurement. `unavailable`: the file could not be read at this time.
+   * written. `unavailable`: the file could not be read at this time.
    */
-  readonly kind: "unreadable" | "edited" | "rows" | "duplicate" | "unavailable";
+  readonly kind: "unreadable" | "edited" | "rows" | "unavailable";
   /** The measurement; null if it is unknown. */
   readonly key: SnapshotKey | null;
   readonly got: string;

@@ -55,9 +55,9 @@ export async function repairRun(
   const paths = runPaths(runDir);
   for (const message of await finishWrites(paths.root, fs)) warn(message);
   const scan = await inspectRun(runDir, fs);
-  for (const { file, key, kind, message, invalid } of scan.problems) {
+  for (const { file, key, message, invalid } of scan.problems) {
     if (!invalid) {
-      warn(`${kind === "duplicate" ? "ignored " : ""}${file}: ${message}`);
+      warn(`${file}: ${message}`);
       continue;
     }
     const target = { folder: dirname(file), name: basename(file, ".json"), suffix: ".damaged.json" } as const;
