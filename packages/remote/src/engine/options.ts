@@ -56,18 +56,17 @@ const optionsSchema = z.strictObject({
 } satisfies Record<keyof ServerOptions, z.ZodType>);
 
 /** The options with their defaults. */
-export interface ServerSettings {
+export interface ServerSettings extends Pick<
+  z.infer<typeof optionsSchema>,
+  "model" | "timeoutSeconds" | "maxRetries" | "concurrency"
+> {
   /** Names the function and the model in errors. */
   readonly where: string;
   readonly engine: "vllm" | "openai-compatible";
   readonly urls: readonly string[];
-  readonly model: string;
   readonly tokenEnv: string | null;
   readonly tokenizer: Tokenizer | null;
   readonly loadTokenizer: NonNullable<ServerOptions["loadTokenizer"]> | null;
-  readonly timeoutSeconds: number;
-  readonly maxRetries: number;
-  readonly concurrency: number;
 }
 
 /** @throws PeriodicEvalError `config` for a wrong option, and for a named environment variable that is not set. */
@@ -77,23 +76,22 @@ export function parseServerOptions(
   options: ServerOptions,
 ): ServerSettings {
   const where = `${name} options`;
-  const { urls, model, apiKeyEnv, timeoutSeconds, maxRetries, concurrency } = parseOptions(
-    where,
-    optionsSchema,
-    options,
-  );
+  const {
+    urls,
+    apiKeyEnv,
+    tokenizer = null,
+    loadTokenizer = null,
+    ...rest
+  } = parseOptions(where, optionsSchema, options);
   if (typeof apiKeyEnv === "string" && environmentValue(apiKeyEnv) === null)
     throw missingKey(where, apiKeyEnv);
   return {
-    where: `${name}("${model}")`,
+    ...rest,
+    where: `${name}("${rest.model}")`,
     engine,
     urls: [urls].flat(),
-    model,
     tokenEnv: apiKeyEnv === undefined ? defaultKeyEnv : apiKeyEnv,
-    tokenizer: options.tokenizer ?? null,
-    loadTokenizer: options.loadTokenizer ?? null,
-    timeoutSeconds,
-    maxRetries,
-    concurrency,
+    tokenizer,
+    loadTokenizer,
   };
 }

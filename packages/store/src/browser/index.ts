@@ -1,7 +1,7 @@
 /** Files in browsers: paths of runs, models and data sets lead to files in memory, or in IndexedDB after `openBrowserFiles`. */
 import { dirname, join, mkdir, writeFile } from "#platform";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
-import { errorMessage, checkName } from "@periodic-eval/contracts/options";
+import { checkName, configError, dataError, errorMessage } from "@periodic-eval/contracts/options";
 import { tree, type NamedEntry, type Storage } from "../platform/browser/file-tree.ts";
 
 export { mkdir, readdir, readFile, rm, stat, writeFile } from "#platform";
@@ -32,16 +32,14 @@ export async function openBrowserFiles({
 }: BrowserFilesOptions = {}): Promise<BrowserFiles> {
   checkName("openBrowserFiles options.name", name);
   if (typeof indexedDB === "undefined")
-    throw new PeriodicEvalError({
-      code: "config",
+    throw configError({
       where: "openBrowserFiles",
       got: "a program outside of browsers",
       expected: "a page or worker with IndexedDB",
       fix: "Leave out the call: in Node, files are in the file system.",
     });
   if (!tree.isEmpty)
-    throw new PeriodicEvalError({
-      code: "config",
+    throw configError({
       where: "openBrowserFiles",
       got: "a call after files were written",
       expected: "a call before the first file",
@@ -202,14 +200,13 @@ function urlOf(name: string, base: string): URL {
   try {
     return new URL(name, new URL(base, location?.href));
   } catch (cause) {
-    throw new PeriodicEvalError({
-      code: "data",
-      where: `fetchFiles "${name}"`,
-      got: `the address "${base}", which is not a URL`,
-      expected: location === undefined ? "an absolute URL" : "a URL, absolute or relative to this page",
-      fix: "Pass the URL of the folder that serves the files.",
+    throw dataError(
+      `fetchFiles "${name}"`,
+      `the address "${base}", which is not a URL`,
+      location === undefined ? "an absolute URL" : "a URL, absolute or relative to this page",
+      "Pass the URL of the folder that serves the files.",
       cause,
-    });
+    );
   }
 }
 
@@ -219,20 +216,14 @@ async function bytesFrom(url: URL): Promise<Uint8Array> {
     response = await fetch(url);
     if (response.ok) return new Uint8Array(await response.arrayBuffer());
   } catch (cause) {
-    throw new PeriodicEvalError({
-      code: "data",
-      where: url.href,
-      got: `a failed request (${errorMessage(cause)})`,
-      expected: "a file",
-      fix: "Check the address, the network, and that the server allows requests from this page (CORS).",
+    throw dataError(
+      url.href,
+      `a failed request (${errorMessage(cause)})`,
+      "a file",
+      "Check the address, the network, and that the server allows requests from this page (CORS).",
       cause,
-    });
+    );
   }
-  throw new PeriodicEvalError({
-    code: "data",
-    where: url.href,
-    got: `status ${response.status}`,
-    expected: "a file",
-    fix: "Check the address and that the server has the file.",
-  });
+  const fix = "Check the address and that the server has the file.";
+  throw dataError(url.href, `status ${response.status}`, "a file", fix);
 }

@@ -53,14 +53,8 @@ export async function readTextFile(path: string, where: string): Promise<string>
     return utf8Text(await readFile(path), path);
   } catch (error) {
     if (PeriodicEvalError.is(error)) throw error;
-    throw new PeriodicEvalError({
-      code: "data",
-      where,
-      got: unreadable(path, error),
-      expected: "a readable text file",
-      fix: `Check the path: it is relative to ${process.cwd()}.`,
-      cause: error,
-    });
+    const advice = `Check the path: it is relative to ${process.cwd()}.`;
+    throw dataError(where, unreadable(path, error), "a readable text file", advice, error);
   }
 }
 
