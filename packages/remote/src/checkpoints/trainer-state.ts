@@ -4,7 +4,6 @@ import { isCount, isRecord } from "@periodic-eval/contracts/options";
 import type { Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { parsePythonJson } from "@periodic-eval/data";
-import type { Candidate } from "./checkpoint-folder.ts";
 
 /** Numbers that a trainer logged at a step. */
 export interface LoggedMetrics {
@@ -55,7 +54,7 @@ export type StateCache = Map<string, { readonly signature: string; readonly date
 
 /** Reads the `trainer_state.json` of checkpoints, complete or not. Leaves out those that cannot be read. */
 export async function readTrainerStates(
-  candidates: readonly Candidate[],
+  candidates: readonly Pick<DatedState, "step" | "path">[],
   cache: StateCache = new Map(),
 ): Promise<readonly DatedState[]> {
   const states = await Promise.all(
