@@ -10,7 +10,7 @@ import { completeHarnessConfig } from "../../../feedback/src/config/load-config.
 import { runHarness } from "../../../feedback/src/harness/run-harness.ts";
 import { at, begins, capabilityAt, lossAt } from "../../../loggers/src/logged-run.test-data.ts";
 import { jsonlLogger } from "../../../loggers/src/lines/jsonl.ts";
-import type { Point } from "../../../loggers/src/outbox/journal-line.ts";
+import type { Point } from "../../../loggers/src/outbox/journal.ts";
 import { outboxLogger } from "../../../loggers/src/outbox/outbox-logger.ts";
 import { exampleRun } from "../../../tasks/src/results/example-run.test-data.ts";
 import { appendRun, readMetrics } from "../../../tasks/src/results/metrics-file.ts";

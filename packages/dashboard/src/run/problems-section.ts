@@ -9,12 +9,11 @@ export const problemNames: Readonly<Record<RunProblem["kind"], string>> = {
   unreadable: "unreadable",
   edited: "edited or damaged",
   rows: "damaged rows",
-  duplicate: "not used",
   unavailable: "not readable",
 };
 
 /** Whether a problem loses no measurement. */
-const isMinor = (kind: RunProblem["kind"]): boolean => kind === "duplicate" || kind === "unavailable";
+const isMinor = (kind: RunProblem["kind"]): boolean => kind === "unavailable";
 
 /**
  * Renders disturbed training, damaged files, incomplete measurements and advisories, the most severe first; null if there are none.

@@ -9,7 +9,7 @@ import { runCommand } from "../../run-command.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { toleranceOf } from "./command.ts";
 import { openGrader } from "../../config/open-grader.ts";
-import { hashSnapshot } from "../../../../store/src/files/content-hash.ts";
+import { hashSnapshot } from "../../../../store/src/files/hash-files.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);

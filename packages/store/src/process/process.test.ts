@@ -1,5 +1,22 @@
+import { spawnSync } from "node:child_process";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { endingSignals, exitCodeOf, onEndingSignal } from "./ending-signals.ts";
+import { isRunning, endingSignals, exitCodeOf, onEndingSignal } from "./process.ts";
+
+describe("isRunning", () => {
+  afterEach(() => void vi.restoreAllMocks());
+
+  it("returns true for a process that runs and false for one that has ended", () => {
+    expect(isRunning(process.pid)).toBe(true);
+    expect(isRunning(spawnSync(process.execPath, ["--version"]).pid)).toBe(false);
+  });
+
+  it("returns true for a process of another user", () => {
+    vi.spyOn(process, "kill").mockImplementation(() => {
+      throw Object.assign(new Error("operation not permitted"), { code: "EPERM" });
+    });
+    expect(isRunning(1)).toBe(true);
+  });
+});
 
 const mockExit = () => vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
 let stop = () => {};

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { crc32c, maskedCrc32c } from "./crc32c.ts";
+import { crc32c, maskedCrc32c } from "./event-file.ts";
 
 // RFC 3720, B.4: 32 bytes each.
 it.each([

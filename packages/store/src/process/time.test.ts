@@ -1,10 +1,9 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { PeriodicCallback, everyPercent, withSession } from "@periodic-eval/core";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { late, withinTime } from "../../../core/src/grading/judge/judge-calls.ts";
 import { Timeouts } from "../../../core/src/session/window/timeouts.ts";
 import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.test-data.ts";
-import { resolvesWithin, startTimeout } from "./timeout.ts";
-import { workingSeconds } from "./working-clock.ts";
+import { resolvesWithin, startTimeout, workingSeconds, limitedTime } from "./time.ts";
 
 const clock = vi.hoisted(() => ({ paused: 0 }));
 vi.mock("#platform", async (original) => ({
@@ -122,4 +121,22 @@ it.each<[string, (work: Promise<string>) => Promise<unknown>]>([
   await pause(75);
   resolve("a reply");
   expect([true, "a reply"]).toContain(await result);
+});
+
+it("ends work at its limit, refuses more once such work in a row took the sum, and returns results and errors unchanged", () => {
+  const limited = limitedTime("the pattern", { one: 0.05, all: 0.1 });
+  const slow = () => limited(() => /(a+)+$/u.test(`${"a".repeat(50)}!`));
+  expect(limited(() => 7)).toBe(7);
+  const fault = new Error("own");
+  expect(() =>
+    limited(() => {
+      throw fault;
+    }),
+  ).toThrow(fault);
+  const isSlow = "the pattern takes more than 0.05 s for this text";
+  expect(slow).toThrow(isSlow);
+  expect(limited(() => 8)).toBe(8);
+  expect(slow).toThrow(isSlow);
+  expect(slow).toThrow(isSlow);
+  expect(slow).toThrow("not run, because the pattern took 0.1 s for the texts before");
 });

@@ -1,4 +1,19 @@
 import { process } from "#platform";
+
+/**
+ * Whether a process with this id runs on this machine. A file that names the caller's own id may come from an earlier process: in a
+ * container, ids repeat. Callers must check for that themselves.
+ */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // EPERM: the process belongs to another user.
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
 /** The signals that ask a process to end, and the exit code of a process that they ended: 128 + the signal's number. */
 const exitCodes = { SIGHUP: 129, SIGINT: 130, SIGUSR1: 138, SIGTERM: 143 } as const;
 
@@ -38,4 +53,10 @@ export function onEndingSignal(
   };
   for (const { signal, receiver } of receivers) process.on(signal, receiver);
   return stop;
+}
+
+/** Returns the bytes that this process can still use; null outside Node. */
+export function availableMemory(): number | null {
+  if (typeof process === "undefined") return null;
+  return (process as { availableMemory?: () => number }).availableMemory?.() ?? null;
 }

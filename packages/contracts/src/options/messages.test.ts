@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { PeriodicEvalError } from "../errors.ts";
-import { errorMessage } from "./error-message.ts";
+import { errorMessage, quoteValue } from "./messages.ts";
 
 it.each([
   ["an error", new Error("no disk"), "no disk"],
@@ -18,4 +18,28 @@ it.each([
 ])("returns a string for %s", (_, thrown, message) => {
   expect(errorMessage(thrown)).toMatch(message);
   expect(PeriodicEvalError.is(thrown)).toBe(false);
+});
+
+const circular: Record<string, unknown> = {};
+circular["self"] = circular;
+
+it.each([
+  [undefined, "undefined"],
+  [null, "null"],
+  ["text", '"text"'],
+  [[1, "a"], '[1,"a"]'],
+  [Number.NaN, "NaN"],
+  [-Infinity, "-Infinity"],
+  [3n, "3n"],
+  [Symbol("s"), "Symbol(s)"],
+  [() => 0, "a function"],
+  [circular, "an object that JSON cannot represent"],
+])("quotes %s", (value, quoted) => {
+  expect(quoteValue(value)).toBe(quoted);
+});
+
+it("truncates a long value to 200 characters", () => {
+  const quoted = quoteValue("a".repeat(1000));
+  expect(quoted).toHaveLength(200);
+  expect(quoted.endsWith("…")).toBe(true);
 });

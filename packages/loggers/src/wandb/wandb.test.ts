@@ -1,3 +1,4 @@
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi, type ExpectStatic } from "vitest";
 import {
@@ -10,23 +11,22 @@ import {
 } from "../logged-run.test-data.ts";
 import { killable, type KillableDestination } from "../killable-destination.test-data.ts";
 import { outboxLogger } from "../outbox/outbox-logger.ts";
+import { wallClock } from "../options.ts";
 import type { Destination } from "../outbox/sending.ts";
 import { wandbDestination } from "./destination.ts";
-import { checkKey, post } from "./history.ts";
+import { apiKeyOf, defaultEntity, post } from "./api.ts";
 import { wandbLogger } from "./index.ts";
 import { wandbServer, type WandbServer } from "./wandb-server.test-data.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const key = "secret-of-forty-characters-0123456789abcd";
-/** The compiled child process, which starts faster than the source. `npm test` builds first. */
-const sender = new URL("../../dist/wandb/sender.js", import.meta.url);
 
 beforeEach(() => void vi.stubEnv("WANDB_API_KEY", key));
 afterAll(() => void vi.unstubAllEnvs());
 
 function destinationOf({ url }: Pick<WandbServer, "url">): Destination {
   const place = { project: "p", entity: null, name: "first", config: { seed: 7 }, baseUrl: url };
-  return { ...wandbDestination(place, [], sender), pauseSeconds: 0.01 };
+  return { ...wandbDestination({ ...place, now: wallClock }), pauseSeconds: 0.01 };
 }
 
 const theRun = (expect: ExpectStatic, { runs }: WandbServer) => {
@@ -34,8 +34,7 @@ const theRun = (expect: ExpectStatic, { runs }: WandbServer) => {
   return [...runs.values()][0]!;
 };
 
-// Concurrent, because starting child processes takes most of the time.
-describe.concurrent("W&B's SDK with a recording server", () => {
+describe.concurrent("wandbLogger with a recording server", () => {
   it("receives each value of a killed run once, with run_step and phase, also of late grading", async ({
     expect,
     onTestFinished,
@@ -151,14 +150,28 @@ it.each([
   const server = await wandbServer(onTestFinished);
   server.faults.push({ path: /graphql/, reply: { status: 401, body: error } });
   const failure = post({ baseUrl: server.url, apiKey: key }, "/graphql", {}).catch(String);
-  expect(await failure).toMatch(/^Error: W&B answered 401 to \/graphql: .*\*\*\*"$/);
+  expect(await failure).toMatch(/^AbortError: W&B answered 401 to \/graphql: .*\*\*\*"$/);
+});
+
+it("reads the API key of the server's host from .netrc without WANDB_API_KEY", async () => {
+  const file = join(temporaryFolder(), ".netrc");
+  await writeFile(
+    file,
+    "machine other\n  login user\n  password wrong\n# machine w.example password no\nmachine w.example:8080\n  login user\n  password right\n",
+  );
+  vi.stubEnv("WANDB_API_KEY", undefined);
+  vi.stubEnv("NETRC", file);
+  expect(await apiKeyOf("http://w.example:8080")).toBe("right");
+  await expect(apiKeyOf("https://w.example")).rejects.toThrow(
+    `W&B needs an API key: set WANDB_API_KEY, or write a machine w.example into ${file}`,
+  );
 });
 
 it("shortens the messages of a rejected query", async () => {
   const server = await wandbServer(onTestFinished);
   server.faults.push({ path: /graphql/, reply: { body: { errors: [{ message: "y".repeat(1e6) }] } } });
-  const failure = checkKey({ baseUrl: server.url, apiKey: key }).catch(String);
-  expect(await failure).toMatch(/^Error: W&B rejected a query: y{297}…$/);
+  const failure = defaultEntity({ baseUrl: server.url, apiKey: key }).catch(String);
+  expect(await failure).toMatch(/^AbortError: W&B rejected a query: y{297}…$/);
 });
 
 it("rejects WANDB_MODE=offline and a missing project", () => {
