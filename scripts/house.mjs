@@ -113,7 +113,7 @@ export const packages = {
       "graph/": "tensor functions as one call of native TensorFlow",
       "decoder/": "the forward pass",
       "families/config/": "",
-      "families/": "one file per model family",
+      "families/": "model families, by their makers",
       "checkpoint/": "load, save, create",
       "lora/": "adapters in PEFT's format",
       "outline/": "a model without weights",

@@ -20,6 +20,12 @@ export function layerTypes(
   });
 }
 
+/** Returns the types of layers of which every `period`-th has full attention. */
+export const fullEvery =
+  (period: number) =>
+  (index: number): LayerType =>
+    (index + 1) % period === 0 ? "full_attention" : "sliding_attention";
+
 /** Returns the attention window of each layer, in tokens; null for layers with full attention. */
 export function windows(
   config: ConfigReader,
@@ -32,20 +38,4 @@ export function windows(
       "a number of tokens, because some layers use sliding attention",
     );
   return types.map((type) => (type === "sliding_attention" ? window : null));
-}
-
-/** Returns the windows of Qwen 2 and 3: with `use_sliding_window`, layers from `max_window_layers` on slide. */
-export function qwenWindows(
-  config: ConfigReader,
-  layers: number,
-  firstByDefault = 28,
-): readonly (number | null)[] {
-  const slides = config.boolean("use_sliding_window", false);
-  const size = config.positiveIntegerOrNull("sliding_window", 4096);
-  const first = config.nonNegativeInteger("max_window_layers", firstByDefault);
-  const window = slides ? size : null;
-  const types = layerTypes(config, layers, (index) =>
-    window !== null && index >= first ? "sliding_attention" : "full_attention",
-  );
-  return windows(config, types, window);
 }
