@@ -8,7 +8,7 @@ import type { DecoderDescription } from "./description.ts";
 import { finalStates, type Dropout, type Through } from "./forward.ts";
 import { listTables, mapTables } from "./tables.ts";
 import { TrainingGraphs } from "./training-graphs.ts";
-import { listLayer, type Decoder } from "./weights.ts";
+import { listWeights, type Decoder } from "./weights.ts";
 
 interface TrainingPassParts {
   readonly description: DecoderDescription;
@@ -107,7 +107,7 @@ const checkpointedLayers =
     const { attention } = description;
     const own = [tables[index]!];
     const beside = [rows, ...listTables(attention, own).list];
-    return recomputed({ x, weights: listLayer(weights.layers[index]!), beside }, (x, [rows, ...list]) => {
+    return recomputed({ x, weights: listWeights(weights.layers[index]!), beside }, (x, [rows, ...list]) => {
       const next = list.values();
       const [again] = mapTables(attention, own, () => next.next().value!);
       return run(x, { attend: attendBy(description, () => again!, sizes), rows: rows as tf.Tensor1D });
