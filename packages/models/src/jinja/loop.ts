@@ -54,32 +54,19 @@ export class Loop {
   }
 
   #attribute(name: string): Value | undefined {
-    switch (name) {
-      case "index0":
-        return this.#index;
-      case "index":
-        return this.#index + 1;
-      case "length":
-        return this.#size();
-      case "revindex":
-        return this.#size() - this.#index;
-      case "revindex0":
-        return this.#size() - this.#index - 1;
-      case "first":
-        return this.#index === 0;
-      case "last":
-        return this.#peek() === undefined;
-      case "previtem":
-        return orElse(this.#previous, () => new Undefined("there is no previous item"));
-      case "nextitem":
-        return orElse(this.#peek(), () => new Undefined("there is no next item"));
-      case "changed":
-      case "cycle":
-      case "depth":
-      case "depth0":
-        return unsupported(`loop.${name}`);
-      default:
-        return undefined;
-    }
+    if (["changed", "cycle", "depth", "depth0"].includes(name)) return unsupported(`loop.${name}`);
+    return Object.hasOwn(this.#attributes, name) ? this.#attributes[name]!() : undefined;
   }
+
+  readonly #attributes: Readonly<Record<string, () => Value>> = {
+    index0: () => this.#index,
+    index: () => this.#index + 1,
+    length: () => this.#size(),
+    revindex: () => this.#size() - this.#index,
+    revindex0: () => this.#size() - this.#index - 1,
+    first: () => this.#index === 0,
+    last: () => this.#peek() === undefined,
+    previtem: () => orElse(this.#previous, () => new Undefined("there is no previous item")),
+    nextitem: () => orElse(this.#peek(), () => new Undefined("there is no next item")),
+  };
 }

@@ -1,16 +1,8 @@
-import type { Order } from "./compare.ts";
+import { comparisons, type Comparison } from "./compare.ts";
 import type { Arguments, Expression, Filter, Keyword, Operand, Pair, Target } from "./nodes.ts";
 import { unsupported } from "./errors.ts";
 import { describe, matches, TokenStream } from "./token-stream.ts";
 
-const comparisons: Readonly<Record<string, Order | "eq" | "ne">> = {
-  "==": "eq",
-  "!=": "ne",
-  ">": "gt",
-  ">=": "gteq",
-  "<": "lt",
-  "<=": "lteq",
-};
 const constants: Readonly<Record<string, boolean | null>> = {
   true: true,
   True: true,
@@ -46,16 +38,11 @@ export class ExpressionParser {
   }
 
   #or(): Expression {
-    let left = this.#and();
-    while (this.stream.skipIf("name:or")) left = { type: "Binary", left, operator: "or", right: this.#and() };
-    return left;
+    return this.#binary(["or"], () => this.#and());
   }
 
   #and(): Expression {
-    let left = this.#not();
-    while (this.stream.skipIf("name:and"))
-      left = { type: "Binary", left, operator: "and", right: this.#not() };
-    return left;
+    return this.#binary(["and"], () => this.#not());
   }
 
   #not(): Expression {
@@ -68,25 +55,21 @@ export class ExpressionParser {
     const expression = this.#sum();
     const operands: Operand[] = [];
     for (;;) {
-      const operator = comparisons[stream.current.type];
-      if (operator !== undefined) {
+      let operator = stream.current.value;
+      if (stream.is("name:not") && matches(stream.look(), ["name:in"])) {
         stream.next();
-        operands.push({ type: "Operand", operator, expression: this.#sum() });
-      } else if (stream.skipIf("name:in")) {
-        operands.push({ type: "Operand", operator: "in", expression: this.#sum() });
-      } else if (stream.is("name:not") && matches(stream.look(), ["name:in"])) {
-        stream.next();
-        stream.next();
-        operands.push({ type: "Operand", operator: "notin", expression: this.#sum() });
-      } else break;
+        operator = "not in";
+      } else if (!Object.hasOwn(comparisons, operator)) break;
+      stream.next();
+      operands.push({ type: "Operand", operator: operator as Comparison, expression: this.#sum() });
     }
     return operands.length === 0 ? expression : { type: "Compare", expression, operands };
   }
 
   #binary(operators: readonly string[], operand: () => Expression): Expression {
     let left = operand();
-    while (operators.includes(this.stream.current.type)) {
-      const operator = this.stream.next().type as BinaryOperator;
+    while (operators.includes(this.stream.current.value)) {
+      const operator = this.stream.next().value as BinaryOperator;
       left = { type: "Binary", left, operator, right: operand() };
     }
     return left;

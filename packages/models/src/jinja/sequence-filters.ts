@@ -1,5 +1,5 @@
 import { calculate } from "./arithmetic.ts";
-import { isOrdered, sorted } from "./compare.ts";
+import { comparisons, sorted } from "./compare.ts";
 import { fail } from "./errors.ts";
 import { attributeGetter, attributesGetter, identity, ignoreCase } from "./filter-attribute.ts";
 import type { Filters } from "./parameters.ts";
@@ -116,8 +116,8 @@ export const sequenceFilters: Filters = {
   last: ["seq", last],
   length: ["obj/", len],
   list: ["value", listOf],
-  max: ["value case_sensitive? attribute?", extreme((a, b) => isOrdered(a, "gt", b))],
-  min: ["value case_sensitive? attribute?", extreme((a, b) => isOrdered(a, "lt", b))],
+  max: ["value case_sensitive? attribute?", extreme(comparisons[">"])],
+  min: ["value case_sensitive? attribute?", extreme(comparisons["<"])],
   reverse: ["value", reverse],
   sort: ["value reverse? case_sensitive? attribute?", sort],
   sum: ["iterable attribute? start?", sum],

@@ -1,5 +1,5 @@
 import { calculate } from "./arithmetic.ts";
-import { contains, equals, isOrdered } from "./compare.ts";
+import { comparisons, contains, equals, type Comparison } from "./compare.ts";
 import { asInteger } from "./numbers.ts";
 import type { Filters } from "./parameters.ts";
 import { iterableOf, sizeOf } from "./sequences.ts";
@@ -11,12 +11,20 @@ const isSequence = (value: Value) =>
   sizeOf(value) !== undefined && !(value instanceof DictView || value instanceof Callable);
 const isIterable = (value: Value) => iterableOf(value) !== undefined || typeName(value) === "LoopContext";
 
-const equal = ["a b", equals] as const;
-const notEqual = ["a b", (a: Value, b: Value) => !equals(a, b)] as const;
-const greater = ["a b", (a: Value, b: Value) => isOrdered(a, "gt", b)] as const;
-const greaterOrEqual = ["a b", (a: Value, b: Value) => isOrdered(a, "gteq", b)] as const;
-const less = ["a b", (a: Value, b: Value) => isOrdered(a, "lt", b)] as const;
-const lessOrEqual = ["a b", (a: Value, b: Value) => isOrdered(a, "lteq", b)] as const;
+/** Names of comparisons, besides their operators. */
+const names: Readonly<Partial<Record<Comparison, string>>> = {
+  "==": "eq equalto",
+  "!=": "ne",
+  ">": "gt greaterthan",
+  ">=": "ge",
+  "<": "lt lessthan",
+  "<=": "le",
+};
+const comparing = Object.entries(names).flatMap(([operator, others]) =>
+  [operator, ...others.split(" ")].map(
+    (name) => [name, ["a b", comparisons[operator as Comparison]]] as const,
+  ),
+);
 
 /** The tests. */
 export const tests: Filters = {
@@ -36,19 +44,5 @@ export const tests: Filters = {
   string: ["value", isText],
   true: ["value", (value: Value) => value === true],
   undefined: ["value", (value: Value) => value instanceof Undefined],
-  "==": equal,
-  eq: equal,
-  equalto: equal,
-  "!=": notEqual,
-  ne: notEqual,
-  ">": greater,
-  gt: greater,
-  greaterthan: greater,
-  ">=": greaterOrEqual,
-  ge: greaterOrEqual,
-  "<": less,
-  lt: less,
-  lessthan: less,
-  "<=": lessOrEqual,
-  le: lessOrEqual,
+  ...Object.fromEntries(comparing),
 };

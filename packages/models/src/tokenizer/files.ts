@@ -3,11 +3,26 @@ import { isRecord } from "@periodic-eval/contracts/options";
 import { modelError } from "../folder/model-error.ts";
 import { parseJsonObject, readText } from "../folder/read-file.ts";
 import { checkConfig, checkEosIds, type TokenizerConfig } from "./check-files.ts";
-import type { FolderFiles } from "./transformers/loaded-tokenizer.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
 
 /** The parsed files of a tokenizer. */
-export interface TokenizerFiles extends FolderFiles {
+export interface TokenizerFiles {
   readonly folder: string;
+  /** `tokenizer.json`, parsed and as text. */
+  readonly tokenizer: Fields;
+  readonly tokenizerText: string;
+  /** `config.json`; empty if there is none. */
+  readonly model: Fields;
+  /** Paths of `tokenizer.json` and `tokenizer_config.json`, for errors. */
+  readonly tokenizerPath: string;
+  readonly configPath: string;
+  /** `tokenizer_config.json`. */
+  readonly config: TokenizerConfig;
+  /** `special_tokens_map.json`. */
+  readonly map: Fields;
+  /** `added_tokens.json`: ids by token, of old folders. */
+  readonly added: Fields;
   /** The source of the default chat template; null if the folder has none. */
   readonly chatTemplate: string | null;
   /** Ids that end a reply, of `generation_config.json`, or of `config.json` if it has none. */
@@ -78,11 +93,7 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
 }
 
 /** Reads the ids as transformers does, which makes a generation configuration of `config.json` if there is none. */
-function readEosIds(
-  generation: Readonly<Record<string, unknown>>,
-  model: Readonly<Record<string, unknown>>,
-  folder: string,
-): readonly number[] {
+function readEosIds(generation: Fields, model: Fields, folder: string): readonly number[] {
   const ids = checkEosIds(generation["eos_token_id"], join(folder, names.generation));
   if (ids.length > 0) return ids;
   const text = isRecord(model["text_config"]) ? model["text_config"] : {};

@@ -12,13 +12,13 @@ import * as z from "zod";
 import { modelError } from "../folder/model-error.ts";
 import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
 import { modelFolder } from "../hub/model-folder.ts";
-import { openCodec, type OpenedCodec, type Pipeline } from "./codec.ts";
+import { openCodec, type OpenedCodec, type PipelineSource } from "./codec.ts";
 import { readTokenizerFiles } from "./files.ts";
 import { compileTemplate } from "./template.ts";
 
 export interface LoadTokenizerOptions {
   /** Where the pipeline comes from. Default: `"transformers"`, as transformers 5.24 loads the folder. */
-  readonly pipeline?: Pipeline;
+  readonly pipeline?: PipelineSource;
   /**
    * The value of today's date in chat templates, as `YYYY-MM-DD`. Default: `"2024-07-26"`, the fallback of the Llama 3
    * templates. The clock is never read, so prompts are the same on every day.

@@ -27,22 +27,13 @@ export function readCharsmap(part: Part): Normalizer {
     const start = shortestPrefix(units, new TextEncoder().encode(text));
     return start === null ? null : replacementAt(start);
   };
-  const cache = new Map<string, string | null>();
-  const cached = (text: string): string | null => {
-    let result = cache.get(text);
-    if (result === undefined) {
-      if (cache.size >= maxCached) cache.clear();
-      cache.set(text, (result = transform(text)));
-    }
-    return result;
-  };
   const wholeOf = (grapheme: string) =>
-    grapheme.length < 6 && byteLength(grapheme) < 6 ? cached(grapheme) : null;
+    grapheme.length < 6 && byteLength(grapheme) < 6 ? transform(grapheme) : null;
   const apply = (text: string): string => {
     let result = "";
     for (const grapheme of graphemes(text)) {
       const whole = wholeOf(grapheme);
-      if (whole === null) for (const character of grapheme) result += cached(character) ?? character;
+      if (whole === null) for (const character of grapheme) result += transform(character) ?? character;
       else result += whole;
     }
     return result;
@@ -64,7 +55,6 @@ export function readCharsmap(part: Part): Normalizer {
 
 const lengthOfFirst = (text: string): number => [...text].at(0)?.length ?? 0;
 
-const maxCached = 10_000;
 const byteLength = (text: string): number => new TextEncoder().encode(text).length;
 const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
 

@@ -11,51 +11,24 @@ const byCharacter = (apply: (text: string) => string): Normalizer => ({
   startOf: (text, count) => apply(text.slice(0, count)).length,
 });
 
-const supported = [
-  "BertNormalizer",
-  "ByteLevel",
-  "Lowercase",
-  "NFC",
-  "NFD",
-  "NFKC",
-  "NFKD",
-  "Precompiled",
-  "Prepend",
-  "Replace",
-  "Sequence",
-  "Strip",
-  "StripAccents",
-] as const;
+const normalizers: Readonly<Record<string, (part: Part) => Normalizer>> = {
+  BertNormalizer: bert,
+  ByteLevel: () => byCharacter(toByteLetters),
+  Lowercase: () => byCharacter(lowercase),
+  NFC: () => byCharacter((text) => normalize(text, "NFC")),
+  NFD: () => byCharacter((text) => normalize(text, "NFD")),
+  NFKC: () => byCharacter((text) => normalize(text, "NFKC")),
+  NFKD: () => byCharacter((text) => normalize(text, "NFKD")),
+  Precompiled: readCharsmap,
+  Prepend: (part) => prepend(part.string("prepend")),
+  Replace: replace,
+  Sequence: (part) => sequence(part.parts("normalizers").map(readNormalizer)),
+  Strip: (part) => strip(part.boolean("strip_left"), part.boolean("strip_right")),
+  StripAccents: () => byCharacter(remover(charClass.mark)),
+};
 
 export function readNormalizer(part: Part): Normalizer {
-  const { type } = part;
-  switch (type as (typeof supported)[number]) {
-    case "Sequence":
-      return sequence(part.parts("normalizers").map(readNormalizer));
-    case "NFC":
-    case "NFD":
-    case "NFKC":
-    case "NFKD":
-      return byCharacter((text) => normalize(text, type as "NFC"));
-    case "Lowercase":
-      return byCharacter(lowercase);
-    case "StripAccents":
-      return byCharacter(remover(charClass.mark));
-    case "Strip":
-      return strip(part.boolean("strip_left"), part.boolean("strip_right"));
-    case "BertNormalizer":
-      return bert(part);
-    case "Precompiled":
-      return readCharsmap(part);
-    case "Replace":
-      return replace(part);
-    case "Prepend":
-      return prepend(part.string("prepend"));
-    case "ByteLevel":
-      return byCharacter(toByteLetters);
-    default:
-      throw part.unknownType(supported);
-  }
+  return part.component(normalizers);
 }
 
 function sequence(normalizers: readonly Normalizer[]): Normalizer {

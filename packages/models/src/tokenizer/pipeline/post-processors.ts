@@ -5,45 +5,37 @@ import type { Part } from "./part.ts";
 /** Adds the tokens around a text. Without special tokens, a template still decides how often the text occurs. */
 export type PostProcessor = (ids: readonly number[], addsSpecialTokens: boolean) => readonly number[];
 
-const supported = [
-  "BertProcessing",
-  "ByteLevel",
-  "RobertaProcessing",
-  "Sequence",
-  "TemplateProcessing",
-] as const;
+const around = (part: Part): PostProcessor => {
+  const first = idOfPair(part, "cls");
+  const last = idOfPair(part, "sep");
+  return (ids, adds) => (adds ? [first, ...ids, last] : ids);
+};
+
+const postProcessors: Readonly<Record<string, (part: Part) => PostProcessor>> = {
+  BertProcessing: around,
+  ByteLevel: () => (ids) => ids,
+  RobertaProcessing: around,
+  Sequence(part) {
+    const parts = part.parts("processors");
+    const steps = parts.map(readPostProcessor);
+    const templates = parts.filter(({ type }) => type === "TemplateProcessing" || type === "Sequence");
+    if (
+      templates.length > 1 ||
+      (templates.length === 1 && parts.some(({ type }) => /^(?:Bert|Rob)/.test(type)))
+    )
+      throw part.error(
+        "processors",
+        `${parts.map(({ type }) => type).join(", ")}`,
+        "at most one post-processor that adds tokens",
+        "Merge the templates into one.",
+      );
+    return (ids, adds) => steps.reduce((current, step) => step(current, adds), ids);
+  },
+  TemplateProcessing: template,
+};
 
 export function readPostProcessor(part: Part): PostProcessor {
-  switch (part.type as (typeof supported)[number]) {
-    case "ByteLevel":
-      return (ids) => ids;
-    case "BertProcessing":
-    case "RobertaProcessing": {
-      const first = idOfPair(part, "cls");
-      const last = idOfPair(part, "sep");
-      return (ids, adds) => (adds ? [first, ...ids, last] : ids);
-    }
-    case "TemplateProcessing":
-      return template(part);
-    case "Sequence": {
-      const parts = part.parts("processors");
-      const steps = parts.map(readPostProcessor);
-      const templates = parts.filter(({ type }) => type === "TemplateProcessing" || type === "Sequence");
-      if (
-        templates.length > 1 ||
-        (templates.length === 1 && parts.some(({ type }) => /^(?:Bert|Rob)/.test(type)))
-      )
-        throw part.error(
-          "processors",
-          `${parts.map(({ type }) => type).join(", ")}`,
-          "at most one post-processor that adds tokens",
-          "Merge the templates into one.",
-        );
-      return (ids, adds) => steps.reduce((current, step) => step(current, adds), ids);
-    }
-    default:
-      throw part.unknownType(supported);
-  }
+  return part.component(postProcessors);
 }
 
 function idOfPair(part: Part, key: string): number {

@@ -14,48 +14,33 @@ export interface Piece {
 
 export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
 
-const supported = [
-  "BertPreTokenizer",
-  "ByteLevel",
-  "Digits",
-  "Metaspace",
-  "Punctuation",
-  "Sequence",
-  "Split",
-  "Whitespace",
-  "WhitespaceSplit",
-] as const;
+const preTokenizers: Readonly<Record<string, (part: Part) => PreTokenizer>> = {
+  BertPreTokenizer() {
+    const spaces = characters(charClass.whitespace, "Removed");
+    const punctuation = characters(charClass.punctuation, "Isolated");
+    return (pieces) => punctuation(spaces(pieces));
+  },
+  ByteLevel: byteLevel,
+  Digits: (part) =>
+    characters(charClass.numeric, part.boolean("individual_digits") ? "Isolated" : "Contiguous"),
+  Metaspace: (part) => metaspace(readMetaspace(part)),
+  Punctuation: (part) =>
+    characters(charClass.punctuation, part.choice("behavior", splitBehaviors, "Isolated")),
+  Sequence(part) {
+    const steps = part.parts("pretokenizers").map(readPreTokenizer);
+    return (pieces) => steps.reduce<Piece[]>((current, step) => step(current), [...pieces]);
+  },
+  Split: (part) =>
+    splitter(readPattern(part), part.choice("behavior", splitBehaviors), part.boolean("invert")),
+  Whitespace() {
+    const { word, whitespace } = charClass;
+    return splitter(new RegExp(`[${word}]+|[^[${word}]${whitespace}]+`, "gv"), "Removed", true);
+  },
+  WhitespaceSplit: () => characters(charClass.whitespace, "Removed"),
+};
 
 export function readPreTokenizer(part: Part): PreTokenizer {
-  switch (part.type as (typeof supported)[number]) {
-    case "Sequence": {
-      const steps = part.parts("pretokenizers").map(readPreTokenizer);
-      return (pieces) => steps.reduce<Piece[]>((current, step) => step(current), [...pieces]);
-    }
-    case "Split":
-      return splitter(readPattern(part), part.choice("behavior", splitBehaviors), part.boolean("invert"));
-    case "Punctuation":
-      return characters(charClass.punctuation, part.choice("behavior", splitBehaviors, "Isolated"));
-    case "Digits":
-      return characters(charClass.numeric, part.boolean("individual_digits") ? "Isolated" : "Contiguous");
-    case "WhitespaceSplit":
-      return characters(charClass.whitespace, "Removed");
-    case "Whitespace": {
-      const { word, whitespace } = charClass;
-      return splitter(new RegExp(`[${word}]+|[^[${word}]${whitespace}]+`, "gv"), "Removed", true);
-    }
-    case "BertPreTokenizer": {
-      const spaces = characters(charClass.whitespace, "Removed");
-      const punctuation = characters(charClass.punctuation, "Isolated");
-      return (pieces) => punctuation(spaces(pieces));
-    }
-    case "Metaspace":
-      return metaspace(readMetaspace(part));
-    case "ByteLevel":
-      return byteLevel(part);
-    default:
-      throw part.unknownType(supported);
-  }
+  return part.component(preTokenizers);
 }
 
 function splitter(regex: RegExp, behavior: SplitBehavior, isInverted = false): PreTokenizer {

@@ -1,46 +1,56 @@
-import { isCount, isRecord } from "@periodic-eval/contracts/options";
 import { readBpe } from "./bpe.ts";
-import { modelTypes, type Model, type ModelType, type Vocabulary } from "./model.ts";
-import { partError, type Part } from "./part.ts";
+import { readVocabulary, unknownOf, type Model } from "./model.ts";
+import type { Part } from "./part.ts";
 import { readUnigram } from "./unigram.ts";
-import { readWordLevel, readWordPiece } from "./word-models.ts";
 
-export function readModel(part: Part): Model {
-  const type = part.fields["type"] === undefined ? typeByFields(part) : part.type;
-  switch (type as ModelType) {
-    case "BPE":
-      return readBpe(part, readVocabulary(part));
-    case "WordPiece":
-      return readWordPiece(part, readVocabulary(part));
-    case "WordLevel":
-      return readWordLevel(part, readVocabulary(part));
-    case "Unigram":
-      return readUnigram(part);
-    default:
-      throw part.unknownType(modelTypes);
-  }
-}
+const models: Readonly<Record<string, (part: Part) => Model>> = {
+  BPE: readBpe,
+  Unigram: readUnigram,
+  WordLevel: readWordLevel,
+  WordPiece: readWordPiece,
+};
+
+export const readModel = (part: Part): Model =>
+  part.component(models, part.fields["type"] === undefined ? typeByFields(part) : part.type);
 
 /** Old files name no type. */
-function typeByFields({ fields }: Part): ModelType {
+function typeByFields({ fields }: Part): string {
   if (fields["merges"] !== undefined) return "BPE";
   if (Array.isArray(fields["vocab"])) return "Unigram";
   return fields["max_input_chars_per_word"] === undefined ? "WordLevel" : "WordPiece";
 }
 
-/** Reads ids by token. */
-function readVocabulary(part: Part): Vocabulary {
-  const { vocab } = part.fields;
-  const path = [...part.path, "vocab"];
-  if (!isRecord(vocab)) throw partError(part.file, path, typeof vocab, "an object of ids by token");
-  const ids = new Map<string, number>();
-  const tokens: string[] = [];
-  for (const token of Object.keys(vocab)) {
-    const id = vocab[token];
-    if (!isCount(id))
-      throw partError(part.file, [...path, token], JSON.stringify(id), "an integer of 0 or more");
-    ids.set(token, id);
-    tokens[id] = token;
-  }
-  return { ids, tokens, size: ids.size };
+/** Reads a model whose words are in the vocabulary or unknown. */
+function readWordLevel(part: Part): Model {
+  const vocabulary = readVocabulary(part);
+  const { ids } = vocabulary;
+  const unknownId = unknownOf(part, vocabulary, part.string("unk_token"), "word");
+  return { ...vocabulary, type: "WordLevel", encode: (word) => [ids.get(word) ?? unknownId()] };
+}
+
+/** Reads a model that takes the longest known beginning of a word, then of the rest. */
+function readWordPiece(part: Part): Model {
+  const vocabulary = readVocabulary(part);
+  const { ids } = vocabulary;
+  const unknownId = unknownOf(part, vocabulary, part.string("unk_token"), "word");
+  const prefix = part.string("continuing_subword_prefix");
+  const maxLength = part.integer("max_input_chars_per_word");
+  const encode = (word: string): number[] => {
+    const characters = [...word];
+    if (characters.length > maxLength) return [unknownId()];
+    const pieces: number[] = [];
+    for (let start = 0; start < characters.length;) {
+      let end = characters.length;
+      let id: number | undefined;
+      for (; end > start; end--) {
+        id = ids.get((start > 0 ? prefix : "") + characters.slice(start, end).join(""));
+        if (id !== undefined) break;
+      }
+      if (id === undefined) return [unknownId()];
+      pieces.push(id);
+      start = end;
+    }
+    return pieces;
+  };
+  return { ...vocabulary, type: "WordPiece", encode };
 }

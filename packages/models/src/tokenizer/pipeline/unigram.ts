@@ -1,5 +1,5 @@
 import { quoteShort } from "../../folder/model-error.ts";
-import type { Model } from "./model.ts";
+import { byteIds, type Model } from "./model.ts";
 import { PairTable } from "./pair-table.ts";
 import { partError, type Part } from "./part.ts";
 
@@ -57,12 +57,8 @@ export function readUnigram(part: Part): Model {
     parts.flatMap((text) => {
       const id = ids.get(text);
       if (id !== undefined) return [id];
-      if (usesBytes) {
-        const bytes = Array.from(new TextEncoder().encode(text), (byte) =>
-          ids.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`),
-        );
-        if (!bytes.includes(undefined)) return bytes as number[];
-      }
+      const bytes = usesBytes ? byteIds(text, ids) : null;
+      if (bytes !== null) return bytes;
       if (unknownId === null) throw missing();
       return [unknownId];
     });
