@@ -76,9 +76,7 @@ export const packages = {
     is: "the file format",
     imports: ["contracts", "store", "data"],
     rooms: {
-      "float-formats.ts": "",
       "dtypes.ts": "",
-      "damaged.ts": "",
       "header.ts": "",
       "read.ts": "",
       "write.ts": "",
@@ -88,13 +86,11 @@ export const packages = {
     is: "models in memory of TensorFlow.js",
     imports: ["contracts", "store", "tokenizers", "core"],
     rooms: {
-      "callback-order.ts": "",
       "causal-lm/": "what a model in memory must offer",
       "batching/": "",
       "scoring/": "log-probabilities",
       "generation/": "tokens with a cache",
       "guards/": "weights, optimizer, tensors",
-      "require-backend.ts": "",
       "in-memory.ts": "",
       "fit-callbacks.ts": "measuring during model.fit",
     },

@@ -1,6 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { attention, type AttentionTables } from "../ops/attention.ts";
-import type { AttentionShape } from "../ops/heads.ts";
+import { attention, type AttentionTables, type AttentionShape } from "../ops/attention.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
 import type { Attend, Tokens } from "./forward.ts";
 import { attentionTables, masked, rotaryAngles, tablesOf } from "./tables.ts";

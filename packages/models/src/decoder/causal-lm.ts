@@ -11,11 +11,11 @@ import {
 } from "@periodic-eval/tfjs";
 import { modelError } from "../folder/model-error.ts";
 import { gradientsOf, isDifferentiated } from "../ops/differentiable.ts";
-import { dropoutMask } from "../ops/dropout.ts";
+import { dropoutMask } from "../ops/arithmetic.ts";
 import { readIntegersNow } from "../ops/engine-memory.ts";
 import { recomputed } from "../ops/recomputed.ts";
 import { BlockGraphs } from "./block-graphs.ts";
-import { blockPlan, blockTensors } from "./block.ts";
+import { blockPlan, blockTensors, readBlock, type BlockReader } from "./block.ts";
 import { CachedTokens, placesAfter, type LayerCache } from "./cached-tokens.ts";
 import { sequencesOf, wholeSequences, attendBy, type Sequences } from "./causal-attention.ts";
 import type { DecoderDescription } from "./description.ts";
@@ -28,7 +28,6 @@ import {
   type Dropout,
   type Through,
 } from "./forward.ts";
-import { readBlock, type BlockReader } from "./read-block.ts";
 import { listTables, mapTables } from "./tables.ts";
 import { TrainingGraphs } from "./training-graphs.ts";
 import { trainingMemory, type SizedWeight } from "./training-memory.ts";

@@ -1,7 +1,6 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import type { ConfigReader } from "./config/config-reader.ts";
-import { requireWholeHeads } from "./config/model-options.ts";
-import { fullEvery, layerTypes, windows } from "./config/windows.ts";
+import { requireWholeHeads, fullEvery, layerTypes, windows } from "./config/model-options.ts";
 import { llamaFamily, withWindows } from "./llama-like.ts";
 
 /** What both generations share: LayerNorm without bias before attention and MLP in parallel, and scaled logits. */

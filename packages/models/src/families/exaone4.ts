@@ -1,4 +1,4 @@
-import { fullEvery, layerTypes, windows } from "./config/windows.ts";
+import { fullEvery, layerTypes, windows } from "./config/model-options.ts";
 import { llamaFamily, withWindows } from "./llama-like.ts";
 
 /**

@@ -1,8 +1,7 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import type { ConfigReader } from "./config/config-reader.ts";
-import { activation, type ModelSizes } from "./config/model-options.ts";
+import { activation, type ModelSizes, fullEvery, layerTypes, windows } from "./config/model-options.ts";
 import { rotationsByType } from "./config/rope.ts";
-import { fullEvery, layerTypes, windows } from "./config/windows.ts";
 import { llamaFamily, withWindows } from "./llama-like.ts";
 
 /** Describes what all generations share: scaled embeddings, and norm weights stored relative to 1. */

@@ -1,6 +1,6 @@
 import { ConfigReader } from "./config/config-reader.ts";
 import { rotaryOf } from "./config/rope.ts";
-import { layerTypes, windows } from "./config/windows.ts";
+import { layerTypes, windows } from "./config/model-options.ts";
 import { llamaFamily, withWindows } from "./llama-like.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { rotationsByType } from "./config/rope.ts";
-import { fullEvery, layerTypes, windows } from "./config/windows.ts";
+import { fullEvery, layerTypes, windows } from "./config/model-options.ts";
 import { llamaFamily, withWindows, type LlamaFamily } from "./llama-like.ts";
 
 /**

@@ -1,7 +1,6 @@
 import type { ConfigReader } from "./config/config-reader.ts";
-import { requireWholeHeads } from "./config/model-options.ts";
+import { requireWholeHeads, layerTypes, windows } from "./config/model-options.ts";
 import type { RopeOptions } from "./config/rope.ts";
-import { layerTypes, windows } from "./config/windows.ts";
 import { llamaFamily, withWindows } from "./llama-like.ts";
 
 /** Defaults of the sizes, which Qwen 2 and 3 share except for the heads. */

@@ -1,5 +1,5 @@
 import type { ConfigReader } from "./config/config-reader.ts";
-import { layerTypes, windows } from "./config/windows.ts";
+import { layerTypes, windows } from "./config/model-options.ts";
 import { llamaFamily, withWindows } from "./llama-like.ts";
 
 /** SmolLM3: Llama with some layers without rotary positions. Defaults from transformers 5.23 `SmolLM3Config`. */

@@ -1,7 +1,6 @@
 import { fail, unsupported } from "./errors.ts";
 import { asInteger, asNumber, integer, toFloat } from "./numbers.ts";
-import { percentFormat } from "./percent-format.ts";
-import { escapedText } from "./print.ts";
+import { escapedText, percentFormat } from "./print.ts";
 import {
   Float,
   Markup,

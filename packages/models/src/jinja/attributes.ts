@@ -2,8 +2,7 @@ import { equals } from "./compare.ts";
 import { unsupported, fail } from "./errors.ts";
 import { asInteger } from "./numbers.ts";
 import { bind, type Methods } from "./parameters.ts";
-import { formatString } from "./percent-format.ts";
-import { repr, str } from "./print.ts";
+import { repr, str, formatString } from "./print.ts";
 import { stringMethods } from "./string-methods.ts";
 import { characters } from "./text.ts";
 import {

@@ -3,7 +3,7 @@ import { getAttribute, getItem } from "./attributes.ts";
 import { comparisons } from "./compare.ts";
 import { unsupported } from "./errors.ts";
 import { filterOf, testOf } from "./filters.ts";
-import { conditionalFrame, identifierOf, type Frame } from "./frame.ts";
+import { conditionalFrame, identifierOf, type Frame } from "./symbols.ts";
 import { callValue } from "./globals.ts";
 import type { Arguments, Expression, Filter } from "./nodes.ts";
 import { str } from "./print.ts";

@@ -1,11 +1,10 @@
 import { assignedValue, compileTarget } from "./assignment.ts";
 import { compileExpression } from "./compile-expression.ts";
 import { fail, unsupported } from "./errors.ts";
-import { innerFrame, type Frame } from "./frame.ts";
+import { undeclared, innerFrame, type Frame } from "./symbols.ts";
 import { nodesIn, type Body, type For } from "./nodes.ts";
 import { Variables, enter, leave, type Run, type Step } from "./run.ts";
 import { isTrue, iterate, sizeOf } from "./sequences.ts";
-import { undeclared } from "./symbols.ts";
 import { Iteration, type Value, Callable, Undefined, orElse } from "./values.ts";
 
 type CompileBody = (body: Body, frame: Frame) => Step;

@@ -2,12 +2,11 @@ import { compileNamespaceCheck, compileTarget } from "./assignment.ts";
 import { compileExpression, compileFilter } from "./compile-expression.ts";
 import { compileLoop } from "./compile-loop.ts";
 import { fail, unsupported } from "./errors.ts";
-import { conditionalFrame, identifierOf, innerFrame, type Frame } from "./frame.ts";
+import { undeclared, conditionalFrame, identifierOf, innerFrame, type Frame } from "./symbols.ts";
 import type { Body, Expression, If, Macro, Statement } from "./nodes.ts";
 import { str, repr } from "./print.ts";
 import { Output, enter, leave, type Run, type Step, Variables } from "./run.ts";
 import { isTrue } from "./sequences.ts";
-import { undeclared } from "./symbols.ts";
 import { isText, typeName, type Value, Callable, Undefined, type Keywords } from "./values.ts";
 
 export function compileBody(body: Body, frame: Frame): Step {
@@ -94,21 +93,26 @@ function compileGeneration(node: Macro, frame: Frame): Step {
   };
 }
 
-function compileFilterBlock(node: Extract<Statement, { type: "FilterBlock" }>, outer: Frame): Step {
-  const frame = innerFrame(outer);
-  for (const statement of node.body) frame.symbols.visit(statement);
-  frame.symbols.visit(node.filter);
-  const body = compileBody(node.body, frame);
-  const apply = compileFilters(node.filter, frame);
+/** Runs a body, and passes the text that it writes to `use`. */
+function compileCapture(nodes: Body, frame: Frame, use: (run: Run, text: string) => void): Step {
+  const body = compileBody(nodes, frame);
   return (run) => {
     enter(frame.symbols, run);
     const inner = { ...run, output: new Output() };
     const word = body(inner);
     if (word !== undefined) return word;
-    writeText(run, apply(run, inner.output.text));
+    use(run, inner.output.text);
     leave(frame.symbols, run);
     return undefined;
   };
+}
+
+function compileFilterBlock(node: Extract<Statement, { type: "FilterBlock" }>, outer: Frame): Step {
+  const frame = innerFrame(outer);
+  for (const statement of node.body) frame.symbols.visit(statement);
+  frame.symbols.visit(node.filter);
+  const apply = compileFilters(node.filter, frame);
+  return compileCapture(node.body, frame, (run, text) => writeText(run, apply(run, text)));
 }
 
 /** Returns a function that applies filters, the innermost of which has the text of a block as its value. */
@@ -151,18 +155,9 @@ function compileAssign(node: Extract<Statement, { type: "Assign" }>, frame: Fram
 function compileAssignBlock(node: Extract<Statement, { type: "AssignBlock" }>, outer: Frame): Step {
   const frame = innerFrame(outer);
   for (const statement of node.body) frame.symbols.visit(statement);
-  const body = compileBody(node.body, frame);
   const assign = compileTarget(node.target, outer);
   const apply = node.filter === null ? (_: Run, text: Value) => text : compileFilters(node.filter, frame);
-  return (run) => {
-    enter(frame.symbols, run);
-    const inner = { ...run, output: new Output() };
-    const word = body(inner);
-    if (word !== undefined) return word;
-    assign(run, apply(run, inner.output.text));
-    leave(frame.symbols, run);
-    return undefined;
-  };
+  return compileCapture(node.body, frame, (run, text) => assign(run, apply(run, text)));
 }
 
 /** Variables that jinja2 sets in a macro that reads them. */

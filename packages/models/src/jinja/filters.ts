@@ -1,11 +1,10 @@
 import { calculate } from "./arithmetic.ts";
 import { comparisons, contains, equals, type Comparison } from "./compare.ts";
 import { fail, unsupported } from "./errors.ts";
-import { attributeGetter, identity } from "./filter-attribute.ts";
+import { sequenceFilters, attributeGetter, identity } from "./sequence-filters.ts";
 import { asInteger, asNumber, parseFloating, parseInteger, toFloat, truncated } from "./numbers.ts";
 import { functionOf, type Filters } from "./parameters.ts";
 import { repr, str } from "./print.ts";
-import { sequenceFilters } from "./sequence-filters.ts";
 import { isTrue, iterableOf, iterate, sizeOf } from "./sequences.ts";
 import { textFilters } from "./text-filters.ts";
 import {

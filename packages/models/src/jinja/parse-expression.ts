@@ -1,7 +1,7 @@
 import { comparisons, type Comparison } from "./compare.ts";
 import type { Arguments, Expression, Filter, Keyword, Operand, Pair, Target } from "./nodes.ts";
 import { unsupported } from "./errors.ts";
-import { describe, matches, TokenStream } from "./token-stream.ts";
+import { describe, matches, TokenStream } from "./lexer.ts";
 
 const constants: Readonly<Record<string, boolean | null>> = {
   true: true,
@@ -194,31 +194,31 @@ export class ExpressionParser {
     return this.stream.fail(`can't assign to ${node.type === "Name" ? node.name : node.type.toLowerCase()}`);
   }
 
-  #list(): Expression {
+  /** Parses items that are separated by commas, the last of which may have one too, between an opening and a closing token. */
+  #separated(open: string, close: string, parse: () => void): void {
     const { stream } = this;
-    stream.expect("[");
-    const items: Expression[] = [];
-    while (!stream.is("]")) {
-      if (items.length > 0) stream.expect(",");
-      if (stream.is("]")) break;
-      items.push(this.expression());
+    stream.expect(open);
+    for (let isFirst = true; !stream.is(close); isFirst = false) {
+      if (!isFirst) stream.expect(",");
+      if (stream.is(close)) break;
+      parse();
     }
-    stream.expect("]");
+    stream.expect(close);
+  }
+
+  #list(): Expression {
+    const items: Expression[] = [];
+    this.#separated("[", "]", () => items.push(this.expression()));
     return { type: "List", items };
   }
 
   #dict(): Expression {
-    const { stream } = this;
-    stream.expect("{");
     const items: Pair[] = [];
-    while (!stream.is("}")) {
-      if (items.length > 0) stream.expect(",");
-      if (stream.is("}")) break;
+    this.#separated("{", "}", () => {
       const key = this.expression();
-      stream.expect(":");
+      this.stream.expect(":");
       items.push({ type: "Pair", key, value: this.expression() });
-    }
-    stream.expect("}");
+    });
     return { type: "Dict", items };
   }
 
@@ -273,12 +273,9 @@ export class ExpressionParser {
 
   #arguments(): Arguments {
     const { stream } = this;
-    stream.expect("(");
     const args: Expression[] = [];
     const keywords: Keyword[] = [];
-    for (let isFirst = true; !stream.is(")"); isFirst = false) {
-      if (!isFirst) stream.expect(",");
-      if (!isFirst && stream.is(")")) break;
+    this.#separated("(", ")", () => {
       if (stream.is("*", "**")) unsupported("* or ** in a call");
       if (stream.is("name") && stream.look().type === "=") {
         const key = stream.next().value;
@@ -289,8 +286,7 @@ export class ExpressionParser {
         if (keywords.length > 0) stream.fail("invalid syntax for function call expression");
         args.push(this.expression());
       }
-    }
-    stream.expect(")");
+    });
     return { args, keywords };
   }
 

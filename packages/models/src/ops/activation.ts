@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
 import { cubicKernel, cubicSigmoidSlopeKernel } from "../wasm-kernels/added-kernels.ts";
-import { leastSize } from "../wasm-kernels/kernel-call.ts";
+import { leastSize } from "../wasm-kernels/instance.ts";
 import { differentiable } from "./differentiable.ts";
 
 /*

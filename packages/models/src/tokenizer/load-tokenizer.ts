@@ -14,10 +14,8 @@ import {
   type Codec,
 } from "@periodic-eval/tokenizers";
 import { modelError } from "../folder/model-error.ts";
-import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
-import { modelFolder } from "../hub/model-folder.ts";
-import type { Input } from "../jinja/input.ts";
-import { compileTemplate as compileJinja } from "../jinja/template.ts";
+import { onDownloadSchema, type DownloadProgress, modelFolder } from "../hub/fetch-model.ts";
+import { compileTemplate as compileJinja, type Input } from "../jinja/template.ts";
 import { readTokenizerFiles, type TokenizerFiles } from "./files.ts";
 import { readAddedTokens, type AddedToken } from "./pipeline/added-tokens.ts";
 import { cleanUpSpaces } from "./pipeline/decoders.ts";

@@ -1,7 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { addedKernels, smallProductsKernel } from "./added-kernels.ts";
-import { kernelsOf } from "./instance.ts";
-import { kernelCall, leastSize, type KernelCall } from "./kernel-call.ts";
+import { kernelsOf, kernelCall, leastSize, type KernelCall } from "./instance.ts";
 
 const backendName = "wasm";
 

@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import * as z from "zod";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { createHasher, hashBytes, fastStream } from "@periodic-eval/core/random";
-import { isOnDevice } from "../batching/device.ts";
+import { isOnDevice } from "../batching/engine-memory.ts";
 import type { NamedWeight } from "../causal-lm/causal-lm.ts";
 
 /** The part of tfjs-node's backend that runs operations of TensorFlow on types that TensorFlow.js does not know. */

@@ -1,8 +1,16 @@
 import { byteLetters } from "@periodic-eval/tokenizers";
-import type { Normalizer } from "./normalizer.ts";
 import type { Part } from "./part.ts";
-import { findMatches, readPattern } from "./pattern.ts";
+import { findMatches, readPattern } from "./oniguruma.ts";
 import { charClass, lowercase, normalize } from "./unicode.ts";
+
+export interface Normalizer {
+  readonly apply: (text: string) => string;
+  /**
+   * Returns how many UTF-16 units of the normalized text belong to the first character of the input, if the first `count`
+   * units of `text` do. The scheme `first` of Metaspace depends on it.
+   */
+  readonly startOf: (text: string, count: number) => number;
+}
 
 /** Reads the character map of a SentencePiece model: a double-array trie (Darts), and the replacements behind it. */
 function readCharsmap(part: Part): Normalizer {

@@ -4,8 +4,7 @@ import { AddedVocabulary, type AddedToken, readAddedTokens } from "./added-token
 import { readBpe } from "./bpe.ts";
 import { readDecoder, type Decoder } from "./decoders.ts";
 import { type Model, readVocabulary, unknownOf } from "./model.ts";
-import type { Normalizer } from "./normalizer.ts";
-import { readNormalizer } from "./normalizers.ts";
+import { readNormalizer, type Normalizer } from "./normalizers.ts";
 import { Part } from "./part.ts";
 import { readPreTokenizer, type Piece, type PreTokenizer } from "./pre-tokenizers.ts";
 import { readUnigram } from "./unigram.ts";

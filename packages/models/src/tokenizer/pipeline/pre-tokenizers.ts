@@ -1,7 +1,6 @@
 import { toByteLetters } from "./normalizers.ts";
-import { translateOniguruma } from "./oniguruma.ts";
+import { translateOniguruma, readPattern, findMatches, type Match } from "./oniguruma.ts";
 import type { Part } from "./part.ts";
-import { readPattern, findMatches, type Match } from "./pattern.ts";
 import { charClass } from "./unicode.ts";
 
 const splitBehaviors = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"] as const;
