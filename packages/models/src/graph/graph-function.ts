@@ -1,9 +1,17 @@
-import { join, mkdtempSync, rmSync, tmpdir, writeFileSync } from "@periodic-eval/store/platform";
-import { isOnDevice } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
-import { valueOf, type Sizes } from "./dimensions.ts";
-import { savedModel, savedModelTag } from "./saved-model.ts";
-import type { Trace } from "./trace.ts";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { join, mkdtempSync, rmSync, tmpdir, writeFileSync, process } from "@periodic-eval/store/platform";
+import { isOnDevice, fusedCallKernel, type FusedCall } from "@periodic-eval/tfjs";
+import {
+  type Attribute,
+  type ConstantTensor,
+  type GraphNode,
+  type GraphType,
+  valueOf,
+  type Sizes,
+} from "./tracer.ts";
+import { type Trace, trace } from "./trace.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 
 /** Methods of the tfjs-node backend that run graphs; its `tf.node.loadSavedModel` uses them too. */
 export interface GraphBackend {
@@ -68,4 +76,123 @@ export class GraphFunction {
   dispose(): void {
     this.#backend.deleteSavedModel(this.#session);
   }
+}
+
+/** The tag of the graph in its file. */
+const savedModelTag = "serve";
+
+/**
+ * Serializes a graph as TensorFlow's `saved_model.pb`, without variables, signatures and functions. Field numbers come from
+ * tensorflow/core/protobuf/{saved_model,meta_graph}.proto and tensorflow/core/framework/*.proto.
+ */
+function savedModel(nodes: readonly GraphNode[]): Uint8Array {
+  const writer = new BinaryWriter();
+  writer.tag(1, WireType.Varint).int64(schemaVersion);
+  message(writer, 2, (metaGraph) => {
+    message(metaGraph, 1, (info) => info.tag(4, WireType.LengthDelimited).string(savedModelTag));
+    message(metaGraph, 2, (graph) => {
+      for (const node of nodes) message(graph, 1, (out) => writeNode(out, node));
+      message(graph, 4, (versions) => versions.tag(1, WireType.Varint).int32(graphProducer));
+    });
+  });
+  return writer.finish();
+}
+
+const schemaVersion = 1;
+/** The version of the graph format: that of TensorFlow 2.9, the oldest that tfjs-node 4.22 supports. */
+const graphProducer = 1087;
+
+const types: Readonly<Record<GraphType, number>> = { float32: 1, int32: 3, bool: 10 };
+
+function message(writer: BinaryWriter, field: number, write: (out: BinaryWriter) => void): void {
+  writer.tag(field, WireType.LengthDelimited).fork();
+  write(writer);
+  writer.join();
+}
+
+function writeNode(out: BinaryWriter, { name, op, inputs, attributes }: GraphNode): void {
+  out.tag(1, WireType.LengthDelimited).string(name);
+  out.tag(2, WireType.LengthDelimited).string(op);
+  for (const input of inputs) out.tag(3, WireType.LengthDelimited).string(input);
+  for (const [key, value] of Object.entries(attributes)) {
+    message(out, 5, (entry) => {
+      entry.tag(1, WireType.LengthDelimited).string(key);
+      message(entry, 2, (attribute) => writeAttribute(attribute, value));
+    });
+  }
+}
+
+function writeAttribute(out: BinaryWriter, attribute: Attribute): void {
+  if ("i" in attribute) out.tag(3, WireType.Varint).int64(attribute.i);
+  else if ("f" in attribute) out.tag(4, WireType.Bit32).float(attribute.f);
+  else if ("b" in attribute) out.tag(5, WireType.Varint).bool(attribute.b);
+  else if ("type" in attribute) out.tag(6, WireType.Varint).int32(types[attribute.type]);
+  else if ("shape" in attribute) message(out, 7, (shape) => writeShape(shape, attribute.shape));
+  else message(out, 8, (tensor) => writeTensor(tensor, attribute.tensor));
+}
+
+function writeShape(out: BinaryWriter, shape: readonly number[]): void {
+  for (const size of shape) message(out, 2, (dimension) => dimension.tag(1, WireType.Varint).int64(size));
+}
+
+function writeTensor(out: BinaryWriter, { type, shape, values }: ConstantTensor): void {
+  out.tag(1, WireType.Varint).int32(types[type]);
+  message(out, 2, (proto) => writeShape(proto, shape));
+  const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+  out.tag(4, WireType.LengthDelimited).bytes(bytes);
+}
+
+/** Graphs by kind, each built on first use. After a failed build the set returns none. */
+export class GraphSet<Graph extends { dispose(): void }> {
+  readonly #doing: string;
+  readonly #graphs = new Map<string, Graph>();
+  #isBroken = false;
+
+  /** @param doing Names the work that is slower without graphs, as the start of a sentence. */
+  constructor(doing: string) {
+    this.#doing = doing;
+  }
+
+  /** Returns null if the backend runs no graphs or a build failed; a process warning reports the failure once. */
+  get(kind: string, make: (backend: GraphBackend) => Graph): Graph | null {
+    const backend = graphBackend();
+    if (backend === null || this.#isBroken) return null;
+    try {
+      const graph = this.#graphs.get(kind) ?? make(backend);
+      this.#graphs.set(kind, graph);
+      return graph;
+    } catch (error) {
+      this.#isBroken = true;
+      process.emitWarning(
+        `${this.#doing} runs without a TensorFlow graph and slower, because building it failed (${errorMessage(error)}). Results are the same up to rounding.`,
+        { code: "PERIODIC_EVAL_GRAPH" },
+      );
+      return null;
+    }
+  }
+
+  dispose(): void {
+    for (const graph of this.#graphs.values()) graph.dispose();
+    this.#graphs.clear();
+  }
+}
+
+/** Registers a kernel with which native TensorFlow runs each `FusedCall` as a graph, one for each combination of shapes. */
+export function registerFusedCalls(): void {
+  const backendName = "tensorflow";
+  if (tf.getKernel(fusedCallKernel, backendName) !== undefined) return;
+  tf.registerKernel({
+    kernelName: fusedCallKernel,
+    backendName,
+    kernelFunc({ inputs, attrs }) {
+      const given = Object.values(inputs) as tf.Tensor[];
+      const { call } = attrs as unknown as { readonly call: FusedCall };
+      const graphs = (call.held ??= new GraphSet<GraphFunction>(call.doing)) as GraphSet<GraphFunction>;
+      const specs = given.map(({ dtype, shape }) => ({ type: dtype as GraphType, shape }));
+      const graph = graphs.get(JSON.stringify(specs), (backend) => {
+        return new GraphFunction(backend, trace(call.run, specs, {}));
+      });
+      return graph === null ? call.run(given) : graph.run(given, {});
+    },
+  });
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { modulePattern } from "./module-pattern.ts";
+import { modulePattern } from "./lora-config.ts";
 
 const errorFor = (got: string) => new Error(`invalid: ${got}`);
 const compiled = (pattern: string) => modulePattern(pattern, errorFor);
