@@ -51,7 +51,7 @@ export {
   type ScoredRolloutRow,
 } from "./families/rollout.ts";
 export { readDocument, type IFEvalDocument, type IFEvalInstruction } from "./ifeval/ifeval-document.ts";
-export { ifevalMetrics } from "./ifeval/ifeval-metrics.ts";
+export { ifevalMetrics } from "./ifeval/score.ts";
 export { scoreResponse, type IFEvalScores } from "./ifeval/score.ts";
 export { datasetOf, datasets, type DatasetFile, type TaskDataset } from "./tasks/datasets.ts";
 export { downloadDataset, type DownloadedFile } from "./tasks/download-dataset.ts";

@@ -1,8 +1,7 @@
 import type { Row } from "@periodic-eval/core";
 import { metricKit, summarize } from "@periodic-eval/core/evaluations";
 import { expect, it } from "vitest";
-import { ifevalMetrics } from "./ifeval-metrics.ts";
-import type { IFEvalScores } from "./score.ts";
+import { ifevalMetrics, type IFEvalScores } from "./score.ts";
 
 type ScoredRow = Row & { readonly score: IFEvalScores | null };
 

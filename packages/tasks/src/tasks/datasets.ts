@@ -23,49 +23,38 @@ export interface DatasetFile {
   readonly path: string;
 }
 
-const file = (source: string, path: string): DatasetFile => ({ source, path });
-const arc = "hf:allenai/ai2_arc";
-const hellaswag = "hf:Rowan/hellaswag";
-const gsm8k = "hf:openai/gsm8k";
-const subjects = Object.values(mmluGroups).flat();
+/** Returns the files of splits `hf:owner/dataset/config/split`, as JSON Lines in the dataset's folder. */
+const filesOf = (name: string, config: string, splits: readonly string[]): readonly DatasetFile[] =>
+  splits.map((split) => ({ source: `${config}/${split}`, path: `${name}/${split}.jsonl` }));
 
 /** The datasets of the built-in tasks. `arc_challenge` also holds the default questions of capability. */
 export const datasets: readonly TaskDataset[] = [
   {
     name: "arc_challenge",
-    source: arc,
+    source: "hf:allenai/ai2_arc",
     licence: "CC BY-SA 4.0",
     usedBy: ["capability", "arc_challenge"],
     documents: 1172,
     examples: 1119,
-    files: [
-      file(`${arc}/ARC-Challenge/test`, "arc_challenge/test.jsonl"),
-      file(`${arc}/ARC-Challenge/train`, "arc_challenge/train.jsonl"),
-    ],
+    files: filesOf("arc_challenge", "hf:allenai/ai2_arc/ARC-Challenge", ["test", "train"]),
   },
   {
     name: "arc_easy",
-    source: arc,
+    source: "hf:allenai/ai2_arc",
     licence: "CC BY-SA 4.0",
     usedBy: ["arc_easy"],
     documents: 2376,
     examples: 2251,
-    files: [
-      file(`${arc}/ARC-Easy/test`, "arc_easy/test.jsonl"),
-      file(`${arc}/ARC-Easy/train`, "arc_easy/train.jsonl"),
-    ],
+    files: filesOf("arc_easy", "hf:allenai/ai2_arc/ARC-Easy", ["test", "train"]),
   },
   {
     name: "hellaswag",
-    source: hellaswag,
+    source: "hf:Rowan/hellaswag",
     licence: "MIT",
     usedBy: ["hellaswag"],
     documents: 10_042,
     examples: 39_905,
-    files: [
-      file(`${hellaswag}/default/validation`, "hellaswag/validation.jsonl"),
-      file(`${hellaswag}/default/train`, "hellaswag/train.jsonl"),
-    ],
+    files: filesOf("hellaswag", "hf:Rowan/hellaswag/default", ["validation", "train"]),
   },
   {
     name: "mmlu",
@@ -75,9 +64,12 @@ export const datasets: readonly TaskDataset[] = [
     documents: 14_042,
     examples: 285,
     files: ["test", "dev"].flatMap((split) =>
-      subjects.map((subject) =>
-        file(`hf:cais/mmlu/${subject}/${split}`, `mmlu/${split}/${subject}_${split}.csv`),
-      ),
+      Object.values(mmluGroups)
+        .flat()
+        .map((subject) => ({
+          source: `hf:cais/mmlu/${subject}/${split}`,
+          path: `mmlu/${split}/${subject}_${split}.csv`,
+        })),
     ),
   },
   {
@@ -87,16 +79,16 @@ export const datasets: readonly TaskDataset[] = [
     usedBy: ["truthfulqa_mc2"],
     documents: 817,
     examples: 0,
-    files: [file("hf:truthfulqa/truthful_qa/multiple_choice/validation", "truthfulqa/validation.jsonl")],
+    files: filesOf("truthfulqa", "hf:truthfulqa/truthful_qa/multiple_choice", ["validation"]),
   },
   {
     name: "gsm8k",
-    source: gsm8k,
+    source: "hf:openai/gsm8k",
     licence: "MIT",
     usedBy: ["gsm8k"],
     documents: 1319,
     examples: 7473,
-    files: [file(`${gsm8k}/main/test`, "gsm8k/test.jsonl"), file(`${gsm8k}/main/train`, "gsm8k/train.jsonl")],
+    files: filesOf("gsm8k", "hf:openai/gsm8k/main", ["test", "train"]),
   },
   {
     name: "ifeval",
@@ -105,7 +97,7 @@ export const datasets: readonly TaskDataset[] = [
     usedBy: ["ifeval"],
     documents: 541,
     examples: 0,
-    files: [file("hf:google/IFEval/default/train", "ifeval/input_data.jsonl")],
+    files: [{ source: "hf:google/IFEval/default/train", path: "ifeval/input_data.jsonl" }],
   },
 ];
 

@@ -21,6 +21,11 @@ export interface TaskPart {
   readonly pool: TaskSplit | null;
 }
 
+/** Returns the parts of a task whose documents are in one file. */
+export const onePart = (test: TaskSplit, pool: TaskSplit | null): readonly TaskPart[] => [
+  { subject: null, groups: [], description: "", test, pool },
+];
+
 /** How rows become prompts. Q is the question that the task reads from a row. */
 export interface TaskReading<Q> {
   readonly task: string;
