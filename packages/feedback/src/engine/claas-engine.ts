@@ -1,11 +1,18 @@
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { join } from "node:path";
 import { configError, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { at, isString, trackCall, type JsonService } from "@periodic-eval/remote";
-import { readJournal, settle, writeJournal, type Journal } from "./claas-journal.ts";
+import { readIfPresent, writeFileAtomic } from "@periodic-eval/store";
+import { tokenEnv, type ServiceFacts } from "./service-facts.ts";
 import { serviceModel } from "./service-model.ts";
-import { tokenEnv } from "./token.ts";
-import type { ServiceFacts } from "./service-facts.ts";
-import type { FeedbackExample, FeedbackModel, OpenRequest, UpdateRecord, UpdateReport } from "./types.ts";
+import type {
+  FeedbackExample,
+  FeedbackModel,
+  OpenRequest,
+  UpdateRecord,
+  UpdateReport,
+  TrainedState,
+} from "./types.ts";
 
 export interface ClaasParts {
   readonly service: JsonService;
@@ -59,7 +66,7 @@ export async function openClaas(parts: ClaasParts, request: OpenRequest): Promis
         { signal: given },
       );
       // The service trains on the text.
-      return drawn.map(({ text, finish }) => ({ text, finish, trace: null }));
+      return drawn.map(({ text, finish }) => ({ text, finish }));
     },
     async update(batch, record, given) {
       const save = async (next: Journal) => writeJournal(folder, (journal = next));
@@ -280,3 +287,69 @@ const otherAdapter = (where: string, got: string, expected: string): PeriodicEva
     expected: `${expected}, the adapter of this run`,
     fix: "Use a service that trains an adapter in place.",
   });
+
+/**
+ * The requests that a run sent to a service which does not report its updates: `updates.json` in the preference's folder. It
+ * takes the place of a checkpoint when the run resumes.
+ */
+interface Journal {
+  /** The adapter's name at the service. */
+  readonly lora_id: string;
+  /** Finished updates. */
+  readonly updates: number;
+  readonly last: TrainedState["last"];
+  /** The update that was begun and not finished. */
+  readonly sending: {
+    readonly record: UpdateRecord;
+    /** Requests whose reply arrived. */
+    readonly replies: number;
+    /** The report after these. */
+    readonly report: UpdateReport;
+    /** Whether one more request was sent whose reply has not arrived. */
+    readonly in_flight: boolean;
+  } | null;
+}
+
+const pathOf = (folder: string): string => join(folder, "updates.json");
+
+const writeJournal = (folder: string, journal: Journal): Promise<void> =>
+  writeFileAtomic(pathOf(folder), `${JSON.stringify(journal, null, 2)}\n`);
+
+/** @throws PeriodicEvalError `store` for a missing or damaged journal. */
+async function readJournal(folder: string): Promise<Journal> {
+  const text = await readIfPresent(pathOf(folder));
+  try {
+    if (text !== null) return JSON.parse(text) as Journal;
+  } catch {
+    // The error below says what to do.
+  }
+  throw new PeriodicEvalError({
+    code: "store",
+    where: pathOf(folder),
+    got: text === null ? "no such file" : "a damaged file",
+    expected: "the run's record of its requests to the service",
+    fix: "Choose another output_dir, or remove the preference's folder to train a new adapter.",
+  });
+}
+
+/**
+ * Returns the journal of a resumed run. If the service trained, or may have trained, part of an unfinished update, the update
+ * counts as finished: sending it again could train it twice. Its number of gradient steps is null if a reply is missing.
+ */
+function settle(journal: Journal): Journal {
+  const { sending, updates } = journal;
+  if (sending === null) return journal;
+  const { record, replies, report, in_flight: inFlight } = sending;
+  if (replies === 0 && !inFlight) return { ...journal, sending: null };
+  const settledReport: UpdateReport = inFlight
+    ? {
+        ...report,
+        subSteps: null,
+        unknown: {
+          ...report.unknown,
+          sub_step_count: `${report.subSteps === null ? "0 to" : `${replies} or`} ${replies + 1}: the service did not confirm request ${replies + 1}, and it does not report what it has trained`,
+        },
+      }
+    : report;
+  return { ...journal, updates: updates + 1, last: { ...record, report: settledReport }, sending: null };
+}

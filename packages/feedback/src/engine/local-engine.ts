@@ -2,7 +2,7 @@ import { PeriodicEvalError, type Completion, type Json, type Tokenizer } from "@
 import { isCount } from "@periodic-eval/contracts/options";
 import { inMemory, type TrainableLM } from "@periodic-eval/tfjs";
 import { SDPOTrainer, type SDPOExample } from "@periodic-eval/trainers";
-import { teacherTurnOf } from "../preferences/feedback-turns.ts";
+import { teacherTurnOf } from "../preferences/preference.ts";
 import type {
   FeedbackAnswer,
   FeedbackEngine,

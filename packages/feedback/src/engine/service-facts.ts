@@ -1,5 +1,5 @@
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { configError, shortMessage } from "@periodic-eval/contracts/options";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { at, isString, type JsonService } from "@periodic-eval/remote";
 
 /** The model and the abilities of a service. */
@@ -61,3 +61,6 @@ export async function factsOf(
 
 /** Whether a status means that the path does not exist. */
 const isMissing = (status: number): boolean => [404, 405, 501].includes(status);
+
+/** Environment variable with the token of gateways and services. The token is read from nowhere else. */
+export const tokenEnv = "OPENCLAW_GATEWAY_TOKEN";

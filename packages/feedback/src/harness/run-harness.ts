@@ -14,15 +14,23 @@ import {
 import { completeHarnessConfig } from "../config/load-config.ts";
 import type { HarnessConfig, HarnessConfigInput } from "../config/schema.ts";
 import type { FeedbackEngine, UpdateRecord, UpdateReport } from "../engine/types.ts";
-import { openVerifier, rewardOf } from "../graders/open-verifier.ts";
-import { collapseProbes, readCollapseProbes, type CollapseProbes } from "../metrics/collapse-probes.ts";
-import { collapsePresets, writtenThresholds } from "../metrics/collapse-summary.ts";
-import { readGeneralQuestions, type GeneralQuestion } from "../metrics/general-questions.ts";
-import { readPlacedPreference, type PlacedPreference, type Preference } from "../preferences/preference.ts";
-import { unknownResults, withTrainPrompts } from "../preferences/unknown-results.ts";
-import { feedbackOf, teacherTurnOf } from "../preferences/feedback-turns.ts";
-import { callUser, safeWarning, type OnWarning } from "../graders/warnings.ts";
-import { promptsOf } from "./batches.ts";
+import { openVerifier, rewardOf, callUser, safeWarning, type OnWarning } from "../graders/open-verifier.ts";
+import {
+  collapseProbes,
+  readCollapseProbes,
+  type CollapseProbes,
+  collapsePresets,
+  writtenThresholds,
+} from "../metrics/collapse.ts";
+import { readGeneralQuestions, type GeneralQuestion } from "../metrics/general.ts";
+import {
+  readPlacedPreference,
+  type PlacedPreference,
+  type Preference,
+  feedbackOf,
+  teacherTurnOf,
+} from "../preferences/preference.ts";
+import { unknownResults, withTrainPrompts, promptsOf } from "../preferences/unknown-results.ts";
 import { checkLengths } from "./check-lengths.ts";
 import {
   lockPath,

@@ -18,7 +18,7 @@ import {
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { engineFacts, openEngine, type CompletionModel } from "./engine.ts";
-import { chatOf } from "./chat-template.ts";
+import { chatOf, completeOptions, type BenchmarkOptions, type CompleteOptions } from "./benchmark-options.ts";
 import { readBenchmark, type Benchmark } from "./folder.ts";
 import {
   generateFor,
@@ -29,7 +29,6 @@ import {
 } from "./generate.ts";
 import { gradeTasks } from "./grade.ts";
 import { defineMetrics } from "./benchmark-metrics.ts";
-import { completeOptions, type BenchmarkOptions, type CompleteOptions } from "./benchmark-options.ts";
 import {
   splits,
   type AnsweredTaskRow,
@@ -37,7 +36,8 @@ import {
   type BenchmarkTask,
   type Split,
 } from "./benchmark-task.ts";
-import { idsText, runUserCode } from "../families/user-code.ts";
+import { sumOfKnown } from "../families/evaluate.ts";
+import { idsText, runUserCode } from "../families/hooks.ts";
 import { openVerifiers } from "./verifiers/open-verifiers.ts";
 
 /** Seed of the order of tasks: a budget measures the first of them. */
@@ -304,11 +304,6 @@ function usageOf(rows: readonly BenchmarkRow[], price: JudgePrice | null): { rea
         ? null
         : (inputTokens! * price.inputPerMillion + outputTokens! * price.outputPerMillion) / 1e6,
   };
-}
-
-function sumOfKnown(values: readonly (number | null)[]): number | null {
-  const known = values.filter((value) => value !== null);
-  return known.length === 0 ? null : known.reduce((total, value) => total + value, 0);
 }
 
 /** The fields of a row that the page shows. */

@@ -9,11 +9,10 @@ import {
 } from "@periodic-eval/core";
 import { metricKit } from "@periodic-eval/core/evaluations";
 import { writeFileAtomic, type FileSystem } from "@periodic-eval/store";
-import { entriesOf } from "../harness/entries.ts";
+import { entriesOf, metricKey, placeOf } from "../harness/entries.ts";
 import { dateId } from "../harness/results-file.ts";
 import { detailsOf, samplesOf } from "../harness/samples.ts";
 import { harnessPartOf } from "../harness/task-part.ts";
-import { metricKey, placeOf } from "../harness/metric-key.ts";
 import type { OpenTask } from "../suite/open-tasks.ts";
 import type { TaskResult } from "./run-files.ts";
 

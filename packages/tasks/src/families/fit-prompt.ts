@@ -36,7 +36,7 @@ export interface Fitting {
 export type TokenizingModel = Pick<EvaluableModel, "contextLength"> & Partial<Pick<Abilities, "tokenizer">>;
 
 /** Returns the length of the longest prompt in tokens; 0 without a tokenizer, or if none can be rendered. */
-export async function longestPrompt(model: TokenizingModel, prompts: readonly Prompt[]): Promise<number> {
+async function longestPrompt(model: TokenizingModel, prompts: readonly Prompt[]): Promise<number> {
   const fitted = await fitPrompts(model, prompts, { budget: null, overflow: "report" });
   return Math.max(0, ...fitted.map((one) => ("reason" in one ? 0 : (one.ids?.length ?? 0))));
 }

@@ -9,8 +9,18 @@ import {
 } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { detectLanguage, languageProfiles } from "./text/language-detection.ts";
-import { countOf, literally, literallyOfAnyCase, pattern } from "./text/pattern.ts";
-import { isLower, isUpper, strip, stripEnd, stripStart, words } from "./text/python-strings.ts";
+import {
+  countOf,
+  literally,
+  literallyOfAnyCase,
+  pattern,
+  isLower,
+  isUpper,
+  strip,
+  stripEnd,
+  stripStart,
+  words,
+} from "./text/pattern.ts";
 import { countSentences } from "./text/sentences.ts";
 import { countWords, treebankWords } from "./text/words.ts";
 

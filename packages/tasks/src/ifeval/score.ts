@@ -1,6 +1,6 @@
 import type { Metric, MetricKit, Row } from "@periodic-eval/core";
 import { checkOf, type IFEvalDocument } from "./ifeval-document.ts";
-import { strip } from "./text/python-strings.ts";
+import { strip } from "./text/pattern.ts";
 
 /** Whether each instruction of a document is followed, in the document's order. */
 export type IFEvalScores = {

@@ -1,4 +1,76 @@
-import { mmluGroups } from "./mmlu-subjects.ts";
+import { join } from "node:path";
+import { fetchSplit, readSplit, type PlacedRow } from "@periodic-eval/data";
+import { csvLine, writeOnce } from "@periodic-eval/store";
+import { filledTextOf, fourTextsOf, indexOf } from "./row-fields.ts";
+
+/** The 57 subjects of MMLU (arXiv:2009.03300) in four groups, as lm-evaluation-harness 0.4.13 tags them. */
+export const mmluGroups = {
+  stem: [
+    "abstract_algebra",
+    "anatomy",
+    "astronomy",
+    "college_biology",
+    "college_chemistry",
+    "college_computer_science",
+    "college_mathematics",
+    "college_physics",
+    "computer_security",
+    "conceptual_physics",
+    "electrical_engineering",
+    "elementary_mathematics",
+    "high_school_biology",
+    "high_school_chemistry",
+    "high_school_computer_science",
+    "high_school_mathematics",
+    "high_school_physics",
+    "high_school_statistics",
+    "machine_learning",
+  ],
+  other: [
+    "business_ethics",
+    "clinical_knowledge",
+    "college_medicine",
+    "global_facts",
+    "human_aging",
+    "management",
+    "marketing",
+    "medical_genetics",
+    "miscellaneous",
+    "nutrition",
+    "professional_accounting",
+    "professional_medicine",
+    "virology",
+  ],
+  social_sciences: [
+    "econometrics",
+    "high_school_geography",
+    "high_school_government_and_politics",
+    "high_school_macroeconomics",
+    "high_school_microeconomics",
+    "high_school_psychology",
+    "human_sexuality",
+    "professional_psychology",
+    "public_relations",
+    "security_studies",
+    "sociology",
+    "us_foreign_policy",
+  ],
+  humanities: [
+    "formal_logic",
+    "high_school_european_history",
+    "high_school_us_history",
+    "high_school_world_history",
+    "international_law",
+    "jurisprudence",
+    "logical_fallacies",
+    "moral_disputes",
+    "moral_scenarios",
+    "philosophy",
+    "prehistory",
+    "professional_law",
+    "world_religions",
+  ],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
 
 /** A dataset that tasks and evaluations read. */
 export interface TaskDataset {
@@ -106,4 +178,55 @@ export function datasetOf(task: string): TaskDataset | null {
   return (
     datasets.find(({ usedBy }) => usedBy.some((name) => task === name || task.startsWith(`${name}_`))) ?? null
   );
+}
+
+/** A split that `downloadDataset` has fetched. */
+export interface DownloadedFile {
+  /** `hf:owner/dataset/config/split`. */
+  readonly source: string;
+  /** The written file; without one, the split's folder in the cache. */
+  readonly path: string;
+  readonly rows: number;
+  /** SHA-256 of the split's Parquet files, concatenated. */
+  readonly sha256: string;
+  readonly commit: string;
+}
+
+/**
+ * Downloads splits into the cache shared with huggingface_hub, unless they are there, and reads them. With `out`, also writes
+ * them as JSON Lines, or as CSV in the format of MMLU, once all of them could be read.
+ *
+ * @param where Names the dataset in errors.
+ * @param out The folder to write to; null for the cache only. A file that exists with the same content stays.
+ * @throws PeriodicEvalError as `fetchSplit` and `readSplit` of @periodic-eval/data do; `config` for a file that exists with
+ *   other content, `store` for one that cannot be written.
+ */
+export async function downloadDataset(
+  files: readonly DatasetFile[],
+  where: string,
+  out: string | null = null,
+): Promise<readonly DownloadedFile[]> {
+  const downloaded: DownloadedFile[] = [];
+  const contents = new Map<string, string>();
+  for (const { source, path } of files) {
+    const split = await fetchSplit(source, { where, path: [], isDownload: true });
+    const { rows, sha256 } = await readSplit(split, where);
+    const target = out === null ? split.folder : join(out, path);
+    if (out !== null) contents.set(target, path.endsWith(".csv") ? mmluCsv(rows) : jsonLines(rows));
+    downloaded.push({ source, path: target, rows: rows.length, sha256, commit: split.commit });
+  }
+  await writeOnce(contents, "--out");
+  return downloaded;
+}
+
+const jsonLines = (rows: readonly PlacedRow[]): string =>
+  rows.map(({ row }) => `${JSON.stringify(row)}\n`).join("");
+
+/** Writes `{question, choices, answer}` with the header of MMLU's own files. */
+function mmluCsv(rows: readonly PlacedRow[]): string {
+  const lines = rows.map((row) => {
+    const question = filledTextOf(row, "question");
+    return csvLine([question, ...fourTextsOf(row, "choices"), indexOf(row, "answer", 4)]);
+  });
+  return ["question,choice0,choice1,choice2,choice3,answer", ...lines, ""].join("\n");
 }

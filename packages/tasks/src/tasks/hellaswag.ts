@@ -1,4 +1,4 @@
-import { strip } from "../ifeval/text/python-strings.ts";
+import { strip } from "../ifeval/text/pattern.ts";
 import type { PlacedRow } from "@periodic-eval/data";
 import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
 import { choiceTask, type ChoiceQuestion } from "./task-kinds.ts";

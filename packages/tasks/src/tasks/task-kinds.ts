@@ -1,11 +1,17 @@
 import { configError } from "@periodic-eval/contracts/options";
 import type { Json, Metric, MetricKit, Row } from "@periodic-eval/core";
 import { multipleChoiceEvaluation, type MultipleChoiceRow } from "../families/multiple-choice.ts";
-import { choiceDelimiter } from "./harness-prompt.ts";
+import {
+  choiceDelimiter,
+  documentsOnce,
+  sampleOf,
+  sourcesOf,
+  type TaskDocument,
+  type TaskReading,
+} from "./task-documents.ts";
 import { rolloutEvaluation, type RolloutItem, type ScoredRolloutRow } from "../families/rollout.ts";
 import type { ChoicesItem } from "../families/choices.ts";
 import { checkTaskOptions, type SampledTask } from "./task.ts";
-import { documentsOnce, sampleOf, sourcesOf, type TaskDocument, type TaskReading } from "./task-documents.ts";
 
 /** A multiple-choice question that a task has read from a row. */
 export interface ChoiceQuestion {

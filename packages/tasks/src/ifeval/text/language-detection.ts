@@ -2,7 +2,7 @@ import path from "node:path";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { pythonRandom, type PythonRandom } from "@periodic-eval/core/random";
-import { isUpper } from "./python-strings.ts";
+import { isUpper } from "./pattern.ts";
 
 const seed = 0;
 const trials = 7;

@@ -1,5 +1,4 @@
-import { nltkPattern } from "./pattern.ts";
-import { isLower, isUpper, stripEnd } from "./python-strings.ts";
+import { nltkPattern, isLower, isUpper, stripEnd } from "./pattern.ts";
 
 /**
  * The English words that `sentences.ts` uses. They are general knowledge, not NLTK's English model, whose licence is not stated.
@@ -90,7 +89,7 @@ const number = nltkPattern(String.raw`^-?[.,]?\d[\d,.\-]*\.?$`);
 const initial = nltkPattern(String.raw`^(?!\d)\w\.$`);
 
 /**
- * Splits a text into sentences with Punkt (Kiss and Strunk 2006), as in NLTK 3.10, with the tables of `sentence-tables.ts`. A
+ * Splits a text into sentences with Punkt (Kiss and Strunk 2006), as in NLTK 3.10, with the tables above. A
  * period, question mark or exclamation mark before whitespace or a closing mark ends a sentence, unless its word is an
  * abbreviation, an initial or a number and the next word does not look like a beginning. Line breaks end no sentence.
  * benchmarks/results/ifeval.md describes the tables and how often they agree with NLTK's.

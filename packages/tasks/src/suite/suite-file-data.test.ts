@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { sourceOfTask } from "./task-data.ts";
+import { sourceOfTask } from "./suite-file.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 /** A data folder with mmlu/ and truthfulqa/. */

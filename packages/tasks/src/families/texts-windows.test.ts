@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { rollingWindows } from "./rolling-windows.ts";
+import { rollingWindows } from "./texts.ts";
 
 // lm-evaluation-harness 0.4.13: [make_disjoint_window(w) for w in
 // get_rolling_token_windows(list(range(1, n + 1)), 0, max_seq_len, context_len)]; the prefix token is 0.

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { rougeL, selfRougeL } from "./rouge-l.ts";
+import { rougeL, selfRougeL } from "./collapse-rows.ts";
 
 describe("rougeL", () => {
   // Google's rouge-score 0.1.2: rouge_scorer.RougeScorer(["rougeL"]).score(a, b)["rougeL"].fmeasure

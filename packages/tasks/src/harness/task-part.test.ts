@@ -1,7 +1,7 @@
 import type { Row } from "@periodic-eval/core";
 import { metricKit, summarize } from "@periodic-eval/core/evaluations";
 import { expect, it } from "vitest";
-import { pooledSpread, taskSpread } from "./stderr.ts";
+import { pooledSpread, taskSpread } from "./task-part.ts";
 
 interface Scored extends Row {
   readonly value: number | null;

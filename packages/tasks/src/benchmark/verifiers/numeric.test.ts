@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { numberIn, numberOf } from "./expression.ts";
+import { numberIn, numberOf } from "./numeric.ts";
 
 describe("numberOf", () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isLower, isUpper, strip, words } from "./python-strings.ts";
+import { isLower, isUpper, strip, words } from "./pattern.ts";
 
 describe("Python's methods of str", () => {
   it("strips the same characters as strip", () => {

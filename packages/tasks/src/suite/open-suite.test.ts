@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { EvaluationRegistry } from "@periodic-eval/core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { chooseEvaluations } from "./suite-evaluations.ts";
+import { chooseEvaluations } from "./open-suite.ts";
 import { choiceTask } from "./fake-tasks.test-data.ts";
 import { parseSuite } from "./suite-file.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { findEmoji } from "./emoji.ts";
+import { findEmoji } from "./shipped.ts";
 
 const single = ["😀", "🎉", "❤️", "❤", "☀️", "✨", "👍🏽", "👩‍👩‍👧‍👦", "🏳️‍🌈", "🇩🇪", "1️⃣", "#⃣", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "©️", "🧑🏿‍🚀", "⭐"];
 

@@ -6,8 +6,11 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { benchmarkFolder } from "./benchmark-folder.test-data.ts";
-import { BenchmarkEvaluator, type BenchmarkEvaluatorOptions } from "./benchmark-evaluator.ts";
-import type { BenchmarkRollout } from "./rollouts.ts";
+import {
+  BenchmarkEvaluator,
+  type BenchmarkEvaluatorOptions,
+  type BenchmarkRollout,
+} from "./benchmark-evaluator.ts";
 import { httpStore } from "./stores/http-store.ts";
 import { folderStore } from "./stores/store.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cpuSeconds } from "../../../testing/src/cpu-seconds.test-data.ts";
-import { countSentences, countWords, isCutOff } from "./sentences.ts";
+import { countSentences, countWords, isCutOff } from "./shipped.ts";
 
 describe("countSentences", () => {
   it.each([
