@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { configError, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { configError, isRecord, quoteValue, modelError, fileError } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { at, isString, trackCall, type JsonService } from "@periodic-eval/remote";
 import { readIfPresent, writeFileAtomic } from "@periodic-eval/store";
@@ -79,13 +79,12 @@ export async function openClaas(parts: ClaasParts, request: OpenRequest): Promis
 
 const newJournal = (loraId: unknown, url: string): Journal => {
   if (isString(loraId) && loraId !== "") return { lora_id: loraId, updates: 0, last: null, sending: null };
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `${url}/v1/lora/init`,
-    got: "a reply without lora_id",
-    expected: "the adapter's name (lora_id)",
-    fix: "Use a service that reports it: requests must name the adapter.",
-  });
+  throw modelError(
+    `${url}/v1/lora/init`,
+    "a reply without lora_id",
+    "the adapter's name (lora_id)",
+    "Use a service that reports it: requests must name the adapter.",
+  );
 };
 
 async function createAdapter(
@@ -119,13 +118,12 @@ async function checkAdapter(service: JsonService, loraId: string, signal: AbortS
   const { body } = await service.reply(`v1/lora?prefix=${encodeURIComponent(loraId)}`, undefined, signal);
   const adapters = at(body, "loras");
   if (!Array.isArray(adapters) || adapters.includes(loraId)) return;
-  throw new PeriodicEvalError({
-    code: "store",
-    where: service.url,
-    got: `no adapter ${loraId}`,
-    expected: "the adapter that this run trains",
-    fix: "Restore the adapter, or choose another output_dir to train a new one.",
-  });
+  throw fileError(
+    service.url,
+    `no adapter ${loraId}`,
+    "the adapter that this run trains",
+    "Restore the adapter, or choose another output_dir to train a new one.",
+  );
 }
 
 /** The name under which the service's inference server loads an adapter. */
@@ -253,14 +251,13 @@ function whyMissing(reply: unknown, name: (typeof shown)[number]): string {
 }
 
 const unconfirmed = (where: string, got: string, expected: string, cause?: unknown): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "model",
+  modelError(
     where,
-    got: `${got}; it is unknown whether the service trained this request`,
+    `${got}; it is unknown whether the service trained this request`,
     expected,
-    fix: "Check the service, then run again: the request is not sent a second time, and the step's line says that its number of gradient steps is unknown.",
+    "Check the service, then run again: the request is not sent a second time, and the step's line says that its number of gradient steps is unknown.",
     cause,
-  });
+  );
 
 const noTeacherTurns = (url: string): PeriodicEvalError =>
   configError({
@@ -271,22 +268,20 @@ const noTeacherTurns = (url: string): PeriodicEvalError =>
   });
 
 const emptyBatch = (step: number): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "model",
-    where: `step ${step}`,
-    got: "a batch of empty answers",
-    expected: "at least one answer with a word",
-    fix: "Check the model: it ends each answer before the first token.",
-  });
+  modelError(
+    `step ${step}`,
+    "a batch of empty answers",
+    "at least one answer with a word",
+    "Check the model: it ends each answer before the first token.",
+  );
 
 const otherAdapter = (where: string, got: string, expected: string): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "model",
+  modelError(
     where,
-    got: `the adapter ${got}`,
-    expected: `${expected}, the adapter of this run`,
-    fix: "Use a service that trains an adapter in place.",
-  });
+    `the adapter ${got}`,
+    `${expected}, the adapter of this run`,
+    "Use a service that trains an adapter in place.",
+  );
 
 /**
  * The requests that a run sent to a service which does not report its updates: `updates.json` in the preference's folder. It
@@ -323,13 +318,12 @@ async function readJournal(folder: string): Promise<Journal> {
   } catch {
     // The error below says what to do.
   }
-  throw new PeriodicEvalError({
-    code: "store",
-    where: pathOf(folder),
-    got: text === null ? "no such file" : "a damaged file",
-    expected: "the run's record of its requests to the service",
-    fix: "Choose another output_dir, or remove the preference's folder to train a new adapter.",
-  });
+  throw fileError(
+    pathOf(folder),
+    text === null ? "no such file" : "a damaged file",
+    "the run's record of its requests to the service",
+    "Choose another output_dir, or remove the preference's folder to train a new adapter.",
+  );
 }
 
 /**

@@ -1,5 +1,5 @@
-import { configError, shortMessage } from "@periodic-eval/contracts/options";
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { configError, shortMessage, modelError } from "@periodic-eval/contracts/options";
+import type { Json } from "@periodic-eval/core";
 import { at, isString, type JsonService } from "@periodic-eval/remote";
 
 /** The model and the abilities of a service. */
@@ -37,13 +37,12 @@ export async function factsOf(
     });
   const fault = at(health.body, "worker", "error");
   if (at(health.body, "worker", "status") === "unhealthy")
-    throw new PeriodicEvalError({
-      code: "model",
-      where: `${service.url}/v1/health`,
-      got: `a service whose worker is unhealthy${isString(fault) ? `: ${shortMessage(fault)}` : ""}`,
-      expected: "a worker that can train",
-      fix: "Check the service's log, and start its worker.",
-    });
+    throw modelError(
+      `${service.url}/v1/health`,
+      `a service whose worker is unhealthy${isString(fault) ? `: ${shortMessage(fault)}` : ""}`,
+      "a worker that can train",
+      "Check the service's log, and start its worker.",
+    );
   const model = at(health.body, "model");
   if (baseModel !== null && isString(model) && model !== baseModel)
     throw configError({

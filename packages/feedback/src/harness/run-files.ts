@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { type PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import { errorMessage } from "@periodic-eval/contracts/options";
+import { errorMessage, configError, fileError } from "@periodic-eval/contracts/options";
 import {
   appendLines,
   makeFolder,
@@ -141,8 +141,7 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
     (key) => canonicalJson(given[key] ?? null) !== canonicalJson(written[key] ?? null),
   );
   if (differs.length === 0) return before;
-  throw new PeriodicEvalError({
-    code: "config",
+  throw configError({
     where: paths.metadata,
     got: `different values of ${differs.join(", ")}`,
     expected: "the values that the run started with",
@@ -159,10 +158,9 @@ function parse<T>(where: string, text: string): T {
 }
 
 const damaged = (where: string, got: string, expected: string): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "store",
+  fileError(
     where,
     got,
     expected,
-    fix: "Choose another output_dir, or remove the preference's folder to train it again.",
-  });
+    "Choose another output_dir, or remove the preference's folder to train it again.",
+  );

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
-import { PeriodicEvalError, type Grader, type Json } from "@periodic-eval/core";
+import type { Grader, Json } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { errorMessage } from "@periodic-eval/contracts/options";
+import { errorMessage, configError, modelError } from "@periodic-eval/contracts/options";
 import { humanizeName } from "@periodic-eval/core/statistics";
 import {
   appendLines,
@@ -149,16 +149,14 @@ async function prepare(
     const preference = withTrainPrompts(placed.preference);
     const { name } = preference;
     if (reservedNames.includes(name.toLowerCase()))
-      throw new PeriodicEvalError({
-        code: "config",
+      throw configError({
         where: "preferences",
         got: `a preference named "${name}"`,
         expected: `a name other than ${reservedNames.join(", ")}`,
         fix: "Rename it in its file: its results are stored in a folder with its name.",
       });
     if (prepared.some((one) => one.preference.name.toLowerCase() === name.toLowerCase()))
-      throw new PeriodicEvalError({
-        code: "config",
+      throw configError({
         where: "preferences",
         got: `two preferences named "${name}"`,
         expected: "unique names",
@@ -315,13 +313,12 @@ async function train(
 }
 
 const wrongAnswers = (got: number, expected: number) =>
-  new PeriodicEvalError({
-    code: "model",
-    where: "the engine's sample",
-    got: `${got} answers`,
-    expected: `${expected}, one per request`,
-    fix: "Correct the engine: it returns answers in the order of the requests.",
-  });
+  modelError(
+    "the engine's sample",
+    `${got} answers`,
+    `${expected}, one per request`,
+    "Correct the engine: it returns answers in the order of the requests.",
+  );
 
 interface Trained {
   readonly record: UpdateRecord;

@@ -1,3 +1,4 @@
+import { modelError } from "@periodic-eval/contracts/options";
 import {
   PeriodicEvalError,
   type Abilities,
@@ -118,25 +119,23 @@ export function baseOf(
 }
 
 const notFinite = (what: string, got: number) =>
-  new PeriodicEvalError({
-    code: "model",
-    where: "collapse",
-    got: `${what} of ${got}`,
-    expected: "a finite number",
-    fix: "Check the loss: the weights are probably NaN or infinite.",
-  });
+  modelError(
+    "collapse",
+    `${what} of ${got}`,
+    "a finite number",
+    "Check the loss: the weights are probably NaN or infinite.",
+  );
 
 const unscored = new WeakSet<PeriodicEvalError>();
 
 /** Returns the error for a reply to `/v1/score` without usable numbers. A metric catches it with `valueOrReason`. */
 export function unscoredError(url: string, got: string): PeriodicEvalError {
-  const error = new PeriodicEvalError({
-    code: "model",
-    where: `${url}/v1/score`,
+  const error = modelError(
+    `${url}/v1/score`,
     got,
-    expected: "a log-probability for each token of the text (logprobs)",
-    fix: "Use a service that returns scores, or leave logprob and collapse out of metrics.",
-  });
+    "a log-probability for each token of the text (logprobs)",
+    "Use a service that returns scores, or leave logprob and collapse out of metrics.",
+  );
   unscored.add(error);
   return error;
 }

@@ -14,6 +14,7 @@ import {
   errorMessage,
   parseOptions,
   shortMessage,
+  modelError,
 } from "@periodic-eval/contracts/options";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
@@ -185,14 +186,13 @@ async function checkRoom(
   const lengths = items.map(({ id, chat }) => {
     const result = rendered.get(chat);
     if (result?.status !== "rejected") return result?.value.ids.length ?? null;
-    throw new PeriodicEvalError({
-      code: "model",
-      where: places.get(id)!,
-      got: `a chat template that fails (${errorMessage(result.reason)})`,
-      expected: "a template that renders the task",
-      fix: "Change the chatTemplate's systemPrompt, or the messages of the task.",
-      cause: result.reason,
-    });
+    throw modelError(
+      places.get(id)!,
+      `a chat template that fails (${errorMessage(result.reason)})`,
+      "a template that renders the task",
+      "Change the chatTemplate's systemPrompt, or the messages of the task.",
+      result.reason,
+    );
   });
   if (contextLength === null) return null;
   const [longest, at] = lengths.reduce<readonly [number, number]>(

@@ -1,5 +1,6 @@
+import { modelError } from "@periodic-eval/contracts/options";
 import { dirname } from "node:path";
-import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
+import type { Awaitable } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { makeFolder, nodeFiles, takeLock } from "@periodic-eval/store";
 import { checkpointConfig, type CheckpointConfig, factsOf, identityOf, type Subject } from "./identity.ts";
@@ -350,13 +351,12 @@ async function checkUnchanged(
   { fingerprint, fingerprintNow, name }: OpenSubject,
 ): Promise<void> {
   if (fingerprintNow === undefined || (await fingerprintNow()) === fingerprint) return;
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `task "${task}"`,
-    got: `weights of "${name}" that changed while they were measured`,
-    expected: "a model whose weights do not change during a measurement",
-    fix: "Wait for train() to end before run(), or measure in the loop with callbacks.",
-  });
+  throw modelError(
+    `task "${task}"`,
+    `weights of "${name}" that changed while they were measured`,
+    "a model whose weights do not change during a measurement",
+    "Wait for train() to end before run(), or measure in the loop with callbacks.",
+  );
 }
 
 async function openCheckpoint(folder: string, options: CheckpointOptions): Promise<OpenSubject> {

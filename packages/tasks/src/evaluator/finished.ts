@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { errorMessage, isRecord } from "@periodic-eval/contracts/options";
-import { type Json, PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { logWarning } from "@periodic-eval/core/session";
 import { isMissingFile } from "@periodic-eval/data";

@@ -1,7 +1,8 @@
+import { dataError } from "@periodic-eval/contracts/options";
 import { join } from "node:path";
 import {
   measure,
-  PeriodicEvalError,
+  type PeriodicEvalError,
   type EvaluableModel,
   type MeasurementPace,
   type Metric,
@@ -73,11 +74,10 @@ export async function measureTask(open: OpenTask, model: EvaluableModel, run: Ta
 }
 
 function incomplete(task: string, reason: string | null): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "data",
-    where: `task "${task}"`,
-    got: `an incomplete measurement (${reason ?? "without a reason"})`,
-    expected: "a row for each document",
-    fix: "Check the task's measure(): it returned fewer rows than items.",
-  });
+  return dataError(
+    `task "${task}"`,
+    `an incomplete measurement (${reason ?? "without a reason"})`,
+    "a row for each document",
+    "Check the task's measure(): it returned fewer rows than items.",
+  );
 }

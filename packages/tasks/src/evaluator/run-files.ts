@@ -1,7 +1,8 @@
+import { fileError } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { basename, join } from "node:path";
 import { snapshotSchema } from "@periodic-eval/contracts";
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { type PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import {
   readIfPresent,
@@ -112,23 +113,21 @@ function checkSameRun({ partial }: RunFiles, found: PartialRun, identity: Json):
   const other = differences(found.identity, identity);
   const shown = other.slice(0, 5).join("; ");
   const more = other.length > 5 ? `; and ${other.length - 5} more` : "";
-  throw new PeriodicEvalError({
-    code: "store",
-    where: partial,
-    got: `finished tasks with other settings (${shown}${more})`,
-    expected: `the settings of the interrupted run "${found.name}"`,
-    fix: "Restore those settings, use another name for the run, or delete the file to start over.",
-  });
+  throw fileError(
+    partial,
+    `finished tasks with other settings (${shown}${more})`,
+    `the settings of the interrupted run "${found.name}"`,
+    "Restore those settings, use another name for the run, or delete the file to start over.",
+  );
 }
 
 function unknownWeights({ partial }: RunFiles, { name }: PartialRun): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "store",
-    where: partial,
-    got: `finished tasks of the run "${name}", and a model without a fingerprint`,
-    expected: "a fingerprint, to check that it is the same model",
-    fix: "Let openModel return a fingerprint, or delete the file to start over.",
-  });
+  return fileError(
+    partial,
+    `finished tasks of the run "${name}", and a model without a fingerprint`,
+    "a fingerprint, to check that it is the same model",
+    "Let openModel return a fingerprint, or delete the file to start over.",
+  );
 }
 
 /** Removes drafts of interrupted writes. The caller must hold the run's lock. */

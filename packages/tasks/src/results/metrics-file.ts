@@ -7,6 +7,7 @@ import {
   describeZodIssue,
   pathText,
   quoteValue,
+  fileError,
 } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError, type Json, type ErrorCode } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
@@ -174,13 +175,12 @@ export type MetricsFile = z.infer<typeof fileSchema>;
 export async function readMetrics(path: string, fs: FileReader = nodeFiles): Promise<MetricsFile> {
   const file = await readMetricsIfPresent(path, fs);
   if (file !== null) return file;
-  throw new PeriodicEvalError({
-    code: "store",
-    where: path,
-    got: "no such file",
-    expected: "the metrics.json of a results folder",
-    fix: "Check the path, or run a suite first.",
-  });
+  throw fileError(
+    path,
+    "no such file",
+    "the metrics.json of a results folder",
+    "Check the path, or run a suite first.",
+  );
 }
 
 /** Reads `metrics.json`; returns null if it does not exist. */
@@ -247,13 +247,12 @@ export function checkSuite(
   const differ = isKnown
     ? differences(other.suite, suite)
     : [`config_hash: ${other.config_hash} → ${config_hash}`];
-  throw new PeriodicEvalError({
-    code: "store",
-    where: path,
-    got: `settings other than those of the run "${other.name}" in it (${shortList(differ)})`,
-    expected: "one suite for all runs in a file, so that every method is measured with the same settings",
-    fix: `Choose another results folder (--results FOLDER), because ${dirname(path)} holds another suite; or use that suite.`,
-  });
+  throw fileError(
+    path,
+    `settings other than those of the run "${other.name}" in it (${shortList(differ)})`,
+    "one suite for all runs in a file, so that every method is measured with the same settings",
+    `Choose another results folder (--results FOLDER), because ${dirname(path)} holds another suite; or use that suite.`,
+  );
 }
 
 /** The fixed parts of the error for a wrong value. */

@@ -1,8 +1,7 @@
 import type * as Plot from "@observablehq/plot";
 import { parseHTML } from "linkedom";
 import { expect, it } from "vitest";
-import { drawChart } from "./draw-chart.ts";
-import { intervalMarks, type IntervalAtStep } from "./interval-marks.ts";
+import { drawChart, intervalMarks, type IntervalAtStep } from "./draw-chart.ts";
 
 /** Returns the bands, bars and caps of a chart of 101 × 101 units without margins. */
 function drawn(steps: readonly IntervalAtStep[]) {

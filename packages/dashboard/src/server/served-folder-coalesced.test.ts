@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { coalesced } from "./coalesced.ts";
+import { coalesced } from "./served-folder.ts";
 
 it("runs once for all callers that wait, and again for those that come while it runs", async () => {
   const begun: string[] = [];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { linesOf } from "./lines.ts";
+import { linesOf } from "./row-index.ts";
 
 async function* chunks(...sizes: readonly number[]): AsyncGenerator<Uint8Array, void> {
   for (const size of sizes) yield Buffer.alloc(size, "x");

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { changedWords } from "./changed-words.ts";
+import { changedWords } from "./answer-view.ts";
 
 const told = (first: string, second: string) =>
   changedWords(first, second).map(

@@ -3,8 +3,7 @@ import { createServer, ServerResponse } from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
-import { serveResults } from "./serve-results.ts";
-import { limitUnreadReplies } from "./unread-replies.ts";
+import { serveResults, limitUnreadReplies } from "./serve-results.ts";
 
 it("closes the connections of the oldest replies that clients do not read", async () => {
   const mebibyte = 2 ** 20;

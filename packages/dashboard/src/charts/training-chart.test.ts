@@ -3,8 +3,7 @@ import { type TrainingPoint } from "@periodic-eval/contracts";
 import { expect, it } from "vitest";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { writeSampleRun } from "../run/sample-run.test-data.ts";
-import { trainingChart } from "./training-chart.ts";
-import { trainingCurves } from "./training-curves.ts";
+import { trainingChart, trainingCurves } from "./training-chart.ts";
 
 async function runWith(training: readonly (readonly TrainingPoint[])[]) {
   const runDir = temporaryFolder();
