@@ -7,7 +7,7 @@ import {
   truncatedRows,
   type ChoiceScores,
 } from "@periodic-eval/core/evaluations";
-import * as z from "zod";
+import type * as z from "zod";
 import { evaluateMethodOf } from "./evaluate.ts";
 import {
   documentFunction,
