@@ -92,7 +92,9 @@ export function resultsServer(options: ResultsServerOptions): Hono {
 /** Returns the parsed parameters of a request; the reply to a wrong one. */
 function parsed<T>(c: Context, parse: (given: Record<string, string[]>) => T): T | Response {
   try {
-    return parse(c.req.queries());
+    // Hono's own parameters leave out those without a name.
+    const { searchParams: all } = new URL(c.req.url);
+    return parse(Object.fromEntries([...all.keys()].map((name) => [name, all.getAll(name)])));
   } catch (error) {
     return sendWrongAddress(c, error);
   }
