@@ -277,7 +277,7 @@ export const budgets = {
     cli: 7129,
     contracts: 1882,
     core: 14084,
-    dashboard: 8797,
+    dashboard: 8798,
     data: 1831,
     feedback: 3950,
     loggers: 1684,
