@@ -114,7 +114,7 @@ async function writeSchemas() {
 /** Bundles the script of the dashboard's pages. */
 async function writeClient() {
   const dist = join(root, "packages", "dashboard", "dist");
-  const { bundleClient } = await import(pathToFileURL(join(dist, "html", "client-script.js")).href);
+  const { bundleClient } = await import(pathToFileURL(join(dist, "html", "document.js")).href);
   writeFileSync(join(dist, "client.js"), bundleClient());
 }
 

@@ -1,4 +1,4 @@
-import { PeriodicEvalError, type ValuePath } from "../errors.ts";
+import { PeriodicEvalError, type ErrorCode, type ValuePath } from "../errors.ts";
 import { quoteValue } from "./messages.ts";
 
 interface ConfigErrorDetails {
@@ -41,16 +41,22 @@ export function pathText(path: ValuePath): string {
   return path.map((key) => (typeof key === "number" ? `[${key}]` : `.${key}`)).join("");
 }
 
+const errorOf =
+  (code: ErrorCode) =>
+  (where: string, got: string, expected: string, fix: string, cause?: unknown): PeriodicEvalError =>
+    new PeriodicEvalError({ code, where, got, expected, fix, cause });
+
 /** Returns the `data` error for a wrong row, file or folder at `where`. */
-export function dataError(
-  where: string,
-  got: string,
-  expected: string,
-  fix: string,
-  cause?: unknown,
-): PeriodicEvalError {
-  return new PeriodicEvalError({ code: "data", where, got, expected, fix, cause });
-}
+export const dataError = errorOf("data");
+
+/** Returns the `model` error for a wrong model, engine or reply of a server at `where`. */
+export const modelError = errorOf("model");
+
+/** Returns the `judge` error for a judge that cannot be used. */
+export const judgeError = errorOf("judge");
+
+/** Returns the `store` error for a wrong file of a run or of results at `where`. */
+export const fileError = errorOf("store");
 
 /**
  * Describes the first id that an earlier entry of a list has too; null if there is none.

@@ -1,8 +1,7 @@
 import type { RunProblem, RunRecord } from "@periodic-eval/contracts";
 import { html, type Html } from "../html/html.ts";
 import { runState } from "./run-state.ts";
-import { truncationNote, firstRows, type SectionOptions } from "../html/section-options.ts";
-import { table } from "../html/table.ts";
+import { truncationNote, firstRows, type SectionOptions, table } from "../html/table.ts";
 
 /** Names of the kinds of problems, for people. */
 export const problemNames: Readonly<Record<RunProblem["kind"], string>> = {

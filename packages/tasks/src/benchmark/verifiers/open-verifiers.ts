@@ -8,8 +8,7 @@ import {
 } from "@periodic-eval/core/grading";
 import { loadVerifierModule } from "@periodic-eval/core/config";
 import { limitedTime, type TimeLimits } from "@periodic-eval/store";
-import { builtInVerifiers } from "./built-in.ts";
-import type { VerifierSpec } from "./verifier-spec.ts";
+import { builtInVerifiers, type VerifierSpec } from "./verifier-spec.ts";
 import { checkArgs, type Check } from "./verifier.ts";
 
 /** The fields of a task that its verifier needs. */
