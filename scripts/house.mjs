@@ -46,11 +46,10 @@ export const packages = {
     is: "callbacks, the session, evaluations, statistics; knows no engine and no file format",
     imports: ["contracts", "store", "data"],
     rooms: {
-      "random/": "seeded streams",
+      "random/": "seeded streams, and Math.random while something is measured",
       "schedule/": "triggers, and the thresholds that training crosses, in exact rationals",
       "statistics/": "intervals, paired tests, planned comparisons, formatting",
       "model/": "encoding prompts, sharing generations",
-      "guard/": "observing that nothing changed",
       "grading/": "rules, verifiers; judge/ has judges, their prompts and their limits",
       "console/": "lines in a terminal",
       "callback/": "PeriodicCallback, and reactions to snapshots",

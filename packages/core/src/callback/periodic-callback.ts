@@ -1,9 +1,8 @@
 import * as z from "zod";
 import type { CallbackContext, TrainerCallback, AnyEvaluation, Trigger } from "@periodic-eval/contracts";
 import { checkName, nameSchema, onSchema, parseOptions } from "@periodic-eval/contracts/options";
-import { checkTriggers } from "../schedule/check-triggers.ts";
+import { checkTriggers, atEnd, atStart, needsMaxSteps } from "../schedule/triggers.ts";
 import { crossings, plannedSteps } from "../schedule/crossings.ts";
-import { atEnd, atStart, needsMaxSteps } from "../schedule/triggers.ts";
 
 export interface PeriodicOptions {
   /** When to measure: triggers such as `everyPercent(20)`. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decimalOf, floorDiv, floorOfProducts, multipleOf } from "./rational.ts";
+import { decimalOf, floorDiv, floorOfProducts, multipleOf } from "./crossings.ts";
 
 describe("decimalOf", () => {
   it.each([

@@ -16,8 +16,11 @@ import {
   type MeasurementSize,
   plannedSeconds,
   shareSeconds,
+  describeChange,
+  describePlan,
+  fewerQuestions,
+  remedyFor,
 } from "./share-seconds.ts";
-import { describeChange, describePlan, fewerQuestions, remedyFor } from "./describe-plan.ts";
 import { isEdge, measurementsAhead, projectSeconds, secondsOfEnd, type Forecast } from "./forecast.ts";
 import { Learned, type LearnedMeasurement, type MeasurementTime } from "./learned.ts";
 import type { PhaseClock } from "./phase-clock.ts";

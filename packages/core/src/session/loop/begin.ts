@@ -5,12 +5,10 @@ import type {
   PhaseClosing,
   Snapshot,
 } from "@periodic-eval/contracts";
-import { withSeededRandom } from "../../guard/randomness.ts";
-import { seedOf } from "../../random/streams.ts";
+import { withSeededRandom, seedOf } from "../../random/streams.ts";
 import { keysOfSteps, keyText, isOfCheckpoint } from "@periodic-eval/store";
-import { replaceDamaged } from "../records/damaged-snapshots.ts";
+import { replaceDamaged, finishGrading, isUngraded } from "../records/resume.ts";
 import type { SessionRecords } from "../records/records.ts";
-import { finishGrading, isUngraded } from "../records/resume.ts";
 import { openBaseline, checkFinished } from "../window/check-run.ts";
 import type { SessionParts } from "./parts.ts";
 

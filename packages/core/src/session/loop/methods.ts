@@ -1,12 +1,11 @@
 import type { Awaitable, Json, Control, SessionState, StepEnd } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { inOrder, isPromise } from "../../model/in-order.ts";
+import { inOrder, isPromise } from "../../model/yield-to-events.ts";
 import { abortReason } from "../records/requests.ts";
-import { knownSteps } from "../records/damaged-snapshots.ts";
-import { supersedeUnsettled } from "../records/resume.ts";
+import { knownSteps, supersedeUnsettled } from "../records/resume.ts";
 import { runWindow, type RequestSource } from "../window/window.ts";
 import { beginSession } from "./begin.ts";
-import { misuse } from "./control.ts";
+import { misuse } from "./progress.ts";
 import { checkMaxSteps } from "./options.ts";
 import type { SessionParts } from "./parts.ts";
 

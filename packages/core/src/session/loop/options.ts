@@ -17,7 +17,7 @@ import {
   signalSchema,
   stepsSchema,
 } from "@periodic-eval/contracts/options";
-import { isTrigger } from "../../schedule/check-triggers.ts";
+import { isTrigger } from "../../schedule/triggers.ts";
 import { adapterOffId, baselineWords, isBaselinePath } from "../records/comparisons.ts";
 
 const where = "session options";

@@ -2,19 +2,17 @@ import { pausedSeconds } from "@periodic-eval/store/platform";
 import { secondsText } from "../../statistics/format.ts";
 import { plainConsoleLogger } from "../../console/console-logger.ts";
 import type { SessionOptions } from "@periodic-eval/contracts";
-import { mathRandomGuard } from "../../guard/randomness.ts";
+import { mathRandomGuard } from "../../random/streams.ts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { workingSeconds } from "@periodic-eval/store";
 import { Governor } from "../budget/governor.ts";
 import { PhaseClock } from "../budget/phase-clock.ts";
 import { createRecords } from "../records/records.ts";
-import { Timeouts } from "../window/timeouts.ts";
+import { Timeouts, Disturbances, type WindowReporter } from "../window/guarded.ts";
 import { Preflight } from "../window/preflight.ts";
-import { Disturbances, type WindowReporter } from "../window/guarded.ts";
-import { LoopControl } from "./control.ts";
+import { LoopControl, PhaseProgress } from "./progress.ts";
 import { Hooks } from "./hooks.ts";
 import { SessionLog } from "./log-events.ts";
-import { PhaseProgress } from "./progress.ts";
 import { Requests } from "../records/requests.ts";
 
 /** The owners of a session's state. Each changes only its own. */

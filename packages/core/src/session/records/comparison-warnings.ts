@@ -10,7 +10,7 @@ import { summarize } from "../../evaluations/kit/metric-kit.ts";
 import { compareMeasurements, type EarlierMeasurement } from "../../statistics/compare.ts";
 import { formatDelta } from "../../statistics/format.ts";
 import { familyAlpha } from "../../statistics/planned-comparisons.ts";
-import { rangeOf } from "../../statistics/range.ts";
+import { rangeOf } from "../../statistics/intervals.ts";
 
 /** The significance level of warnings. */
 const warningAlpha = 0.01;

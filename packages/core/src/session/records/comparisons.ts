@@ -10,13 +10,11 @@ import type {
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { differencesOf, keyText, type EarlierRun } from "@periodic-eval/store";
 import { primaryMetric } from "../../evaluations/kit/metric-kit.ts";
-import { withSeededRandom } from "../../guard/randomness.ts";
-import { seedOf } from "../../random/streams.ts";
+import { withSeededRandom, seedOf } from "../../random/streams.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
 import { comparisonWarnings } from "./comparison-warnings.ts";
-import type { Requested } from "./new-snapshot.ts";
-import type { Reporter } from "./reporter.ts";
+import type { Requested, Reporter } from "./new-snapshot.ts";
 import type { KnownSnapshots, SnapshotWriter } from "./snapshot-writer.ts";
 
 /** The snapshots that a measurement is compared with. */

@@ -16,10 +16,9 @@ import { errorMessage, jsonRoundTrip, jsonFault } from "@periodic-eval/contracts
 import { resolvesWithin, addWarnings } from "@periodic-eval/store";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
 import { requireMetrics } from "../../evaluations/kit/require-metrics.ts";
-import { withSeededRandom } from "../../guard/randomness.ts";
-import { seedOf } from "../../random/streams.ts";
+import { withSeededRandom, seedOf } from "../../random/streams.ts";
 import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
-import type { Reporter } from "./reporter.ts";
+import type { Reporter } from "./new-snapshot.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
 
 /** Measured rows on their way to a snapshot. */

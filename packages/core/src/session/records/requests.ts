@@ -13,11 +13,16 @@ import {
   onSchema,
   errorMessage,
 } from "@periodic-eval/contracts/options";
-import { isTrigger } from "../../schedule/check-triggers.ts";
-import { describeCrossing } from "../../schedule/triggers.ts";
+import { isTrigger, describeCrossing } from "../../schedule/triggers.ts";
 import { isEdge } from "../budget/forecast.ts";
-import { type Requested, measurementAt, newSnapshot, type Position } from "./new-snapshot.ts";
-import { callbackName, type Reporter } from "./reporter.ts";
+import {
+  type Requested,
+  measurementAt,
+  newSnapshot,
+  type Position,
+  callbackName,
+  type Reporter,
+} from "./new-snapshot.ts";
 import type { KnownSnapshots, SnapshotWriter } from "./snapshot-writer.ts";
 
 /** The parts of a request that can be wrong; `evaluation` is checked when it is prepared. */

@@ -3,8 +3,7 @@
 import type { TrainerCallback, Row, Snapshot, SnapshotKey, SnapshotStore } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { parseSnapshot, keyText } from "@periodic-eval/store";
-import { fallbackSnapshot } from "./new-snapshot.ts";
-import type { Reporter } from "./reporter.ts";
+import { fallbackSnapshot, type Reporter } from "./new-snapshot.ts";
 
 /** An error on the way to a snapshot, and the callback that requested the measurement. */
 export interface Failure {

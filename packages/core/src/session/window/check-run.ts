@@ -12,7 +12,7 @@ import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import { differencesOf, keyText, type EarlierRun, otherItems, readEarlierRun } from "@periodic-eval/store";
 import { plannedSteps } from "../../schedule/crossings.ts";
 import { isBaselinePath, type Baselines } from "../records/comparisons.ts";
-import type { Reporter } from "../records/reporter.ts";
+import type { Reporter } from "../records/new-snapshot.ts";
 import type { Preflight } from "./preflight.ts";
 import { provenanceOf, evaluationPlace, lacksOptionalQuestions, prepareEvaluation } from "./prepare.ts";
 

@@ -2,14 +2,12 @@ import type { MeasurementWarning, Snapshot } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import type { PhaseClock } from "../budget/phase-clock.ts";
 import { abortReason } from "../records/requests.ts";
-import { warningOfAll, type Measurement, type Requested } from "../records/new-snapshot.ts";
-import { callbackName } from "../records/reporter.ts";
+import { warningOfAll, type Measurement, type Requested, callbackName } from "../records/new-snapshot.ts";
 import type { Guard, SessionOptions } from "@periodic-eval/contracts";
 import type { Governor } from "../budget/governor.ts";
 import type { SessionRecords } from "../records/records.ts";
-import type { Disturbances, WindowReporter } from "./guarded.ts";
+import type { Disturbances, WindowReporter, Timeouts } from "./guarded.ts";
 import type { Preflight } from "./preflight.ts";
-import type { Timeouts } from "./timeouts.ts";
 
 export interface WindowParts {
   readonly options: Pick<SessionOptions, "budget" | "onBrokenReceipt" | "saveAtFiring">;

@@ -1,18 +1,22 @@
 // A window is the pause of training in which the requested measurements run, on the frozen weights of one step.
 // Window → take-measurement → records/grading → records/snapshot-writer → the store.
 import type { Evidence, Snapshot } from "@periodic-eval/contracts";
-import { withSeededRandom } from "../../guard/randomness.ts";
+import { withSeededRandom, seedOf } from "../../random/streams.ts";
 import { availableMemory, workingSeconds, checkpointEvidence } from "@periodic-eval/store";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { shareGenerations, type SharedModel } from "../../model/share-generations.ts";
-import { seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
 import type { BudgetRequest, MeasurementBudget, WindowPlan } from "../budget/governor.ts";
 import { sizeOf } from "../budget/share-seconds.ts";
 import type { LearnedMeasurement } from "../budget/learned.ts";
 import { abortReason } from "../records/requests.ts";
-import { measurementAt, type Measurement, type Position, type Requested } from "../records/new-snapshot.ts";
-import { callbackName } from "../records/reporter.ts";
+import {
+  measurementAt,
+  type Measurement,
+  type Position,
+  type Requested,
+  callbackName,
+} from "../records/new-snapshot.ts";
 import { adoptSnapshot } from "../records/resume.ts";
 import { isBroken, reportDisturbance } from "./guarded.ts";
 import type { Prepared } from "./prepare.ts";
