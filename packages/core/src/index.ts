@@ -100,7 +100,19 @@ export { earlyStopping, type EarlyStoppingOptions } from "./callback/reactions.t
 export { escalate, worse, type EscalateOptions } from "./callback/reactions.ts";
 export { markBest, type MarkBestOptions } from "./callback/reactions.ts";
 export type { Best } from "./callback/reactions.ts";
-export * from "./schedule/triggers.ts";
+export {
+  atEnd,
+  atPercents,
+  atStart,
+  atSteps,
+  describeCrossing,
+  everyEpochs,
+  everyPercent,
+  everySeconds,
+  everySteps,
+  needsMaxSteps,
+  timesPerPhase,
+} from "./schedule/triggers.ts";
 export { streamGuard } from "./random/streams.ts";
 
 export { defineEvaluation } from "./evaluations/kit/define.ts";

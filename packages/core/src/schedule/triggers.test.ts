@@ -92,10 +92,6 @@ describe("checkTriggers", () => {
   ])("throws for %j", (trigger, message) => {
     expect(() => checkTriggers([atStart(), trigger], "schedule")).toThrow(message);
   });
-
-  it("throws for a value that is not an array", () => {
-    expect(() => checkTriggers(everyPercent(20), "schedule")).toThrow("expected an array of triggers");
-  });
 });
 
 it("describes crossings as snapshots record them", () => {

@@ -17,7 +17,6 @@ import {
   signalSchema,
   stepsSchema,
 } from "@periodic-eval/contracts/options";
-import { isTrigger } from "../../schedule/triggers.ts";
 import { adapterOffId, baselineWords, isBaselinePath } from "../records/comparisons.ts";
 
 const where = "session options";
@@ -53,7 +52,7 @@ const interruptedSchema = z.looseObject({
     (value) => value === null || isCount(value),
     "a non-negative integer or null",
   ),
-  crossed: z.array(z.looseObject({ at: amountSchema, trigger: z.custom(isTrigger, "a trigger") })),
+  crossed: z.array(z.looseObject({ at: amountSchema, trigger: z.looseObject({}, "a trigger") })),
 } satisfies Record<keyof InterruptedMeasurement, z.ZodType>);
 
 /** A state comes from a file as often as from `save`, so it is checked in full. */

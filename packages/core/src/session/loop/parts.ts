@@ -19,7 +19,7 @@ import { Requests } from "../records/requests.ts";
 export type SessionParts = ReturnType<typeof createParts>;
 
 export function createParts(options: SessionOptions) {
-  const { phase = "train", seed = "42", budget, signal: given, now = isoNow } = options;
+  const { phase = "train", seed = "42", budget = {}, signal: given, now = isoNow } = options;
   const callbacks = [...options.callbacks];
   const control = new LoopControl(options);
   const log = new SessionLog(options.loggers ?? [plainConsoleLogger()]);
@@ -46,7 +46,7 @@ export function createParts(options: SessionOptions) {
     gradingSignal,
     reporter,
   });
-  const governor = new Governor({ budget, callbacks, clock });
+  const governor = new Governor(budget, callbacks, clock);
   const timeouts = new Timeouts(options.patienceSeconds ?? 600, reporter);
   const { model, trainedTexts = [] } = options;
   const preflight = new Preflight({ model, trainedTexts, callbacks, signal, timeouts, reporter });

@@ -203,7 +203,10 @@ describe("the model", () => {
     let kept: { generate: (...given: unknown[]) => Promise<unknown> };
     const faulty: AnyEvaluation = {
       ...plain,
-      measure: (model, ...given) => ((kept = model as unknown as typeof kept), plain.measure(model, ...given)),
+      measure: (model, ...given) => (
+        (kept = model as unknown as typeof kept),
+        plain.measure(model, ...given)
+      ),
       async grade(rows, context) {
         const prompt = { prompt: { text: "a" }, sampling: { maxNewTokens: 1, temperature: 0, seed: "s" } };
         await kept.generate([prompt], context);

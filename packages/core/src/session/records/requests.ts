@@ -13,8 +13,7 @@ import {
   onSchema,
   errorMessage,
 } from "@periodic-eval/contracts/options";
-import { isTrigger, describeCrossing } from "../../schedule/triggers.ts";
-import { isEdge } from "../budget/forecast.ts";
+import { describeCrossing, isEdge } from "../../schedule/triggers.ts";
 import {
   type Requested,
   measurementAt,
@@ -30,7 +29,7 @@ const requestSchema = z.object({
   id: nameSchema,
   on: onSchema.optional(),
   evaluation: z.looseObject({}, "an evaluation"),
-  crossed: z.array(z.looseObject({ trigger: z.custom(isTrigger, "a trigger") }), "an array of crossings"),
+  crossed: z.array(z.looseObject({ trigger: z.looseObject({}, "a trigger") }), "an array of crossings"),
   plannedComparisons: z
     .custom<number | null>((value) => value === null || isCount(value), "a non-negative integer or null")
     .optional(),
