@@ -23,8 +23,14 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   const { options, callbacks, clock, progress, governor, records, preflight, hooks } = parts;
   const openedAt = clock.now();
   parts.rejections.start();
-  const measuring = () =>
-    callbacks.filter(({ asks = [] }) => asks.every((one) => preflight.whyDisabled(one) === null));
+  const check = () => ({
+    records,
+    callbacks: callbacks.filter(({ asks = [] }) => asks.every((one) => preflight.whyDisabled(one) === null)),
+    preflight,
+    phase,
+    seed,
+    at: progress.current,
+  });
   const { resume, runStepOffset } = options;
   // A state of step 0 only says that nothing was trained: the phase begins.
   const resumed = resume !== undefined && resume.progress.step > 0 ? resume : null;
@@ -52,15 +58,13 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   await withSeededRandom(seedOf(seed, phase, "begin"), async () => {
     await hooks.restore(resume?.callbacks ?? {});
     await preflight.run(at);
-    const { baselines, reporter } = records;
-    await openBaseline({ baselines, callbacks: measuring(), preflight, reporter, phase, seed, at });
+    await openBaseline(check());
   });
   const closings = (await records.store.closings?.()) ?? [];
   const closing = closings.findLast((one) => one.phase === phase);
   const isOver = resumed !== null && isFinished(standing, closing, at) && records.interrupted.isEmpty;
   await withSeededRandom(seedOf(seed, phase, "begin"), async () => {
-    if (isOver)
-      await checkFinished({ callbacks: measuring(), preflight, phase, seed, at, standing, closings });
+    if (isOver) await checkFinished(check(), closings);
     // The last work that writes: a refused run stays as it was.
     if (records.known.settled().some(isUngraded)) await finishGrading(records, callbacks);
   });
