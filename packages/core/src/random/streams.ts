@@ -4,22 +4,9 @@ import { PeriodicEvalError, hashText, type Guard } from "@periodic-eval/contract
 /**
  * Joins parts into one seed. Different parts give different seeds: `seedOf("42", "em", 20)` is `/42/em/#20`. A seed may be a
  * part of another seed.
- *
- * @throws PeriodicEvalError `config` for a number that is not finite.
  */
 export function seedOf(...parts: readonly (string | number)[]): string {
-  return parts.map((part) => `/${typeof part === "number" ? fromNumber(part) : escaped(part)}`).join("");
-}
-
-function fromNumber(part: number): string {
-  if (Number.isFinite(part)) return `#${part}`;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: "seedOf",
-    got: String(part),
-    expected: "a finite number or a string",
-    fix: "Pass a finite number, or omit the part.",
-  });
+  return parts.map((part) => `/${typeof part === "number" ? `#${part}` : escaped(part)}`).join("");
 }
 
 /** Escapes a part as in a JSON pointer (RFC 6901), and a leading `#`, which marks numbers. */
