@@ -4,7 +4,6 @@ import {
   type BulkTokenizer,
   type Completion,
   type GenerateRequest,
-  type Prompt,
   type Sampling,
   type Tokenizer,
   PeriodicEvalError,
@@ -50,43 +49,23 @@ export async function fitRequests(
   window: number,
   options: BulkOptions = {},
 ): Promise<readonly FittedRequest[]> {
-  for (const { prompt, sampling } of requests) {
-    parseOptions("sampling", samplingSchema, sampling);
-    // Encoding takes seconds per megabyte.
-    const characters = charactersIn(prompt);
-    if (characters > charactersPerToken * window)
-      throw tooLong(
-        `${characters} characters`,
-        `at most ${charactersPerToken * window}: the model reads ${window} tokens`,
-      );
-  }
+  for (const { sampling } of requests) parseOptions("sampling", samplingSchema, sampling);
   const prompts = requests.map(({ prompt }) => prompt);
   const rendered = await renderPrompts(tokenizer, prompts, options);
   return requests.map(({ sampling }, at) => {
     const { ids } = rendered[at]!;
     if (ids.length > window)
-      throw tooLong(`${ids.length} tokens`, `at most ${window} tokens, the model's context length`);
+      throw new PeriodicEvalError({
+        code: "data",
+        where: "generate",
+        got: `a prompt of ${ids.length} tokens`,
+        expected: `at most ${window} tokens, the model's context length`,
+        fix: "Shorten the prompt, or use a model with a longer context.",
+      });
     // The last token is drawn but never read.
     return { prompt: ids, sampling, room: Math.min(sampling.maxNewTokens, window + 1 - ids.length) };
   });
 }
-
-/** More than a token has on average in any language; tokens of this length are runs of one character. */
-export const charactersPerToken = 64;
-
-function charactersIn(prompt: Prompt): number {
-  if ("messages" in prompt) return prompt.messages.reduce((sum, { content }) => sum + content.length, 0);
-  return "text" in prompt ? prompt.text.length : 0;
-}
-
-const tooLong = (size: string, expected: string) =>
-  new PeriodicEvalError({
-    code: "data",
-    where: "generate",
-    got: `a prompt of ${size}`,
-    expected,
-    fix: "Shorten the prompt, or use a model with a longer context.",
-  });
 
 /** Begins a completion at the start of the random stream that its seed names. */
 export const beginWriting = (request: FittedRequest): Writing => ({

@@ -64,6 +64,11 @@ export function checkTriggers(triggers: readonly unknown[], where: string): read
   return triggers as readonly Trigger[];
 }
 
+export const triggerSchema = z.custom<Trigger>(
+  (value) => schemaOf(value).safeParse(value).success,
+  "a trigger",
+);
+
 /** Shorter intervals cross thousands of thresholds at each step, or in each second. */
 export const shortestIntervals = { percent: 0.001, epochs: 0.001, seconds: 0.001 };
 export const mostTimesPerPhase = 100_000;

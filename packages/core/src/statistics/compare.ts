@@ -9,8 +9,16 @@ import {
 } from "@periodic-eval/contracts";
 import { seedOf } from "../random/streams.ts";
 import { total, type Interval, type Unit, rangeOf, rangeOfDifference, withinRange } from "./intervals.ts";
-import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired-shares.ts";
-import { detectableMean, pairedT, welchOf, type PairedT } from "./paired-t.ts";
+import {
+  detectableShare,
+  mcnemarExact,
+  newcombePaired,
+  type Cells,
+  detectableMean,
+  pairedT,
+  welchOf,
+  type PairedT,
+} from "./paired-tests.ts";
 import { detectableSampled, permutationTest } from "./permutation.ts";
 import { familyAlpha, holmLevels } from "./planned-comparisons.ts";
 

@@ -4,7 +4,7 @@ import { subsetOrder } from "../evaluations/kit/subset.ts";
 import { expectClose } from "../../../testing/src/expect-close.test-data.ts";
 import { findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { wilson, passAtK, passHatK } from "./intervals.ts";
-import { mcnemarExact, newcombePaired, type Cells } from "./paired-shares.ts";
+import { mcnemarExact, newcombePaired, type Cells } from "./paired-tests.ts";
 
 /** Sections that a file may leave out. */
 interface Goldens {

@@ -19,9 +19,9 @@ export class PhaseProgress {
   readonly seed: string;
   readonly #now: () => string;
   readonly #clock: PhaseClock;
-  #current: Progress;
-  #previous: Progress | null = null;
-  #runStepOffset = 0;
+  current: Progress;
+  previous: Progress | null = null;
+  runStepOffset = 0;
   #checkpoint: string | null = null;
 
   constructor(phase: string, seed: string, now: () => string, clock: PhaseClock, start: Progress) {
@@ -29,43 +29,26 @@ export class PhaseProgress {
     this.seed = seed;
     this.#now = now;
     this.#clock = clock;
-    this.#current = start;
-  }
-
-  get current(): Progress {
-    return this.#current;
-  }
-
-  get previous(): Progress | null {
-    return this.#previous;
-  }
-
-  get runStepOffset(): number {
-    return this.#runStepOffset;
+    this.current = start;
   }
 
   /** Starts the phase, or continues it from a checkpoint's state. */
   begin(maxSteps: number | null, runStepOffset: number, resumed: SessionState | null): void {
-    this.#runStepOffset = runStepOffset;
+    this.runStepOffset = runStepOffset;
     if (resumed === null) {
-      this.#current = { ...this.#current, maxSteps };
+      this.current = { ...this.current, maxSteps };
       return;
     }
     // Nothing was crossed since the checkpoint: hooks see where it was taken.
-    this.#previous = { ...resumed.progress, ended: false };
-    this.#current = advance(this.#previous, { ...this.#previous, maxSteps });
+    this.previous = { ...resumed.progress, ended: false };
+    this.current = advance(this.previous, { ...this.previous, maxSteps });
   }
 
   /** @param checkpoint The folder that the weights were read from, if training runs in another process. */
   moveTo(next: Progress, checkpoint: string | null = this.#checkpoint): void {
-    this.#previous = this.#current;
-    this.#current = advance(this.#current, next);
+    this.previous = this.current;
+    this.current = advance(this.current, next);
     this.#checkpoint = checkpoint;
-  }
-
-  /** Sets the step of a phase whose session begins in its middle. */
-  startAt(step: number): void {
-    this.#current = { ...this.#current, step };
   }
 
   /**
@@ -74,7 +57,7 @@ export class PhaseProgress {
    * @throws PeriodicEvalError `config` for a step or epoch that falls.
    */
   after(at: StepEnd): Progress {
-    const current = this.#current;
+    const current = this.current;
     const { step = current.step + 1, epoch = current.epoch, maxSteps = null } = at;
     const where = "session.stepEnd";
     if (!isCount(step) || step < current.step) {
@@ -103,23 +86,23 @@ export class PhaseProgress {
   /** Returns the seconds of training. Rounding must not make them fall: a threshold would be crossed twice. */
   trainingSeconds(): number {
     const { wall, windows } = this.#clock.seconds();
-    return Math.max(this.#current.elapsedSeconds, wall - windows);
+    return Math.max(this.current.elapsedSeconds, wall - windows);
   }
 
   /** Returns where the run is, for loggers. */
   inRun(): RunProgress {
-    return { ...this.#current, phase: this.phase, runStep: this.#runStep };
+    return { ...this.current, phase: this.phase, runStep: this.#runStep };
   }
 
   /** Returns where the run is, for measurements. */
   position(): Position {
     const { phase, seed } = this;
     const checkpoint = this.#checkpoint;
-    return { phase, seed, progress: this.#current, runStep: this.#runStep, now: this.#now, checkpoint };
+    return { phase, seed, progress: this.current, runStep: this.#runStep, now: this.#now, checkpoint };
   }
 
   get #runStep(): number {
-    return this.#runStepOffset + this.#current.step;
+    return this.runStepOffset + this.current.step;
   }
 }
 
@@ -136,15 +119,11 @@ export class LoopControl {
   readonly #options: Pick<SessionOptions, "onFailure" | "onBrokenReceipt">;
   #stop: string | null = null;
   #save: string | null = null;
-  #brokenReceipt: string | null = null;
+  brokenReceipt: string | null = null;
   #error: { readonly thrown: unknown } | null = null;
 
   constructor(options: Pick<SessionOptions, "onFailure" | "onBrokenReceipt">) {
     this.#options = options;
-  }
-
-  get brokenReceipt(): string | null {
-    return this.#brokenReceipt;
   }
 
   requestStop(reason: string): void {
@@ -163,7 +142,7 @@ export class LoopControl {
   receiptBroken(message: string, makeError: () => PeriodicEvalError): void {
     const { onBrokenReceipt = "stop" } = this.#options;
     if (onBrokenReceipt === "stop") {
-      this.#brokenReceipt ??= message;
+      this.brokenReceipt ??= message;
       this.#stop ??= message;
     } else if (onBrokenReceipt === "throw") {
       this.#error ??= { thrown: makeError() };

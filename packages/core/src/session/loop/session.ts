@@ -10,13 +10,12 @@ import {
 } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { inRunOrder, keyText } from "@periodic-eval/store";
-import { withMinuteLines } from "../../model/minute-lines.ts";
-import { isPromise } from "../../model/yield-to-events.ts";
+import { withMinuteLines, isPromise } from "../../model/yield-to-events.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import { misuse, noControl } from "./progress.ts";
 import { SessionMethods } from "./methods.ts";
 import { checkSessionOptions } from "./options.ts";
-import { createParts, type SessionParts } from "./parts.ts";
+import { createParts, type SessionParts } from "./begin.ts";
 
 /** Most steps end in this value, so that they need not make a promise. */
 const noControlLater: Promise<Control> = Promise.resolve(noControl);

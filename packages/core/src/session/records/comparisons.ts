@@ -219,7 +219,7 @@ export interface Baseline {
 
 /** Finds the baseline of a measurement: a start, a snapshot of an earlier run, or the model without its adapter. */
 export class Baselines {
-  readonly #option: string;
+  readonly option: string;
   readonly #phase: string;
   readonly #known: KnownSnapshots;
   readonly #reporter: Reporter;
@@ -230,18 +230,14 @@ export class Baselines {
   readonly #warned = new Set<string>();
 
   constructor(option: string, phase: string, known: KnownSnapshots, reporter: Reporter) {
-    this.#option = option;
+    this.option = option;
     this.#phase = phase;
     this.#known = known;
     this.#reporter = reporter;
   }
 
-  get option(): string {
-    return this.#option;
-  }
-
   get isAdapterOff(): boolean {
-    return this.#option === "adapter_off";
+    return this.option === "adapter_off";
   }
 
   useEarlierRun(run: EarlierRun): void {
@@ -288,7 +284,7 @@ export class Baselines {
     // Evaluations that measure the base anyway have their start as the baseline.
     if (this.isAdapterOff && now.on === "model")
       return { start: this.#withoutAdapter(now.id), earlier, isOtherModel: true };
-    const phase = this.#option === "run_start" ? this.#firstPhase(now) : now.phase;
+    const phase = this.option === "run_start" ? this.#firstPhase(now) : now.phase;
     return { start: inPhase(phase), earlier, isOtherModel: false };
   }
 

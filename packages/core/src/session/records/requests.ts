@@ -13,7 +13,7 @@ import {
   onSchema,
   errorMessage,
 } from "@periodic-eval/contracts/options";
-import { describeCrossing, isEdge } from "../../schedule/triggers.ts";
+import { describeCrossing, isEdge, triggerSchema } from "../../schedule/triggers.ts";
 import {
   type Requested,
   measurementAt,
@@ -29,7 +29,7 @@ const requestSchema = z.object({
   id: nameSchema,
   on: onSchema.optional(),
   evaluation: z.looseObject({}, "an evaluation"),
-  crossed: z.array(z.looseObject({ trigger: z.looseObject({}, "a trigger") }), "an array of crossings"),
+  crossed: z.array(z.looseObject({ trigger: triggerSchema }), "an array of crossings"),
   plannedComparisons: z
     .custom<number | null>((value) => value === null || isCount(value), "a non-negative integer or null")
     .optional(),

@@ -48,7 +48,7 @@ export async function runGuarded<T>(
 }
 
 /**
- * Runs a hook inside the guards that are around hooks, synchronously unless the hook returns a promise.
+ * Runs a hook inside the guards that are around hooks, synchronously unless the hook returns a promise. These guards return none.
  *
  * @param changed Receives the evidence of each guard that saw a change, once the hook is over.
  */
@@ -62,13 +62,13 @@ export function runHookGuarded<T>(
   const end = (outcome: GuardedOutcome<T>) => {
     const evidence: Evidence[] = [];
     for (let index = entered.length - 1; index >= 0; index--)
-      evidence.unshift(leaveAtOnce(guards[index]!, entered[index]!));
+      evidence.unshift(leave(guards[index]!, entered[index]!) as Evidence);
     for (const one of evidence) if (one.intact === false) changed(one);
     return outcome;
   };
   let answer: Awaitable<T>;
   try {
-    for (const guard of guards) entered.push(enterAtOnce(guard, context));
+    for (const guard of guards) entered.push(enter(guard, context) as EnteredGuard);
     answer = body();
   } catch (error) {
     return end({ error });
@@ -79,18 +79,6 @@ export function runHookGuarded<T>(
         (error: unknown) => end({ error }),
       )
     : end({ value: answer });
-}
-
-function enterAtOnce(guard: Guard, context: GuardContext): EnteredGuard {
-  const entered = enter(guard, context);
-  if (isPromise(entered)) throw new Error(`guard "${guard.name}" returned a promise around a hook`);
-  return entered;
-}
-
-function leaveAtOnce(guard: Guard, entered: EnteredGuard): Evidence {
-  const evidence = leave(guard, entered);
-  if (!isPromise(evidence)) return evidence;
-  return notLeft(guard, entered, new Error("it returned a promise around a hook"));
 }
 
 function enter(guard: Guard, context: GuardContext): Awaitable<EnteredGuard> {
@@ -250,11 +238,6 @@ export class Timeouts {
   /** Whether abandoned work of this name has not settled yet. */
   isUnsettled(where: string, what: string): boolean {
     return this.#unsettled.has(keyOf(where, what));
-  }
-
-  /** Names the abandoned work that has not settled yet. */
-  get unsettled(): readonly string[] {
-    return [...this.#unsettled];
   }
 
   /**
