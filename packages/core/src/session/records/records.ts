@@ -21,16 +21,8 @@ interface RecordsOptions extends Pick<SessionOptions, "run" | "layout" | "baseli
 }
 
 export function createRecords(options: RecordsOptions) {
-  const {
-    run,
-    layout = "nested",
-    baseline = "phase_start",
-    familywise,
-    phase,
-    seed,
-    clock,
-    reporter,
-  } = options;
+  const { run, layout = "nested", baseline = "phase_start", familywise, phase, seed } = options;
+  const { clock, reporter, gradingSignal: signal } = options;
   const onWarning = (message: string) => reporter.warn("store", message);
   const store = typeof run === "string" ? fileStore(run, { layout, onWarning }) : run;
   const known = new KnownSnapshots(phase);
@@ -38,7 +30,6 @@ export function createRecords(options: RecordsOptions) {
   const writer = new SnapshotWriter(store, known, reporter, lost);
   const baselines = new Baselines(baseline, phase, known, reporter);
   const comparisons = new Comparisons({ seed, familywise, known, writer, baselines, reporter });
-  const signal = options.gradingSignal;
   const grading = new BackgroundGrading({ seed, clock, signal, writer, comparisons, reporter });
   const interrupted = new Interrupted(known, writer, reporter);
   const training = new TrainingCurves(store, phase, reporter, lost);
