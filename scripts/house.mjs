@@ -275,7 +275,7 @@ export const budgets = {
   lines: {
     cli: 7129,
     contracts: 1884,
-    core: 14084,
+    core: 13813,
     dashboard: 8903,
     data: 1831,
     feedback: 4092,
@@ -289,14 +289,14 @@ export const budgets = {
     tfjs: 1946,
     tokenizers: 702,
     trainers: 5872,
-    scripts: 4099,
+    scripts: 4096,
   },
-  files: 1238,
+  files: 1178,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 60,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1108,
+  publicNames: 1107,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };
