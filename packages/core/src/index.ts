@@ -93,15 +93,27 @@ export {
 export { openSession, withSession } from "./session/loop/session.ts";
 export { measure, type MeasureOptions } from "./session/window/measure.ts";
 
-export { bulkTokenizer } from "./model/bulk-tokenizer.ts";
+export { bulkTokenizer } from "./model/yield-to-events.ts";
 
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic-callback.ts";
-export { earlyStopping, type EarlyStoppingOptions } from "./callback/watch-metric.ts";
-export { escalate, worse, type EscalateOptions } from "./callback/escalate.ts";
-export { markBest, type MarkBestOptions } from "./callback/watch-metric.ts";
-export type { Best } from "./callback/watch-metric.ts";
-export * from "./schedule/triggers.ts";
-export { streamGuard } from "./guard/randomness.ts";
+export { earlyStopping, type EarlyStoppingOptions } from "./callback/reactions.ts";
+export { escalate, worse, type EscalateOptions } from "./callback/reactions.ts";
+export { markBest, type MarkBestOptions } from "./callback/reactions.ts";
+export type { Best } from "./callback/reactions.ts";
+export {
+  atEnd,
+  atPercents,
+  atStart,
+  atSteps,
+  describeCrossing,
+  everyEpochs,
+  everyPercent,
+  everySeconds,
+  everySteps,
+  needsMaxSteps,
+  timesPerPhase,
+} from "./schedule/triggers.ts";
+export { streamGuard } from "./random/streams.ts";
 
 export { defineEvaluation } from "./evaluations/kit/define.ts";
 export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./config/callbacks.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { namedStream } from "../random/streams.ts";
-import { exponential } from "./exponential.ts";
+import { exponential } from "./writing.ts";
 
 describe("exponential", () => {
   it("returns the bits of Math.exp from −708 on", () => {

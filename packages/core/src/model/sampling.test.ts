@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Sampling } from "@periodic-eval/contracts";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { namedStream } from "../random/streams.ts";
-import { drawToken, samplingSchema } from "./sampling.ts";
+import { drawToken, samplingSchema } from "./writing.ts";
 
 const base: Sampling = { maxNewTokens: 1, temperature: 1, seed: "s" };
 /** Probabilities .5, .3, .15, .05 at ids 2, 0, 3, 1. */

@@ -1,4 +1,38 @@
-import { PeriodicEvalError } from "@periodic-eval/contracts";
+import {
+  PeriodicEvalError,
+  type Awaitable,
+  type BulkTokenizer,
+  type Prompt,
+  type RenderedPrompt,
+  type Tokenizer,
+} from "@periodic-eval/contracts";
+
+const lineSeconds = 60;
+
+/**
+ * Waits for work, and logs a line after each minute without a sign of progress.
+ *
+ * @param text Returns the line. `seconds` counts since the last sign.
+ * @param work Calls `progressed` at each sign of progress.
+ */
+export async function withMinuteLines<T>(
+  log: (line: string) => void,
+  text: (seconds: number) => string,
+  work: (progressed: () => void) => Promise<T>,
+): Promise<T> {
+  let timer: ReturnType<typeof setInterval> | undefined;
+  const begin = () => {
+    clearInterval(timer);
+    let seconds = 0;
+    timer = setInterval(() => log(text((seconds += lineSeconds))), lineSeconds * 1000);
+  };
+  begin();
+  try {
+    return await work(begin);
+  } finally {
+    clearInterval(timer);
+  }
+}
 
 const listeners = new WeakMap<AbortSignal, (tokens: number) => void>();
 
@@ -72,4 +106,62 @@ function listeningChannel(): MessageChannel {
   made.port1.addEventListener("message", () => resolvers.shift()?.());
   made.port1.start();
   return made;
+}
+
+/**
+ * Does `work` for one item after the other, synchronously as long as it returns no promise: a training step without requests costs
+ * no turn of the event loop.
+ */
+export function inOrder<T>(items: readonly T[], work: (item: T) => unknown): Awaitable<void> {
+  for (let at = 0; at < items.length; at++) {
+    const answer = work(items[at]!);
+    if (isPromise(answer)) return finish(answer, items.slice(at + 1), work);
+  }
+}
+
+async function finish<T>(first: unknown, rest: readonly T[], work: (item: T) => unknown): Promise<void> {
+  await first;
+  for (const item of rest) await work(item);
+}
+
+export function isPromise<T>(value: Awaitable<T>): value is Promise<T> {
+  return (
+    typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function"
+  );
+}
+
+/**
+ * Returns a tokenizer of this process as the ability `tokenizer` of a model: `{ ...model, tokenizer: bulkTokenizer(tokenizer) }`. It
+ * yields to events every 50 ms.
+ */
+export function bulkTokenizer(tokenizer: Tokenizer): BulkTokenizer {
+  const { fingerprint, vocabSize, stopIds, eosId } = tokenizer;
+  const unlimited = new AbortController().signal;
+  const each = <T, R>(items: readonly T[], signal: AbortSignal | undefined, map: (item: T) => R) =>
+    mapInTurns(items, { signal: signal ?? unlimited, where: "tokenizer" }, map);
+  return {
+    fingerprint,
+    vocabSize,
+    stopIds,
+    ...(eosId !== undefined && { eosId }),
+    encode: (texts, { signal, ...options } = {}) =>
+      each(texts, signal, (text) => tokenizer.encode(text, options)),
+    decode: (rows, { signal, ...options } = {}) =>
+      each(rows, signal, (ids) => tokenizer.decode(ids, options)),
+    render: (prompts, { signal, ...options } = {}) =>
+      each(prompts, signal, (prompt) => tokenizer.render(prompt, options)),
+  };
+}
+
+/** Renders prompts for generation, and returns the error of each that fails: a template may refuse some chats. */
+export async function renderEach(
+  tokenizer: BulkTokenizer,
+  prompts: readonly Prompt[],
+  render = (some: readonly Prompt[]): Promise<readonly RenderedPrompt[]> => tokenizer.render(some),
+): Promise<readonly PromiseSettledResult<RenderedPrompt>[]> {
+  try {
+    return (await render(prompts)).map((value) => ({ status: "fulfilled", value }));
+  } catch {
+    return Promise.allSettled(prompts.map(async (prompt) => (await render([prompt]))[0]!));
+  }
 }

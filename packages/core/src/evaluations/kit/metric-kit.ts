@@ -20,8 +20,10 @@ import {
   shareEstimate,
   total,
   type Estimate,
+  rangeOf,
+  rangeOfDifference,
+  withinRange,
 } from "../../statistics/intervals.ts";
-import { rangeOf, rangeOfDifference, withinRange } from "../../statistics/range.ts";
 
 /** Returns the constructors of metrics: each metric is a pure function of one row. */
 export function metricKit<R extends Row>(): MetricKit<R> {

@@ -1,5 +1,5 @@
 import { configError, isRecord } from "@periodic-eval/contracts/options";
-import { isPromise } from "../../model/in-order.ts";
+import { isPromise } from "../../model/yield-to-events.ts";
 
 /**
  * Returns the metrics that a function of the user returned.

@@ -13,7 +13,7 @@ import {
 } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { seedOf } from "../../random/streams.ts";
-import { renderEach } from "../../model/bulk-tokenizer.ts";
+import { renderEach } from "../../model/yield-to-events.ts";
 import { opensThinking, stripThinking } from "../../model/thinking.ts";
 import type { TextFault } from "./coherence.ts";
 import { checkLength, checkSystemPrompts } from "./check-prompts.ts";

@@ -13,7 +13,7 @@ import {
   type VerdictCache,
 } from "@periodic-eval/contracts";
 import { errorMessage, printable } from "@periodic-eval/contracts/options";
-import { withMinuteLines } from "../../model/minute-lines.ts";
+import { withMinuteLines } from "../../model/yield-to-events.ts";
 import { openBudget, type JudgeBudget } from "./budget.ts";
 import { jsonMethod } from "./json-method.ts";
 import { judgeCalls, late, withinTime, type JudgeCalls, type Tally } from "./judge-calls.ts";
