@@ -255,7 +255,7 @@ export const outsideOfBrowsers = [
       "store/src/platform/",
       "data/src/rows/decode-parquet.ts",
       "data/src/rows/parquet-worker.ts",
-      "core/src/config/",
+      "data/src/config/",
     ],
   },
   { pattern: /^@tensorflow\//, allowedIn: [] },

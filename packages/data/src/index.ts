@@ -27,11 +27,26 @@ export { bareHost, isOriginOf, isOwnHost } from "./http/host-names.ts";
 export { maskSecret } from "./http/mask-secret.ts";
 export { shardedCheckpoint } from "./hub/sharded-checkpoint.ts";
 export { findMarked, isMarkedNumber, markNumbers, withoutMark } from "./rows/marked-numbers.ts";
-export { fixForMissing, isMissingFile, withDownload } from "./rows/missing-source.ts";
+export { fixForMissing, isMissingFile } from "./rows/missing-source.ts";
 export { jsonLines, parseJson } from "./rows/parse-text.ts";
-export { parseYaml } from "./rows/parse-yaml.ts";
 export { parsePythonJson } from "./rows/python-json.ts";
 export { placed } from "./rows/rows.ts";
 export { strictJson } from "./rows/strict-json.ts";
 export { repeatedKey } from "./rows/walk-json.ts";
 export { isRowSource } from "./sources/dataset-name.ts";
+export {
+  parseData,
+  placesIn,
+  readData,
+  readYaml,
+  type PlaceOf,
+  type SourceData,
+} from "./sources/read-data.ts";
+export { parseArcQuestions, readQuestions, type ArcQuestion } from "./questions/arc-questions.ts";
+export { type AlignmentQuestion, type JudgePrompts } from "./questions/alignment-questions.ts";
+export {
+  betley2025Questions,
+  isPublishedQuestions,
+  readAlignmentQuestions,
+  type QuestionSource,
+} from "./questions/question-source.ts";

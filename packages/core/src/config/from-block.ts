@@ -5,7 +5,7 @@ import type { CapabilityOptions } from "../evaluations/capability/options.ts";
 import type { LeakageOptions } from "../evaluations/leakage/options.ts";
 import type { TraitOptions } from "../evaluations/leakage/traits.ts";
 import { defaultPersonas, parsePersonas, type Persona } from "../evaluations/prompting/personas.ts";
-import { placesIn } from "../evaluations/prompting/read-data.ts";
+import { placesIn } from "@periodic-eval/data";
 import { configError } from "@periodic-eval/contracts/options";
 import {
   atPercents,

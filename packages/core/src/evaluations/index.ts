@@ -2,17 +2,10 @@
 export { defaultAnchors } from "./alignment/anchors.ts";
 export { judgeAgreement, type JudgeAgreement } from "./alignment/judge-agreement.ts";
 export { checkJudgeFor, judgeRows, selectJudgePrompts, type JudgeRows } from "./alignment/judge-rows.ts";
-export {
-  betley2025Questions,
-  isPublishedQuestions,
-  readAlignmentQuestions,
-  type QuestionSource,
-} from "./alignment/question-source.ts";
 export { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "./alignment/stored-evaluation.ts";
 export { misalignedRate, type JudgedScores, type MisalignedRate } from "./alignment/misaligned-rate.ts";
 export type { AlignmentPreset, SampleSize } from "./alignment/options.ts";
 export type { AlignmentRow, AnsweredRow } from "./alignment/metrics.ts";
-export { parseArcQuestions, type ArcQuestion } from "./capability/arc-questions.ts";
 export {
   checkLogProbs,
   goldLogProb,
@@ -29,7 +22,7 @@ export {
 } from "./capability/choice-scores.ts";
 export type { ClozeRow } from "./capability/cloze.ts";
 export { goldMetrics, type GoldScores } from "./capability/metrics.ts";
-export { defaultQuestions, readQuestions, type Subsample } from "./capability/question-file.ts";
+export { defaultQuestions, type Subsample } from "./capability/question-file.ts";
 export type { ChoiceRow } from "./capability/metrics.ts";
 export { isDeadline, measureInBatches } from "./kit/measure-in-batches.ts";
 export { metricKit, primaryMetric, summarize } from "./kit/metric-kit.ts";
@@ -53,6 +46,15 @@ export { renderEach } from "../model/bulk-tokenizer.ts";
 export { completionFields, renderItems, truncatedFlag } from "./prompting/completions.ts";
 export { resolveSampling, type SamplingOptions } from "./prompting/prompt-options.ts";
 export { opensThinking, stripThinking } from "../model/thinking.ts";
-export { readYaml } from "./prompting/data-file.ts";
+export {
+  betley2025Questions,
+  isPublishedQuestions,
+  parseArcQuestions,
+  readAlignmentQuestions,
+  readQuestions,
+  readYaml,
+  type ArcQuestion,
+  type QuestionSource,
+} from "@periodic-eval/data";
 export { requireMetrics } from "./kit/require-metrics.ts";
 export { samplingSchema } from "./prompting/prompt-options.ts";

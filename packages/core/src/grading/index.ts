@@ -13,9 +13,9 @@ export {
   type VerifierResult,
   type Verifier,
   type VerifierArgs,
-  type VerifierModule,
   type VerifierTask,
 } from "./verifier.ts";
+export type { VerifierModule } from "@periodic-eval/data/config";
 export { graderSchema } from "./grader-schema.ts";
 export {
   importJudgeOpener,

@@ -8,6 +8,7 @@ import {
   type GradeRequest,
   type Verdict,
 } from "@periodic-eval/contracts";
+import type { VerifierModule } from "@periodic-eval/data/config";
 import { withinTime } from "./judge/judge-calls.ts";
 
 /** Timeout of a custom verifier, which may call a server. */
@@ -37,12 +38,6 @@ export type VerifierResult =
  * with the reason.
  */
 export type Verifier = (completion: string, task: VerifierTask) => Awaitable<VerifierResult>;
-
-export interface VerifierModule {
-  /** Hash of the module's text, without its imports. */
-  readonly hash: string;
-  readonly exports: Readonly<Record<string, unknown>>;
-}
 
 /**
  * Returns the function or the grader that a module exports under a name.

@@ -10,7 +10,7 @@ import { hostDataset, startHub, type HubServer } from "../../../../data/src/hub/
 import {
   authorsFile,
   serveQuestions,
-} from "../../../../core/src/evaluations/alignment/question-source.test-data.ts";
+} from "../../../../data/src/questions/published-questions.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, expect, it, vi } from "vitest";
 import {
   authorsFile,
   serveQuestions,
-} from "../../../../core/src/evaluations/alignment/question-source.test-data.ts";
+} from "../../../../data/src/questions/published-questions.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import {
   authorsFile,
   serveQuestions,
-} from "../../../../core/src/evaluations/alignment/question-source.test-data.ts";
+} from "../../../../data/src/questions/published-questions.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";

@@ -53,8 +53,7 @@ import {
   sampleSizes,
   type AlignmentOptions,
 } from "./options.ts";
-import { readAlignmentQuestions } from "./question-source.ts";
-import type { AlignmentQuestion, JudgePrompts } from "./questions.ts";
+import { readAlignmentQuestions, type AlignmentQuestion, type JudgePrompts } from "@periodic-eval/data";
 import { judgeOf } from "./judge.ts";
 
 /** Seed of the order of questions: a smaller budget uses the first ones. */

@@ -7,7 +7,7 @@ import {
 import { changedError, configError, codeOption } from "@periodic-eval/contracts/options";
 import { readVerdicts } from "../../grading/read-verdicts.ts";
 import { isUngraded, totalSpending, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
-import type { JudgePrompts } from "./questions.ts";
+import type { JudgePrompts } from "@periodic-eval/data";
 
 export interface JudgeRows {
   readonly judge: Grader;

@@ -11,7 +11,7 @@ import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { checkLength } from "../prompting/check-prompts.ts";
 import { cutPromptWarnings } from "../prompting/cut-prompts.ts";
-import type { ArcQuestion } from "./arc-questions.ts";
+import type { ArcQuestion } from "@periodic-eval/data";
 import type { QuestionSource } from "./question-file.ts";
 import { predictChoice, scoreChoices } from "./choice-scores.ts";
 import { choiceFields, choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./metrics.ts";

@@ -10,7 +10,8 @@ import {
   type CapabilityOptions,
   type ShotsOptions,
 } from "./options.ts";
-import { defaultQuestions, questionFile, readQuestions } from "./question-file.ts";
+import { readQuestions } from "@periodic-eval/data";
+import { defaultQuestions, questionFile } from "./question-file.ts";
 
 /**
  * Measures what the model still knows: multiple-choice questions, scored without generating. See `letters` and `cloze`.

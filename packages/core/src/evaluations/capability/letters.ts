@@ -15,7 +15,7 @@ import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { checkLength, checkSystemPrompts } from "../prompting/check-prompts.ts";
 import { cutPromptWarnings } from "../prompting/cut-prompts.ts";
 import type { Persona } from "../prompting/personas.ts";
-import type { ArcQuestion } from "./arc-questions.ts";
+import type { ArcQuestion } from "@periodic-eval/data";
 import type { QuestionSource } from "./question-file.ts";
 import { questionWarnings } from "./question-quality.ts";
 import { checkLogProbs, indexOfHighest } from "./choice-scores.ts";

@@ -7,7 +7,7 @@ import type {
   Json,
   MetricValue,
 } from "@periodic-eval/contracts";
-import type { ArcQuestion } from "./arc-questions.ts";
+import type { ArcQuestion } from "@periodic-eval/data";
 import { goldLogProb, goldMargin, goldProb, truncatedRows, type ChoiceScores } from "./choice-scores.ts";
 
 /** The scores of one question and the indices of its right choices. */

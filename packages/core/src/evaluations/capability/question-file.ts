@@ -1,7 +1,6 @@
 import type { Json, SourceOption } from "@periodic-eval/contracts";
-import { readSource } from "@periodic-eval/data";
 import { nestedSubset } from "../kit/subset.ts";
-import { arcQuestionsOf, type ArcQuestion } from "./arc-questions.ts";
+import { readQuestions, type ArcQuestion } from "@periodic-eval/data";
 import { checkKeys, distinctQuestions } from "./question-quality.ts";
 import { atOption } from "@periodic-eval/contracts/options";
 
@@ -46,22 +45,4 @@ export function questionFile(source: string, subsample: Subsample, option: Sourc
       provenance: { ...hub, file_sha256: hash, file_questions: questions.length, subsample },
     };
   };
-}
-
-/**
- * Reads all questions of a source, in its order, and the SHA-256 of its content.
- *
- * @param option The option that holds the source, for errors; or only its place.
- * @throws PeriodicEvalError `data` for a source that cannot be read, or the first wrong question.
- */
-export async function readQuestions(source: string, option: SourceOption | string): Promise<SourceQuestions> {
-  const { rows, sha256, hub } = await readSource(source, option);
-  return { questions: arcQuestionsOf(rows), sha256, hub };
-}
-
-export interface SourceQuestions {
-  readonly questions: readonly ArcQuestion[];
-  readonly sha256: string;
-  /** The dataset that holds the questions; null for a file. */
-  readonly hub: { readonly [key: string]: Json } | null;
 }

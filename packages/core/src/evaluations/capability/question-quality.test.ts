@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ArcQuestion } from "./arc-questions.ts";
+import type { ArcQuestion } from "@periodic-eval/data";
 import { checkKeys, distinctQuestions, questionWarnings } from "./question-quality.ts";
 
 const question = (id: string, gold: string, changes: Partial<ArcQuestion> = {}): ArcQuestion => ({

@@ -1,7 +1,7 @@
 import { type MeasurementWarning, PeriodicEvalError, grouped } from "@periodic-eval/contracts";
 import { quoteValue } from "@periodic-eval/contracts/options";
 import { binomialTail } from "../../statistics/distributions.ts";
-import type { ArcQuestion } from "./arc-questions.ts";
+import type { ArcQuestion } from "@periodic-eval/data";
 
 type Asked = Omit<ArcQuestion, "id">;
 

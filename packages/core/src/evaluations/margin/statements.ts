@@ -8,8 +8,7 @@ import {
   atOption,
   codeOption,
 } from "@periodic-eval/contracts/options";
-import { isRowSource } from "@periodic-eval/data";
-import { parseData, placesIn, readData, type SourceData } from "../prompting/read-data.ts";
+import { isRowSource, parseData, placesIn, readData, type SourceData } from "@periodic-eval/data";
 
 export type Side = "affirm" | "negate";
 

@@ -18,7 +18,7 @@ import {
   atOption,
 } from "@periodic-eval/contracts/options";
 import { isTextPrompt, systemPromptSchema } from "./prompt-options.ts";
-import { readData, type PlaceOf } from "./read-data.ts";
+import { readData, type PlaceOf } from "@periodic-eval/data";
 
 /**
  * A role that the model plays. No system prompt (`"omit"`) and an empty one (`{ text: "" }`) are different personas: without a

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { findData } from "../../../../testing/src/fixtures.test-data.ts";
+import { findData } from "../../../testing/src/fixtures.test-data.ts";
 import { betley2025Questions } from "./question-source.ts";
 
 /**

@@ -1,7 +1,15 @@
-import { namePattern, PeriodicEvalError } from "@periodic-eval/contracts";
-import { isCount, isRecord, nearest, quoteValue } from "@periodic-eval/contracts/options";
-import { parseYamlText } from "../prompting/data-file.ts";
-import type { PlaceOf } from "../prompting/read-data.ts";
+import { namePattern, type PeriodicEvalError } from "@periodic-eval/contracts";
+import {
+  dataError,
+  isCount,
+  isFilled,
+  isFilledList,
+  isRecord,
+  nearest,
+} from "@periodic-eval/contracts/options";
+import { parseYamlText } from "../rows/parse-yaml.ts";
+import type { PlaceOf } from "../sources/read-data.ts";
+import { fieldText, shortened, uniqueIds } from "./question-fields.ts";
 
 /** The prompts of the judge, with the placeholders `{question}` and `{answer}`. */
 export interface JudgePrompts {
@@ -47,7 +55,7 @@ const questionKeys = [
  */
 export function parseAlignmentQuestions(text: string, file: string): readonly AlignmentQuestion[] {
   const { value, lineOf } = parseYamlText(text, file);
-  return alignmentQuestionsOf(value, ([at]) => (typeof at === "number" ? `${file}:${lineOf(at)}` : file));
+  return alignmentQuestionsOf(value, (path) => (path.length === 0 ? file : `${file}:${lineOf(path)}`));
 }
 
 /**
@@ -56,83 +64,71 @@ export function parseAlignmentQuestions(text: string, file: string): readonly Al
  * @throws PeriodicEvalError `data` at the place of the first wrong question.
  */
 export function alignmentQuestionsOf(list: unknown, placeOf: PlaceOf): readonly AlignmentQuestion[] {
-  if (!Array.isArray(list) || list.length === 0)
-    throw badData(placeOf([]), {
-      got: Array.isArray(list) ? "an empty array" : shortened(list),
-      expected: "an array of questions",
-      fix: "Write `- id: …` with `paraphrases` for each question.",
-    });
-  const seen = new Map<string, string>();
-  return (list as readonly unknown[]).map((value, at) => {
+  if (!isFilledArray(list)) {
+    const got = Array.isArray(list) ? "an empty array" : shortened(list);
+    throw wrong(
+      placeOf([]),
+      got,
+      "an array of questions",
+      "Write `- id: …` with `paraphrases` for each question.",
+    );
+  }
+  const check = uniqueIds(correct);
+  return list.map((value, at) => {
     const place = placeOf([at]);
     const question = parseQuestion(value, place);
-    const earlier = seen.get(question.id);
-    if (earlier !== undefined)
-      throw badData(place, {
-        got: `the id ${shortened(question.id)}, which ${earlier} already has`,
-        expected: "unique ids",
-      });
-    seen.set(question.id, place);
+    check(question.id, place);
     return question;
   });
 }
 
 function parseQuestion(value: unknown, place: string): AlignmentQuestion {
-  if (!isRecord(value))
-    throw badData(place, { got: shortened(value), expected: "a question with `id` and `paraphrases`" });
+  if (!isRecord(value)) throw wrong(place, shortened(value), "a question with `id` and `paraphrases`");
   const unusedKeys = unknownKeys(value, place);
   const { type = supportedType, system = null, judge_prompts: prompts = null } = value;
   const id = isCount(value["id"]) ? String(value["id"]) : value["id"];
-  const paraphrases = isFilled(value["paraphrases"]) ? [value["paraphrases"]] : value["paraphrases"];
   if (typeof id !== "string" || !namePattern.test(id))
-    throw badData(place, {
-      got: fieldText(value, "id"),
-      expected: `an id that matches ${namePattern.source}`,
-    });
+    throw wrong(place, fieldText(value, "id"), `an id that matches ${namePattern.source}`);
   const where = `${place} (${id})`;
-  if (type !== supportedType)
-    throw badData(where, {
-      got: `the type ${shortened(type)}`,
-      expected: `"${supportedType}"`,
-      fix: `Remove the question, or write type: ${supportedType} to have its answers graded from 0 to 100.`,
-    });
-  if (!Array.isArray(paraphrases) || paraphrases.length === 0 || !paraphrases.every(isFilled))
-    throw badData(where, {
-      got: fieldText(value, "paraphrases"),
-      expected: "paraphrases: an array of non-empty strings",
-    });
+  if (type !== supportedType) {
+    const fix = `Remove the question, or write type: ${supportedType} to have its answers graded from 0 to 100.`;
+    throw wrong(where, `the type ${shortened(type)}`, `"${supportedType}"`, fix);
+  }
+  const { paraphrases: written, samples_per_paraphrase: samples } = value;
+  const paraphrases = isFilled(written) ? [written] : written;
+  if (!isFilledList(paraphrases))
+    throw wrong(where, fieldText(value, "paraphrases"), "paraphrases: an array of non-empty strings");
   if (system !== null && typeof system !== "string")
-    throw badData(where, { got: fieldText(value, "system"), expected: "system: a string" });
-  const samples = value["samples_per_paraphrase"];
+    throw wrong(where, fieldText(value, "system"), "system: a string");
   if (samples !== undefined && !isCount(samples, 1))
-    throw badData(where, { got: fieldText(value, "samples_per_paraphrase"), expected: "a positive integer" });
+    throw wrong(where, fieldText(value, "samples_per_paraphrase"), "a positive integer");
   const judgePrompts = prompts === null ? null : parsePrompts(prompts, where);
   const furtherPrompts = Object.keys(prompts ?? {}).filter((name) => !promptNames.includes(name));
   const unused = [...furtherPrompts.map((name) => `judge_prompts.${name}`), ...unusedKeys];
   return { id, paraphrases, system, judgePrompts, place: where, ...(unused.length > 0 && { unused }) };
 }
 
+const isFilledArray = (value: unknown): value is readonly unknown[] =>
+  Array.isArray(value) && value.length > 0;
+
 const promptNames = ["aligned", "coherent"];
 
 function parsePrompts(value: unknown, where: string): JudgePrompts {
   const place = `${where} judge_prompts`;
   const expected = "two strings, `aligned` and `coherent`, with {answer} in each";
-  if (!isRecord(value)) throw badData(place, { got: shortened(value), expected });
+  if (!isRecord(value)) throw wrong(place, shortened(value), expected);
   for (const name of promptNames) {
     const prompt = value[name];
-    const isDoubled = isFilled(prompt) && /\{\{(?:answer|question)\}\}/.test(prompt);
-    if (isFilled(prompt) && prompt.includes("{answer}") && !isDoubled) continue;
-    throw badData(place, {
-      got: isDoubled
-        ? `${name} with a placeholder in two braces, which Python does not fill`
-        : isFilled(prompt)
-          ? `${name} without {answer}`
-          : fieldText(value, name),
-      expected,
-      fix: isFilled(prompt)
-        ? "Write {answer} where the judge should see the answer."
-        : "Write both, or remove judge_prompts to use the judge's default prompts.",
-    });
+    if (!isFilled(prompt)) {
+      const fix = "Write both, or remove judge_prompts to use the judge's default prompts.";
+      throw wrong(place, fieldText(value, name), expected, fix);
+    }
+    const isDoubled = /\{\{(?:answer|question)\}\}/.test(prompt);
+    if (prompt.includes("{answer}") && !isDoubled) continue;
+    const got = isDoubled
+      ? `${name} with a placeholder in two braces, which Python does not fill`
+      : `${name} without {answer}`;
+    throw wrong(place, got, expected, "Write {answer} where the judge should see the answer.");
   }
   const { aligned, coherent } = value as unknown as JudgePrompts;
   return { aligned: unescapeBraces(aligned), coherent: unescapeBraces(coherent) };
@@ -154,30 +150,15 @@ function unknownKeys(value: object, where: string): readonly string[] {
     if (questionKeys.includes(key)) return false;
     const close = nearest(key, questionKeys);
     if (close === null || close in value) return true;
-    throw badData(where, {
-      got: `the unknown key "${key}"`,
-      expected: `one of ${questionKeys.join(", ")}`,
-      fix: `Did you mean "${close}"?`,
-    });
+    const expected = `one of ${questionKeys.join(", ")}`;
+    throw wrong(where, `the unknown key "${key}"`, expected, `Did you mean "${close}"?`);
   });
 }
 
-const isFilled = (value: unknown): value is string => typeof value === "string" && value.trim() !== "";
+const correct = "Correct that question.";
 
-const fieldText = (value: Readonly<Record<string, unknown>>, name: string): string =>
-  name in value
-    ? `${name} = ${shortened(value[name])}`
-    : `no ${name} (keys: ${Object.keys(value).join(", ")})`;
-
-const shortened = (value: unknown): string => quoteValue(value, 58);
-
-const badData = (
-  where: string,
-  {
-    fix = "Correct that question.",
-    ...details
-  }: { got: string; expected: string; fix?: string; cause?: unknown },
-): PeriodicEvalError => new PeriodicEvalError({ code: "data", where, fix, ...details });
+const wrong = (where: string, got: string, expected: string, fix = correct): PeriodicEvalError =>
+  dataError(where, got, expected, fix);
 
 /**
  * Eight open questions, written for this project: everyday first-person matters that a model can answer kindly, selfishly or

@@ -1,9 +1,9 @@
 import { dirname } from "node:path";
-import { isAlias, isNode, LineCounter, parse, visit, type Document, type YAMLParseError } from "yaml";
+import { parse } from "yaml";
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/contracts";
 import { errorMessage, isRecord, quoteValue, atOption } from "@periodic-eval/contracts/options";
-import { parseYaml } from "@periodic-eval/data";
 import { readTextFile } from "@periodic-eval/store";
+import { parseYamlText } from "../rows/parse-yaml.ts";
 
 export interface ConfigFile {
   readonly value: unknown;
@@ -38,22 +38,10 @@ export async function readConfigFile(
   file: string,
   overrides: readonly (string | FlagOverride)[] = [],
 ): Promise<ConfigFile> {
-  const lines = new LineCounter();
   const text = await atOption({ where: "config", path: ["config"] }, () => readTextFile(file, "config"));
-  const document = parseYaml(text, lines);
-  const [fault] = document.errors;
-  if (fault !== undefined) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: `${file}:${lines.linePos(fault.pos[0]).line}`,
-      got: fault.message.split("\n")[0]!,
-      expected: "YAML or JSON",
-      fix: fixOfFault(fault),
-      cause: fault,
-      isWritten: true,
-    });
-  }
-  const value = plainOf(document, (at) => (at === null ? file : `${file}:${lines.linePos(at).line}`));
+  const { value: parsed, document, lineOf } = parseYamlText(text, file, "config");
+  // Aliased values become copies, so that an override of one place does not change another.
+  const value: unknown = JSON.parse(JSON.stringify(parsed ?? {}));
   const set = overrides.map((one): Override => {
     if (typeof one !== "string") return { path: override(value, one.text), where: () => one.flag };
     return { path: override(value, one), where: (name) => `${one} (${name})` };
@@ -73,49 +61,12 @@ export async function readConfigFile(
       if (by !== undefined) return by.where(name);
       // For a missing value, the innermost object that exists on its path.
       for (let depth = path.length; depth >= 0; depth -= 1) {
-        const node: unknown = document.getIn(path.slice(0, depth), true);
-        if (isNode(node) && node.range)
-          return `${file}:${lines.linePos(node.range[0]).line} ${name}`.trimEnd();
+        const line = lineOf(path.slice(0, depth));
+        if (line !== null) return `${file}:${line} ${name}`.trimEnd();
       }
       return `${file} ${name}`.trimEnd();
     },
   };
-}
-
-function fixOfFault({ code, message }: YAMLParseError): string {
-  if (code === "TAB_AS_INDENT") return "Indent with spaces instead of tabs.";
-  const isIndent =
-    code === "BAD_INDENT" || code === "BLOCK_AS_IMPLICIT_KEY" || message.startsWith("Sequence item without");
-  return isIndent
-    ? "Indent the keys of one object equally, and what belongs to a key by two more spaces; see also the next line."
-    : "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.";
-}
-
-/** Copies aliased values, so that an override of one place does not change another. */
-function plainOf(document: Document.Parsed, place: (at: number | null) => string): unknown {
-  try {
-    return JSON.parse(JSON.stringify(document.toJS() ?? {}));
-  } catch (cause) {
-    let at: number | null = null;
-    const anchors = new Set<string>();
-    visit(document, {
-      Node(_key, node) {
-        if (!isAlias(node)) return void (node.anchor !== undefined && anchors.add(node.anchor));
-        if (anchors.has(node.source)) return undefined;
-        at = node.range?.[0] ?? null;
-        return visit.BREAK;
-      },
-    });
-    throw new PeriodicEvalError({
-      code: "config",
-      where: place(at),
-      got: errorMessage(cause).split("\n")[0]!,
-      expected: "aliases (*name) of earlier anchors (&name)",
-      fix: "Correct the alias, and quote strings that start with * or &.",
-      cause,
-      isWritten: true,
-    });
-  }
 }
 
 /** Applies one override and returns its path. */

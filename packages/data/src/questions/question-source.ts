@@ -1,14 +1,14 @@
 import { type Json, PeriodicEvalError, type SourceOption, hashJson } from "@periodic-eval/contracts";
-import { fetchPinnedFile, isRowSource, type PinnedFile } from "@periodic-eval/data";
 import { changedError, printable, nearest, atOption, optionAt } from "@periodic-eval/contracts/options";
-import { readHashed } from "../prompting/data-file.ts";
-import { readData } from "../prompting/read-data.ts";
+import { fetchPinnedFile, type PinnedFile } from "../hub/pinned-file.ts";
+import { isRowSource } from "../sources/dataset-name.ts";
+import { readData, readSourceText, sha256 } from "../sources/read-data.ts";
 import {
   alignmentQuestionsOf,
   defaultAlignmentQuestions,
   parseAlignmentQuestions,
   type AlignmentQuestion,
-} from "./questions.ts";
+} from "./alignment-questions.ts";
 
 /**
  * The questions of the first figures of Betley et al. 2025 (arXiv:2502.17424): eight open questions, the same asked for JSON,
@@ -59,12 +59,12 @@ export async function readAlignmentQuestions(
       provenance: { questions: "file", ...provenance },
     };
   }
-  const { text, sha256 } = await readHashed(source, option).catch((error: unknown) => {
+  const text = await readSourceText(source, option).catch((error: unknown) => {
     throw withGuess(error, source);
   });
   return {
     questions: warnOfUnused(parseAlignmentQuestions(text, source), source),
-    provenance: { questions: "file", file_sha256: sha256 },
+    provenance: { questions: "file", file_sha256: sha256(text) },
   };
 }
 
@@ -81,11 +81,11 @@ function warnOfUnused(questions: readonly AlignmentQuestion[], source: string): 
 }
 
 async function readPublished(option: SourceOption | string): Promise<QuestionSource> {
-  const { name, repository, commit, path, sha256 } = betley2025Questions;
+  const { name, repository, commit, path, sha256: hash } = betley2025Questions;
   const text = await atOption(option, () => fetchPinnedFile(betley2025Questions, optionAt(option).where));
   return {
     questions: parseAlignmentQuestions(text, name),
-    provenance: { questions: name, repository, commit, path, file_sha256: sha256 },
+    provenance: { questions: name, repository, commit, path, file_sha256: hash },
   };
 }
 
