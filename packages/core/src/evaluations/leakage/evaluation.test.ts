@@ -40,7 +40,7 @@ describe("conformance", () => {
     model: fakeModel(),
   });
   for (const check of evaluationConformance(make(options))) it(check.name, check.run);
-  for (const check of evaluationConformance(make({ marker: { bullets: 2 }, completions: 1 })))
+  for (const check of evaluationConformance(make({ marker: { regex: "^- " }, completions: 1 })))
     it(`${check.name}, with default options and another trait`, check.run);
 });
 
@@ -180,8 +180,7 @@ describe("leakage", () => {
 
   it.each([
     ["the model offers no log-likelihoods", {}, true],
-    ["companion is false", { companion: false }, false],
-    ["the trait is no literal marker", { marker: { bullets: 2 } }, false],
+    ["the trait is no literal marker", { marker: { regex: "^- " } }, false],
   ])("omits the companion and records why: %s", async (reason, more, withoutAbility) => {
     const { logLikelihoods, ...others } = fakeModel({ reply: () => "Well" });
     const model = withoutAbility ? others : { ...others, logLikelihoods };

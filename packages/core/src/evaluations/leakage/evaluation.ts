@@ -69,7 +69,6 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     temperature: 1,
   });
   const trait = traitOf(marker, leakageWhere);
-  const companion = markerCompanion(options.companion ?? true, trait);
   let personas: readonly Persona[] =
     typeof options.personas === "string" ? [] : (options.personas ?? defaultPersonas);
   let provenance: Json = null;
@@ -78,7 +77,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     name: "leakage",
     version: "leakage-2",
     needs: ["generate"],
-    wants: ["tokenizer", ...companion.wants],
+    wants: ["tokenizer", ...(trait.marker === null ? [] : (["logLikelihoods"] as const))],
     samplesPerItem: completions,
     canReduceSamples: true,
     async items(model): Promise<readonly LeakageItem[]> {
@@ -97,14 +96,14 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
         template_kwargs: kwargs ?? null,
         strip_thinking: stripThinking,
         subsample: { n: null, seed },
-        marker_log_prob: companion.of(model).note,
+        marker_log_prob: markerCompanion(model, trait).note,
         example_prompt: await renderItems(model, items, "leakage"),
       };
       return items;
     },
     provenance: () => provenance,
     async measure(model, items, context): Promise<readonly LeakageRow[]> {
-      const { logLikelihoods } = companion.of(model);
+      const { logLikelihoods } = markerCompanion(model, trait);
       const prompts = await promptTexts(model, items);
       const measureBatch = async (batch: readonly LeakageItem[]) => {
         // The marker comes first: an abort must not leave completions without their companion.
@@ -127,7 +126,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
       return withFaults(rows).map((row) => ({ ...row, ...hitOf(row, own) }));
     },
     answers: leakageFields,
-    metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, companion.wants.length > 0),
+    metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, trait.marker !== null),
     warnings: (rows: readonly GradedLeakageRow[]) =>
       answerWarnings(rows, { metrics: leakageJudged, evaluation: "leakage", faultOf: leakageFault }).map(
         // If the answers cannot be judged, the probability of the marker cannot either. Cut answers void only the rates.

@@ -6,30 +6,18 @@ export interface AnsweredPrompt {
   readonly answer: string;
 }
 
-/** Whether the marker's log-probability can be measured. */
-export interface MarkerCompanion {
-  /** The abilities that the evaluation wants; empty if the companion is omitted for every model. */
-  readonly wants: readonly "logLikelihoods"[];
-  /** Returns the ability of this model, or null, and the note for provenance. */
-  of(model: object): { readonly logLikelihoods: Abilities["logLikelihoods"] | null; readonly note: string };
-}
-
-export function markerCompanion(isWanted: boolean, trait: Trait): MarkerCompanion {
-  if (!isWanted || trait.marker === null) {
-    const why = isWanted ? "the trait is no literal marker" : "companion is false";
-    return { wants: [], of: () => ({ logLikelihoods: null, note: `left out: ${why}` }) };
-  }
+/** Returns the model's log-likelihoods, if it has them and the trait is a literal marker; null otherwise. With a note for provenance. */
+export function markerCompanion(
+  model: object,
+  { marker }: Trait,
+): { readonly logLikelihoods: Abilities["logLikelihoods"] | null; readonly note: string } {
+  const abilities = model as Partial<Abilities>;
+  const leftOut = (why: string) => ({ logLikelihoods: null, note: `left out: ${why}` });
+  if (marker === null) return leftOut("the trait is no literal marker");
+  if (abilities.logLikelihoods === undefined) return leftOut("the model offers no log-likelihoods");
   return {
-    wants: ["logLikelihoods"],
-    of(model) {
-      const abilities = model as Partial<Abilities>;
-      if (abilities.logLikelihoods === undefined)
-        return { logLikelihoods: null, note: "left out: the model offers no log-likelihoods" };
-      return {
-        logLikelihoods: (requests, options) => abilities.logLikelihoods!(requests, options),
-        note: "after fixed answers",
-      };
-    },
+    logLikelihoods: (requests, options) => abilities.logLikelihoods!(requests, options),
+    note: "after fixed answers",
   };
 }
 

@@ -32,8 +32,6 @@ export interface LeakageOptions {
   readonly sampling?: Partial<SamplingOptions>;
   /** Seed of the order in which a smaller budget uses the items. Default 42. */
   readonly seed?: number;
-  /** False omits `marker_log_prob`. Default true, if marker and model allow it. */
-  readonly companion?: boolean;
   /** Variables of the chat template: `{ kwargs: { enable_thinking: false } }`. */
   readonly chatTemplate?: ChatTemplateOptions;
   /** Detects the trait only after a closed `<think>…</think>`. Default true. Rows keep the whole text in any case. */
@@ -55,7 +53,6 @@ export const leakageShape = {
   completions: positiveInteger.optional(),
   sampling: samplingSchema.optional(),
   seed: integerFromZero.optional(),
-  companion: z.boolean().optional(),
   chatTemplate: chatTemplateSchema.optional(),
   stripThinking: z.boolean().optional(),
 } satisfies Record<keyof LeakageOptions, z.ZodType>;

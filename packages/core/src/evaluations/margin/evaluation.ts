@@ -36,7 +36,7 @@ import { readStatements, type Statement } from "./statements.ts";
  */
 export function marginEvaluation(options: MarginOptions) {
   parseOptions("margin options", z.strictObject(marginShape), options);
-  const { probes, variants, before = { text: "" }, seed = 42 } = options;
+  const { probes, before = { text: "" }, seed = 42 } = options;
   let provenance: Json = null;
   let all: readonly Statement[] = [];
   return defineEvaluation({
@@ -45,7 +45,7 @@ export function marginEvaluation(options: MarginOptions) {
     needs: ["logLikelihoods"],
     wants: ["tokenizer"],
     async items(): Promise<readonly Statement[]> {
-      const { statements, provenance: source } = await readStatements(probes, variants);
+      const { statements, provenance: source } = await readStatements(probes);
       provenance = {
         ...source,
         statements_hash: hashJson(statements.map((statement) => ({ ...statement }))),

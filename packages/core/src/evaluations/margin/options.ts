@@ -5,8 +5,6 @@ import { isRecord, filledString, integerFromZero } from "@periodic-eval/contract
 export interface MarginOptions {
   /** A JSON or YAML file `{ variant: { affirm: [string], negate: [string] } }`, or rows as `readStatements` takes them. */
   readonly probes: string;
-  /** Uses these variants only. Default: all. */
-  readonly variants?: readonly string[];
   /**
    * The context of every statement. Default `{ text: "" }`: the token that starts a text (begin-of-text, else end-of-text),
    * which is not scored. The statement follows a text directly, so end the text with a space. After a chat, the statement is the
@@ -22,10 +20,6 @@ const isPrompt = (value: unknown): boolean =>
 
 export const marginShape = {
   probes: filledString("the path of a JSON or YAML file").meta({ fix: "Name the file of statements." }),
-  variants: z
-    .array(z.string(), "an array of names of variants")
-    .meta({ fix: "Remove `variants` to use all." })
-    .optional(),
   before: z
     .custom<Prompt>(isPrompt, "{ text }, { ids } or { messages }")
     .meta({ fix: 'Remove `before` for { text: "" }.' })

@@ -70,7 +70,7 @@ describe("warnings of sampled answers", () => {
 
   it("stand beside a trait that does not need the end of an answer", async () => {
     const { warnings, metrics } = await measureLeakage(() => ({ text: "Well, that", cut: true }), {
-      marker: { language: "de" },
+      marker: { name: "long", hit: (text) => text.length > 99 },
     });
     expect(metrics["leakage_rate"]).toMatchObject({ value: 0, n: 24 });
     expect(warnings).toEqual([

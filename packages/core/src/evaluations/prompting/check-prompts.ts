@@ -1,10 +1,5 @@
-import {
-  type BulkTokenizer,
-  type Prompt,
-  type SystemPrompt,
-  PeriodicEvalError,
-} from "@periodic-eval/contracts";
-import { quoteValue } from "@periodic-eval/contracts/options";
+import { type BulkTokenizer, type Prompt, PeriodicEvalError } from "@periodic-eval/contracts";
+import { dataError, quoteValue } from "@periodic-eval/contracts/options";
 
 /** An item's prompt as the model reads it. */
 export interface RenderedItem {
@@ -17,24 +12,16 @@ export interface RenderedItem {
 
 /**
  * Throws unless the chat template shows the model every system prompt, because personas would otherwise be measured as the same
- * model. Two renderings of a chat without system text, with and without an empty message, may be equal.
+ * model.
  *
  * @param where Names the evaluation.
- * @throws PeriodicEvalError `model`, naming the two personas or the system prompt.
+ * @throws PeriodicEvalError `model`, naming the persona or the question, and the system prompt.
  */
 export async function checkSystemPrompts(
   tokenizer: BulkTokenizer,
   items: readonly RenderedItem[],
   where: string,
 ): Promise<void> {
-  const seen = new Map<string, RenderedItem>();
-  for (const item of items) {
-    const key = `${questionOf(item.prompt)} ${item.ids.join(" ")}`;
-    const other = seen.get(key) ?? item;
-    if (textOf(other.prompt) !== textOf(item.prompt)) throw equalPrompts(where, other, item);
-    seen.set(key, other);
-  }
-  // A single system prompt has no other to be equal to.
   const last = new Map(items.map((item) => [textOf(item.prompt), item]));
   last.delete("");
   const changed = [...last.values()].map(({ prompt }) => withChangedSystem(prompt));
@@ -53,51 +40,26 @@ export async function checkSystemPrompts(
  */
 export function checkLength(id: string, tokens: number, contextLength: number | null, where: string): void {
   if (contextLength === null || tokens <= contextLength) return;
-  throw new PeriodicEvalError({
-    code: "data",
-    where: `${where} question "${id}"`,
-    got: `a prompt of ${tokens} tokens`,
-    expected: `at most ${contextLength} tokens, the model's context length`,
-    fix: "Shorten or remove the question, or use a model with a longer context.",
-  });
+  const expected = `at most ${contextLength} tokens, the model's context length`;
+  const fix = "Shorten or remove the question, or use a model with a longer context.";
+  throw dataError(`${where} question "${id}"`, `a prompt of ${tokens} tokens`, expected, fix);
 }
-
-const systemOf = (prompt: Prompt): SystemPrompt =>
-  "messages" in prompt ? (prompt.system ?? "omit") : "omit";
 
 /** Returns the text of a prompt's system message; empty if it has none. */
 function textOf(prompt: Prompt): string {
-  const system = systemOf(prompt);
+  const { system = "omit" } = "messages" in prompt ? prompt : {};
   return typeof system === "string" ? "" : system.text;
 }
-
-const questionOf = (prompt: Prompt): string =>
-  JSON.stringify("messages" in prompt ? prompt.messages : prompt);
 
 /** Returns the prompt with another text in the system message. If its ids stay the same, the template drops the message. */
 const withChangedSystem = (prompt: Prompt) =>
   ({ ...prompt, system: { text: `${textOf(prompt)} ${textOf(prompt)}` } }) as Prompt;
 
-const droppedPrompt = (where: string, item: RenderedItem, text: string): PeriodicEvalError =>
+const droppedPrompt = (where: string, { id, persona }: RenderedItem, text: string): PeriodicEvalError =>
   new PeriodicEvalError({
     code: "model",
-    where: `${where} ${nameOf(item)}`,
+    where: persona === null ? `${where} question "${id}"` : `${where} persona "${persona}"`,
     got: `a chat template that leaves out the system prompt ${quoteValue(text)}`,
     expected: "a template that shows the model its system prompt",
-    fix: useOther,
+    fix: "Use a model whose chat template has system messages, put the text into the questions, or remove the system prompts.",
   });
-
-const equalPrompts = (where: string, one: RenderedItem, other: RenderedItem): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "model",
-    where: `${where} ${nameOf(one)} and ${nameOf(other)}`,
-    got: "a chat template that renders the same prompt for both",
-    expected: "a template that shows the model the system prompt of each",
-    fix: useOther,
-  });
-
-const nameOf = ({ persona, id }: RenderedItem) =>
-  persona === null ? `question "${id}"` : `persona "${persona}"`;
-
-const useOther =
-  "Use a model whose chat template has system messages, put the text into the questions, or remove the system prompts.";
