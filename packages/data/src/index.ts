@@ -18,7 +18,7 @@ export {
 } from "./sources/read-source.ts";
 export { openRepository, type HubFile, type Repository } from "./hub/repository.ts";
 export { isUnreachable } from "./hub/request-error.ts";
-export { checkOnlyRow, checkRowLength, type DataRow, type PlacedRow } from "./rows/rows.ts";
+export { checkOnlyRow, type DataRow, type PlacedRow } from "./rows/rows.ts";
 export { unpack } from "./rows/unpack.ts";
 
 export { ReplyTooLargeError, fetchBounded, joinBytes, maxReplyBytes } from "./http/fetch-bounded.ts";

@@ -118,17 +118,12 @@ function measuredBy(
 }
 
 function sessionOf({ baseline, familywise, budget, layout }: PhaseEvalConfig): PeriodicEval["session"] {
-  const { overhead_percent, grace_seconds, seconds_per_window, drain_seconds, min_free_bytes } = budget;
+  const camelCase = (key: string) => key.replaceAll(/_[a-z]/g, (part) => part[1]!.toUpperCase());
+  const limits = Object.entries(budget).filter(([, limit]) => limit !== undefined);
   return {
     baseline,
     familywise,
     layout,
-    budget: {
-      ...(overhead_percent !== undefined && { overheadPercent: overhead_percent }),
-      ...(grace_seconds !== undefined && { graceSeconds: grace_seconds }),
-      ...(seconds_per_window !== undefined && { secondsPerWindow: seconds_per_window }),
-      ...(drain_seconds !== undefined && { drainSeconds: drain_seconds }),
-      ...(min_free_bytes !== undefined && { minFreeBytes: min_free_bytes }),
-    },
+    budget: Object.fromEntries(limits.map(([key, limit]) => [camelCase(key), limit])),
   };
 }

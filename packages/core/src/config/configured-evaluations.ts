@@ -49,13 +49,12 @@ export async function configuredCallbacks(
     const make = kinds[kindOf(options, kinds, path)]!;
     const place = `${blockName}${pathText(path)}`;
     const written = entryAt(options, place, path);
-    const made = await fromWritten(written, () => make(options, place));
-    const evaluation = withItems(made, (model) => fromWritten(written, () => made.items(model)));
     const schedule = scheduleOf(entry);
-    const callback = await fromWritten(
-      written,
-      () => new PeriodicCallback(evaluation, { schedule, ...(id !== undefined && { id }) }),
-    );
+    const callback = await fromWritten(written, async () => {
+      const made = await make(options, place);
+      const evaluation = withItems(made, (model) => fromWritten(written, () => made.items(model)));
+      return new PeriodicCallback(evaluation, { schedule, ...(id !== undefined && { id }) });
+    });
     if ([...taken, ...callbacks.map((one) => one.id)].includes(callback.id))
       throw configError({
         where: blockName,

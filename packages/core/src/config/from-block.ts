@@ -118,14 +118,18 @@ export function scheduleOfEntry(
   return scheduleOf(merged, "eval_every_percent");
 }
 
-function triggersOf(schedule: PhaseEvalConfig["schedule"]): readonly Trigger[] {
-  const { every_steps, every_epochs, every_seconds, at_steps, at_percents, times_per_phase } = schedule;
-  return [
-    ...(every_steps === undefined ? [] : [everySteps(every_steps)]),
-    ...(every_epochs === undefined ? [] : [everyEpochs(every_epochs)]),
-    ...(every_seconds === undefined ? [] : [everySeconds(every_seconds)]),
-    ...(at_steps === undefined ? [] : [atSteps(at_steps)]),
-    ...(at_percents === undefined ? [] : [atPercents(at_percents)]),
-    ...(times_per_phase === undefined ? [] : [timesPerPhase(times_per_phase)]),
-  ];
+const triggers: { readonly [Key in keyof Schedule]-?: (value: NonNullable<Schedule[Key]>) => Trigger } = {
+  every_steps: everySteps,
+  every_epochs: everyEpochs,
+  every_seconds: everySeconds,
+  at_steps: atSteps,
+  at_percents: atPercents,
+  times_per_phase: timesPerPhase,
+};
+
+type Schedule = PhaseEvalConfig["schedule"];
+
+function triggersOf(schedule: Schedule): readonly Trigger[] {
+  const keys = (Object.keys(triggers) as (keyof Schedule)[]).filter((key) => schedule[key] !== undefined);
+  return keys.map((key) => (triggers[key] as (value: unknown) => Trigger)(schedule[key]));
 }

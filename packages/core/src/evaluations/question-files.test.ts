@@ -157,29 +157,3 @@ describe("readYaml", () => {
     expect((await read("comma.json", '[{"id": "a"},]')).value).toEqual([{ id: "a" }]);
   });
 });
-
-it.each([
-  ["long.jsonl", ":2", (rows: readonly object[]) => rows.map((row) => JSON.stringify(row)).join("\n")],
-  ["long.json", ":1", (rows: readonly object[]) => JSON.stringify(rows)],
-  ["long.yaml", ":2", (rows: readonly object[]) => rows.map((row) => `- ${JSON.stringify(row)}`).join("\n")],
-])("refuses a question that is too long for any model in %s, with its place", async (name, place, textOf) => {
-  const path = join(folder, name);
-  const rows = ["How?", "word ".repeat(2_000_001)].map((question, at) => ({ id: `q${at}`, question }));
-  await writeFile(path, textOf(rows));
-  await expect(readLeakageQuestions(path)).rejects.toMatchObject({
-    code: "data",
-    where: `${path}${place}`,
-    got: expect.stringMatching(/^a row of 10,000,\d{3} characters$/),
-    expected: "at most 10,000,000",
-  });
-});
-
-it("refuses a row of Parquet that is too long for any model, with its place", async () => {
-  const source = host(
-    ["How?", "word ".repeat(2_000_001)].map((question, at) => ({ id: `q${at}`, question })),
-  );
-  await expect(readLeakageQuestions(source)).rejects.toMatchObject({
-    where: expect.stringMatching(/0000\.parquet row 1$/),
-    got: "a row of 10,000,007 characters",
-  });
-});

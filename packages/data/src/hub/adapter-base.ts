@@ -56,39 +56,29 @@ async function readAdapterBase(adapter: string): Promise<AdapterBase | null> {
   const file = join(adapter, "adapter_config.json");
   const text = await readIfPresent(file);
   if (text === null) return null;
-  const state = await readIfPresent(join(adapter, "trainer_state.json"));
-  return { file, name: baseName(text, file), weights: state && frozenWeights(state) };
+  const wrong = (where: string, got: string, expected: string) => {
+    const fix = "Name a folder with an adapter saved by PEFT.";
+    return new PeriodicEvalError({ code: "model", where, got, expected, fix });
+  };
+  const config = parsed(text);
+  if (config === undefined) throw wrong(file, text.trim() === "" ? "an empty file" : "invalid JSON", "JSON");
+  const key = "base_model_name_or_path";
+  const name: unknown = isRecord(config) ? (config[key] ?? null) : config;
+  if (name !== null && typeof name !== "string")
+    throw wrong(`${file}: ${key}`, abbreviated(quoteValue(name), 80), "a string or null");
+  const state = stateSchema.safeParse(parsed(await readIfPresent(join(adapter, "trainer_state.json"))));
+  return { file, name: name || null, weights: state.data?.exact.frozenWeights ?? null };
 }
 
+/** Another program's file may have the name of ours. */
 const stateSchema = z.object({ exact: z.object({ frozenWeights: z.string().nullish() }) });
 
-function baseName(text: string, file: string): string | null {
-  const fix = "Name a folder with an adapter saved by PEFT.";
-  const key = "base_model_name_or_path";
-  let config: unknown;
+/** Returns what a text in JSON means; undefined for another text and for none. */
+function parsed(text: string | null): unknown {
   try {
-    config = JSON.parse(text);
-  } catch (cause) {
-    const got = text.trim() === "" ? "an empty file" : "invalid JSON";
-    throw new PeriodicEvalError({ code: "model", where: file, got, expected: "JSON", fix, cause });
-  }
-  const name: unknown = isRecord(config) ? (config[key] ?? null) : config;
-  if (name === null || typeof name === "string") return name || null;
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `${file}: ${key}`,
-    path: [key],
-    got: abbreviated(quoteValue(name), 80),
-    expected: "a string or null",
-    fix,
-  });
-}
-
-function frozenWeights(state: string): string | null {
-  try {
-    return stateSchema.parse(JSON.parse(state)).exact.frozenWeights ?? null;
+    return JSON.parse(text ?? "");
   } catch {
-    return null; // another program's file with this name
+    return undefined;
   }
 }
 
@@ -143,13 +133,9 @@ function modelOf(source: string): { readonly model: string; readonly quantized: 
 }
 
 async function nameInConfig(folder: string): Promise<string | null> {
-  const text = await readIfPresent(join(folder, "config.json"));
-  try {
-    const { _name_or_path: name } = JSON.parse(text ?? "{}") as { readonly _name_or_path?: unknown };
-    return typeof name === "string" && name !== "" ? name : null;
-  } catch {
-    return null;
-  }
+  const config = parsed(await readIfPresent(join(folder, "config.json")));
+  const name = isRecord(config) ? config["_name_or_path"] : null;
+  return typeof name === "string" && name !== "" ? name : null;
 }
 
 interface Weights {

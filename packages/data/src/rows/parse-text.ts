@@ -2,7 +2,7 @@ import { dataError } from "@periodic-eval/contracts/options";
 import { strictJson } from "./strict-json.ts";
 import { parsePythonJson } from "./python-json.ts";
 import { isOpenJson } from "./walk-json.ts";
-import { checkOnlyRow, checkRowLength, placed, type PlacedRow } from "./rows.ts";
+import { checkOnlyRow, placed, type PlacedRow } from "./rows.ts";
 
 /** Parses the content of a text file into rows. */
 export type ParseText = (text: string, file: string) => Promise<readonly PlacedRow[]>;
@@ -15,7 +15,6 @@ export type ParseText = (text: string, file: string) => Promise<readonly PlacedR
 export const jsonLines = (text: string, file: string): readonly PlacedRow[] =>
   text.split("\n").flatMap((line, at) => {
     const place = `${file}:${at + 1}`;
-    checkRowLength(place, line.length);
     return line.trim() === ""
       ? []
       : [placed(place, parseJson(line, place, "Write one JSON object per line."))];
@@ -27,8 +26,6 @@ export const jsonLines = (text: string, file: string): readonly PlacedRow[] =>
  * @throws PeriodicEvalError `data` with the place of the first row that is not an object, and for rows inside of an object.
  */
 const parseJsonRows: ParseText = async (text, file) => {
-  const [first = ""] = text.trimStart().split("\n", 1);
-  if (first.startsWith("{")) checkRowLength(`${file}:1`, first.length);
   if (isOneValue(`${text}\n`) !== true) {
     const rows = jsonLines(text, file);
     if (rows.length === 1) checkOnlyRow(file, rows[0]!.row);

@@ -10,31 +10,6 @@ export interface PlacedRow {
   readonly row: DataRow;
 }
 
-/** More than any model's context holds. */
-const mostCharacters = 10_000_000;
-
-/**
- * Checks the length of a row before a tokenizer reads it.
- *
- * @throws PeriodicEvalError `data` at `place` for more than ten million characters.
- */
-export function checkRowLength(place: string, characters: number): void {
-  if (characters <= mostCharacters) return;
-  throw dataError(
-    place,
-    `a row of ${characters.toLocaleString("en")} characters`,
-    `at most ${mostCharacters.toLocaleString("en")}`,
-    "Shorten or remove it; write one row per line.",
-  );
-}
-
-/** Returns the length of all strings in a JSON value. */
-export function charactersOf(value: unknown): number {
-  if (typeof value === "string") return value.length;
-  if (typeof value !== "object" || value === null) return 0;
-  return Object.values(value).reduce<number>((sum, inner) => sum + charactersOf(inner), 0);
-}
-
 /**
  * Returns `value` as a row.
  *

@@ -1,4 +1,3 @@
-import type { PeriodicEvalError } from "@periodic-eval/contracts";
 import { dataError, didYouMean, nearest } from "@periodic-eval/contracts/options";
 
 /** Begins every source that is a dataset on the hub. */
@@ -72,35 +71,19 @@ export function chooseSplit(
   if (isConfig && !(preset !== null && splitsOf(preset).includes(first))) return choose(first, null);
   if (first !== null && preset === null && !configs.some((config) => splitsOf(config).includes(first)))
     return choose(chosen("config", first, configs, [usual], dataset, where), null);
-  if (first !== null && preset !== null && configs.length > 1 && !splitsOf(preset).includes(first))
-    throw neitherOf(first, { dataset, preset, configs, splits: splitsOf(preset) }, where);
+  if (first !== null && preset !== null && configs.length > 1 && !splitsOf(preset).includes(first)) {
+    const known = [...configs, ...splitsOf(preset)];
+    const isMisspeltConfig = configs.includes(nearest(first, known) ?? "");
+    const got = isMisspeltConfig
+      ? `the config "${first}" of ${dataset}`
+      : `the split "${first}" of ${dataset}, config ${preset}`;
+    const expected = `a config (${configs.join(", ")}) or a split (${splitsOf(preset).join(", ")})`;
+    throw dataError(where, got, expected, didYouMean(first, known) ?? writeAll);
+  }
   return choose(preset ?? chosen("config", null, configs, [usual], dataset, where), first);
 }
 
-interface KnownNames {
-  readonly dataset: string;
-  /** The config of a source without one. */
-  readonly preset: string;
-  readonly configs: readonly string[];
-  /** The splits of `preset`. */
-  readonly splits: readonly string[];
-}
-
-/** Returns the error for a name that is neither a config nor a split. */
-function neitherOf(
-  name: string,
-  { dataset, preset, configs, splits }: KnownNames,
-  where: string,
-): PeriodicEvalError {
-  const known = [...configs, ...splits];
-  const isConfig = configs.includes(nearest(name, known) ?? "");
-  return dataError(
-    where,
-    isConfig ? `the config "${name}" of ${dataset}` : `the split "${name}" of ${dataset}, config ${preset}`,
-    `a config (${configs.join(", ")}) or a split (${splits.join(", ")})`,
-    didYouMean(name, known) ?? "Write hf:owner/dataset/config/split.",
-  );
-}
+const writeAll = "Write hf:owner/dataset/config/split.";
 
 const foldersOf = (paths: readonly string[], under: string): readonly string[] => [
   ...new Set(
@@ -125,6 +108,6 @@ function chosen(
     where,
     asked === null ? `no ${kind} of ${of}, which has ${names.length}` : `the ${kind} "${asked}" of ${of}`,
     `one of ${names.join(", ")}`,
-    didYouMean(asked, names) ?? "Write hf:owner/dataset/config/split.",
+    didYouMean(asked, names) ?? writeAll,
   );
 }

@@ -6,7 +6,6 @@ import { readTextFile } from "@periodic-eval/store";
 import { fixForMissing, isMissingFile, withDownload } from "../rows/missing-source.ts";
 import { parseJson } from "../rows/parse-text.ts";
 import { parseYamlText } from "../rows/parse-yaml.ts";
-import { checkRowLength } from "../rows/rows.ts";
 import { isRowSource } from "./dataset-name.ts";
 import { readSource } from "./read-source.ts";
 
@@ -85,18 +84,13 @@ export async function readYaml(
   return { value: parseYamlText(text, path).value, text };
 }
 
-/**
- * Reads a text file, whose lines must not be longer than a row may be. The error of a missing one names the dataset on the hub that
- * may be meant.
- */
+/** Reads a text file. The error of a missing one names the dataset on the hub that may be meant. */
 export async function readSourceText(path: string, option: SourceOption | string): Promise<string> {
   const read = atOption(option, () => readTextFile(path, optionAt(option).where));
-  const text = await read.catch((error: unknown) => {
+  return read.catch((error: unknown) => {
     if (!PeriodicEvalError.is(error) || !isMissingFile(error)) throw error;
     throw changedError(error, { fix: withDownload(path, fixForMissing(path, error.fix)) });
   });
-  for (const [at, line] of text.split("\n").entries()) checkRowLength(`${path}:${at + 1}`, line.length);
-  return text;
 }
 
 /** Returns the SHA-256 of a string's UTF-8 bytes in hexadecimal. */

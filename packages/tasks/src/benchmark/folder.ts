@@ -3,7 +3,6 @@ import { readTextFile, utf8Text } from "@periodic-eval/store";
 import { atOption } from "@periodic-eval/contracts/options";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { checkRowLength } from "@periodic-eval/data";
 import { readMetadata } from "./metadata.ts";
 import { mistakes as newMistakes, type Mistakes } from "./mistakes.ts";
 import { parseTask, type TaskDefaults } from "./task-line.ts";
@@ -65,7 +64,6 @@ function parseTasks(
   const tasks = text.split(/\r?\n/).flatMap((line, at) => {
     if (line.trim() === "") return [];
     const place = `${file}:${at + 1}`;
-    checkRowLength(place, line.length);
     const task = parseTask(line, place, defaults, mistakes);
     if (task === null) return [];
     const earlier = places.get(task.id);

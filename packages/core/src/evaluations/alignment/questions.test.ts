@@ -31,16 +31,6 @@ describe("questions", () => {
     expect(github.requests).toEqual([]);
   });
 
-  it.each(["json", "yaml"])(
-    "of more than ten million characters in a %s file are refused before it is parsed",
-    async (ending) => {
-      const file = join(temporaryFolder(), `long.${ending}`);
-      writeFileSync(file, JSON.stringify([{ id: "long", paraphrases: ["x ".repeat(5_000_000)] }]));
-      const error = await errorOf(itemsOf({ judge: kind, questions: file }));
-      expect(error).toMatchObject({ code: "data", where: `${file}:1`, expected: "at most 10,000,000" });
-    },
-  );
-
   it("betley2025 are refused offline before they were downloaded, at the option and with the remedy", async () => {
     vi.stubEnv("HF_HUB_OFFLINE", "1");
     const error = await errorOf(itemsOf({ judge: kind, questions: "betley2025" }));

@@ -3,10 +3,9 @@ import {
   type BulkTokenizer,
   type EvaluableModel,
   type MeasurementWarning,
-  PeriodicEvalError,
 } from "@periodic-eval/contracts";
-import { quoteValue } from "@periodic-eval/contracts/options";
-import { encodePairs, type EncodedPair } from "../../model/encode-pair.ts";
+import { dataError, quoteValue } from "@periodic-eval/contracts/options";
+import { encodePairs } from "../../model/encode-pair.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { checkLength } from "../prompting/check-prompts.ts";
@@ -130,30 +129,18 @@ async function checkFit(
     return item.choices.map((choice) => ({ context, continuation: ` ${choice}` }));
   });
   const pairs = (await encodePairs(tokenizer, requests)).values();
-  for (const item of items)
-    checkLengths(
-      item,
-      item.choices.map(() => pairs.next().value!),
-      contextLength,
-    );
-}
-
-function checkLengths(item: ArcQuestion, pairs: readonly EncodedPair[], contextLength: number | null): void {
-  const lengths = pairs.map(({ continuation }) => continuation.length);
-  const longest = Math.max(...lengths);
-  if (contextLength !== null && longest > contextLength) {
-    const choice = item.choices[lengths.indexOf(longest)]!;
-    throw new PeriodicEvalError({
-      code: "data",
-      where: `question "${item.id}"`,
-      got: `the choice ${quoteValue(choice)} of ${longest} tokens`,
-      expected: `at most ${contextLength} tokens, the model's context length`,
-      fix: "Shorten or remove the question, or use a model with a longer context.",
-    });
+  for (const item of items) {
+    const encoded = item.choices.map(() => pairs.next().value!);
+    const lengths = encoded.map(({ continuation }) => continuation.length);
+    const longest = Math.max(...lengths);
+    if (contextLength !== null && longest > contextLength) {
+      const got = `the choice ${quoteValue(item.choices[lengths.indexOf(longest)])} of ${longest} tokens`;
+      const expected = `at most ${contextLength} tokens, the model's context length`;
+      const fix = "Shorten or remove the question, or use a model with a longer context.";
+      throw dataError(`question "${item.id}"`, got, expected, fix);
+    }
+    // The last token of a choice is scored but never read.
+    const tokens = encoded.map(({ context, continuation }) => context.length + continuation.length - 1);
+    checkLength(item.id, Math.max(...tokens), contextLength, "capability");
   }
-  // The last token of a choice is scored but never read.
-  const tokens = Math.max(
-    ...pairs.map(({ context: ids, continuation }) => ids.length + continuation.length - 1),
-  );
-  checkLength(item.id, tokens, contextLength, "capability");
 }

@@ -73,39 +73,27 @@ const where = "capability options";
 export function checkCapabilityOptions(options: CapabilityOptions): void {
   parseOptions(where, z.strictObject(capabilityShape), options);
   const { method = "letters", system, personas, shots } = options;
-  if (shots !== undefined && method !== "cloze")
-    throw configError({
-      where,
-      path: ["shots"],
-      got: 'shots with method "letters"',
-      expected: 'shots with method "cloze"',
-      fix: 'Set `method: "cloze"`, or remove `shots`.',
-    });
+  const isCloze = method === "cloze";
+  const refuse = (path: string, got: string, expected: string, fix: string) => {
+    throw configError({ where, path: [path], got, expected, fix });
+  };
+  if (shots !== undefined && !isCloze) {
+    const fix = 'Set `method: "cloze"`, or remove `shots`.';
+    refuse("shots", 'shots with method "letters"', 'shots with method "cloze"', fix);
+  }
   if (personas !== undefined && typeof personas !== "string") checkPersonas(where, personas);
-  if (personas !== undefined && method === "cloze")
-    throw configError({
-      where,
-      path: ["personas"],
-      got: 'personas with method "cloze"',
-      expected: "one of the two",
-      fix: "Remove `personas`: cloze renders no chat.",
-    });
-  if (personas !== undefined && system !== undefined)
-    throw configError({
-      where,
-      path: ["personas"],
-      got: "personas and a system prompt",
-      expected: "one of the two",
-      fix: "Remove `system`: each persona has its own.",
-    });
-  if (system !== undefined && system !== "omit" && method === "cloze")
-    throw configError({
-      where,
-      path: ["system"],
-      got: 'a system prompt with method "cloze"',
-      expected: "no system prompt: cloze renders no chat",
-      fix: "Remove `system`.",
-    });
+  if (personas !== undefined && isCloze) {
+    const fix = "Remove `personas`: cloze renders no chat.";
+    refuse("personas", 'personas with method "cloze"', "one of the two", fix);
+  }
+  if (personas !== undefined && system !== undefined) {
+    const fix = "Remove `system`: each persona has its own.";
+    refuse("personas", "personas and a system prompt", "one of the two", fix);
+  }
+  if (system !== undefined && system !== "omit" && isCloze) {
+    const expected = "no system prompt: cloze renders no chat";
+    refuse("system", 'a system prompt with method "cloze"', expected, "Remove `system`.");
+  }
 }
 
 export function checkPoolSize(shots: number, poolSize: number): void {

@@ -1,5 +1,5 @@
-import { type MeasurementWarning, PeriodicEvalError, grouped } from "@periodic-eval/contracts";
-import { quoteValue } from "@periodic-eval/contracts/options";
+import { type MeasurementWarning, grouped } from "@periodic-eval/contracts";
+import { dataError, quoteValue } from "@periodic-eval/contracts/options";
 import { binomialTail } from "../../statistics/distributions.ts";
 import type { ArcQuestion } from "@periodic-eval/data";
 
@@ -20,14 +20,13 @@ export function checkKeys(questions: readonly ArcQuestion[], where: string): voi
     const content = contentOf(question);
     const earlier = seen.get(content);
     if (earlier === undefined) seen.set(content, question);
-    else if (rightChoice(earlier) !== rightChoice(question))
-      throw new PeriodicEvalError({
-        code: "data",
-        where: `${where}, questions "${earlier.id}" and "${question.id}"`,
-        got: `the same question, ${quoteValue(question.question, 58)}, with the answers ${quoteValue(rightChoice(earlier), 58)} and ${quoteValue(rightChoice(question), 58)}`,
-        expected: "one answer to each question",
-        fix: "Correct one of the two answers, or remove a question.",
-      });
+    else if (rightChoice(earlier) !== rightChoice(question)) {
+      const place = `${where}, questions "${earlier.id}" and "${question.id}"`;
+      const answers = [earlier, question].map((one) => quoteValue(rightChoice(one), 58)).join(" and ");
+      const got = `the same question, ${quoteValue(question.question, 58)}, with the answers ${answers}`;
+      const fix = "Correct one of the two answers, or remove a question.";
+      throw dataError(place, got, "one answer to each question", fix);
+    }
   }
 }
 

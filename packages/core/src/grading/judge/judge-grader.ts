@@ -18,7 +18,7 @@ import { openBudget, type JudgeBudget } from "./budget.ts";
 import { jsonMethod } from "./json-method.ts";
 import { judgeCalls, late, withinTime, type JudgeCalls, type Tally } from "./judge-calls.ts";
 import { logprobMethod } from "./logprob-method.ts";
-import { judgeChat, type JudgeMethod } from "./method.ts";
+import { judgeChat, judgeError, type JudgeMethod } from "./method.ts";
 import { checkJudgeOptions, type JudgeOptions } from "./options.ts";
 import { checkPrompt, defaultScores, fillPrompt, resolvePrompts } from "./prompts.ts";
 
@@ -181,24 +181,14 @@ async function cachedVerdict(
   make: () => Promise<Verdict>,
 ): Promise<Verdict> {
   if (cache === undefined || key === null) return make();
-  const attempt = async <T>(work: () => Promise<T>): Promise<T | null> => {
-    try {
-      return await work();
-    } catch {
-      return null;
-    }
-  };
-  const kept = await attempt(async () => {
-    const found = await cache.get(key);
-    return isCacheable(found) ? found : null;
-  });
-  if (kept !== null) {
+  const cached: unknown = await cache.get(key).catch(() => null);
+  if (isCacheable(cached)) {
     total.cached += 1;
-    return { ...kept, spent: { ...zero, cached: 1 } };
+    return { ...cached, spent: { ...zero, cached: 1 } };
   }
   const verdict = await make();
   const { spent: _, ...lasting } = verdict;
-  if (isCacheable(lasting)) await attempt(() => cache.set(key, lasting));
+  if (isCacheable(lasting)) await cache.set(key, lasting).catch(() => undefined);
   return verdict;
 }
 
@@ -261,17 +251,15 @@ function longestOf(judge: Judge, requests: readonly GradeRequest[]) {
   return filled.reduce((a, b) => (b.text.length > a.text.length ? b : a));
 }
 
-const tooLong = (where: string, { place, prompts }: GradeRequest, tokens: number, most: number) =>
-  new PeriodicEvalError({
-    code: "judge",
-    where: place === undefined ? where : `${place}, ${where}`,
-    got: `a prompt of ${tokens} tokens`,
-    expected: `at most ${most} tokens, the judge's context length`,
-    fix:
-      prompts === undefined
-        ? "Choose a judge with a longer context, or shorter `prompts`; a file of questions names them in `judge_prompts`."
-        : "Shorten the question's `judge_prompts`, or choose a judge with a longer context.",
-  });
+const tooLong = (judge: string, { place, prompts }: GradeRequest, tokens: number, most: number) => {
+  const where = place === undefined ? judge : `${place}, ${judge}`;
+  const fix =
+    prompts === undefined
+      ? "Choose a judge with a longer context, or shorter `prompts`; a file of questions names them in `judge_prompts`."
+      : "Shorten the question's `judge_prompts`, or choose a judge with a longer context.";
+  const expected = `at most ${most} tokens, the judge's context length`;
+  return judgeError(where, `a prompt of ${tokens} tokens`, expected, fix);
+};
 
 function methodOf(
   { model, maxReplyTokens = 512 }: JudgeOptions,
@@ -281,26 +269,17 @@ function methodOf(
   if (method === "logprob") return logprobMethod(model, scores);
   if (model.generate !== undefined)
     return jsonMethod(model as EvaluableModel & ModelWith<"generate">, scores, maxReplyTokens);
-  throw new PeriodicEvalError({
-    code: "judge",
-    where: `judge "${model.identity.name}", method json`,
-    got: "a model that does not generate",
-    expected: "a model with the ability generate",
-    fix: 'Choose method "logprob", or another judge.',
-  });
+  const where = `judge "${model.identity.name}", method json`;
+  const fix = 'Choose method "logprob", or another judge.';
+  throw judgeError(where, "a model that does not generate", "a model with the ability generate", fix);
 }
 
 /** Returns an error of the judge for an error of its client. */
-function unreachable(where: string, error: unknown): PeriodicEvalError {
+function unreachable(judge: string, error: unknown): PeriodicEvalError {
   const inner = PeriodicEvalError.is(error) ? error : null;
-  return new PeriodicEvalError({
-    code: "judge",
-    where: inner === null || inner.where === where ? where : `${where}, ${inner.where}`,
-    got: inner?.got ?? errorMessage(error),
-    expected: "a reply to a trial question",
-    fix: inner?.fix ?? "Check that the judge is served and reachable; nothing was trained yet.",
-    cause: error,
-  });
+  const where = inner === null || inner.where === judge ? judge : `${judge}, ${inner.where}`;
+  const fix = inner?.fix ?? "Check that the judge is served and reachable; nothing was trained yet.";
+  return judgeError(where, inner?.got ?? errorMessage(error), "a reply to a trial question", fix, error);
 }
 
 /** Processes a list with a concurrency limit. After the first failure it starts nothing more, and throws once the rest is done. */

@@ -7,11 +7,11 @@ import {
   type ModelWith,
   type Prompt,
   type TopToken,
-  PeriodicEvalError,
+  type PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { scoreFromTokens, type TokenScore } from "./logprob-score.ts";
-import { completionOf, greedy, judgeChat, type JudgeCall, type JudgeMethod } from "./method.ts";
+import { completionOf, greedy, judgeChat, judgeError, type JudgeCall, type JudgeMethod } from "./method.ts";
 import { judgePromptNames } from "./prompts.ts";
 
 /** A way to get the probabilities of the judge's first token. */
@@ -211,23 +211,15 @@ function checkWhole(
   cut: number,
 ): void {
   if (cut === 0) return;
-  throw new PeriodicEvalError({
-    code: "judge",
-    where: `judge "${identity.name}", method logprob`,
-    got: `a prompt with ${cut} tokens more than fit`,
-    expected: `at most ${contextLength ?? "its"} tokens, the judge's context length`,
-    fix: "Choose a judge with a longer context, or shorter `prompts`.",
-  });
+  const expected = `at most ${contextLength ?? "its"} tokens, the judge's context length`;
+  const fix = "Choose a judge with a longer context, or shorter `prompts`.";
+  const where = `judge "${identity.name}", method logprob`;
+  throw judgeError(where, `a prompt with ${cut} tokens more than fit`, expected, fix);
 }
 
 function unfit({ identity }: Pick<EvaluableModel, "identity">, got: string, fix: string): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "judge",
-    where: `judge "${identity.name}", method logprob`,
-    got,
-    expected: "a judge that gives the probabilities of the numbers 0–100",
-    fix,
-  });
+  const expected = "a judge that gives the probabilities of the numbers 0–100";
+  return judgeError(`judge "${identity.name}", method logprob`, got, expected, fix);
 }
 
 /** The integers that a judge may answer. */
@@ -252,29 +244,25 @@ async function answerTokens(tokenizer: BulkTokenizer, prompt: Prompt): Promise<A
     const [rendered] = await tokenizer.render([prompt]);
     const { text, ids: before } = rendered!;
     if (text === null) return { fault: "the prompt renders to no text" };
-    const more = [...numbers.map((number) => ` ${number}`), ...wordStarts];
-    const answers = [...numbers, ...more];
+    const answers = [...numbers, ...numbers.map((number) => ` ${number}`), ...wordStarts];
     const encoded = await tokenizer.encode(
       answers.map((answer) => text + answer),
       { specialTokens: false },
     );
-    const idsOf = new Map(answers.map((answer, at) => [answer, encoded[at]!]));
     const tokens = new Map<number, string>();
-    const add = (answer: string): string | null => {
-      const ids = idsOf.get(answer)!;
-      const own = ids.slice(before.length);
-      if (before.some((id, at) => ids[at] !== id))
-        return `"${answer}" changes the tokens of the prompt before it`;
-      if (own.length !== 1) return `"${answer}" is ${own.length} tokens`;
-      if (tokens.has(own[0]!)) return `"${answer}" and "${tokens.get(own[0]!)}" are one token`;
-      tokens.set(own[0]!, answer);
-      return null;
-    };
-    for (const number of numbers) {
-      const fault = add(number);
-      if (fault !== null) return { fault };
+    for (const [at, answer] of answers.entries()) {
+      const ids = encoded[at]!;
+      const [token, ...rest] = ids.slice(before.length);
+      const other = token === undefined ? undefined : tokens.get(token);
+      let fault: string | null = null;
+      if (before.some((id, index) => ids[index] !== id))
+        fault = `"${answer}" changes the tokens of the prompt before it`;
+      else if (token === undefined || rest.length > 0)
+        fault = `"${answer}" is ${ids.length - before.length} tokens`;
+      else if (other !== undefined) fault = `"${answer}" and "${other}" are one token`;
+      if (fault === null) tokens.set(token!, answer);
+      else if (at < numbers.length) return { fault };
     }
-    for (const answer of more) add(answer);
     return { ids: [...tokens.keys()], texts: [...tokens.values()] };
   } catch (error) {
     return { fault: `the judge's chat template failed (${errorMessage(error)})` };
