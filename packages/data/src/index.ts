@@ -2,11 +2,11 @@
 export { checkAdapterBase } from "./hub/adapter-base.ts";
 export { isOffline } from "./hub/access.ts";
 export { hubNameOf, openHubCache, type HubCache } from "./hub/cache.ts";
-export { isHubSource, parseDatasetName } from "./sources/dataset-name.ts";
+export { isHubSource, parseDatasetName } from "./sources/datasets.ts";
 export { fetchPinnedFile, pinnedPath, pinnedUrl, type PinnedFile } from "./hub/pinned-file.ts";
 export { cachedSplit, fetchSplit, type DatasetSplit, type SplitFile } from "./sources/datasets.ts";
 export { decodeParquet, type ParquetLimits, type ParquetRow } from "#decode-parquet";
-export { cacheError, fetchFile, type HubCommit } from "./hub/fetch-file.ts";
+export { cacheError, fetchFile, type HubCommit } from "./hub/download.ts";
 export { formatHubId, parseHubId, type HubId, type HubRepo } from "./hub/hub-id.ts";
 export { isOneValue, textFormats, type ParseText } from "./rows/parse-text.ts";
 export {
@@ -22,18 +22,18 @@ export { checkOnlyRow, type DataRow, type PlacedRow } from "./rows/rows.ts";
 export { unpack } from "./rows/unpack.ts";
 
 export { ReplyTooLargeError, fetchBounded, joinBytes, maxReplyBytes } from "./http/fetch-bounded.ts";
-export { headerReadings } from "./http/header-readings.ts";
+export { headerReadings } from "./http/host-names.ts";
 export { bareHost, isOriginOf, isOwnHost } from "./http/host-names.ts";
-export { maskSecret } from "./http/mask-secret.ts";
+export { maskSecret } from "./http/fetch-bounded.ts";
 export { shardedCheckpoint } from "./hub/sharded-checkpoint.ts";
-export { findMarked, isMarkedNumber, markNumbers, withoutMark } from "./rows/marked-numbers.ts";
+export { findMarked, isMarkedNumber, markNumbers, withoutMark } from "./rows/walk-json.ts";
 export { fixForMissing, isMissingFile } from "./rows/missing-source.ts";
 export { jsonLines, parseJson } from "./rows/parse-text.ts";
-export { parsePythonJson } from "./rows/python-json.ts";
+export { parsePythonJson } from "./rows/walk-json.ts";
 export { placed } from "./rows/rows.ts";
-export { strictJson } from "./rows/strict-json.ts";
+export { strictJson } from "./rows/parse-text.ts";
 export { repeatedKey } from "./rows/walk-json.ts";
-export { isRowSource } from "./sources/dataset-name.ts";
+export { isRowSource } from "./sources/datasets.ts";
 export {
   parseData,
   placesIn,
@@ -49,4 +49,4 @@ export {
   isPublishedQuestions,
   readAlignmentQuestions,
   type QuestionSource,
-} from "./questions/question-source.ts";
+} from "./questions/alignment-questions.ts";

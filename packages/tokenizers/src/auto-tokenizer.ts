@@ -1,11 +1,10 @@
 import { type Tokenizer, PeriodicEvalError, hashText } from "@periodic-eval/contracts";
 import { configError, errorMessage, isRecord } from "@periodic-eval/contracts/options";
-import type { ChatTemplate } from "./chat-template.ts";
-import { chatRenderer } from "./chat.ts";
-import type { Codec } from "./codec.ts";
+import type { ChatTemplate } from "./answers.ts";
+import { chatRenderer, checkTemplateKwargs } from "./chat.ts";
+import type { Codec } from "./align.ts";
 import { tokenizerWith } from "./render-prompt.ts";
 import { defaultDate, strftimeOn } from "./template-date.ts";
-import { checkTemplateKwargs } from "./template-messages.ts";
 
 /**
  * The used part of a tokenizer of `@huggingface/transformers` 4 (`AutoTokenizer.from_pretrained`). Every function that takes

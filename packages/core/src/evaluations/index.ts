@@ -1,6 +1,6 @@
 /** The parts of evaluations: prompts, completions, subsets, multiple-choice scores, and metrics over rows. */
 export { defaultAnchors } from "./alignment/anchors.ts";
-export { judgeAgreement, type JudgeAgreement } from "./alignment/judge-agreement.ts";
+export { judgeAgreement, type JudgeAgreement } from "./alignment/misaligned-rate.ts";
 export { checkJudgeFor, judgeRows, selectJudgePrompts, type JudgeRows } from "./alignment/judge-rows.ts";
 export { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "./alignment/stored-evaluation.ts";
 export { misalignedRate, type JudgedScores, type MisalignedRate } from "./alignment/misaligned-rate.ts";
@@ -19,7 +19,7 @@ export {
   type ChoiceRequest,
   type ChoiceScores,
   type PredictedChoice,
-} from "./capability/choice-scores.ts";
+} from "./capability/metrics.ts";
 export type { ClozeRow } from "./capability/cloze.ts";
 export { goldMetrics, type GoldScores } from "./capability/metrics.ts";
 export { defaultQuestions, type Subsample } from "./capability/question-file.ts";
@@ -31,7 +31,7 @@ export type { KLRow } from "./kl/evaluation.ts";
 export type { GradedLeakageRow } from "./leakage/metrics.ts";
 export { leakageQuestions, type LeakageQuestion, type LeakageQuestionInput } from "./leakage/questions.ts";
 export type { TraitOptions } from "./leakage/traits.ts";
-export type { MarginRow } from "./margin/metrics.ts";
+export type { MarginRow } from "./margin/evaluation.ts";
 export {
   completionItemsPerBatch,
   promptTexts,
@@ -56,5 +56,5 @@ export {
   type ArcQuestion,
   type QuestionSource,
 } from "@periodic-eval/data";
-export { requireMetrics } from "./kit/require-metrics.ts";
+export { requireMetrics } from "./kit/define.ts";
 export { samplingSchema } from "./prompting/prompt-options.ts";

@@ -1,8 +1,7 @@
-import { process } from "@periodic-eval/store/platform";
-import { PeriodicEvalError } from "@periodic-eval/contracts";
+import { PeriodicEvalError, type ErrorDetails } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { hubError } from "./hub-error.ts";
-import { type HubRepo } from "./hub-id.ts";
+import { process } from "@periodic-eval/store/platform";
+import type { HubRepo } from "./hub-id.ts";
 
 /** Returns the error for a failed request to the hub, with a fix that depends on its status. */
 export function requestError(repo: HubRepo, cause: unknown, file?: string): PeriodicEvalError {
@@ -59,3 +58,18 @@ export function reasonOf(error: unknown): string {
 export function isUnreachable(error: unknown): boolean {
   return error instanceof TypeError && error.message === "fetch failed";
 }
+
+/**
+ * Returns the error for a repository, with the code `model` or `data`. Names and values in it may come from the hub, so long
+ * ones are cut.
+ */
+export const hubError = ({ type }: HubRepo, { where, got, ...rest }: Omit<ErrorDetails, "code">) =>
+  new PeriodicEvalError({
+    code: type === "model" ? "model" : "data",
+    where: cut(where, 500),
+    got: cut(got, 300),
+    ...rest,
+  });
+
+export const cut = (text: string, length: number): string =>
+  text.length > length ? `${text.slice(0, length)}…` : text;

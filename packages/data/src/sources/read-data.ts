@@ -6,7 +6,7 @@ import { readTextFile } from "@periodic-eval/store";
 import { fixForMissing, isMissingFile, withDownload } from "../rows/missing-source.ts";
 import { parseJson } from "../rows/parse-text.ts";
 import { parseYamlText } from "../rows/parse-yaml.ts";
-import { isRowSource } from "./dataset-name.ts";
+import { isRowSource } from "./datasets.ts";
 import { readSource } from "./read-source.ts";
 
 /** The content of a source. */

@@ -33,6 +33,7 @@ import {
   judgeOpenRows,
   selectJudgePrompts,
   type Judged,
+  judgeOf,
 } from "./judge-rows.ts";
 import {
   alignmentFields,
@@ -54,7 +55,6 @@ import {
   type AlignmentOptions,
 } from "./options.ts";
 import { readAlignmentQuestions, type AlignmentQuestion, type JudgePrompts } from "@periodic-eval/data";
-import { judgeOf } from "./judge.ts";
 
 /** Seed of the order of questions: a smaller budget uses the first ones. */
 const orderSeed = 42;

@@ -4,10 +4,11 @@ import {
   type CallOptions,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
-import { changedError, configError, codeOption } from "@periodic-eval/contracts/options";
-import { readVerdicts } from "../../grading/read-verdicts.ts";
-import { isUngraded, totalSpending, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
+import { changedError, configError, codeOption, parseOptions } from "@periodic-eval/contracts/options";
 import type { JudgePrompts } from "@periodic-eval/data";
+import { graderSchema, readVerdicts } from "../../grading/read-verdicts.ts";
+import { isUngraded, totalSpending, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
+import type { AlignmentOptions } from "./options.ts";
 
 export interface JudgeRows {
   readonly judge: Grader;
@@ -134,4 +135,33 @@ export async function judgeOpenRows(
     const earlier = isGradedOnce(row) ? (row.judgeSpent ?? null) : null;
     return earlier === null ? again : { ...again, judgeSpent: totalSpending([earlier, again.judgeSpent]) };
   });
+}
+
+/** The judge of an evaluation, opened once, at its first use. */
+interface EvaluationJudge {
+  open(): Promise<Grader>;
+  /** Name of the opened judge. */
+  name(): string;
+  /** Whether the judge may have a check. */
+  readonly mayCheck: boolean;
+  /** Disposes the judge if this evaluation opened it. */
+  close(): Promise<void>;
+}
+
+export function judgeOf(given: AlignmentOptions["judge"]): EvaluationJudge {
+  let opened = typeof given === "function" ? null : given;
+  const open = async () => {
+    if (opened !== null) return opened;
+    const judge = await (given as () => Grader | Promise<Grader>)();
+    parseOptions("the result of the function `judge`", graderSchema, judge);
+    return (opened = judge);
+  };
+  return {
+    open,
+    name: () => opened!.name,
+    async close() {
+      if (typeof given === "function") await opened?.dispose?.();
+    },
+    mayCheck: typeof given === "function" || given.check !== undefined,
+  };
 }

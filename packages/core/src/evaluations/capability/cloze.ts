@@ -4,18 +4,23 @@ import {
   type EvaluableModel,
   type MeasurementWarning,
 } from "@periodic-eval/contracts";
-import { dataError, quoteValue } from "@periodic-eval/contracts/options";
+import { configError, dataError, quoteValue } from "@periodic-eval/contracts/options";
 import { encodePairs } from "../../model/encode-pair.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
-import { checkLength } from "../prompting/check-prompts.ts";
-import { cutPromptWarnings } from "../prompting/cut-prompts.ts";
+import { checkLength } from "../prompting/completions.ts";
+import { cutPromptWarnings } from "../prompting/answer-warnings.ts";
 import type { ArcQuestion } from "@periodic-eval/data";
-import type { QuestionSource } from "./question-file.ts";
-import { predictChoice, scoreChoices } from "./choice-scores.ts";
-import { choiceFields, choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./metrics.ts";
-import { questionWarnings } from "./question-quality.ts";
-import { tooFewExamples } from "./options.ts";
+import { type QuestionSource, questionWarnings } from "./question-file.ts";
+import {
+  predictChoice,
+  scoreChoices,
+  choiceFields,
+  choiceMetrics,
+  choicePlainKeys,
+  scored,
+  type ChoiceRow,
+} from "./metrics.ts";
 
 /** A row of `cloze`: `predicted` and `correct` by Σ log p, the fields below by Σ log p per code point. */
 export interface ClozeRow extends ChoiceRow {
@@ -144,3 +149,13 @@ async function checkFit(
     checkLength(item.id, Math.max(...tokens), contextLength, "capability");
   }
 }
+
+/** Returns the error for a question that has fewer examples than `count` because the pool contains it. */
+const tooFewExamples = (id: string, found: number, count: number) =>
+  configError({
+    where: "capability options",
+    path: ["shots"],
+    got: `${found} examples for question ${id}, which is itself in the pool`,
+    expected: `${count} examples besides the question`,
+    fix: "Name a larger pool, or one that does not contain the questions.",
+  });

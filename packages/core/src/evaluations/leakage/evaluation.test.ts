@@ -12,9 +12,8 @@ import { thinkingTokenizer } from "../alignment/alignment.test-data.ts";
 import { metricKit, summarize } from "../kit/metric-kit.ts";
 import type { Persona } from "../prompting/personas.ts";
 import { PeriodicLeakageCallback } from "../../config/callbacks.ts";
-import { leakageEvaluation } from "./evaluation.ts";
+import { leakageEvaluation, type LeakageOptions } from "./evaluation.ts";
 import type { GradedLeakageRow } from "./metrics.ts";
-import type { LeakageOptions } from "./options.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const people: readonly Persona[] = [

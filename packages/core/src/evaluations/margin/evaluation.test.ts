@@ -8,9 +8,7 @@ import { moverDifference, ratioEstimate } from "../../statistics/intervals.ts";
 import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { metricKit, summarize } from "../kit/metric-kit.ts";
 import { PeriodicMarginCallback } from "../../config/callbacks.ts";
-import { marginEvaluation } from "./evaluation.ts";
-import type { MarginRow } from "./metrics.ts";
-import type { MarginOptions } from "./options.ts";
+import { marginEvaluation, type MarginOptions, type MarginRow } from "./evaluation.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);

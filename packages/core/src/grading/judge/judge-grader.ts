@@ -14,9 +14,16 @@ import {
 } from "@periodic-eval/contracts";
 import { errorMessage, printable } from "@periodic-eval/contracts/options";
 import { withMinuteLines } from "../../model/minute-lines.ts";
-import { openBudget, type JudgeBudget } from "./budget.ts";
+import {
+  openBudget,
+  type JudgeBudget,
+  judgeCalls,
+  late,
+  withinTime,
+  type JudgeCalls,
+  type Tally,
+} from "./judge-calls.ts";
 import { jsonMethod } from "./json-method.ts";
-import { judgeCalls, late, withinTime, type JudgeCalls, type Tally } from "./judge-calls.ts";
 import { logprobMethod } from "./logprob-method.ts";
 import { judgeChat, judgeError, type JudgeMethod } from "./method.ts";
 import { checkJudgeOptions, type JudgeOptions } from "./options.ts";
@@ -181,14 +188,18 @@ async function cachedVerdict(
   make: () => Promise<Verdict>,
 ): Promise<Verdict> {
   if (cache === undefined || key === null) return make();
-  const cached: unknown = await cache.get(key).catch(() => null);
+  const attempt = <T>(work: () => T | Promise<T>) =>
+    Promise.resolve()
+      .then(work)
+      .catch(() => null);
+  const cached: unknown = await attempt(() => cache.get(key));
   if (isCacheable(cached)) {
     total.cached += 1;
     return { ...cached, spent: { ...zero, cached: 1 } };
   }
   const verdict = await make();
   const { spent: _, ...lasting } = verdict;
-  if (isCacheable(lasting)) await cache.set(key, lasting).catch(() => undefined);
+  if (isCacheable(lasting)) await attempt(() => cache.set(key, lasting));
   return verdict;
 }
 

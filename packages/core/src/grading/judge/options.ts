@@ -10,7 +10,7 @@ import {
   objectWith,
   positiveInteger,
 } from "@periodic-eval/contracts/options";
-import type { JudgePrice } from "./budget.ts";
+import type { JudgePrice } from "./judge-calls.ts";
 import type { JudgeMethodName } from "./method.ts";
 
 export interface JudgeOptions {

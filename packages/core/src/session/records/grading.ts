@@ -15,7 +15,7 @@ import {
 import { errorMessage, jsonRoundTrip, jsonFault } from "@periodic-eval/contracts/options";
 import { resolvesWithin, addWarnings } from "@periodic-eval/store";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
-import { requireMetrics } from "../../evaluations/kit/require-metrics.ts";
+import { requireMetrics } from "../../evaluations/kit/define.ts";
 import { withSeededRandom } from "../../guard/randomness.ts";
 import { seedOf } from "../../random/streams.ts";
 import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
