@@ -12,6 +12,7 @@ import {
   shortMessage,
   sharedEnd,
   sharedStart,
+  modelError,
 } from "@periodic-eval/contracts/options";
 import { limitedTime, type TimeLimits } from "@periodic-eval/store";
 import {
@@ -61,14 +62,13 @@ export function chatRenderer(
     } catch (cause) {
       if (PeriodicEvalError.is(cause, "config")) throw cause;
       const roles = input.messages.map(({ role }) => role).join(", ");
-      throw new PeriodicEvalError({
-        code: "model",
+      throw modelError(
         where,
-        got: `the template's error "${shortMessage(errorMessage(cause))}"`,
-        expected: `a template that renders ${roles || "an empty chat"}`,
-        fix: "Pass the chat in the form that this template accepts.",
+        `the template's error "${shortMessage(errorMessage(cause))}"`,
+        `a template that renders ${roles || "an empty chat"}`,
+        "Pass the chat in the form that this template accepts.",
         cause,
-      });
+      );
     }
   };
 
@@ -109,13 +109,12 @@ function withSystem(
   }
   if (system !== "no_system_block") return [{ role: "system", content: system.text }, ...messages];
   if (injectsSystemBlock(messages, render)) {
-    throw new PeriodicEvalError({
-      code: "model",
+    throw modelError(
       where,
-      got: "a template that adds a system block to a chat without one",
-      expected: "no system block",
-      fix: 'Use system: "omit", { text: "" } or your own system prompt.',
-    });
+      "a template that adds a system block to a chat without one",
+      "no system block",
+      'Use system: "omit", { text: "" } or your own system prompt.',
+    );
   }
   return messages;
 }
@@ -152,13 +151,12 @@ function continued(
   const { text: whole, spoken } = answersOf(open);
   const at = whole.lastIndexOf(tag.trimEnd());
   if (last === undefined || at < 0 || !whole.includes(content.trim())) {
-    throw new PeriodicEvalError({
-      code: "model",
+    throw modelError(
       where,
-      got: "a template that changes the last message",
-      expected: "a last message that can be continued",
-      fix: 'Use another ending ("generation"), or a template that copies the last message.',
-    });
+      "a template that changes the last message",
+      "a last message that can be continued",
+      'Use another ending ("generation"), or a template that copies the last message.',
+    );
   }
   const keepsSpaces = whole.startsWith(tag, at);
   const text = keepsSpaces ? whole.slice(0, at) : whole.slice(0, at).trimEnd();

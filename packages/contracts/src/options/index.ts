@@ -1,6 +1,6 @@
 export { command } from "./command.ts";
 export { configError, pathText } from "./config-error.ts";
-export { dataError } from "./data-error.ts";
+export { dataError, judgeError, modelError } from "./data-error.ts";
 export { describeZodIssue } from "./describe-zod-issue.ts";
 export { downloadAdvice } from "./download-advice.ts";
 export { errorMessage } from "./error-message.ts";

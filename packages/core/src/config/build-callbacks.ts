@@ -205,22 +205,18 @@ function kindOf(
 ): string {
   const known = Object.keys(kinds);
   const given = Object.keys(options);
-  const wrong = (details: { got: string; expected: string; fix: string }) =>
-    configError({ where: blockName, path, ...details });
-  if (known.length === 0)
-    throw wrong({
-      got: "an evaluation, and no registry that creates it",
-      expected: "the option `evaluations` of buildPeriodicEval",
-      fix: "Pass `evaluationsOf(tasks)` of @periodic-eval/tasks, or custom makers by name.",
-    });
+  const wrong = (got: string, expected: string, fix: string) =>
+    configError({ where: blockName, path, got, expected, fix });
+  if (known.length === 0) {
+    const fix = "Pass `evaluationsOf(tasks)` of @periodic-eval/tasks, or custom makers by name.";
+    const expected = "the option `evaluations` of buildPeriodicEval";
+    throw wrong("an evaluation, and no registry that creates it", expected, fix);
+  }
   const expected = `one of ${known.join(", ")}`;
   const named = given.filter((key) => known.includes(key));
   if (named.length === 1) return named[0]!;
-  if (named.length > 1) throw wrong({ got: named.join(" and "), expected, fix: "Write one entry for each." });
+  if (named.length > 1) throw wrong(named.join(" and "), expected, "Write one entry for each.");
   const guess = given.map((key) => nearest(key, known)).find((one) => one !== null);
-  throw wrong({
-    got: given.length === 0 ? "no kind" : given.join(", "),
-    expected,
-    fix: guess === undefined ? `Name the evaluation, as ${known[0]}: name.` : `Did you mean "${guess}"?`,
-  });
+  const fix = guess === undefined ? `Name the evaluation, as ${known[0]}: name.` : `Did you mean "${guess}"?`;
+  throw wrong(given.length === 0 ? "no kind" : given.join(", "), expected, fix);
 }

@@ -1,7 +1,6 @@
 import * as z from "zod";
 import { type Grader, type Verdict, type VerdictSpending, isCacheable } from "@periodic-eval/contracts";
-import { isRecord, quoteValue } from "@periodic-eval/contracts/options";
-import { judgeError } from "./judge/method.ts";
+import { isRecord, quoteValue, judgeError } from "@periodic-eval/contracts/options";
 
 /**
  * Returns copies of the verdicts that a grader returned, one per request. A value that is not a verdict becomes one with the status

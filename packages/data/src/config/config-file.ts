@@ -71,57 +71,37 @@ export async function readConfigFile(
 
 /** Applies one override and returns its path. */
 function override(root: unknown, text: string): ValuePath {
+  const wrong = (got: string, expected: string, fix: string) =>
+    new PeriodicEvalError({ code: "config", where: `override ${text}`, got, expected, fix, isWritten: true });
   const at = text.indexOf("=");
   const parts = text.slice(0, Math.max(0, at)).split(".");
   if (at < 0 || parts.includes(""))
-    throw wrongOverride(
-      text,
-      quoteValue(text),
-      "key.key.0.key=value",
-      "Write the path, =, and a value in YAML.",
-    );
+    throw wrong(quoteValue(text), "key.key.0.key=value", "Write the path, =, and a value in YAML.");
   const path: (string | number)[] = [];
   let holder = root;
   for (const [depth, part] of parts.entries()) {
-    const key = keyIn(holder, part, path, text);
+    const name = path.join(".");
+    const isList = Array.isArray(holder);
+    if (Array.isArray(holder) && (!/^\d+$/.test(part) || Number(part) >= holder.length)) {
+      const expected = `an index of ${name}, which has ${holder.length} entries from 0`;
+      throw wrong(`"${part}"`, expected, "Correct the index.");
+    }
+    // Assigning to this key would change the prototype of every object.
+    if (part === "__proto__") throw wrong(`the key "${part}"`, "another key", "Correct the path.");
+    if (!isList && !isRecord(holder)) {
+      const expected = `an object or an array that contains "${part}"`;
+      throw wrong(`${name} ${quoteValue(holder)}`, expected, "Correct the path.");
+    }
+    const key = isList ? Number(part) : part;
     path.push(key);
     const map = holder as Record<string | number, unknown>;
-    if (depth === parts.length - 1) map[key] = valueOf(text, at);
-    else holder = map[key] = (Object.hasOwn(map, key) ? map[key] : null) ?? {};
+    if (depth < parts.length - 1) holder = map[key] = (Object.hasOwn(map, key) ? map[key] : null) ?? {};
+    else
+      try {
+        map[key] = parse(text.slice(at + 1)) as unknown;
+      } catch (cause) {
+        throw wrong(errorMessage(cause).split("\n")[0]!, "a value in YAML", "Quote the value.");
+      }
   }
   return path;
 }
-
-function keyIn(holder: unknown, part: string, path: ValuePath, text: string): string | number {
-  const name = path.join(".");
-  if (Array.isArray(holder)) {
-    if (/^\d+$/.test(part) && Number(part) < holder.length) return Number(part);
-    throw wrongOverride(
-      text,
-      `"${part}"`,
-      `an index of ${name}, which has ${holder.length} entries from 0`,
-      "Correct the index.",
-    );
-  }
-  // Assigning to this key would change the prototype of every object.
-  if (part === "__proto__")
-    throw wrongOverride(text, `the key "${part}"`, "another key", "Correct the path.");
-  if (isRecord(holder)) return part;
-  throw wrongOverride(
-    text,
-    `${name} ${quoteValue(holder)}`,
-    `an object or an array that contains "${part}"`,
-    "Correct the path.",
-  );
-}
-
-function valueOf(text: string, at: number): unknown {
-  try {
-    return parse(text.slice(at + 1)) as unknown;
-  } catch (cause) {
-    throw wrongOverride(text, errorMessage(cause).split("\n")[0]!, "a value in YAML", "Quote the value.");
-  }
-}
-
-const wrongOverride = (text: string, got: string, expected: string, fix: string): PeriodicEvalError =>
-  new PeriodicEvalError({ code: "config", where: `override ${text}`, got, expected, fix, isWritten: true });

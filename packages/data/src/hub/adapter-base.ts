@@ -1,7 +1,7 @@
 import { join, readdir, realpath, resolve, stat } from "@periodic-eval/store/platform";
 import * as z from "zod";
-import { type Awaitable, PeriodicEvalError } from "@periodic-eval/contracts";
-import { isRecord, printable, abbreviated, quoteValue } from "@periodic-eval/contracts/options";
+import type { Awaitable, PeriodicEvalError } from "@periodic-eval/contracts";
+import { isRecord, modelError, printable, abbreviated, quoteValue } from "@periodic-eval/contracts/options";
 import { hashFiles, readIfPresent } from "@periodic-eval/store";
 import { hubNameOf, openHubCache } from "./cache.ts";
 import { parseHubId } from "./hub-id.ts";
@@ -56,10 +56,8 @@ async function readAdapterBase(adapter: string): Promise<AdapterBase | null> {
   const file = join(adapter, "adapter_config.json");
   const text = await readIfPresent(file);
   if (text === null) return null;
-  const wrong = (where: string, got: string, expected: string) => {
-    const fix = "Name a folder with an adapter saved by PEFT.";
-    return new PeriodicEvalError({ code: "model", where, got, expected, fix });
-  };
+  const wrong = (where: string, got: string, expected: string) =>
+    modelError(where, got, expected, "Name a folder with an adapter saved by PEFT.");
   const config = parsed(text);
   if (config === undefined) throw wrong(file, text.trim() === "" ? "an empty file" : "invalid JSON", "JSON");
   const key = "base_model_name_or_path";
@@ -177,15 +175,11 @@ async function hashOf({ folder, files }: Weights): Promise<string> {
 }
 
 /** Returns the error for an adapter of another model. */
-function otherBase(base: AdapterBase, adapter: string, checkpoint: string): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "model",
-    where: `${base.file}: base_model_name_or_path`,
-    got: `an adapter of ${base.name === null ? "another model" : `"${base.name}"`}`,
-    expected: `an adapter of "${checkpoint}"`,
-    fix:
-      base.weights === null
-        ? "Use the model that the adapter was trained on: the weights in the two folders differ."
-        : `Use the model that ${adapter} was trained on: the weights differ.`,
-  });
+function otherBase({ file, name, weights }: AdapterBase, adapter: string, base: string): PeriodicEvalError {
+  const got = `an adapter of ${name === null ? "another model" : `"${name}"`}`;
+  const fix =
+    weights === null
+      ? "Use the model that the adapter was trained on: the weights in the two folders differ."
+      : `Use the model that ${adapter} was trained on: the weights differ.`;
+  return modelError(`${file}: base_model_name_or_path`, got, `an adapter of "${base}"`, fix);
 }

@@ -26,18 +26,7 @@ export function placed(place: string, value: unknown): PlacedRow {
 }
 
 /** Columns that hold all rows in files whose rows `datasets` reads with `field=`. */
-const wrappers = [
-  "data",
-  "rows",
-  "examples",
-  "instances",
-  "items",
-  "records",
-  "samples",
-  "train",
-  "validation",
-  "test",
-];
+const wrappers = /^(data|rows|examples|instances|items|records|samples|train|validation|test)$/;
 
 /**
  * Checks the only value of a JSON file: it may be an object with the rows in one of its values.
@@ -48,7 +37,7 @@ export function checkOnlyRow(file: string, value: unknown): void {
   const entries = isRecord(value) ? Object.entries(value) : [];
   const [name, rows] =
     entries.find(
-      ([key, inner]) => wrappers.includes(key) && Array.isArray(inner) && inner.some((row) => isRecord(row)),
+      ([key, inner]) => wrappers.test(key) && Array.isArray(inner) && inner.some((row) => isRecord(row)),
     ) ?? [];
   if (name === undefined) return;
   throw dataError(

@@ -2,9 +2,8 @@ import { PeriodicEvalError, type SourceOption } from "@periodic-eval/contracts";
 import { command, dataError, optionAt, didYouMean, nearest } from "@periodic-eval/contracts/options";
 import { basename, dirname, join } from "@periodic-eval/store/platform";
 import { isOffline } from "../hub/access.ts";
-import { openHubCache, type HubCache } from "../hub/cache.ts";
+import { openHubCache } from "../hub/cache.ts";
 import { cacheError, fetchFile } from "../hub/download.ts";
-import type { HubRepo } from "../hub/hub-id.ts";
 import { openRepository, type HubFile } from "../hub/repository.ts";
 import { isUnreachable } from "../hub/request-error.ts";
 
@@ -33,22 +32,10 @@ const revision = "refs/convert/parquet";
 /** Names in `periodic-eval data get`, by dataset. */
 const downloadNames: Readonly<Record<string, string>> = { "allenai/ai2_arc": "arc_challenge" };
 
-interface OpenDataset {
-  readonly name: DatasetName;
-  readonly source: string;
-  readonly where: string;
-  readonly option: SourceOption;
-  /** The splits of a source that names none, the most wanted first. */
-  readonly usualSplits: readonly string[];
-  readonly repo: HubRepo;
-  readonly cache: HubCache;
-}
+type OpenDataset = ReturnType<typeof openDataset>;
 
-function openDataset(
-  source: string,
-  at: SourceOption | string,
-  usualSplits: readonly string[] = ["test"],
-): OpenDataset {
+/** @param usualSplits The splits of a source that names none, the most wanted first. */
+function openDataset(source: string, at: SourceOption | string, usualSplits: readonly string[] = ["test"]) {
   const option = optionAt(at);
   const { where } = option;
   const name = parseDatasetName(source, where);

@@ -4,7 +4,13 @@ import {
   type CallOptions,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
-import { changedError, configError, codeOption, parseOptions } from "@periodic-eval/contracts/options";
+import {
+  changedError,
+  configError,
+  codeOption,
+  parseOptions,
+  dataError,
+} from "@periodic-eval/contracts/options";
 import type { JudgePrompts } from "@periodic-eval/data";
 import { graderSchema, readVerdicts } from "../../grading/read-verdicts.ts";
 import { isUngraded, totalSpending, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
@@ -57,13 +63,12 @@ function requestsOf(rows: readonly Judged[], { judge, prompts }: JudgeRows): rea
     if (judgePrompts === null || selected === null) return [request];
     const own = selected[judgePrompts];
     if (own !== undefined) return [{ ...request, prompts: { ...own } }];
-    throw new PeriodicEvalError({
-      code: "data",
-      where: `row "${id}"`,
-      got: `judgePrompts "${judgePrompts}"`,
-      expected: `one of ${Object.keys(prompts).join(", ") || "no prompts"}`,
-      fix: "Take rows and prompts from the same snapshot.",
-    });
+    throw dataError(
+      `row "${id}"`,
+      `judgePrompts "${judgePrompts}"`,
+      `one of ${Object.keys(prompts).join(", ") || "no prompts"}`,
+      "Take rows and prompts from the same snapshot.",
+    );
   });
 }
 
@@ -137,20 +142,10 @@ export async function judgeOpenRows(
   });
 }
 
-/** The judge of an evaluation, opened once, at its first use. */
-interface EvaluationJudge {
-  open(): Promise<Grader>;
-  /** Name of the opened judge. */
-  name(): string;
-  /** Whether the judge may have a check. */
-  readonly mayCheck: boolean;
-  /** Disposes the judge if this evaluation opened it. */
-  close(): Promise<void>;
-}
-
-export function judgeOf(given: AlignmentOptions["judge"]): EvaluationJudge {
-  let opened = typeof given === "function" ? null : given;
-  const open = async () => {
+/** Returns the judge of an evaluation, opened once, at its first use; `close` disposes it if this evaluation opened it. */
+export function judgeOf(given: AlignmentOptions["judge"]) {
+  let opened: Grader | null = typeof given === "function" ? null : given;
+  const open = async (): Promise<Grader> => {
     if (opened !== null) return opened;
     const judge = await (given as () => Grader | Promise<Grader>)();
     parseOptions("the result of the function `judge`", graderSchema, judge);
@@ -158,10 +153,12 @@ export function judgeOf(given: AlignmentOptions["judge"]): EvaluationJudge {
   };
   return {
     open,
+    /** Name of the opened judge. */
     name: () => opened!.name,
-    async close() {
+    async close(): Promise<void> {
       if (typeof given === "function") await opened?.dispose?.();
     },
+    /** Whether the judge may have a check. */
     mayCheck: typeof given === "function" || given.check !== undefined,
   };
 }

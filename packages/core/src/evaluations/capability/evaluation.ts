@@ -59,7 +59,11 @@ export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvalua
 
 async function sampleShots({ shots, pool, poolSeed }: ShotsOptions) {
   const { questions, sha256 } = await readQuestions(pool, "capability options.shots.pool");
-  checkPoolSize(shots, questions.length);
+  if (questions.length < shots) {
+    const got = `${shots} of a pool of ${questions.length}`;
+    const expected = "at most the size of the pool";
+    throw configError({ where, path: ["shots", "shots"], got, expected, fix: "Lower `shots`." });
+  }
   // One more than shown: it replaces an example that is the question itself.
   const chosen = nestedSubset(questions, { n: shots + 1, seed: poolSeed });
   return {
@@ -152,15 +156,4 @@ function checkCapabilityOptions(options: CapabilityOptions): void {
     const expected = "no system prompt: cloze renders no chat";
     refuse("system", 'a system prompt with method "cloze"', expected, "Remove `system`.");
   }
-}
-
-function checkPoolSize(shots: number, poolSize: number): void {
-  if (poolSize >= shots) return;
-  throw configError({
-    where,
-    path: ["shots", "shots"],
-    got: `${shots} of a pool of ${poolSize}`,
-    expected: "at most the size of the pool",
-    fix: "Lower `shots`.",
-  });
 }

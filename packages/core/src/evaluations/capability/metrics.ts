@@ -1,3 +1,4 @@
+import { modelError } from "@periodic-eval/contracts/options";
 import {
   type AnswerFields,
   type Metric,
@@ -6,7 +7,6 @@ import {
   type Row,
   type Json,
   type MetricValue,
-  PeriodicEvalError,
   type CallOptions,
   type Prompt,
   type ModelWith,
@@ -203,13 +203,12 @@ export const truncatedRows = (rows: readonly { readonly truncatedTokens: number 
 /** @throws PeriodicEvalError `model` unless `nats` are `count` finite numbers. */
 export function checkLogProbs(id: string, nats: readonly number[], count: number): void {
   if (nats.length === count && nats.every(Number.isFinite)) return;
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `question ${id}`,
-    got: `log-probabilities [${nats.join(", ")}]`,
-    expected: `${count} finite numbers`,
-    fix: "Check the training loss: NaN or infinite weights cause this, and so does the log of an underflowed softmax.",
-  });
+  throw modelError(
+    `question ${id}`,
+    `log-probabilities [${nats.join(", ")}]`,
+    `${count} finite numbers`,
+    "Check the training loss: NaN or infinite weights cause this, and so does the log of an underflowed softmax.",
+  );
 }
 
 /** Returns the index of the highest value, the first of equal ones. */

@@ -17,7 +17,13 @@ import {
   type ModelWith,
   hashJson,
 } from "@periodic-eval/contracts";
-import { isRecord, configError, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
+import {
+  isRecord,
+  configError,
+  parseOptions,
+  positiveInteger,
+  modelError,
+} from "@periodic-eval/contracts/options";
 import { renderAll } from "../../model/encode-pair.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
@@ -146,13 +152,12 @@ export function divergence(id: string, p: readonly number[], q: readonly number[
     sum += Math.exp(nats) * (nats - q[token]!);
   }
   if (Number.isFinite(sum)) return Math.max(0, sum);
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `the prompt of item ${id}`,
-    got: `a divergence of ${sum}`,
-    expected: "log-probabilities that are finite for the same tokens in both models",
-    fix: "Check the training loss: a diverged model gives none. If one model masks tokens, mask them in both.",
-  });
+  throw modelError(
+    `the prompt of item ${id}`,
+    `a divergence of ${sum}`,
+    "log-probabilities that are finite for the same tokens in both models",
+    "Check the training loss: a diverged model gives none. If one model masks tokens, mask them in both.",
+  );
 }
 
 export interface KLOptions {
@@ -222,13 +227,12 @@ const againstBase: Against = {
 
 function baseOf({ base, identity }: MeasuredModel): Pick<Abilities, "nextToken"> {
   if (base?.nextToken !== undefined) return base as Pick<Abilities, "nextToken">;
-  throw new PeriodicEvalError({
-    code: "model",
-    where: "klEvaluation",
-    got: `the model "${identity.name}", which has no base${base === undefined ? "" : " with the ability nextToken"}`,
-    expected: "a model that can run without its adapter",
-    fix: 'Train an adapter (LoRA) instead of all weights, and do not measure on: "base".',
-  });
+  throw modelError(
+    "klEvaluation",
+    `the model "${identity.name}", which has no base${base === undefined ? "" : " with the ability nextToken"}`,
+    "a model that can run without its adapter",
+    'Train an adapter (LoRA) instead of all weights, and do not measure on: "base".',
+  );
 }
 
 /**
@@ -239,11 +243,11 @@ function baseOf({ base, identity }: MeasuredModel): Pick<Abilities, "nextToken">
 function againstModel(reference: EvaluableModel): Against {
   const { tokenizer, nextToken, identity } = reference;
   if (tokenizer === undefined || nextToken === undefined)
-    throw wrongReference({
-      got: `the model "${identity.name}", which has no ${nextToken === undefined ? "nextToken" : "tokenizer"}`,
-      expected: "a model with the abilities tokenizer and nextToken",
-      fix: "Use a model in memory, or a server that returns the log-probabilities of given tokens.",
-    });
+    throw wrongReference(
+      `the model "${identity.name}", which has no ${nextToken === undefined ? "nextToken" : "tokenizer"}`,
+      "a model with the abilities tokenizer and nextToken",
+      "Use a model in memory, or a server that returns the log-probabilities of given tokens.",
+    );
   return {
     name: "reference",
     provenance() {
@@ -275,34 +279,29 @@ function againstModel(reference: EvaluableModel): Against {
 async function checkVocabulary(own: BulkTokenizer, other: BulkTokenizer, name: string): Promise<void> {
   if (own.fingerprint === other.fingerprint) return;
   const fix = "Compare models with the same vocabulary: a divergence is a sum over the same tokens.";
+  const refuse = (got: string, expected: string) =>
+    wrongReference(`${got} in "${name}"`, `${expected}, as in the measured model`, fix);
   if (own.vocabSize !== other.vocabSize)
-    throw wrongReference({
-      got: `a vocabulary of ${other.vocabSize} tokens in "${name}"`,
-      expected: `${own.vocabSize}, as in the measured model`,
-      fix,
-    });
+    throw refuse(`a vocabulary of ${other.vocabSize} tokens`, String(own.vocabSize));
   const rows = Array.from({ length: own.vocabSize }, (_, id) => [id]);
   const [expected, got] = await Promise.all([own.decode(rows), other.decode(rows)]);
   const id = expected.findIndex((text, at) => text !== got[at]);
-  if (id < 0) return;
-  throw wrongReference({
-    got: `the token ${id} as ${JSON.stringify(got[id])} in "${name}"`,
-    expected: `${JSON.stringify(expected[id])}, as in the measured model`,
-    fix,
-  });
+  if (id >= 0) throw refuse(`the token ${id} as ${JSON.stringify(got[id])}`, JSON.stringify(expected[id]));
 }
 
 const tooShort = ({ identity, contextLength }: EvaluableModel, length: number) =>
-  wrongReference({
-    got: `a prompt of ${length} tokens, of which "${identity.name}" reads the last ${contextLength ?? "few"}`,
-    expected: "a prompt that both models read to the same extent",
-    fix: "Choose shorter prompts, or fewer examples before them.",
-  });
+  wrongReference(
+    `a prompt of ${length} tokens, of which "${identity.name}" reads the last ${contextLength ?? "few"}`,
+    "a prompt that both models read to the same extent",
+    "Choose shorter prompts, or fewer examples before them.",
+  );
 
-const wrongReference = (details: { got: string; expected: string; fix: string }) =>
+const wrongReference = (got: string, expected: string, fix: string) =>
   new PeriodicEvalError({
     code: "model",
     where: "klEvaluation options.against",
     path: ["against"],
-    ...details,
+    got,
+    expected,
+    fix,
   });

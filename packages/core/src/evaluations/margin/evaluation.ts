@@ -5,11 +5,16 @@ import {
   type EvaluableModel,
   type Prompt,
   type MetricValue,
-  PeriodicEvalError,
   hashJson,
   type Row,
 } from "@periodic-eval/contracts";
-import { parseOptions, isRecord, filledString, integerFromZero } from "@periodic-eval/contracts/options";
+import {
+  parseOptions,
+  isRecord,
+  filledString,
+  integerFromZero,
+  modelError,
+} from "@periodic-eval/contracts/options";
 import { encodePairs } from "../../model/encode-pair.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
@@ -88,13 +93,12 @@ async function statementPrompts(
   statements: readonly Statement[],
 ): Promise<readonly Prompt[]> {
   if (tokenizer === undefined) {
-    throw new PeriodicEvalError({
-      code: "model",
-      where: "margin",
-      got: `the model "${identity.name}", which has no tokenizer`,
-      expected: "a model with the ability tokenizer",
-      fix: "Use the prompts of another evaluation.",
-    });
+    throw modelError(
+      "margin",
+      `the model "${identity.name}", which has no tokenizer`,
+      "a model with the ability tokenizer",
+      "Use the prompts of another evaluation.",
+    );
   }
   const requests = statements.map(({ text }) => ({ context: before, continuation: text }));
   const pairs = await encodePairs(tokenizer, requests);
@@ -103,13 +107,12 @@ async function statementPrompts(
 
 function requireFinite(id: string, nats: number): void {
   if (Number.isFinite(nats)) return;
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `statement ${id}`,
-    got: `Σ log p of ${nats}`,
-    expected: "a finite number",
-    fix: "Check the training loss: NaN or infinite weights cause this.",
-  });
+  throw modelError(
+    `statement ${id}`,
+    `Σ log p of ${nats}`,
+    "a finite number",
+    "Check the training loss: NaN or infinite weights cause this.",
+  );
 }
 
 export interface MarginOptions {

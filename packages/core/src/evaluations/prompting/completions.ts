@@ -12,7 +12,7 @@ import {
   hashJson,
   type BulkTokenizer,
 } from "@periodic-eval/contracts";
-import { errorMessage, dataError, quoteValue } from "@periodic-eval/contracts/options";
+import { errorMessage, dataError, quoteValue, modelError } from "@periodic-eval/contracts/options";
 import { renderEach } from "../../model/bulk-tokenizer.ts";
 import { opensThinking, stripThinking } from "../../model/thinking.ts";
 import { seedOf } from "../../random/streams.ts";
@@ -168,14 +168,13 @@ export async function renderItems(
 }
 
 const failingTemplate = ({ id, persona }: CompletionItem, evaluation: string, cause: unknown) =>
-  new PeriodicEvalError({
-    code: "model",
-    where: persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
-    got: `a chat template that fails (${errorMessage(cause)})`,
-    expected: "a template that renders its system prompt and a user turn",
-    fix: "Choose another `system`, or remove the persona or the question.",
+  modelError(
+    persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
+    `a chat template that fails (${errorMessage(cause)})`,
+    "a template that renders its system prompt and a user turn",
+    "Choose another `system`, or remove the persona or the question.",
     cause,
-  });
+  );
 
 /** An item's prompt as the model reads it. */
 interface RenderedItem {
@@ -232,10 +231,9 @@ const withChangedSystem = (prompt: Prompt) =>
   ({ ...prompt, system: { text: `${textOf(prompt)} ${textOf(prompt)}` } }) as Prompt;
 
 const droppedPrompt = (where: string, { id, persona }: RenderedItem, text: string): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "model",
-    where: persona === null ? `${where} question "${id}"` : `${where} persona "${persona}"`,
-    got: `a chat template that leaves out the system prompt ${quoteValue(text)}`,
-    expected: "a template that shows the model its system prompt",
-    fix: "Use a model whose chat template has system messages, put the text into the questions, or remove the system prompts.",
-  });
+  modelError(
+    persona === null ? `${where} question "${id}"` : `${where} persona "${persona}"`,
+    `a chat template that leaves out the system prompt ${quoteValue(text)}`,
+    "a template that shows the model its system prompt",
+    "Use a model whose chat template has system messages, put the text into the questions, or remove the system prompts.",
+  );

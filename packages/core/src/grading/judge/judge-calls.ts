@@ -11,24 +11,16 @@ import type { JudgeCall } from "./method.ts";
 /** Spending that calls are added to. */
 export type Tally = { -readonly [Key in keyof VerdictSpending]: VerdictSpending[Key] };
 
-export interface JudgeCallsOptions {
-  readonly where: string;
-  readonly timeoutSeconds: number;
-  readonly price: JudgePrice | null;
-  readonly maxOutputTokens: number;
-  /** The spending of all calls of the judge. */
-  readonly total: Tally;
-}
-
-export interface RunningCall {
-  readonly outer: CallOptions;
-  readonly tally: Tally;
-  readonly again: Grant["again"];
-}
-
 export type JudgeCalls = ReturnType<typeof judgeCalls>;
 
-export function judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, total }: JudgeCallsOptions) {
+/** @param total The spending of all calls of the judge. */
+export function judgeCalls(
+  where: string,
+  timeoutSeconds: number,
+  price: JudgePrice | null,
+  maxOutputTokens: number,
+  total: Tally,
+) {
   /** Returns the maximum cost of a call: a token has at least one byte, and a chat template adds a few tokens. */
   const mostCost = (prompt: string): number => {
     if (price === null) return 0;
@@ -38,7 +30,7 @@ export function judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, tota
 
   /** Returns a function that runs calls and adds their requests to the tallies. */
   const runner =
-    ({ outer, tally, again }: RunningCall): JudgeCall =>
+    (outer: CallOptions, tally: Tally, again: Grant["again"]): JudgeCall =>
     async (prompt, work, usageOf) => {
       // A request of unknown usage counts at its maximum cost.
       const requests: { cost: number }[] = [];

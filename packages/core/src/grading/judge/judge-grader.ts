@@ -12,7 +12,7 @@ import {
   isCacheable,
   type VerdictCache,
 } from "@periodic-eval/contracts";
-import { errorMessage, printable } from "@periodic-eval/contracts/options";
+import { errorMessage, printable, judgeError } from "@periodic-eval/contracts/options";
 import { withMinuteLines } from "../../model/minute-lines.ts";
 import {
   openBudget,
@@ -25,7 +25,7 @@ import {
 } from "./judge-calls.ts";
 import { jsonMethod } from "./json-method.ts";
 import { logprobMethod } from "./logprob-method.ts";
-import { judgeChat, judgeError, type JudgeMethod } from "./method.ts";
+import { judgeChat, type JudgeMethod } from "./method.ts";
 import { checkJudgeOptions, type JudgeOptions } from "./options.ts";
 import { checkPrompt, defaultScores, fillPrompt, resolvePrompts } from "./prompts.ts";
 
@@ -84,8 +84,7 @@ export async function judgeGrader(options: JudgeOptions): Promise<JudgeGrader> {
     cost: price && 0,
   };
   const total = { ...zero };
-  const { maxOutputTokens } = method;
-  const calls = judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, total });
+  const calls = judgeCalls(where, timeoutSeconds, price, method.maxOutputTokens, total);
   const judge: Judge = { where, method, prompts, calls, cache, zero, total, timeoutSeconds };
   return {
     name,
@@ -171,7 +170,7 @@ async function judgeAnswer(
     return { status: "error", raw: `not asked: ${grant} is reached`, spent: zero };
   const tally = { ...zero };
   try {
-    const call = calls.runner({ outer, tally, again: grant.again });
+    const call = calls.runner(outer, tally, grant.again);
     return { ...(await method.verdict(prompts, call)), spent: tally };
   } catch (error) {
     outer.signal.throwIfAborted();
@@ -213,7 +212,7 @@ async function checkJudge(
   outer: CallOptions,
 ): Promise<void> {
   const { where, method, calls, zero, timeoutSeconds } = judge;
-  const call = calls.runner({ outer, tally: { ...zero }, again: () => null });
+  const call = calls.runner(outer, { ...zero }, () => null);
   const tryCalls = async (replied: () => void) => {
     await withinTime(outer.signal, timeoutSeconds, late(where, timeoutSeconds), async (signal) =>
       model.check?.({ signal }),

@@ -1,5 +1,4 @@
 import type {
-  Verdict,
   BulkTokenizer,
   Completion,
   EvaluableModel,
@@ -9,8 +8,8 @@ import type {
   TopToken,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
-import { errorMessage } from "@periodic-eval/contracts/options";
-import { completionOf, greedy, judgeChat, judgeError, type JudgeCall, type JudgeMethod } from "./method.ts";
+import { errorMessage, judgeError } from "@periodic-eval/contracts/options";
+import { completionOf, greedy, judgeChat, type JudgeCall, type JudgeMethod } from "./method.ts";
 import { judgePromptNames } from "./prompts.ts";
 
 /** A way to get the probabilities of the judge's first token. */
@@ -59,20 +58,14 @@ export async function logprobMethod(model: EvaluableModel, scores: readonly stri
 }
 
 /** Combines the scores and their statuses. Without any score, a refusal or code decides the verdict's status. */
-function combined(
-  read: readonly { readonly name: string; readonly scored: TokenScore }[],
-): Pick<Verdict, "statuses"> &
-  (
-    | { readonly status: "graded"; readonly scores: Readonly<Record<string, number>> }
-    | { readonly status: Exclude<TokenScore["status"], "graded"> }
-  ) {
+function combined(read: readonly { readonly name: string; readonly scored: TokenScore }[]) {
   const statuses = Object.fromEntries(read.map(({ name, scored }) => [name, scored.status]));
   const scores = read.flatMap(({ name, scored }) =>
     scored.status === "graded" ? [[name, scored.score] as const] : [],
   );
-  if (scores.length > 0) return { status: "graded", scores: Object.fromEntries(scores), statuses };
+  if (scores.length > 0) return { status: "graded" as const, scores: Object.fromEntries(scores), statuses };
   const decisive = (["refusal", "code"] as const).find((one) => Object.values(statuses).includes(one));
-  return { status: decisive ?? "unparsed", statuses };
+  return { status: decisive ?? ("unparsed" as const), statuses };
 }
 
 /** Returns the probabilities of the most likely tokens, as many as a server returns. */

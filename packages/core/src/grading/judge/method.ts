@@ -1,22 +1,12 @@
-import {
-  type Json,
-  type CallOptions,
-  type Completion,
-  type Sampling,
-  type Usage,
-  type ModelWith,
-  type Verdict,
-  PeriodicEvalError,
+import type {
+  Json,
+  CallOptions,
+  Completion,
+  Sampling,
+  Usage,
+  ModelWith,
+  Verdict,
 } from "@periodic-eval/contracts";
-
-/** Returns the `judge` error for a judge that cannot be used. */
-export const judgeError = (
-  where: string,
-  got: string,
-  expected: string,
-  fix: string,
-  cause?: unknown,
-): PeriodicEvalError => new PeriodicEvalError({ code: "judge", where, got, expected, fix, cause });
 
 export type JudgeMethodName = "json" | "logprob";
 
