@@ -36,6 +36,8 @@ export const packages = {
       "rows/": "JSON lines, Parquet, YAML, CSV",
       "hub/": "models and files of the Hugging Face hub, downloads",
       "sources/": "the name of a file or a data set to its rows",
+      "questions/": "files of questions: ARC's format, and that of Betley et al.",
+      "config/": "configuration files and modules of verifiers, with the lines of their parts",
     },
   },
   tokenizers: {
@@ -275,10 +277,10 @@ export const maximumRootValues = 45;
 export const budgets = {
   lines: {
     cli: 7129,
-    contracts: 1884,
-    core: 14084,
+    contracts: 1882,
+    core: 13078,
     dashboard: 8903,
-    data: 1831,
+    data: 2253,
     feedback: 4092,
     loggers: 1684,
     models: 16285,
@@ -288,11 +290,11 @@ export const budgets = {
     tasks: 8087,
     testing: 1556,
     tfjs: 1946,
-    tokenizers: 702,
+    tokenizers: 694,
     trainers: 5872,
     scripts: 4099,
   },
-  files: 1238,
+  files: 1170,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 60,
   /** Median of the names that a file exports. */

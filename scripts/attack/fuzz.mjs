@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { readQuestions } from "@periodic-eval/core/evaluations";
+import { readQuestions } from "@periodic-eval/data";
 import { namedStream } from "@periodic-eval/core/random";
 import { fileStore, parseSnapshotText, readRun } from "@periodic-eval/store";
 import { exampleSnapshot } from "@periodic-eval/testing";

@@ -9,13 +9,7 @@ export { decodeParquet, type ParquetLimits, type ParquetRow } from "#decode-parq
 export { cacheError, fetchFile, type HubCommit } from "./hub/download.ts";
 export { formatHubId, parseHubId, type HubId, type HubRepo } from "./hub/hub-id.ts";
 export { isOneValue, textFormats, type ParseText } from "./rows/parse-text.ts";
-export {
-  checkCached,
-  readSource,
-  readSplit,
-  type HubProvenance,
-  type SourceRows,
-} from "./sources/read-source.ts";
+export { checkCached, readSource, readSplit, type SourceRows } from "./sources/read-source.ts";
 export { openRepository, type HubFile, type Repository } from "./hub/repository.ts";
 export { isUnreachable } from "./hub/request-error.ts";
 export { checkOnlyRow, type DataRow, type PlacedRow } from "./rows/rows.ts";

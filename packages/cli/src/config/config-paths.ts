@@ -1,7 +1,6 @@
-import { isPublishedQuestions } from "@periodic-eval/core/evaluations";
+import { isPublishedQuestions, isHubSource } from "@periodic-eval/data";
 import type { ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { isHubSource } from "@periodic-eval/data";
 import { isRecord } from "@periodic-eval/contracts/options";
 import { resolveEntryPaths, resolveJudgePath, resolveModelPath } from "@periodic-eval/tasks";
 import { resolve } from "node:path";

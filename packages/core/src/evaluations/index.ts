@@ -1,15 +1,13 @@
 /** The parts of evaluations: prompts, completions, subsets, multiple-choice scores, and metrics over rows. */
 export { defaultAnchors } from "./alignment/anchors.ts";
 export { judgeAgreement, type JudgeAgreement } from "./alignment/misaligned-rate.ts";
-export { checkJudgeFor, judgeRows, selectJudgePrompts, type JudgeRows } from "./alignment/judge-rows.ts";
+export { checkJudgeFor, judgeRows, type JudgeRows } from "./alignment/judge-rows.ts";
 export { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "./alignment/stored-evaluation.ts";
 export { misalignedRate, type JudgedScores, type MisalignedRate } from "./alignment/misaligned-rate.ts";
 export type { AlignmentPreset, SampleSize } from "./alignment/options.ts";
 export type { AlignmentRow, AnsweredRow } from "./alignment/metrics.ts";
 export {
   checkLogProbs,
-  goldLogProb,
-  goldMargin,
   goldProb,
   indexOfHighest,
   perCodePoint,
@@ -46,15 +44,5 @@ export { renderEach } from "../model/bulk-tokenizer.ts";
 export { completionFields, renderItems, truncatedFlag } from "./prompting/completions.ts";
 export { resolveSampling, type SamplingOptions } from "./prompting/prompt-options.ts";
 export { opensThinking, stripThinking } from "../model/thinking.ts";
-export {
-  betley2025Questions,
-  isPublishedQuestions,
-  parseArcQuestions,
-  readAlignmentQuestions,
-  readQuestions,
-  readYaml,
-  type ArcQuestion,
-  type QuestionSource,
-} from "@periodic-eval/data";
 export { requireMetrics } from "./kit/define.ts";
 export { samplingSchema } from "./prompting/prompt-options.ts";

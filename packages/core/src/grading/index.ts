@@ -1,10 +1,9 @@
 /** The parts of graders: judge replies, verdict caches, and verifiers from modules. */
 export type { JudgePrice } from "./judge/judge-calls.ts";
 export { findJsonObjects, type FoundObject, type FoundValue } from "./judge/json-objects.ts";
-export { scoreFromTokens, type TokenScore } from "./judge/logprob-method.ts";
+export { scoreFromTokens } from "./judge/logprob-method.ts";
 export type { JudgeMethodName } from "./judge/method.ts";
 export { judgePromptNames } from "./judge/prompts.ts";
-export { parseJudgeReply, type ParsedReply, type ReplyFault } from "./judge/json-method.ts";
 export { memoryVerdictCache, type VerdictCache } from "@periodic-eval/contracts";
 export {
   findVerifier,
@@ -15,7 +14,6 @@ export {
   type VerifierArgs,
   type VerifierTask,
 } from "./verifier.ts";
-export type { VerifierModule } from "@periodic-eval/data/config";
 export { graderSchema } from "./read-verdicts.ts";
 export {
   importJudgeOpener,

@@ -1,5 +1,5 @@
 import { didYouMean, isRecord, quoteValue } from "@periodic-eval/contracts/options";
-import { readYaml } from "@periodic-eval/core/evaluations";
+import { readYaml } from "@periodic-eval/data";
 import type { Mistakes } from "./mistakes.ts";
 import type { TaskDefaults } from "./task-line.ts";
 import { splits, type Split } from "./benchmark-task.ts";

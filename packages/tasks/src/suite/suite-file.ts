@@ -10,7 +10,7 @@ import {
   integerFromZero,
   filledString,
 } from "@periodic-eval/contracts/options";
-import { readYaml } from "@periodic-eval/core/evaluations";
+import { readYaml } from "@periodic-eval/data";
 import * as z from "zod";
 import type { TaskOptions } from "../tasks/task.ts";
 import { placeInRoot, sourceOfTask, type DataRoot } from "./task-data.ts";

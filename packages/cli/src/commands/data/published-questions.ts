@@ -1,5 +1,10 @@
-import { betley2025Questions, readAlignmentQuestions } from "@periodic-eval/core/evaluations";
-import { fetchPinnedFile, pinnedPath, pinnedUrl } from "@periodic-eval/data";
+import {
+  betley2025Questions,
+  readAlignmentQuestions,
+  fetchPinnedFile,
+  pinnedPath,
+  pinnedUrl,
+} from "@periodic-eval/data";
 import { readIfPresent, writeOnce } from "@periodic-eval/store";
 import { basename, dirname, join } from "node:path";
 import type { DownloadedFile, TaskDataset } from "@periodic-eval/tasks";

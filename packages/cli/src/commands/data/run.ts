@@ -1,6 +1,12 @@
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { betley2025Questions, isPublishedQuestions } from "@periodic-eval/core/evaluations";
-import { cachedSplit, fetchSplit, isHubSource, openHubCache } from "@periodic-eval/data";
+import {
+  betley2025Questions,
+  isPublishedQuestions,
+  cachedSplit,
+  fetchSplit,
+  isHubSource,
+  openHubCache,
+} from "@periodic-eval/data";
 import { configError, didYouMean } from "@periodic-eval/contracts/options";
 import {
   datasets,

@@ -7,7 +7,7 @@ import {
   type Snapshot,
   type SystemPrompt,
 } from "@periodic-eval/core";
-import { readQuestions } from "@periodic-eval/core/evaluations";
+import { readQuestions } from "@periodic-eval/data";
 import { checkRequests } from "@periodic-eval/core/session";
 import { formatInterval, formatSeconds, formatValue } from "@periodic-eval/dashboard";
 import { throwAll } from "../../config/collect-errors.ts";
