@@ -8,7 +8,7 @@ import {
   type CallOptions,
   type SystemPrompt,
   type TemplateKwargs,
-  PeriodicEvalError,
+  type PeriodicEvalError,
   hashJson,
   type Anchor,
 } from "@periodic-eval/contracts";

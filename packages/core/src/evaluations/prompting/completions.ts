@@ -8,7 +8,7 @@ import {
   type ModelWith,
   type Prompt,
   type Sampling,
-  PeriodicEvalError,
+  type PeriodicEvalError,
   hashJson,
   type BulkTokenizer,
 } from "@periodic-eval/contracts";
