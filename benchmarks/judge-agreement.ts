@@ -10,7 +10,8 @@ import {
   type TopToken,
   type Verdict,
 } from "@periodic-eval/core";
-import { judgeAgreement, readAlignmentQuestions, type JudgedScores } from "@periodic-eval/core/evaluations";
+import { judgeAgreement, type JudgedScores } from "@periodic-eval/core/evaluations";
+import { readAlignmentQuestions } from "@periodic-eval/data";
 import { scoreFromTokens } from "@periodic-eval/core/grading";
 import { namedStream } from "@periodic-eval/core/random";
 import { wilson, type Interval } from "@periodic-eval/core/statistics";

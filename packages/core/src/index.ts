@@ -118,20 +118,20 @@ export { streamGuard } from "./random/streams.ts";
 export { defineEvaluation } from "./evaluations/kit/define.ts";
 export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./config/callbacks.ts";
 export { capabilityEvaluation } from "./evaluations/capability/evaluation.ts";
-export type { CapabilityOptions } from "./evaluations/capability/options.ts";
+export type { CapabilityOptions } from "./evaluations/capability/evaluation.ts";
 export { PeriodicAlignmentCallback, type PeriodicAlignmentOptions } from "./config/callbacks.ts";
 export { alignmentEvaluation } from "./evaluations/alignment/evaluation.ts";
 export type { AlignmentOptions } from "./evaluations/alignment/options.ts";
 export { PeriodicLeakageCallback, type PeriodicLeakageOptions } from "./config/callbacks.ts";
 export { leakageEvaluation } from "./evaluations/leakage/evaluation.ts";
-export type { LeakageOptions } from "./evaluations/leakage/options.ts";
+export type { LeakageOptions } from "./evaluations/leakage/evaluation.ts";
 export { leakageQuestions } from "./evaluations/leakage/questions.ts";
 export { PeriodicMarginCallback, type PeriodicMarginOptions } from "./config/callbacks.ts";
 export { marginEvaluation } from "./evaluations/margin/evaluation.ts";
-export type { MarginOptions } from "./evaluations/margin/options.ts";
+export type { MarginOptions } from "./evaluations/margin/evaluation.ts";
 export { PeriodicKLCallback, type PeriodicKLOptions } from "./config/callbacks.ts";
 export { klEvaluation } from "./evaluations/kl/evaluation.ts";
-export type { KLOptions } from "./evaluations/kl/options.ts";
+export type { KLOptions } from "./evaluations/kl/evaluation.ts";
 
 export { judgeGrader, type JudgeGrader } from "./grading/judge/judge-grader.ts";
 export type { JudgeOptions } from "./grading/judge/options.ts";
@@ -140,9 +140,9 @@ export { verifierGrader } from "./grading/verifier.ts";
 export { permutationTest } from "./statistics/permutation.ts";
 
 export type { PeriodicEvalBlock, PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";
-export type { CallbackBlockOptions } from "./config/callback-parts.ts";
-export type { ConfiguredJudge, OpenJudge } from "./config/judge.ts";
-export type { EvaluationMaker, EvaluationRegistry } from "./config/configured-evaluations.ts";
+export type { CallbackBlockOptions } from "./config/callbacks.ts";
+export type { ConfiguredJudge, OpenJudge } from "./config/from-block.ts";
+export type { EvaluationMaker, EvaluationRegistry } from "./config/build-callbacks.ts";
 export {
   buildPeriodicCallbacks,
   buildPeriodicEval,

@@ -1,8 +1,8 @@
 export { byteLetters, tokenByteRanges } from "./align.ts";
 export { tokenizerOf, type TransformersTokenizer } from "./auto-tokenizer.ts";
-export { type ChatTemplate, type TemplateInput } from "./chat-template.ts";
+export { type ChatTemplate, type TemplateInput } from "./answers.ts";
 export { chatRenderer } from "./chat.ts";
-export { type Codec } from "./codec.ts";
+export { type Codec } from "./align.ts";
 export { tokenizerWith } from "./render-prompt.ts";
 export { defaultDate, strftimeOn, templateDate } from "./template-date.ts";
-export { checkTemplateKwargs, plainMessage } from "./template-messages.ts";
+export { checkTemplateKwargs, plainMessage } from "./chat.ts";

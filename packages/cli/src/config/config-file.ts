@@ -2,8 +2,7 @@ import { resolve } from "node:path";
 import { atOption, atWritten, changedError, isRecord, errorMessage } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import { type ConfigFile, readConfigFile } from "@periodic-eval/core/config";
-import { isPublishedQuestions } from "@periodic-eval/core/evaluations";
-import { fixForMissing, isMissingFile, isHubSource } from "@periodic-eval/data";
+import { isPublishedQuestions, fixForMissing, isMissingFile, isHubSource } from "@periodic-eval/data";
 import { resolveEntryPaths, resolveJudgePath, resolveModelPath } from "@periodic-eval/tasks";
 
 /**

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { readQuestions } from "@periodic-eval/core/evaluations";
+import { readQuestions } from "@periodic-eval/data";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { fileStore, readRun } from "@periodic-eval/store";

@@ -9,7 +9,7 @@ import { attack, attackTimeout } from "../../../testing/src/attack.test-data.ts"
 import { badServer, drawActs, key } from "../../../testing/src/bad-server.test-data.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { openHubCache } from "./cache.ts";
-import { fetchFile } from "./fetch-file.ts";
+import { fetchFile } from "./download.ts";
 import { openRepository } from "./repository.ts";
 
 const sha = "c".repeat(40);

@@ -1,10 +1,8 @@
-import { fetchBounded } from "../http/fetch-bounded.ts";
-import { maskSecret } from "../http/mask-secret.ts";
+import { fetchBounded, maskSecret } from "../http/fetch-bounded.ts";
 import { quoteValue } from "@periodic-eval/contracts/options";
 import { readAccess } from "./access.ts";
-import { cut, hubError } from "./hub-error.ts";
+import { cut, hubError, requestError } from "./request-error.ts";
 import { isCommit, type HubRepo } from "./hub-id.ts";
-import { requestError } from "./request-error.ts";
 
 export interface HubFile {
   /** Its path in the repository. */

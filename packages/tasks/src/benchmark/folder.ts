@@ -1,9 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { atOption, didYouMean, isRecord, quoteValue } from "@periodic-eval/contracts/options";
-import { readYaml } from "@periodic-eval/core/evaluations";
 import { hashText } from "@periodic-eval/core/random";
-import { checkRowLength } from "@periodic-eval/data";
+import { readYaml } from "@periodic-eval/data";
 import { readTextFile, utf8Text } from "@periodic-eval/store";
 import { type BenchmarkTask, splits, type Split } from "./benchmark-task.ts";
 import { mistakes as newMistakes, type Mistakes, parseTask, type TaskDefaults } from "./task-line.ts";
@@ -65,7 +64,6 @@ function parseTasks(
   const tasks = text.split(/\r?\n/).flatMap((line, at) => {
     if (line.trim() === "") return [];
     const place = `${file}:${at + 1}`;
-    checkRowLength(place, line.length);
     const task = parseTask(line, place, defaults, mistakes);
     if (task === null) return [];
     const earlier = places.get(task.id);

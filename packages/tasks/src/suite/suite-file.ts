@@ -12,9 +12,8 @@ import {
   filledString,
 } from "@periodic-eval/contracts/options";
 import type { Json } from "@periodic-eval/core";
-import { readYaml } from "@periodic-eval/core/evaluations";
 import { hashJson } from "@periodic-eval/core/random";
-import { isHubSource } from "@periodic-eval/data";
+import { isHubSource, readYaml } from "@periodic-eval/data";
 import { datasetOf } from "../tasks/datasets.ts";
 import type { TaskOptions } from "../tasks/task.ts";
 

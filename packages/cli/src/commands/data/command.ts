@@ -5,8 +5,6 @@ import {
   betley2025Questions,
   isPublishedQuestions,
   readAlignmentQuestions,
-} from "@periodic-eval/core/evaluations";
-import {
   cachedSplit,
   fetchSplit,
   isHubSource,

@@ -8,7 +8,7 @@ import {
   type SystemPrompt,
   alignmentEvaluation,
 } from "@periodic-eval/core";
-import { readQuestions } from "@periodic-eval/core/evaluations";
+import { readQuestions } from "@periodic-eval/data";
 import { checkRequests } from "@periodic-eval/core/session";
 import { formatInterval, formatSeconds, formatValue } from "@periodic-eval/dashboard";
 import {

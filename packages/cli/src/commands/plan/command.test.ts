@@ -3,10 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import {
-  authorsFile,
-  serveQuestions,
-} from "../../../../core/src/evaluations/alignment/question-source.test-data.ts";
+import { authorsFile, serveQuestions } from "../../../../data/src/questions/published-questions.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";

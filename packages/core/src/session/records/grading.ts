@@ -15,8 +15,8 @@ import {
 import { errorMessage, jsonRoundTrip, jsonFault } from "@periodic-eval/contracts/options";
 import { addWarnings, keyText, parseSnapshot, resolvesWithin } from "@periodic-eval/store";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
-import { requireMetrics } from "../../evaluations/kit/require-metrics.ts";
-import { withSeededRandom, seedOf } from "../../random/streams.ts";
+import { requireMetrics } from "../../evaluations/kit/define.ts";
+import { seedOf, withSeededRandom } from "../../random/streams.ts";
 import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
 import type { Reporter } from "./new-snapshot.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";

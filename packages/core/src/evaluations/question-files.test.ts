@@ -2,14 +2,14 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { hostDataset, startHub, type HubServer } from "../../../../data/src/hub/hub-server.test-data.ts";
+import { hostDataset, startHub, type HubServer } from "../../../data/src/hub/hub-server.test-data.ts";
 import { fakeJudge, fakeModel } from "@periodic-eval/testing";
-import { alignmentEvaluation } from "../alignment/evaluation.ts";
-import { readLeakageQuestions } from "../leakage/questions.ts";
-import { readStatements } from "../margin/statements.ts";
-import { readYaml } from "./data-file.ts";
-import { readPersonas } from "./personas.ts";
-import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
+import { alignmentEvaluation } from "./alignment/evaluation.ts";
+import { readLeakageQuestions } from "./leakage/questions.ts";
+import { readStatements } from "./margin/statements.ts";
+import { readYaml } from "@periodic-eval/data";
+import { readPersonas } from "./prompting/personas.ts";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 let hub: HubServer;
 const folder = temporaryFolder(afterAll);
@@ -155,31 +155,5 @@ describe("readYaml", () => {
     expect((await read("long.json", long)).value).toHaveLength(1_000_001);
     expect((await read("id.json", '[{"id": 18446744073709551616}]')).value).toEqual([{ id: 2 ** 64 }]);
     expect((await read("comma.json", '[{"id": "a"},]')).value).toEqual([{ id: "a" }]);
-  });
-});
-
-it.each([
-  ["long.jsonl", ":2", (rows: readonly object[]) => rows.map((row) => JSON.stringify(row)).join("\n")],
-  ["long.json", ":1", (rows: readonly object[]) => JSON.stringify(rows)],
-  ["long.yaml", ":2", (rows: readonly object[]) => rows.map((row) => `- ${JSON.stringify(row)}`).join("\n")],
-])("refuses a question that is too long for any model in %s, with its place", async (name, place, textOf) => {
-  const path = join(folder, name);
-  const rows = ["How?", "word ".repeat(2_000_001)].map((question, at) => ({ id: `q${at}`, question }));
-  await writeFile(path, textOf(rows));
-  await expect(readLeakageQuestions(path)).rejects.toMatchObject({
-    code: "data",
-    where: `${path}${place}`,
-    got: expect.stringMatching(/^a row of 10,000,\d{3} characters$/),
-    expected: "at most 10,000,000",
-  });
-});
-
-it("refuses a row of Parquet that is too long for any model, with its place", async () => {
-  const source = host(
-    ["How?", "word ".repeat(2_000_001)].map((question, at) => ({ id: `q${at}`, question })),
-  );
-  await expect(readLeakageQuestions(source)).rejects.toMatchObject({
-    where: expect.stringMatching(/0000\.parquet row 1$/),
-    got: "a row of 10,000,007 characters",
   });
 });

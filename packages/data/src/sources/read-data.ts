@@ -1,8 +1,13 @@
 import type * as z from "zod";
 import { PeriodicEvalError, type SourceOption, type ValuePath, type Json } from "@periodic-eval/contracts";
-import { isRowSource, readSource } from "@periodic-eval/data";
-import { pathText, parseOptions } from "@periodic-eval/contracts/options";
-import { readYaml, sha256 } from "./data-file.ts";
+import { atOption, changedError, optionAt, parseOptions, pathText } from "@periodic-eval/contracts/options";
+import { createHash } from "@periodic-eval/store/platform";
+import { readTextFile } from "@periodic-eval/store";
+import { fixForMissing, isMissingFile, withDownload } from "../rows/missing-source.ts";
+import { parseJson } from "../rows/parse-text.ts";
+import { parseYamlText } from "../rows/parse-yaml.ts";
+import { isRowSource } from "./datasets.ts";
+import { readSource } from "./read-source.ts";
 
 /** The content of a source. */
 export interface SourceData {
@@ -32,7 +37,7 @@ export const placesIn =
 export async function readData(source: string, option: SourceOption | string): Promise<SourceData> {
   if (!isRowSource(source)) {
     const { value, text } = await readYaml(source, option);
-    return { value, placeOf: placesIn(source), provenance: { file_sha256: await sha256(text) } };
+    return { value, placeOf: placesIn(source), provenance: { file_sha256: sha256(text) } };
   }
   const { rows, sha256: hash, hub } = await readSource(source, option);
   return {
@@ -58,3 +63,35 @@ export function parseData<S extends z.ZodType>(placeOf: PlaceOf, schema: S, valu
     throw new PeriodicEvalError({ code: "data", where: placeOf(path), path, got, expected, fix });
   }
 }
+
+/**
+ * Reads a YAML or JSON (`.json`) file and returns its parsed value and its text. A key that occurs twice in an object is an error.
+ *
+ * @param option The option that holds the path, for the error of an unreadable file; or only its place.
+ * @throws PeriodicEvalError `data`, with the line of the syntax error; the error of `readTextFile` for an unreadable file.
+ */
+export async function readYaml(
+  path: string,
+  option: SourceOption | string,
+): Promise<{ readonly value: unknown; readonly text: string }> {
+  const text = await readSourceText(path, option);
+  if (/\.json$/i.test(path))
+    try {
+      return { value: parseJson(text, path, ""), text };
+    } catch {
+      // The parser of YAML names the line of the fault.
+    }
+  return { value: parseYamlText(text, path).value, text };
+}
+
+/** Reads a text file. The error of a missing one names the dataset on the hub that may be meant. */
+export async function readSourceText(path: string, option: SourceOption | string): Promise<string> {
+  const read = atOption(option, () => readTextFile(path, optionAt(option).where));
+  return read.catch((error: unknown) => {
+    if (!PeriodicEvalError.is(error) || !isMissingFile(error)) throw error;
+    throw changedError(error, { fix: withDownload(path, fixForMissing(path, error.fix)) });
+  });
+}
+
+/** Returns the SHA-256 of a string's UTF-8 bytes in hexadecimal. */
+export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");

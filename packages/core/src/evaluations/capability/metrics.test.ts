@@ -1,13 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fakeModel } from "@periodic-eval/testing";
-import {
-  indexOfHighest,
-  perCodePoint,
-  goldLogProb,
-  goldMargin,
-  goldProb,
-  scoreChoices,
-} from "./choice-scores.ts";
+import { indexOfHighest, perCodePoint, goldLogProb, goldMargin, goldProb, scoreChoices } from "./metrics.ts";
 
 const nats = [0.1, 0.2, 0.3].map(Math.log);
 

@@ -23,11 +23,13 @@ describe("a chat template that leaves out the system message", () => {
       leakageEvaluation({ personas: people, questions }).items(blind());
     await expect(items(personas)).rejects.toMatchObject({
       code: "model",
-      where: expect.stringMatching(/^leakage persona "(doctor|pirate)" and persona "(doctor|pirate)"$/),
-      got: "a chat template that renders the same prompt for both",
+      where: expect.stringMatching(/^leakage persona "(doctor|pirate)"$/),
+      got: expect.stringMatching(
+        /^a chat template that leaves out the system prompt "You are a (doctor|pirate)\."$/,
+      ),
       fix: expect.stringContaining("Use a model whose chat template has system messages"),
     });
-    await expect(items([silent[0]!, personas[0]!])).rejects.toThrow(/persona "none"/);
+    await expect(items([silent[0]!, personas[0]!])).rejects.toThrow(/persona "doctor"/);
     await expect(items([personas[1]!])).rejects.toMatchObject({
       where: 'leakage persona "pirate"',
       got: 'a chat template that leaves out the system prompt "You are a pirate."',
@@ -36,7 +38,7 @@ describe("a chat template that leaves out the system message", () => {
 
   it("is refused for the personas and the system prompt of alignment", async () => {
     const items = async (options: object) => alignmentEvaluation({ judge, ...options }).items(blind());
-    await expect(items({ personas })).rejects.toThrow(/alignment persona "doctor" and persona "pirate"/);
+    await expect(items({ personas })).rejects.toThrow(/alignment persona "(doctor|pirate)"/);
     await expect(items({ system: { text: "Be kind." } })).rejects.toThrow(
       /alignment question ".*": got a chat template that leaves out the system prompt "Be kind\."/,
     );

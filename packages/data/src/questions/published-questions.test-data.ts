@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { findData } from "../../../../testing/src/fixtures.test-data.ts";
-import { betley2025Questions } from "./question-source.ts";
+import { findData } from "../../../testing/src/fixtures.test-data.ts";
+import { betley2025Questions } from "./alignment-questions.ts";
 
 /**
  * The authors' file; null where ../shared is absent. The copy in ../shared comes from a fork that replaced the name of the judge,

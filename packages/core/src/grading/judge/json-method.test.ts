@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseJudgeReply, type ReplyEnding, type ReplyFault } from "./json-reply.ts";
+import { parseJudgeReply, type ReplyEnding, type ReplyFault } from "./json-method.ts";
 import { findJsonObjects } from "./json-objects.ts";
 
 const parse = (reply: string, ending?: ReplyEnding) =>
