@@ -6,3 +6,14 @@ export { type Codec } from "./align.ts";
 export { tokenizerWith } from "./render-prompt.ts";
 export { defaultDate, strftimeOn, templateDate } from "./template-date.ts";
 export { checkTemplateKwargs, plainMessage } from "./chat.ts";
+export { checkIds, fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "./fit-requests.ts";
+export {
+  acceptToken,
+  beginWriting,
+  completionOf,
+  drawToken,
+  fitRequests,
+  isWritten,
+  type Drawn,
+  type Writing,
+} from "./writing.ts";

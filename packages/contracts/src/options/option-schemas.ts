@@ -1,6 +1,7 @@
 // Schemas that the options of several functions share. Their messages are noun phrases that continue "expected".
 import * as z from "zod";
 import type { ValuePath } from "../errors.ts";
+import type { Sampling } from "../model.ts";
 import { namePattern } from "../snapshot.ts";
 import { configError } from "./config-error.ts";
 import { isRecord } from "./values.ts";
@@ -84,3 +85,14 @@ export const arrayOrPath = <T>(expected: string) =>
     (value) => Array.isArray(value) || (typeof value === "string" && value !== ""),
     expected,
   );
+
+/** The settings of a sampled completion. */
+export const samplingSchema = z.strictObject({
+  maxNewTokens: positiveInteger,
+  temperature: numberFromZero("a number of 0 (greedy) or more"),
+  topP: numberToOne("a number in (0, 1]").optional(),
+  topK: positiveInteger.meta({ fix: "Omit topK to sample from all tokens." }).optional(),
+  stop: z.array(z.string().min(1)).optional(),
+  topTokens: integerFromZero.optional(),
+  seed: z.string(),
+} satisfies Record<keyof Sampling, z.ZodType>);

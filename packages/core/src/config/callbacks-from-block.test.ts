@@ -14,7 +14,7 @@ import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { everyPercent, everySteps } from "../schedule/triggers.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { judgeGrader } from "../grading/judge/judge-grader.ts";
-import { bulkTokenizer } from "../model/yield-to-events.ts";
+import { bulkTokenizer } from "../model/bulk-tokenizer.ts";
 import { fakeJudge, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import type { PeriodicEvalBlock } from "./config-schema.ts";
 import { buildPeriodicCallbacks } from "./build-callbacks.ts";

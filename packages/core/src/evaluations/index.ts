@@ -40,7 +40,7 @@ export {
 } from "./prompting/completions.ts";
 export { defaultPersonas, readPersonas, type Persona } from "./prompting/personas.ts";
 export { encodePairs, renderPrompts, type EncodedPair } from "../model/encode-pair.ts";
-export { renderEach } from "../model/yield-to-events.ts";
+export { renderEach } from "../model/bulk-tokenizer.ts";
 export { completionFields, renderItems, truncatedFlag } from "./prompting/completions.ts";
 export { resolveSampling, type SamplingOptions } from "./prompting/prompt-options.ts";
 export { opensThinking, stripThinking } from "../model/thinking.ts";

@@ -5,7 +5,7 @@ import type { AnyEvaluation } from "@periodic-eval/contracts";
 import { fakeJudge, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { countedTokenizer } from "../../../testing/src/evaluation-conformance.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
-import { bulkTokenizer } from "../model/yield-to-events.ts";
+import { bulkTokenizer } from "../model/bulk-tokenizer.ts";
 import { measure } from "../session/window/measure.ts";
 import { alignmentEvaluation } from "./alignment/evaluation.ts";
 import { capabilityEvaluation } from "./capability/evaluation.ts";

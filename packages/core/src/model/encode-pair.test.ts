@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fakeTokenizer } from "@periodic-eval/testing";
-import { bulkTokenizer } from "./yield-to-events.ts";
+import { bulkTokenizer } from "./bulk-tokenizer.ts";
 import { encodePairs, quoteContinuation, renderPrompts } from "./encode-pair.ts";
 import type { LogLikelihoodRequest, Prompt, Tokenizer } from "@periodic-eval/contracts";
 

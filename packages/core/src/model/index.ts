@@ -1,9 +1,11 @@
-export { checkIds } from "./encode-pair.ts";
-export { checkPrompt } from "./encode-pair.ts";
-export { bulkTokenizer } from "./yield-to-events.ts";
-export { encodePairs, endingOf, renderPrompts, type EncodedPair } from "./encode-pair.ts";
-export { fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "./encode-pair.ts";
-export { drawToken, type Drawn } from "./writing.ts";
+export {
+  checkPrompt,
+  encodePairs,
+  endingOf,
+  quoteContinuation,
+  renderPrompts,
+  type EncodedPair,
+} from "./encode-pair.ts";
+export { bulkTokenizer } from "./bulk-tokenizer.ts";
 export { type Ask, wrapModel } from "./share-generations.ts";
-export { acceptToken, beginWriting, completionOf, fitRequests, isWritten, type Writing } from "./writing.ts";
-export { nextTurn, yieldToEvents } from "./yield-to-events.ts";
+export { nextTurn, yieldToEvents } from "./event-loop.ts";

@@ -2,7 +2,7 @@ import type { Sampling } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
-import { drawToken, beginWriting } from "../../../core/src/model/writing.ts";
+import { drawToken, beginWriting } from "../../../tokenizers/src/writing.ts";
 import { tinyLM } from "../../../tfjs/src/causal-lm/tiny-lm.test-data.ts";
 import { drawFromEach } from "../../../tfjs/src/generation/draws.ts";
 import { useBackend } from "../backend/use-backend.ts";

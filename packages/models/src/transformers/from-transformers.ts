@@ -15,6 +15,7 @@ import {
   type Completion,
   type GenerateRequest,
 } from "@periodic-eval/core";
+import { yieldToEvents } from "@periodic-eval/core/model";
 import {
   fitPairs,
   fitPrompts,
@@ -26,10 +27,9 @@ import {
   drawToken,
   fitRequests,
   isWritten,
-  yieldToEvents,
   type Drawn,
   type Writing,
-} from "@periodic-eval/core/model";
+} from "@periodic-eval/tokenizers";
 import { namedStream } from "@periodic-eval/core/random";
 import { tokenizerOf, type TransformersTokenizer } from "@periodic-eval/tokenizers";
 import { modelError } from "../folder/model-error.ts";

@@ -14,7 +14,7 @@ import {
   fitRequests,
   isWritten,
   type Writing,
-} from "@periodic-eval/core/model";
+} from "@periodic-eval/tokenizers";
 import { arrayOrNull, at, totalTokens } from "../http/reply-fields.ts";
 import { trackCall } from "../http/track-requests.ts";
 import { completionOf as chatCompletionOf, seedNumber } from "../models/openai.ts";

@@ -1,6 +1,6 @@
 import { errorMessage, printable } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import type { FitLimits } from "@periodic-eval/core/model";
+import type { FitLimits } from "@periodic-eval/tokenizers";
 import { failedAttemptOf, type JsonService } from "../http/json-service.ts";
 import { untracked } from "../http/track-requests.ts";
 

@@ -5,6 +5,7 @@ import {
   type GenerateRequest,
   type Tokenizer,
 } from "@periodic-eval/core";
+import { yieldToEvents } from "@periodic-eval/core/model";
 import {
   acceptToken,
   beginWriting,
@@ -12,8 +13,7 @@ import {
   fitRequests,
   isWritten,
   type Writing,
-  yieldToEvents,
-} from "@periodic-eval/core/model";
+} from "@periodic-eval/tokenizers";
 import { hasCompiledKernels } from "../batching/engine-memory.ts";
 import { batchBudget, type BatchBudget, type ForwardLimits, inBatches } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";

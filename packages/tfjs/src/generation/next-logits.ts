@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { checkIds } from "@periodic-eval/core/model";
+import { checkIds } from "@periodic-eval/tokenizers";
 import { batchByLength } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { incrementalOf, logitsAtPositions, inEvaluation } from "../causal-lm/forward.ts";

@@ -10,7 +10,7 @@ import {
 } from "@periodic-eval/core";
 import type { ForwardLimits } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "@periodic-eval/core/model";
+import { fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "@periodic-eval/tokenizers";
 import { windowLength, incrementalOf } from "../causal-lm/forward.ts";
 import { isOnDevice } from "../batching/engine-memory.ts";
 import type { Incremental } from "../causal-lm/incremental.ts";

@@ -9,7 +9,7 @@ import {
   type MeasurementWarning,
 } from "@periodic-eval/contracts";
 import { errorMessage, codeOption } from "@periodic-eval/contracts/options";
-import { renderEach } from "../../model/yield-to-events.ts";
+import { renderEach } from "../../model/bulk-tokenizer.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { checkLength, checkSystemPrompts } from "../prompting/completions.ts";

@@ -13,7 +13,7 @@ import {
   type BulkTokenizer,
 } from "@periodic-eval/contracts";
 import { errorMessage, dataError, quoteValue, modelError } from "@periodic-eval/contracts/options";
-import { renderEach } from "../../model/yield-to-events.ts";
+import { renderEach } from "../../model/bulk-tokenizer.ts";
 import { opensThinking, stripThinking } from "../../model/thinking.ts";
 import { seedOf } from "../../random/streams.ts";
 import type { TextFault } from "./coherence.ts";

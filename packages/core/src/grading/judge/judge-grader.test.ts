@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { PeriodicEvalError, memoryVerdictCache } from "@periodic-eval/contracts";
 import type { Completion } from "../../../../contracts/src/model.ts";
 import { thinkingTokenizer } from "../../evaluations/alignment/alignment.test-data.ts";
-import { bulkTokenizer } from "../../model/yield-to-events.ts";
+import { bulkTokenizer } from "../../model/bulk-tokenizer.ts";
 import { fakeTokenizer } from "@periodic-eval/testing";
 import { judgeGrader } from "./judge-grader.ts";
 import type { JudgeOptions } from "./options.ts";

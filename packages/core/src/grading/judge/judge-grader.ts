@@ -13,7 +13,7 @@ import {
   type VerdictCache,
 } from "@periodic-eval/contracts";
 import { errorMessage, printable, judgeError } from "@periodic-eval/contracts/options";
-import { withMinuteLines } from "../../model/yield-to-events.ts";
+import { withMinuteLines } from "../../model/event-loop.ts";
 import {
   openBudget,
   type JudgeBudget,

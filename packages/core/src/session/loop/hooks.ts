@@ -15,7 +15,7 @@ import {
   jsonFault,
   parseOptions,
 } from "@periodic-eval/contracts/options";
-import { inOrder, isPromise } from "../../model/yield-to-events.ts";
+import { inOrder, isPromise } from "../../model/event-loop.ts";
 import { workingSeconds } from "@periodic-eval/store";
 import { seedOf } from "../../random/streams.ts";
 import { callbackName } from "../records/new-snapshot.ts";

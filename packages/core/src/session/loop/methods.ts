@@ -1,6 +1,6 @@
 import type { Awaitable, Json, Control, SessionState, StepEnd } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { inOrder, isPromise } from "../../model/yield-to-events.ts";
+import { inOrder, isPromise } from "../../model/event-loop.ts";
 import { abortReason } from "../records/requests.ts";
 import { knownSteps, supersedeUnsettled } from "../records/resume.ts";
 import { runWindow, type RequestSource } from "../window/window.ts";

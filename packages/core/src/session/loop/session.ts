@@ -10,7 +10,7 @@ import {
 } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { inRunOrder, keyText } from "@periodic-eval/store";
-import { withMinuteLines, isPromise } from "../../model/yield-to-events.ts";
+import { withMinuteLines, isPromise } from "../../model/event-loop.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import { misuse, noControl } from "./progress.ts";
 import { SessionMethods } from "./methods.ts";

@@ -10,7 +10,7 @@ import {
 } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { resolvesWithin, startTimeout, workingSeconds } from "@periodic-eval/store";
-import { isPromise } from "../../model/yield-to-events.ts";
+import { isPromise } from "../../model/event-loop.ts";
 import type { Reporter } from "../records/new-snapshot.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 

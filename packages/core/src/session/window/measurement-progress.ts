@@ -13,7 +13,7 @@ import { isCount, quoteValue } from "@periodic-eval/contracts/options";
 import { startTimeout, workingSeconds } from "@periodic-eval/store";
 import { isDeadline } from "../../evaluations/kit/measure-in-batches.ts";
 import { wrapModel } from "../../model/share-generations.ts";
-import { onYield } from "../../model/yield-to-events.ts";
+import { onYield } from "../../model/event-loop.ts";
 import type { Portion } from "../budget/governor.ts";
 import type { MeasurementProgress, ProgressPoint } from "../budget/learned.ts";
 import { reducesSamples } from "../budget/share-seconds.ts";

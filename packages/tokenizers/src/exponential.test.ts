@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { namedStream } from "../random/streams.ts";
+import { namedStream } from "@periodic-eval/core/random";
 import { exponential } from "./writing.ts";
 
 describe("exponential", () => {

@@ -2,8 +2,9 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Sampling } from "@periodic-eval/contracts";
 import { parseOptions } from "@periodic-eval/contracts/options";
-import { namedStream } from "../random/streams.ts";
-import { drawToken, samplingSchema } from "./writing.ts";
+import { namedStream } from "@periodic-eval/core/random";
+import { samplingSchema } from "@periodic-eval/contracts/options";
+import { drawToken } from "./writing.ts";
 
 const base: Sampling = { maxNewTokens: 1, temperature: 1, seed: "s" };
 /** Probabilities .5, .3, .15, .05 at ids 2, 0, 3, 1. */

@@ -1,4 +1,3 @@
-import * as z from "zod";
 import {
   type BulkOptions,
   type BulkTokenizer,
@@ -8,15 +7,9 @@ import {
   type Tokenizer,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
-import {
-  parseOptions,
-  integerFromZero,
-  numberFromZero,
-  numberToOne,
-  positiveInteger,
-} from "@periodic-eval/contracts/options";
-import { namedStream } from "../random/streams.ts";
-import { renderPrompts } from "./encode-pair.ts";
+import { parseOptions, samplingSchema } from "@periodic-eval/contracts/options";
+import { renderPrompts } from "@periodic-eval/core/model";
+import { namedStream } from "@periodic-eval/core/random";
 
 /** A request for a completion that fits the model's context length. */
 export interface FittedRequest {
@@ -244,16 +237,6 @@ function idAt(at: number, kept: Float64Array, weights: Float64Array): number {
   for (let equal = at - kept.indexOf(kept[at]!); equal > 0; equal--) id = weights.indexOf(kept[at]!, id + 1);
   return id;
 }
-
-export const samplingSchema = z.strictObject({
-  maxNewTokens: positiveInteger,
-  temperature: numberFromZero("a number of 0 (greedy) or more"),
-  topP: numberToOne("a number in (0, 1]").optional(),
-  topK: positiveInteger.meta({ fix: "Omit topK to sample from all tokens." }).optional(),
-  stop: z.array(z.string().min(1)).optional(),
-  topTokens: integerFromZero.optional(),
-  seed: z.string(),
-} satisfies Record<keyof Sampling, z.ZodType>);
 
 /** 2ᵏ at index k + 1074. */
 const powers = Float64Array.from({ length: 1075 }, (_, index) => 2 ** (index - 1074));
