@@ -108,10 +108,12 @@ describe.concurrent("wandbLogger with a recording server", () => {
         await logger.train?.({ loss: lossAt(step) }, at("em", step));
       await logger.close?.();
     };
-    // The first session ends before the server can be reached.
-    await expect(log(0, 3, 0.01)).rejects.toThrow(
-      `3 of 3 points were not sent (timeout after 0.01 s); they are kept in ${join(runDir, "loggers", "wandb.jsonl")} and will be sent`,
+    // The first session ends before the server can be reached, or after its first reply.
+    const error = await log(0, 3, 0.01).catch((thrown: Error) => thrown.message);
+    expect(error).toMatch(
+      /^3 of 3 points were not sent \((timeout after 0.01 s|.*503.*)\); they are kept in /,
     );
+    expect(error).toContain(`${join(runDir, "loggers", "wandb.jsonl")} and will be sent`);
     await log(3, 5, 60);
     const { lines } = theRun(expect, server);
     expect(lines.map((line) => [line["_step"], line["run_step"], line["train/loss"]])).toEqual(
