@@ -1,6 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { GraphType, Sizes } from "../graph/tracer.ts";
-import { GraphFunction, type GraphBackend, GraphSet } from "../graph/graph-function.ts";
+import { GraphFunction, type GraphBackend } from "../graph/graph-function.ts";
+import { GraphSet } from "../graph/graph-set.ts";
 import { checkEqual, trace, type TensorSpec, type Trace } from "../graph/trace.ts";
 import {
   blockSpecs,

@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { join, mkdtempSync, rmSync, tmpdir, writeFileSync, process } from "@periodic-eval/store/platform";
-import { isOnDevice, fusedCallKernel, type FusedCall } from "@periodic-eval/tfjs";
+import { isOnDevice } from "@periodic-eval/tfjs";
 import {
   type Attribute,
   type ConstantTensor,
@@ -10,8 +10,7 @@ import {
   valueOf,
   type Sizes,
 } from "./tracer.ts";
-import { type Trace, trace } from "./trace.ts";
-import { errorMessage } from "@periodic-eval/contracts/options";
+import type { Trace } from "./trace.ts";
 
 /** Methods of the tfjs-node backend that run graphs; its `tf.node.loadSavedModel` uses them too. */
 export interface GraphBackend {
@@ -140,59 +139,4 @@ function writeTensor(out: BinaryWriter, { type, shape, values }: ConstantTensor)
   message(out, 2, (proto) => writeShape(proto, shape));
   const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
   out.tag(4, WireType.LengthDelimited).bytes(bytes);
-}
-
-/** Graphs by kind, each built on first use. After a failed build the set returns none. */
-export class GraphSet<Graph extends { dispose(): void }> {
-  readonly #doing: string;
-  readonly #graphs = new Map<string, Graph>();
-  #isBroken = false;
-
-  /** @param doing Names the work that is slower without graphs, as the start of a sentence. */
-  constructor(doing: string) {
-    this.#doing = doing;
-  }
-
-  /** Returns null if the backend runs no graphs or a build failed; a process warning reports the failure once. */
-  get(kind: string, make: (backend: GraphBackend) => Graph): Graph | null {
-    const backend = graphBackend();
-    if (backend === null || this.#isBroken) return null;
-    try {
-      const graph = this.#graphs.get(kind) ?? make(backend);
-      this.#graphs.set(kind, graph);
-      return graph;
-    } catch (error) {
-      this.#isBroken = true;
-      process.emitWarning(
-        `${this.#doing} runs without a TensorFlow graph and slower, because building it failed (${errorMessage(error)}). Results are the same up to rounding.`,
-        { code: "PERIODIC_EVAL_GRAPH" },
-      );
-      return null;
-    }
-  }
-
-  dispose(): void {
-    for (const graph of this.#graphs.values()) graph.dispose();
-    this.#graphs.clear();
-  }
-}
-
-/** Registers a kernel with which native TensorFlow runs each `FusedCall` as a graph, one for each combination of shapes. */
-export function registerFusedCalls(): void {
-  const backendName = "tensorflow";
-  if (tf.getKernel(fusedCallKernel, backendName) !== undefined) return;
-  tf.registerKernel({
-    kernelName: fusedCallKernel,
-    backendName,
-    kernelFunc({ inputs, attrs }) {
-      const given = Object.values(inputs) as tf.Tensor[];
-      const { call } = attrs as unknown as { readonly call: FusedCall };
-      const graphs = (call.held ??= new GraphSet<GraphFunction>(call.doing)) as GraphSet<GraphFunction>;
-      const specs = given.map(({ dtype, shape }) => ({ type: dtype as GraphType, shape }));
-      const graph = graphs.get(JSON.stringify(specs), (backend) => {
-        return new GraphFunction(backend, trace(call.run, specs, {}));
-      });
-      return graph === null ? call.run(given) : graph.run(given, {});
-    },
-  });
 }
