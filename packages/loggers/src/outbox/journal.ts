@@ -1,7 +1,7 @@
-import { existsSync, readFileSync, truncateSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, truncateSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Json } from "@periodic-eval/core";
-import { storeError, syncFolder } from "@periodic-eval/store";
+import { errnoOf, storeError } from "@periodic-eval/store";
 import { lineFile } from "../lines/line-file.ts";
 import { jsonNumbers, type Scalars } from "../scalars.ts";
 
@@ -158,7 +158,7 @@ export interface Journal {
   /** Records that the first `points` of `unsent` were sent. */
   markSent(points: number): void;
   /** Makes everything so far durable, so that a server never has points that a crash of the machine takes from the file. */
-  sync(): Promise<void>;
+  sync(): void;
   close(): void;
 }
 
@@ -232,14 +232,28 @@ export function openJournal(path: string): Journal {
     },
     storeRun: (stored) => write({ kind: "run", run: stored }),
     markSent: (points) => write({ kind: "sent", points }),
-    async sync() {
+    sync() {
       file.sync();
       if (isNamed) return;
-      for (const folder of [dirname(path), dirname(dirname(path))]) await syncFolder(folder);
+      for (const folder of [dirname(path), dirname(dirname(path))]) syncFolderSync(folder);
       isNamed = true;
     },
     close: () => file.close(),
   };
+}
+
+/** Makes the names in a folder durable, where the platform can: Windows opens no folder. */
+function syncFolderSync(folder: string): void {
+  let opened: number | null = null;
+  try {
+    opened = openSync(folder, "r");
+    fsyncSync(opened);
+  } catch (error) {
+    if (!["EISDIR", "EPERM", "EINVAL", "ENOTSUP", "EACCES"].includes(errnoOf(error) ?? ""))
+      throw storeError(folder, error);
+  } finally {
+    if (opened !== null) closeSync(opened);
+  }
 }
 
 function* linesOf(path: string): Generator<JournalLine> {

@@ -75,7 +75,7 @@ export function startSending(destination: Destination, journal: Journal): Sendin
 
   async function send(): Promise<void> {
     const received = await retry(() => destination.open(journal, signal));
-    await journal.sync();
+    journal.sync();
     // The last process may have died after it sent points and before it recorded that.
     const arrived = Math.min((received ?? 0) - journal.sent, journal.unsent.length);
     if (arrived > 0) journal.markSent(arrived);
@@ -87,7 +87,7 @@ export function startSending(destination: Destination, journal: Journal): Sendin
         const points = [...journal.unsent];
         journal.markSent(
           await retry(async () => {
-            await journal.sync();
+            journal.sync();
             return destination.send(points, signal);
           }),
         );

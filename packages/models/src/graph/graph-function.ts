@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-import { join, mkdtempSync, rmSync, tmpdir, writeFileSync, process } from "@periodic-eval/store/platform";
+import { join, mkdtempSync, rmSync, tmpdir, writeFileSync } from "@periodic-eval/store/platform";
 import { isOnDevice } from "@periodic-eval/tfjs";
 import {
   type Attribute,
