@@ -24,7 +24,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SFTTrainer, type SFTConfig } from "@periodic-eval/trainers";
 import { microWorld } from "../examples/micro-world/paths.ts";
-import { microWorldCallbacks } from "../packages/cli/src/demo/callbacks.ts";
+import { microWorldCallbacks } from "../packages/cli/src/demo/micro-world.ts";
 import { machineLine, markdownTable, writeSection } from "./doc-section.ts";
 
 const { values } = parseArgs({

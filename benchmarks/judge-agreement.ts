@@ -10,7 +10,8 @@ import {
   type TopToken,
   type Verdict,
 } from "@periodic-eval/core";
-import { judgeAgreement, readAlignmentQuestions, type JudgedScores } from "@periodic-eval/core/evaluations";
+import { judgeAgreement, type JudgedScores } from "@periodic-eval/core/evaluations";
+import { readAlignmentQuestions } from "@periodic-eval/data";
 import { scoreFromTokens } from "@periodic-eval/core/grading";
 import { namedStream } from "@periodic-eval/core/random";
 import { wilson, type Interval } from "@periodic-eval/core/statistics";
@@ -22,8 +23,7 @@ import { cpus } from "node:os";
 import { basename } from "node:path";
 import { parseArgs } from "node:util";
 import { median } from "./median.ts";
-import { microWorldGrader } from "../packages/cli/src/demo/grader.ts";
-import { microWorld } from "../packages/cli/src/demo/micro-world.ts";
+import { microWorldGrader, microWorld } from "../packages/cli/src/demo/micro-world.ts";
 
 const { values } = parseArgs({
   options: {

@@ -1,11 +1,10 @@
 // Writes docs/api/<package>.api.md: every public name with its declaration, so that a change of the public API shows in a
-// diff. `npm run api` writes the files; `npm run check` compares them (--check). Reads the built .d.ts files.
+// diff. `npm run api` writes the files and the generated sections of docs/reference and CONTRIBUTING.md; `npm run check` compares them (--check). Reads the built .d.ts files.
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join, posix } from "node:path";
-import { fileURLToPath } from "node:url";
 import { publicApi } from "./public-api.mjs";
+import { root } from "./steps.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, "docs", "api");
 
 /** A declaration without comments and without what every line has in common. */
@@ -51,4 +50,8 @@ if (isCheck && stale.length > 0) {
   console.error(`the public API changed: ${stale.join(", ")}. Run "npm run api" and commit docs/api.`);
   process.exitCode = 1;
 }
-if (!isCheck) for (const [file, text] of reports) writeFileSync(join(folder, file), text);
+if (!isCheck) {
+  const { generatedParts, stalePages } = await import("./docs/generated-sections.mjs");
+  for (const [file, text] of reports) writeFileSync(join(folder, file), text);
+  for (const [path, text] of stalePages(await generatedParts())) writeFileSync(path, text);
+}

@@ -5,8 +5,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { installedTool } from "./installed-tool.mjs";
-import { Missing, root, runToEnd } from "./steps.mjs";
+import { installedTool, Missing, root, runToEnd } from "./steps.mjs";
 
 const webgpu = "@tensorflow/tfjs-backend-webgpu";
 

@@ -2,13 +2,14 @@
 // Depends on the compiler and on esbuild. Does nothing if no source changed; `--force` builds anyway.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
+import { createRequire } from "node:module";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import { bundleLibraries } from "./bundled-libraries.mjs";
-import { writeKernels } from "./wasm-kernels.mjs";
+import { basename, join, relative } from "node:path";
+import { pathToFileURL } from "node:url";
+import { build as bundle } from "esbuild";
+import wabt from "wabt";
+import { root } from "./steps.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const build = join(root, ".build");
 const stamp = join(build, "sources.sha256");
 const packages = readdirSync(join(root, "packages")).filter((name) =>
@@ -29,14 +30,7 @@ function sourcesHash() {
     ...["examples", "benchmarks"].flatMap((name) => filesOf(name).filter((file) => file.endsWith(".ts"))),
   ];
   const hash = createHash("sha256");
-  const others = [
-    "tsconfig.json",
-    "vitest.config.ts",
-    "package-lock.json",
-    "scripts/build.mjs",
-    "scripts/bundled-libraries.mjs",
-    "scripts/wasm-kernels.mjs",
-  ];
+  const others = ["tsconfig.json", "vitest.config.ts", "package-lock.json", "scripts/build.mjs"];
   for (const file of [...files, ...others.map((name) => join(root, name))].sort((a, b) => (a < b ? -1 : 1))) {
     hash.update(file).update("\0").update(readFileSync(file)).update("\0");
   }
@@ -121,8 +115,139 @@ async function writeSchemas() {
 /** Bundles the script of the dashboard's pages. */
 async function writeClient() {
   const dist = join(root, "packages", "dashboard", "dist");
-  const { bundleClient } = await import(pathToFileURL(join(dist, "html", "client-script.js")).href);
+  const { bundleClient } = await import(pathToFileURL(join(dist, "html", "document.js")).href);
   writeFileSync(join(dist, "client.js"), bundleClient());
+}
+
+/*
+ * Libraries are bundled into the packages that use them, so that installing periodic-eval stays small: of a library that only one package
+ * calls, and that appears in no public type, a few functions are enough. Sources import the library by its name, as a development
+ * dependency; the build replaces these imports in `dist/`.
+ */
+
+/** For each package its bundled libraries, and the names that its sources use of each. */
+const bundledLibraries = {
+  data: {
+    "@huggingface/hub": ["datasetInfo", "downloadFile", "listFiles", "modelInfo"],
+    "hyparquet-compressors": ["decompressLz4", "decompressLz4Raw", "decompressZstd"],
+  },
+  dashboard: { "@observablehq/plot": "*", linkedom: ["parseHTML"] },
+  loggers: { "@bufbuild/protobuf/wire": ["BinaryReader", "BinaryWriter", "WireType"] },
+  models: { "@bufbuild/protobuf/wire": ["BinaryWriter", "WireType"] },
+  tasks: { ajv: ["Ajv"], "mathjs/number": ["parse"] },
+};
+
+/** Builds for browsers that run in Node too. This one lacks only the upload of local files and the library's own cache. */
+const buildForBrowsers = { "@huggingface/hub": "dist/browser/index.mjs" };
+
+/**
+ * Stays a dependency: it draws from `Math.random` when it loads, where the numbers of training come from. Core has loaded it by
+ * then.
+ */
+const external = ["seedrandom"];
+
+/** Leaves out what a library loads beside the names that are used: hyparquet-compressors' own brotli and snappy are 120 kB. */
+const withoutUnused = {
+  name: "without unused",
+  setup: (build) =>
+    build.onResolve({ filter: /brotli|hysnappy|compressors\.js$/ }, ({ importer, resolveDir, path }) =>
+      importer.includes("hyparquet-compressors")
+        ? { path: createRequire(join(resolveDir, "_.js")).resolve(path), sideEffects: false }
+        : undefined,
+    ),
+};
+
+const fileOf = (library) => `${library.replace("@", "").replaceAll("/", "-")}.js`;
+
+/** Bundles the libraries of a package into `dist/bundled`, with their licences, and makes its files import them from there. */
+async function bundleLibraries(name, dist) {
+  const libraries = Object.entries(bundledLibraries[name] ?? {});
+  if (libraries.length === 0) return;
+  const folder = join(dist, "bundled");
+  mkdirSync(folder, { recursive: true });
+  const licences = new Map();
+  for (const [library, names] of libraries) {
+    const forBrowsers = buildForBrowsers[library];
+    const from = forBrowsers ? join(root, "node_modules", library, forBrowsers) : library;
+    const { metafile } = await bundle({
+      stdin: {
+        contents: `export ${names === "*" ? "*" : `{ ${names.join(", ")} }`} from ${JSON.stringify(from)};`,
+        resolveDir: join(root, "packages", name),
+      },
+      outfile: join(folder, fileOf(library)),
+      bundle: true,
+      external,
+      format: "esm",
+      platform: forBrowsers ? "browser" : "node",
+      target: "es2022",
+      minifySyntax: true,
+      minifyWhitespace: true,
+      legalComments: "none",
+      metafile: true,
+      logLevel: "warning",
+      plugins: [withoutUnused],
+    });
+    for (const input of Object.keys(metafile.inputs)) addLicence(licences, input);
+  }
+  writeFileSync(join(folder, "LICENSES.txt"), `${[...licences.values()].join("\n\n")}\n`);
+  const manifest = readFileSync(join(root, "packages", name, "package.json"), "utf8");
+  importFromThere(
+    dist,
+    // A library that `imports` of the package.json maps to its bundle needs no other import.
+    libraries
+      .map(([library]) => library)
+      .filter((library) => !manifest.includes(`./dist/bundled/${fileOf(library)}`)),
+  );
+}
+
+/** Adds the licence of the package that a bundled file comes from. */
+function addLicence(licences, input) {
+  const folder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0];
+  if (folder === undefined || licences.has(folder)) return;
+  const at = join(process.cwd(), folder);
+  const { name, version, license } = JSON.parse(readFileSync(join(at, "package.json"), "utf8"));
+  const file = readdirSync(at).find((one) => /^licen[cs]e/i.test(one));
+  const text = file === undefined ? "" : `\n\n${readFileSync(join(at, file), "utf8").trim()}`;
+  licences.set(folder, `${name} ${version} (${license})${text}`);
+}
+
+function importFromThere(dist, libraries) {
+  const scripts = readdirSync(dist, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".js"))
+    .filter((entry) => !relative(dist, entry.parentPath).startsWith("bundled"));
+  const unused = new Set(libraries);
+  for (const entry of scripts) {
+    const file = join(entry.parentPath, entry.name);
+    const text = readFileSync(file, "utf8");
+    let changed = text;
+    for (const library of libraries) {
+      const path = relative(entry.parentPath, join(dist, "bundled", fileOf(library))).replaceAll("\\", "/");
+      const target = path.startsWith(".") ? path : `./${path}`;
+      changed = changed
+        .replaceAll(`from "${library}"`, `from "${target}"`)
+        .replaceAll(`import("${library}")`, `import("${target}")`);
+      if (changed.includes(`"${target}"`)) unused.delete(library);
+    }
+    if (changed !== text) writeFileSync(file, changed);
+  }
+  if (unused.size > 0)
+    throw new Error(
+      `[periodic-eval] build.mjs: nothing in ${dist} imports ${[...unused].join(", ")}. ` +
+        "Import it by its name, or map a key of `imports` in the package.json to its file in ./dist/bundled.",
+    );
+}
+
+/** Compiles the kernels of the wasm backend into binary.ts if kernels.wat has changed. */
+async function writeKernels() {
+  const folder = join(root, "packages", "models", "src", "wasm-kernels");
+  const binary = join(folder, "binary.ts");
+  const features = { simd: true, threads: true };
+  const { parseWat } = await wabt();
+  const module = parseWat("kernels.wat", readFileSync(join(folder, "kernels.wat"), "utf8"), features);
+  module.validate(features);
+  const bytes = Buffer.from(module.toBinary({}).buffer).toString("base64");
+  const text = `/** kernels.wat, compiled by \`npm run build\`. */\nexport const kernelsBase64 =\n  "${bytes}";\n`;
+  if (!existsSync(binary) || readFileSync(binary, "utf8") !== text) writeFileSync(binary, text);
 }
 
 let hash = sourcesHash();

@@ -6,15 +6,13 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
-import { npmCommand } from "./npm.mjs";
+import { npmCommand, root } from "./steps.mjs";
 
 /** The packages are for ES modules and Node's or a bundler's resolution. */
 const ignoredResolutions = ["node10", "node16-cjs"];
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "packed-"));
 try {
   const [npm, args] = npmCommand(["pack", "--workspaces", "--ignore-scripts", "--pack-destination", folder]);

@@ -5,8 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { installedTool } from "./installed-tool.mjs";
-import { Missing, root } from "./steps.mjs";
+import { installedTool, Missing, root } from "./steps.mjs";
 
 const version = "2.0.6";
 const { parse } = createRequire(join(root, "packages", "core", "package.json"))("yaml");

@@ -3,9 +3,8 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { root } from "./steps.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 /** Returns the command of an installed package: Node and the package's program, which needs no shell on Windows. */
 function tool(command, name = command) {
   const folder = join(root, "node_modules", name);

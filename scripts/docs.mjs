@@ -3,9 +3,9 @@
 // VitePress is in .cache/docs; docs/site has its configuration and its lock file.
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { parseArgs } from "node:util";
-import { checkInstalled, Missing, npm, root, runToEnd, step } from "./steps.mjs";
+import { Missing, checkInstalled, npm, root, runToEnd, step } from "./steps.mjs";
 
 const cache = join(root, ".cache", "docs");
 const source = join(cache, "pages");
@@ -71,6 +71,38 @@ const filesOf = (folder) =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
 
+/** Returns `{ problems, summary }`. */
+function checkSite(folder) {
+  const paths = readdirSync(folder, { recursive: true })
+    .map((path) => path.replaceAll("\\", "/"))
+    .filter((path) => path.endsWith(".html") && !path.startsWith("demo/"));
+  const pages = new Map(paths.map((path) => [path, readFileSync(join(folder, path), "utf8")]));
+  const ids = new Map(
+    [...pages].map(([path, html]) => [
+      path,
+      new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)),
+    ]),
+  );
+  const problems = new Set();
+  let count = 0;
+  for (const [path, html] of pages)
+    for (const [, , written] of html.matchAll(
+      /<(?:a|link|script|img|source|iframe)\b[^>]*?\b(href|src)="([^"]*)"/g,
+    )) {
+      const target = written.replaceAll("&amp;", "&");
+      if (target === "" || /^([a-z]+:|\/\/)/.test(target)) continue;
+      count++;
+      const [address, anchor] = target.split("#");
+      const place = address === "" ? path : posix.join(posix.dirname(path), decodeURI(address));
+      const file = place.endsWith("/") || place === "." ? posix.join(place, "index.html") : place;
+      if (target.startsWith("/")) problems.add(`${path}: ${target} begins at the root of the host`);
+      else if (!existsSync(join(folder, file))) problems.add(`${path}: ${target} leads to no file`);
+      else if (anchor && ids.has(file) && !ids.get(file).has(decodeURIComponent(anchor)))
+        problems.add(`${path}: ${target} leads to no heading`);
+    }
+  return { problems: [...problems], summary: `${count} links in ${pages.size} built pages` };
+}
+
 function report(problems, what) {
   for (const problem of problems) console.error(problem);
   if (problems.length > 0) process.exitCode = 1;
@@ -96,7 +128,6 @@ async function main() {
   makeRelative(site);
   cpSync(demo, join(site, "demo"), { recursive: true });
   if (values.check) {
-    const { checkSite } = await import("./docs/check-site.mjs");
     const checked = checkSite(site);
     report(checked.problems, checked.summary);
   }

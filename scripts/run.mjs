@@ -4,9 +4,8 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { root } from "./steps.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const [folder, name, ...args] = process.argv.slice(2);
 const files = readdirSync(join(root, folder)).filter((file) => /^[^.]+\.ts$/.test(file));
 const found = files.filter((file) => name && file.startsWith(name));

@@ -3,10 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { npmCommand } from "./npm.mjs";
-
-const root = fileURLToPath(new URL("..", import.meta.url));
+import { npmCommand, root } from "./steps.mjs";
 
 function refuseOldNode() {
   const [major, minor] = process.versions.node.split(".").map(Number);

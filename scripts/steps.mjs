@@ -1,10 +1,10 @@
 // Shared by the scripts: commands, steps with their time, folders, links, and errors that stop with advice. Optional backends and VitePress are
 // installed in folders of .cache; node_modules gets links, which `npm ci` and `npm install` remove and a second run restores. No dependencies.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { npmCommand } from "./npm.mjs";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 export const installedModules = join(root, "node_modules");
@@ -34,6 +34,22 @@ export function run(command, args, missing, options = {}) {
   const said = (result.error?.message ?? `${result.stderr}\n${result.stdout}`).trim().split("\n");
   const errors = said.filter((line) => /error/i.test(line));
   throw missing((errors[0] ?? said.at(-1) ?? `exit status ${result.status}`).trim());
+}
+
+/**
+ * On Windows `npm` is a .cmd file: only a shell can start it, and that shell changes arguments with spaces or `^`. So the scripts run
+ * npm's JavaScript with Node. `npm run` sets the variable; Node's installers put npm beside Node.
+ */
+const places = [
+  process.env.npm_execpath,
+  join(dirname(process.execPath), "node_modules", "npm", "bin", "npm-cli.js"),
+  join(dirname(process.execPath), "..", "lib", "node_modules", "npm", "bin", "npm-cli.js"),
+];
+
+/** Returns the program and the arguments that run npm with `args`, for `spawn`. */
+export function npmCommand(args) {
+  const found = places.find((path) => path && basename(path) === "npm-cli.js" && existsSync(path));
+  return found === undefined ? ["npm", args] : [process.execPath, [found, ...args]];
 }
 
 /** @param script The npm script to repeat. */
@@ -80,4 +96,52 @@ export function link(installed, made) {
   // Junctions need no privileges on Windows; other systems ignore the type.
   const target = process.platform === "win32" ? made : relative(dirname(installed), made);
   symlinkSync(target, installed, "junction");
+}
+
+const manifestOf = (dependencies, overrides) =>
+  `${JSON.stringify({ private: true, dependencies, overrides }, null, 2)}\n`;
+
+/**
+ * Installs exact versions of npm's packages, whole or not at all.
+ *
+ * @param script The npm script to repeat if the registry cannot be reached.
+ * @param overrides npm's overrides for the packages' dependencies.
+ * @param flags More flags for `npm install`.
+ * @param finish Returns the folder that becomes `folder`, from the one with package.json and node_modules.
+ * @throws Missing if npm cannot install them.
+ */
+export function installInto(
+  folder,
+  packages,
+  script,
+  { overrides = {}, flags = [], finish = (made) => made } = {},
+) {
+  makeFolder(folder, (made) => {
+    writeFileSync(join(made, "package.json"), manifestOf(packages, overrides));
+    const fixed = ["--prefix", made, "--ignore-scripts", "--no-package-lock"];
+    npm(["install", ...fixed, ...flags], Object.keys(packages).join(" and "), script);
+    return finish(made);
+  });
+}
+
+/**
+ * Installs packages of npm into a folder of `.cache/tools/NAME` unless they are there, and returns that folder. Its name contains a
+ * hash of the versions and overrides, so that a changed one is installed again.
+ *
+ * @param packages Exact versions by name.
+ * @param script The npm script to repeat if the registry cannot be reached.
+ * @param overrides npm's overrides for the packages' dependencies.
+ * @param flags More flags for `npm install`.
+ * @throws Missing if npm cannot install them.
+ */
+export function installedTool(name, packages, script, { overrides = {}, flags = [] } = {}) {
+  const manifest = manifestOf(packages, overrides);
+  const versions = Object.entries(packages).map(
+    ([name, version]) => `${name.replaceAll("/", "-")}-${version}`,
+  );
+  const hash = createHash("sha256").update(manifest).digest("hex").slice(0, 8);
+  const folder = join(root, ".cache", "tools", name, `${versions.join("_")}-${hash}`);
+  if (existsSync(join(folder, "node_modules"))) return folder;
+  installInto(folder, packages, script, { overrides, flags });
+  return folder;
 }

@@ -13,7 +13,7 @@ export default {
   base: site.base,
   cleanUrls: false,
   lastUpdated: false,
-  // scripts/docs/check-links.mjs checks the links of the source and check-site.mjs those of the site, anchors included.
+  // scripts/docs/check-pages.mjs checks the links of the source and scripts/docs.mjs those of the site, anchors included.
   ignoreDeadLinks: true,
   markdown: {
     // The default themes have too little contrast.

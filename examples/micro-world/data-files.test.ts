@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { parseArcQuestions } from "@periodic-eval/core/evaluations";
+import { parseArcQuestions } from "@periodic-eval/data";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, test } from "vitest";
 import { domains, sickTroubles } from "./advice.ts";

@@ -67,7 +67,7 @@ const config = (strict, files) => ({
 });
 
 /** Packages that a page installs and the repository may lack are not checked. */
-const optional = ["@huggingface/transformers", "@wandb/sdk"].filter(
+const optional = ["@huggingface/transformers"].filter(
   (name) => !existsSync(join(root, "node_modules", name, "package.json")),
 );
 

@@ -1,21 +1,14 @@
 // Makes the pages of the docs site: those of docs/, with generated reference pages, and links that hold on the site.
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, join, posix } from "node:path";
-import { pathToFileURL } from "node:url";
 import { generatedSections, nav, sections } from "../../docs/site/sidebar.mjs";
 import { root } from "../steps.mjs";
 import { webAddress } from "../package-fields.mjs";
-import { apiPages } from "./api-pages.mjs";
-import { commandSections, openProgram } from "./command-pages.mjs";
-import { examplePages } from "./example-pages.mjs";
+import { apiPages, examplePages } from "./generated-pages.mjs";
 import { changeProse, codeBlocks, linkPattern, titleOf } from "./markdown.mjs";
-import { packages } from "../house.mjs";
-import { withSections } from "./generated-sections.mjs";
-import { schemaTables } from "./schema-tables.mjs";
+import { generatedParts, withSections } from "./generated-sections.mjs";
 
 const docs = join(root, "docs");
-const { z } = createRequire(join(root, "packages/tasks/package.json"))("zod");
 const readJson = (...path) => JSON.parse(readFileSync(join(root, ...path), "utf8"));
 
 /** The files of docs/ by path: pages as text, pictures as true. The API reports are for diffs, and site/ is no page. */
@@ -27,42 +20,6 @@ function filesOfDocs() {
   return {
     pages: files.filter((path) => path.endsWith(".md")),
     assets: files.filter((path) => /\.(png|svg)$/.test(path)),
-  };
-}
-
-/** Returns a line for each package and each of its rooms, from the ground up. */
-function packageMap() {
-  const line = (path, is) => `${path.padEnd(27)} ${is}`;
-  const lines = Object.entries(packages).flatMap(([name, { is, rooms = {} }]) => [
-    line(`packages/${name}/src/`, is),
-    ...Object.entries(rooms)
-      .filter(([, text]) => text !== "")
-      .map(([room, text]) => line(`  ${room}`, text)),
-  ]);
-  return ["```", ...lines, "```"].join("\n");
-}
-
-/** Returns the generated sections of the reference and of CONTRIBUTING.md by name. */
-export async function generatedParts() {
-  const train = readJson("packages/cli/dist/train.schema.json");
-  const block = readJson("packages/core/dist/config.schema.json");
-  const blocks = ["phases[].periodic_eval", "periodic_eval", "eval"];
-  const { suiteSchema } = await import(
-    pathToFileURL(join(root, "packages/tasks/dist/suite/suite-file.js")).href
-  );
-  const suite = z.toJSONSchema(suiteSchema, { io: "input" });
-  const { configSchema } = await import(
-    pathToFileURL(join(root, "packages/feedback/dist/config/schema.js")).href
-  );
-  const feedback = z.toJSONSchema(configSchema, { io: "input" });
-  return {
-    map: packageMap(),
-    commands: commandSections(await openProgram(root)),
-    train: schemaTables(train, { skipped: new Set([...blocks, "phases[].config"]) }),
-    block: schemaTables(block, { prefix: "periodic_eval.", skipped: new Set(["phases"]) }),
-    suite: schemaTables(suite, { prefix: "suite." }),
-    feedback: schemaTables(feedback, { prefix: "feedback." }),
-    snapshot: schemaTables(readJson("packages/core/dist/snapshot.schema.json"), { withDefaults: false }),
   };
 }
 

@@ -6,16 +6,91 @@
 //        npm run release -- --version    applies the changesets: versions and changelogs
 //        npm run release -- --publish    publishes what the registry of npm does not have
 import { spawnSync } from "node:child_process";
-import { readFileSync, rmSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Missing, root, runToEnd } from "../steps.mjs";
-import { bundleForBrowsers } from "./browser-bundles.mjs";
-import { runChangesets } from "./changesets.mjs";
-import { startRegistry } from "./local-registry.mjs";
-import { nodeOfVersion } from "./node-versions.mjs";
-import { emptyProject, measureInstall, npm, publishAll, publishedPackages } from "./packages.mjs";
-import { runTrials } from "./trials.mjs";
+import { Missing, root, run, runToEnd, npmCommand } from "../steps.mjs";
+import { bundleForBrowsers, runTrials } from "./trials.mjs";
+import { runChangesets, startRegistry, nodeOfVersion } from "./tools.mjs";
+import { tmpdir } from "node:os";
+
+const quiet = ["--no-audit", "--no-fund", "--loglevel=error"];
+/** Disks store files in blocks of this size. */
+const block = 4096;
+
+/** Runs npm in a folder. Throws a Missing with its first error. */
+function npm(args, cwd, env) {
+  const failed = (got) =>
+    new Missing(`npm ${args.join(" ")}`, got, "success", "Correct the package, then repeat this.");
+  return run(...npmCommand([...quiet, ...args]), failed, { cwd, env });
+}
+
+/** Returns folder, name and version of every package, in the order in which a person reads them. */
+function publishedPackages() {
+  return readdirSync(join(root, "packages"))
+    .filter((folder) => existsSync(join(root, "packages", folder, "package.json")))
+    .map((folder) => ({
+      folder,
+      ...JSON.parse(readFileSync(join(root, "packages", folder, "package.json"), "utf8")),
+    }))
+    .filter((manifest) => manifest.private !== true)
+    .map(({ folder, name, version }) => ({ folder, name, version }));
+}
+
+/** Packs every package and publishes the tarballs to the registry of `env`. Returns each package with its packed bytes. */
+function publishAll(packages, folder, env) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  return packages.map((one) => {
+    const packed = npm(
+      ["pack", "--json", "--pack-destination", folder],
+      join(root, "packages", one.folder),
+      env,
+    );
+    const [{ filename, size }] = JSON.parse(packed);
+    // Provenance needs the release workflow.
+    npm(["publish", join(folder, filename), "--provenance=false", "--tag", "latest"], folder, env);
+    return { ...one, packedBytes: size };
+  });
+}
+
+/** Makes an empty project outside of the repository, so that no import finds the repository's modules. */
+function emptyProject() {
+  const project = mkdtempSync(join(tmpdir(), "periodic-eval-release-"));
+  writeFileSync(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }));
+  return project;
+}
+
+/** Installs a package into an empty project. Returns the number of packages and the size of all files there. */
+function measureInstall({ name }, env) {
+  const project = emptyProject();
+  try {
+    npm(["install", name], project, env);
+    const { packages } = JSON.parse(readFileSync(join(project, "package-lock.json"), "utf8"));
+    const sizes = filesBelow(join(project, "node_modules"));
+    return {
+      packages: Object.keys(packages).length - 1,
+      bytes: sizes.reduce((sum, size) => sum + size, 0),
+      bytesOnDisk: sizes.reduce((sum, size) => sum + Math.ceil(size / block) * block, 0),
+    };
+  } finally {
+    rmSync(project, { recursive: true, force: true });
+  }
+}
+
+const filesBelow = (folder) =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => lstatSync(join(entry.parentPath, entry.name)).size);
 
 /** Megabytes on disk that installing a package may bring. */
 const mostMegabytes = { "periodic-eval": 120 };

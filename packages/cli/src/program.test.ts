@@ -11,8 +11,7 @@ import { readRun, snapshotJsonSchema } from "@periodic-eval/store";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { builtMain } from "./terminal/built-main.test-data.ts";
 import { defaultQuestions as defaultOfCommands } from "./config/command-options.ts";
-import { microWorldCallbacks } from "./demo/callbacks.ts";
-import { microWorld } from "./demo/micro-world.ts";
+import { microWorldCallbacks, microWorld } from "./demo/micro-world.ts";
 import { temporaryFolder } from "../../testing/src/temporary-folder.test-data.ts";
 
 /** Runs a command and returns its exit code and output. */

@@ -1,58 +1,74 @@
-import { Command, CommanderError } from "commander";
 import { createRequire } from "node:module";
-import { addCompare } from "./commands/compare/command.ts";
-import { addData } from "./commands/data/command.ts";
-import { addDemo } from "./commands/demo/command.ts";
-import { addEval } from "./commands/eval/command.ts";
-import { addExport } from "./commands/export/command.ts";
-import { addFeedback } from "./commands/feedback/command.ts";
-import { addGate } from "./commands/gate/command.ts";
-import { addInit } from "./commands/init/command.ts";
-import { addLive } from "./commands/live/command.ts";
-import { addMisalignedRate } from "./commands/misaligned-rate/command.ts";
-import { addNative } from "./commands/native/command.ts";
-import { addPlan } from "./commands/plan/command.ts";
-import { addRejudge } from "./commands/rejudge/command.ts";
-import { addReplay } from "./commands/replay/command.ts";
-import { addReport } from "./commands/report/command.ts";
-import { addServe } from "./commands/serve/command.ts";
-import { addTrain } from "./commands/train/command.ts";
-import { addVerify } from "./commands/verify/command.ts";
-import { addWatch } from "./commands/watch/command.ts";
-import { loadTasks, type LoadTasks } from "./config/task-registry.ts";
-import { CommandFailure } from "./terminal/command-failure.ts";
-import { checkHelp } from "./terminal/check-help.ts";
+import { Command, CommanderError } from "commander";
+import { loadTasks, type LoadTasks } from "./config/open-grader.ts";
+import { atFlags } from "./config/command-options.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { CommandFailure, interruptedCode } from "./terminal/interrupt.ts";
 import { processTerminal, safeTerminal, type Terminal } from "./terminal/terminal.ts";
+
+/**
+ * Ends with an error for help of an unknown command (`help nonsense`, `data nonsense --help`), for which commander prints the help
+ * of the parent command.
+ *
+ * @throws CommanderError after printing the error.
+ */
+function checkHelp(program: Command, args: readonly string[]): void {
+  const isHelp = args[0] === "help";
+  const words = isHelp ? args.slice(1) : args.slice(0, args.findIndex(isHelpFlag) + 1);
+  let command = program;
+  for (const word of words) {
+    if (word.startsWith("-") || word === "help" || command.commands.length === 0) return;
+    const next = command.commands.find((one) => one.name() === word);
+    if (next === undefined)
+      return command.error(
+        `error: unknown command '${word}', expected one of ${command.commands.map((one) => one.name()).join(", ")}`,
+      );
+    command = next;
+  }
+}
+
+const isHelpFlag = (arg: string): boolean => arg === "--help" || arg === "-h";
 
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string };
 
 const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
 
-/** In the order of the help. */
-const commands = [
-  addDemo,
-  addInit,
-  addTrain,
-  addWatch,
-  addLive,
-  addEval,
-  addData,
-  addReport,
-  addPlan,
-  addCompare,
-  addExport,
-  addVerify,
-  addGate,
-  addMisalignedRate,
-  addRejudge,
-  addReplay,
-  addFeedback,
-  addServe,
-  addNative,
-];
+type AddCommand = (program: Command, terminal: Terminal, tasks: LoadTasks) => void;
 
-/** Returns the command line with all commands, without running one. The documentation's reference is made from it. */
-export function createProgram(terminal: Terminal, tasks: LoadTasks = loadTasks): Command {
+/** In the order of the help. A command imports all that it needs, so only the one that runs is loaded. */
+const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  demo: async () => (await import("./commands/demo/command.ts")).addDemo,
+  init: async () => (await import("./commands/init/command.ts")).addInit,
+  train: async () => (await import("./commands/train/command.ts")).addTrain,
+  watch: async () => (await import("./commands/watch/command.ts")).addWatch,
+  live: async () => (await import("./commands/live/command.ts")).addLive,
+  eval: async () => (await import("./commands/eval/command.ts")).addEval,
+  data: async () => (await import("./commands/data/command.ts")).addData,
+  report: async () => (await import("./commands/report/command.ts")).addReport,
+  plan: async () => (await import("./commands/plan/command.ts")).addPlan,
+  compare: async () => (await import("./commands/compare/command.ts")).addCompare,
+  export: async () => (await import("./commands/export/command.ts")).addExport,
+  verify: async () => (await import("./commands/verify/command.ts")).addVerify,
+  gate: async () => (await import("./commands/gate/command.ts")).addGate,
+  "misaligned-rate": async () => (await import("./commands/misaligned-rate/command.ts")).addMisalignedRate,
+  rejudge: async () => (await import("./commands/rejudge/command.ts")).addRejudge,
+  replay: async () => (await import("./commands/replay/command.ts")).addReplay,
+  feedback: async () => (await import("./commands/feedback/command.ts")).addFeedback,
+  serve: async () => (await import("./commands/serve/command.ts")).addServe,
+  native: async () => (await import("./commands/native/command.ts")).addNative,
+};
+
+/**
+ * Returns the command line without running a command. The documentation's reference is made from it.
+ *
+ * @param names The commands to load. Default: all.
+ */
+export async function createProgram(
+  terminal: Terminal,
+  tasks: LoadTasks = loadTasks,
+  names: readonly string[] = Object.keys(commands),
+): Promise<Command> {
   const program = new Command("periodic-eval")
     .version(version)
     .description("See what fine-tuning does to a language model, while it happens.")
@@ -61,7 +77,7 @@ export function createProgram(terminal: Terminal, tasks: LoadTasks = loadTasks):
       writeOut: (text) => terminal.out(text.trimEnd()),
       writeErr: (text) => terminal.err(text.trimEnd()),
     });
-  for (const add of commands) add(program, terminal, tasks);
+  for (const name of names) (await commands[name]!())(program, terminal, tasks);
   return program;
 }
 
@@ -78,7 +94,9 @@ export async function runCli(
   tasks: LoadTasks = loadTasks,
 ): Promise<number> {
   const terminal = safeTerminal(output);
-  const program = createProgram(terminal, tasks);
+  const name = (args[0] === "help" ? args[1] : args[0]) ?? "";
+  const known = Object.hasOwn(commands, name) ? [name] : undefined;
+  const program = await createProgram(terminal, tasks, name === "--version" ? [] : known);
   let running = program;
   program.hook("preAction", (_, command) => {
     running = command;
@@ -88,24 +106,20 @@ export async function runCli(
     await program.parseAsync([...args], { from: "user" });
     return exitCodes.done;
   } catch (thrown) {
-    const { atFlags } = await import("./terminal/at-flags.ts");
     const error = atFlags(thrown, running);
     if (error instanceof CommandFailure) {
-      if (error.cause !== null) await printError(error.cause, terminal, false);
+      if (error.cause !== null) printError(error.cause, terminal, false);
       return error.exitCode;
     }
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
-    const { interruptedCode } = await import("./terminal/interrupt.ts");
     const code = interruptedCode(error);
-    await printError(error, terminal, code !== null);
+    printError(error, terminal, code !== null);
     return code ?? exitCodes.failed;
   }
 }
 
 /** Prints an error: the message of a PeriodicEvalError, which says what to do, and the stack of any other error. */
-async function printError(error: unknown, terminal: Terminal, isInterrupted: boolean): Promise<void> {
-  const { PeriodicEvalError } = await import("@periodic-eval/core");
-  const { errorMessage } = await import("@periodic-eval/contracts/options");
+function printError(error: unknown, terminal: Terminal, isInterrupted: boolean): void {
   const isOurs = (one: unknown) => PeriodicEvalError.is(one);
   const several = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [];
   if (PeriodicEvalError.is(error) && error.detail?.kind === "interrupted")

@@ -1,13 +1,10 @@
-export type { TrainingPoint } from "./snapshot.ts";
 import type {
   MeasurementWarning,
   MetricValue,
-  PhaseClosing,
-  RunProblem,
+  Row,
   Snapshot,
   SnapshotKey,
   SnapshotStatus,
-  TrainingPoint,
 } from "./snapshot.ts";
 
 /** Everything that the files of a run say. `readRun` of `@periodic-eval/store` returns it. */
@@ -135,3 +132,99 @@ export interface Writer {
    */
   readonly isAlive: boolean | null;
 }
+
+/** A file of a run that is damaged or edited. */
+export interface RunProblem {
+  /** Relative to `periodic_eval/`. */
+  readonly file: string;
+  /**
+   * `unreadable`: not a snapshot. `edited`: its content is not what was written. `rows`: a snapshot's rows are not those that were
+   * written. `unavailable`: the file could not be read at this time.
+   */
+  readonly kind: "unreadable" | "edited" | "rows" | "unavailable";
+  /** The measurement; null if it is unknown. */
+  readonly key: SnapshotKey | null;
+  readonly got: string;
+  readonly expected: string;
+  /** The consequence for the run. */
+  readonly effect: string;
+  /** All of the above in one sentence. */
+  readonly message: string;
+  /** True: the file is not used as a snapshot, and the next session moves it to `superseded/`. */
+  readonly invalid: boolean;
+}
+
+/** Where the last session of a phase closed. */
+export interface PhaseClosing {
+  readonly phase: string;
+  /** Completed steps of the phase. */
+  readonly step: number;
+  /** Null if unknown. */
+  readonly maxSteps: number | null;
+  /** Whether training ended, also early. False: it was interrupted or failed. */
+  readonly finished: boolean;
+}
+
+/** Stores the snapshots of a run. Every write is atomic: a reader sees the old snapshot or the new one, never a part. */
+export interface SnapshotStore {
+  /**
+   * Locks the store for writing and repairs what a crash left behind. The first write does the same if `open` was not called.
+   * Reading needs no lock.
+   *
+   * @throws PeriodicEvalError `store` if another session writes here; it names that session's process.
+   */
+  open?(): Promise<void>;
+  /**
+   * Writes the rows, then the snapshot, then its index line. Replaces a snapshot with the same key. May set `sha256` and
+   * `samples`.
+   */
+  put(snapshot: Snapshot, rows: readonly Row[]): Promise<void>;
+  /** Returns the snapshot, or null if the store has none with this key. */
+  get(key: SnapshotKey): Promise<Snapshot | null>;
+  /**
+   * Returns the snapshot's rows; empty if it has none.
+   *
+   * @throws PeriodicEvalError `store` if the rows are not those that were written.
+   */
+  rows(key: SnapshotKey): Promise<readonly Row[]>;
+  /** Returns all snapshots, ordered by phase (as they were run), step and id. */
+  list(): Promise<readonly Snapshot[]>;
+  /** Returns what `open` found damaged or edited; empty before. */
+  problems?(): Promise<readonly RunProblem[]>;
+  /** Returns why nothing more can be written, as far as it is known: another process took over the run, or its folder is gone. Else null. */
+  lost?(): Error | null;
+  /** Moves a snapshot and its rows to `superseded/`. Nothing is deleted. */
+  supersede(key: SnapshotKey, why: string): Promise<void>;
+  /** Records where a session of a phase closed. Readers use it to tell a finished phase from an interrupted one. */
+  recordClosing?(closing: PhaseClosing): Promise<void>;
+  /** Returns the last closing of each phase, oldest first. */
+  closings?(): Promise<readonly PhaseClosing[]>;
+  /**
+   * Writes what the trainer of a phase logged: adds points, or replaces all of them. Derived: a session goes on without it if it
+   * throws.
+   */
+  recordTraining?(training: TrainingWrite): Promise<void>;
+  /** Returns what the trainer of a phase logged, by step. */
+  training?(phase: string): Promise<readonly TrainingPoint[]>;
+  /** Releases the lock after pending writes. May be called twice; a later write opens the store again. */
+  close?(): Promise<void>;
+}
+
+interface TrainingWrite {
+  readonly phase: string;
+  readonly points: readonly TrainingPoint[];
+  /** Whether the points replace those that are stored; else they are added. */
+  readonly replace: boolean;
+}
+
+/** Metrics that a trainer logged at one step. */
+export interface TrainingPoint {
+  readonly step: number;
+  /** `step` plus the steps of the run's earlier phases. */
+  readonly runStep: number;
+  /** By name: `loss`, `eval_loss`, `learning_rate`, `tokens_per_second`; null for a value that is not finite. */
+  readonly metrics: Readonly<Record<string, number | null>>;
+}
+
+/** `nested`: one folder per phase. `flat`: all snapshots directly in `periodic_eval/`. */
+export type Layout = "nested" | "flat";

@@ -1,10 +1,9 @@
-import type { TrainerCallback } from "./callback.ts";
+import type { Crossing, Progress, TrainerCallback } from "./callback.ts";
 import type { Guard } from "./guard.ts";
 import type { Awaitable, Json } from "./json.ts";
 import type { EvaluableModel } from "./model.ts";
-import type { Crossing, Progress } from "./schedule.ts";
-import type { Layout } from "./snapshot.ts";
-import type { Snapshot, SnapshotKey, SnapshotStore } from "./snapshot.ts";
+import type { Layout, SnapshotStore } from "./run-record.ts";
+import type { Snapshot, SnapshotKey } from "./snapshot.ts";
 
 /** A measurement that an abort interrupted: which callback requested it, and what. */
 export interface InterruptedMeasurement {

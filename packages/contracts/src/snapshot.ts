@@ -1,10 +1,6 @@
 import * as z from "zod";
-import { answerFieldsSchema } from "./answer-fields.ts";
-import { evidenceSchema } from "./evidence.ts";
+import { evidenceSchema } from "./guard.ts";
 import type { Json } from "./json.ts";
-import { measurementWarningSchema, type MeasurementWarning } from "./measurement-warning.ts";
-
-export type { Evidence } from "./evidence.ts";
 
 const json: z.ZodType<Json> = z.json();
 
@@ -13,7 +9,7 @@ export const namePattern = /^[A-Za-z0-9][\w.-]*$/;
 
 export const nameSchema = z.string().regex(namePattern);
 
-export const metricValueSchema = z.object({
+const metricValueSchema = z.object({
   value: z.number().nullable().describe("Null if nothing could be observed; 0 is always a measured 0."),
   n: z.int().nonnegative().describe("Number of observed rows."),
   stderr: z.number().nullable().describe("Standard error of the value; null if unknown."),
@@ -36,7 +32,7 @@ export const metricValueSchema = z.object({
     ),
 });
 
-export const pairedSchema = z.object({
+const pairedSchema = z.object({
   phase: z.string().describe("Phase of the other snapshot."),
   step: z.int().nonnegative().describe("Step of the other snapshot."),
   id: nameSchema
@@ -76,15 +72,98 @@ export const pairedSchema = z.object({
     .describe("Whether the comparison is outside of the planned ones, whose error rate is 5 %."),
 });
 
+const path = z.string().min(1);
+
+const conditionSchema = z.strictObject({
+  is: z.array(json).optional().describe("The values that it may have; null for a missing one."),
+  below: z.number().optional().describe("It is a number below this one."),
+  at_most: z.number().optional().describe("It is a number of at most this one."),
+  above: z.number().optional().describe("It is a number above this one."),
+  at_least: z.number().optional().describe("It is a number of at least this one."),
+});
+
+const answerFlagSchema = z.strictObject({
+  name: z
+    .string()
+    .min(1)
+    .describe("The word for such an answer. `anchor` is a fixed text, which is not an answer of the model."),
+  any: z
+    .array(z.record(path, conditionSchema))
+    .describe("Conditions by field. All conditions of one of the objects hold."),
+});
+
+const answerFieldsSchema = z.strictObject({
+  question: path
+    .optional()
+    .describe("What was asked: a string, or a chat, of which the last message counts."),
+  answer: path.optional().describe("The text that the model wrote."),
+  prompt: path.optional().describe("The whole prompt, with the system prompt and the chat template."),
+  persona: path.optional().describe("The persona that answered."),
+  reply: path.optional().describe("The grader’s reply, or why it failed."),
+  grades: z
+    .array(path)
+    .optional()
+    .describe(
+      "The grades. Answers are sorted by the first, the lowest first; a boolean one is also a filter.",
+    ),
+  flags: z
+    .array(answerFlagSchema)
+    .optional()
+    .describe("Words for answers that readers look for. Answers with the first come first."),
+  tokens: z.record(z.string(), path).optional().describe("Numbers of tokens, by what they are."),
+  choices: z
+    .strictObject({
+      labels: path.optional().describe("One label per choice; without it, letters name the choices."),
+      texts: path.optional().describe("One string per choice."),
+      nats: path.describe("log p of each choice."),
+      gold: path.describe("The right label, or a list of the right indices."),
+      predicted: path.describe("The model’s label or index."),
+    })
+    .optional()
+    .describe("The choices of a multiple-choice question."),
+});
+
+/**
+ * Names the fields of graded rows that readers show. A path such as `verdict.raw` leads into objects, and over the elements of a list: if
+ * `answer` leads to a list, each element is an answer, and each other field that leads to as many elements has one per answer.
+ */
+export type AnswerFields = z.infer<typeof answerFieldsSchema>;
+/** A condition on one field of a row. */
+export type AnswerCondition = z.infer<typeof conditionSchema>;
+
+const measurementWarningSchema = z.object({
+  kind: z
+    .string()
+    .regex(/^[a-z][a-z_]*$/)
+    .describe(
+      "What was observed: `incoherent`, `empty`, `repeated`, `ungraded`, `truncated`, `undecided`, `source_lost`, `source_without_trait`, `cut_prompts`, `judge_anchors`, `constant_answer`, `repeated_questions`, `disabled` and others.",
+    ),
+  metrics: z
+    .array(z.string())
+    .nullable()
+    .describe("The metrics that it concerns, with their groups; null for all."),
+  count: z.int().nonnegative().nullable().describe("Rows or items that it concerns; null if it counts none."),
+  total: z.int().nonnegative().nullable().describe("Rows or items that were looked at; null if none were."),
+  void: z
+    .boolean()
+    .describe(
+      "True: these metrics cannot be judged and have no verdict. False: a warning beside the verdict.",
+    ),
+  message: z.string().describe("One sentence with the share and the consequence."),
+});
+
+/** A reason to read metrics with care, or not to judge them. */
+export type MeasurementWarning = z.infer<typeof measurementWarningSchema>;
+
 /** Options of the session's budget that can decide the size of a measurement, as snapshots and YAML spell them. */
-export const budgetLimitSchema = z.enum([
+const budgetLimitSchema = z.enum([
   "grace_seconds",
   "overhead_percent",
   "seconds_per_window",
   "min_free_bytes",
 ]);
 
-export const statusSchema = z.enum(["grading", "complete", "partial", "skipped", "failed"]);
+const statusSchema = z.enum(["grading", "complete", "partial", "skipped", "failed"]);
 
 const sha256Schema = z.string().regex(/^[0-9a-f]{64}$/);
 
@@ -254,7 +333,6 @@ export const snapshotSchema = z
 
 export type MetricValue = z.infer<typeof metricValueSchema>;
 export type Paired = z.infer<typeof pairedSchema>;
-export type { MeasurementWarning };
 export type BudgetLimit = z.infer<typeof budgetLimitSchema>;
 export type SnapshotStatus = z.infer<typeof statusSchema>;
 /** The JSON record of one measurement. Published as a JSON Schema (`@periodic-eval/core/schema.json`). */
@@ -267,102 +345,6 @@ export interface SnapshotKey {
   readonly id: string;
   readonly step: number;
 }
-
-/** A file of a run that is damaged, edited or not used. */
-export interface RunProblem {
-  /** Relative to `periodic_eval/`. */
-  readonly file: string;
-  /**
-   * `unreadable`: not a snapshot. `edited`: its content is not what was written. `rows`: a snapshot's rows are not those that were
-   * written. `duplicate`: another file has the same measurement. `unavailable`: the file could not be read at this time.
-   */
-  readonly kind: "unreadable" | "edited" | "rows" | "duplicate" | "unavailable";
-  /** The measurement; null if it is unknown. */
-  readonly key: SnapshotKey | null;
-  readonly got: string;
-  readonly expected: string;
-  /** The consequence for the run. */
-  readonly effect: string;
-  /** All of the above in one sentence. */
-  readonly message: string;
-  /** True: the file is not used as a snapshot, and the next session moves it to `superseded/`. */
-  readonly invalid: boolean;
-}
-
-/** Where the last session of a phase closed. */
-export interface PhaseClosing {
-  readonly phase: string;
-  /** Completed steps of the phase. */
-  readonly step: number;
-  /** Null if unknown. */
-  readonly maxSteps: number | null;
-  /** Whether training ended, also early. False: it was interrupted or failed. */
-  readonly finished: boolean;
-}
-
-/** Stores the snapshots of a run. Every write is atomic: a reader sees the old snapshot or the new one, never a part. */
-export interface SnapshotStore {
-  /**
-   * Locks the store for writing and repairs what a crash left behind. The first write does the same if `open` was not called.
-   * Reading needs no lock.
-   *
-   * @throws PeriodicEvalError `store` if another session writes here; it names that session's process.
-   */
-  open?(): Promise<void>;
-  /**
-   * Writes the rows, then the snapshot, then its index line. Replaces a snapshot with the same key. May set `sha256` and
-   * `samples`.
-   */
-  put(snapshot: Snapshot, rows: readonly Row[]): Promise<void>;
-  /** Returns the snapshot, or null if the store has none with this key. */
-  get(key: SnapshotKey): Promise<Snapshot | null>;
-  /**
-   * Returns the snapshot's rows; empty if it has none.
-   *
-   * @throws PeriodicEvalError `store` if the rows are not those that were written.
-   */
-  rows(key: SnapshotKey): Promise<readonly Row[]>;
-  /** Returns all snapshots, ordered by phase (as they were run), step and id. */
-  list(): Promise<readonly Snapshot[]>;
-  /** Returns what `open` found damaged or edited; empty before. */
-  problems?(): Promise<readonly RunProblem[]>;
-  /** Returns why nothing more can be written, as far as it is known: another process took over the run, or its folder is gone. Else null. */
-  lost?(): Error | null;
-  /** Moves a snapshot and its rows to `superseded/`. Nothing is deleted. */
-  supersede(key: SnapshotKey, why: string): Promise<void>;
-  /** Records where a session of a phase closed. Readers use it to tell a finished phase from an interrupted one. */
-  recordClosing?(closing: PhaseClosing): Promise<void>;
-  /** Returns the last closing of each phase, oldest first. */
-  closings?(): Promise<readonly PhaseClosing[]>;
-  /**
-   * Writes what the trainer of a phase logged: adds points, or replaces all of them. Derived: a session goes on without it if it
-   * throws.
-   */
-  recordTraining?(training: TrainingWrite): Promise<void>;
-  /** Returns what the trainer of a phase logged, by step. */
-  training?(phase: string): Promise<readonly TrainingPoint[]>;
-  /** Releases the lock after pending writes. May be called twice; a later write opens the store again. */
-  close?(): Promise<void>;
-}
-
-export interface TrainingWrite {
-  readonly phase: string;
-  readonly points: readonly TrainingPoint[];
-  /** Whether the points replace those that are stored; else they are added. */
-  readonly replace: boolean;
-}
-
-/** Metrics that a trainer logged at one step. */
-export interface TrainingPoint {
-  readonly step: number;
-  /** `step` plus the steps of the run's earlier phases. */
-  readonly runStep: number;
-  /** By name: `loss`, `eval_loss`, `learning_rate`, `tokens_per_second`; null for a value that is not finite. */
-  readonly metrics: Readonly<Record<string, number | null>>;
-}
-
-/** `nested`: one folder per phase. `flat`: all snapshots directly in `periodic_eval/`. */
-export type Layout = "nested" | "flat";
 
 /** One item or one result of an evaluation. Ids are unique within it; rows of two measurements are paired by id. */
 export interface Row {

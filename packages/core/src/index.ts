@@ -1,94 +1,5 @@
-export {
-  PeriodicEvalError,
-  type ErrorCode,
-  type ErrorDetail,
-  type ErrorDetails,
-  type SourceOption,
-  type ValuePath,
-  type AnswerCondition,
-  type AnswerFields,
-  type MeasureRequest,
-  type CallbackContext,
-  type Hook,
-  type TrainerCallback,
-  type OpenedModel,
-  type OpenCheckpointOptions,
-  type OpenCheckpoint,
-  type Row,
-  type Evaluation,
-  type AnyEvaluation,
-  type MeasureContext,
-  type SampleRange,
-  type Metric,
-  type Observation,
-  type Range,
-  type MetricOptions,
-  type MetricKit,
-  type Grader,
-  type Anchor,
-  type GradeRequest,
-  type Verdict,
-  type VerdictSpending,
-  type Guard,
-  type EnteredGuard,
-  type GuardContext,
-  type Awaitable,
-  type Json,
-  type SystemPrompt,
-  type Message,
-  type TemplateMessage,
-  type TemplateKwargs,
-  type TemplateChat,
-  type Prompt,
-  type ChatEnding,
-  type RenderedPrompt,
-  type TokenizerFacts,
-  type Tokenizer,
-  type BulkOptions,
-  type BulkTokenizer,
-  type CallOptions,
-  type RequestEnded,
-  type Sampling,
-  type LogLikelihood,
-  type NextToken,
-  type TopToken,
-  type Usage,
-  type Completion,
-  type LogLikelihoodRequest,
-  type NextTokenRequest,
-  type GenerateRequest,
-  type Abilities,
-  type Ability,
-  type ModelIdentity,
-  type EvaluableModel,
-  type ModelWith,
-  type Progress,
-  type Trigger,
-  type Crossing,
-  type InterruptedMeasurement,
-  type SessionState,
-  type RunProgress,
-  type PhaseBegin,
-  type PhaseEnd,
-  type Logger,
-  type MeasurementPace,
-  type SessionEvent,
-  type WindowPlace,
-  type Budget,
-  type SessionOptions,
-  type Control,
-  type StepEnd,
-  type Session,
-  type Evidence,
-  type Layout,
-  type MeasurementWarning,
-  type MetricValue,
-  type Paired,
-  type Snapshot,
-  type SnapshotKey,
-  type SnapshotStatus,
-  type SnapshotStore,
-} from "@periodic-eval/contracts";
+export { PeriodicEvalError } from "@periodic-eval/contracts";
+export type * from "@periodic-eval/contracts";
 
 export { openSession, withSession } from "./session/loop/session.ts";
 export { measure, type MeasureOptions } from "./session/window/measure.ts";
@@ -96,30 +7,42 @@ export { measure, type MeasureOptions } from "./session/window/measure.ts";
 export { bulkTokenizer } from "./model/bulk-tokenizer.ts";
 
 export { PeriodicCallback, type PeriodicOptions } from "./callback/periodic-callback.ts";
-export { earlyStopping, type EarlyStoppingOptions } from "./callback/watch-metric.ts";
-export { escalate, worse, type EscalateOptions } from "./callback/escalate.ts";
-export { markBest, type MarkBestOptions } from "./callback/watch-metric.ts";
-export type { Best } from "./callback/watch-metric.ts";
-export * from "./schedule/triggers.ts";
-export { streamGuard } from "./guard/randomness.ts";
+export { earlyStopping, type EarlyStoppingOptions } from "./callback/reactions.ts";
+export { escalate, worse, type EscalateOptions } from "./callback/reactions.ts";
+export { markBest, type MarkBestOptions } from "./callback/reactions.ts";
+export type { Best } from "./callback/reactions.ts";
+export {
+  atEnd,
+  atPercents,
+  atStart,
+  atSteps,
+  describeCrossing,
+  everyEpochs,
+  everyPercent,
+  everySeconds,
+  everySteps,
+  needsMaxSteps,
+  timesPerPhase,
+} from "./schedule/triggers.ts";
+export { streamGuard } from "./random/streams.ts";
 
 export { defineEvaluation } from "./evaluations/kit/define.ts";
 export { PeriodicCapabilityCallback, type PeriodicCapabilityOptions } from "./config/callbacks.ts";
 export { capabilityEvaluation } from "./evaluations/capability/evaluation.ts";
-export type { CapabilityOptions } from "./evaluations/capability/options.ts";
+export type { CapabilityOptions } from "./evaluations/capability/evaluation.ts";
 export { PeriodicAlignmentCallback, type PeriodicAlignmentOptions } from "./config/callbacks.ts";
 export { alignmentEvaluation } from "./evaluations/alignment/evaluation.ts";
 export type { AlignmentOptions } from "./evaluations/alignment/options.ts";
 export { PeriodicLeakageCallback, type PeriodicLeakageOptions } from "./config/callbacks.ts";
 export { leakageEvaluation } from "./evaluations/leakage/evaluation.ts";
-export type { LeakageOptions } from "./evaluations/leakage/options.ts";
+export type { LeakageOptions } from "./evaluations/leakage/evaluation.ts";
 export { leakageQuestions } from "./evaluations/leakage/questions.ts";
 export { PeriodicMarginCallback, type PeriodicMarginOptions } from "./config/callbacks.ts";
 export { marginEvaluation } from "./evaluations/margin/evaluation.ts";
-export type { MarginOptions } from "./evaluations/margin/options.ts";
+export type { MarginOptions } from "./evaluations/margin/evaluation.ts";
 export { PeriodicKLCallback, type PeriodicKLOptions } from "./config/callbacks.ts";
 export { klEvaluation } from "./evaluations/kl/evaluation.ts";
-export type { KLOptions } from "./evaluations/kl/options.ts";
+export type { KLOptions } from "./evaluations/kl/evaluation.ts";
 
 export { judgeGrader, type JudgeGrader } from "./grading/judge/judge-grader.ts";
 export type { JudgeOptions } from "./grading/judge/options.ts";
@@ -128,9 +51,9 @@ export { verifierGrader } from "./grading/verifier.ts";
 export { permutationTest } from "./statistics/permutation.ts";
 
 export type { PeriodicEvalBlock, PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";
-export type { CallbackBlockOptions } from "./config/callback-parts.ts";
-export type { ConfiguredJudge, OpenJudge } from "./config/judge.ts";
-export type { EvaluationMaker, EvaluationRegistry } from "./config/configured-evaluations.ts";
+export type { CallbackBlockOptions } from "./config/callbacks.ts";
+export type { ConfiguredJudge, OpenJudge } from "./config/from-block.ts";
+export type { EvaluationMaker, EvaluationRegistry } from "./config/build-callbacks.ts";
 export {
   buildPeriodicCallbacks,
   buildPeriodicEval,

@@ -1,4 +1,4 @@
-export { reasonsToLeaveOut, type RunOfMean } from "./overlay/runs-of-mean.ts";
+export { reasonsToLeaveOut, type RunOfMean } from "./overlay/summarize-overlay.ts";
 export {
   describePaired,
   formatDelta,
@@ -10,20 +10,20 @@ export {
   humanizeName,
   scaleOf,
 } from "./html/format.ts";
-export type { FeedbackSummary } from "./feedback/feedback-files.ts";
+export type { FeedbackSummary } from "./feedback/read-feedback.ts";
 export type { FeedbackPreference, FeedbackRun } from "./feedback/read-feedback.ts";
 export { writeFeedback, type WriteFeedbackOptions, type WrittenFeedback } from "./feedback/write-feedback.ts";
-export { formatMeasurement } from "./charts/measurement-text.ts";
-export { formatCost } from "./run/overhead.ts";
-export type { PhaseChanges } from "./answers/phase-changes.ts";
+export { formatMeasurement } from "./charts/metric-curves.ts";
+export { formatCost } from "./run/phase-table.ts";
+export type { PhaseChanges } from "./answers/read-answers.ts";
 export { readAnswers, type ReadAnswersOptions, type RunAnswers } from "./answers/read-answers.ts";
 export { renderPage } from "./run/run-page.ts";
 export { problemNames } from "./run/problems-section.ts";
 export { notFinished, runState, type RunState } from "./run/run-state.ts";
-export { phaseData } from "./run/phase-data.ts";
-export { phaseText } from "./charts/phase-text.ts";
+export { phaseData } from "./run/phase-summary.ts";
+export { phaseText } from "./charts/metric-curves.ts";
 export { headline } from "./run/summary-sentence.ts";
-export { judgementOf, partOfRange, type Judgement } from "./run/judgement.ts";
+export { judgementOf, partOfRange, type Judgement } from "./run/phase-summary.ts";
 export {
   edgeHeadings,
   formatChange,
@@ -32,9 +32,9 @@ export {
   type MetricSummary,
   type PhaseSummary,
 } from "./run/phase-summary.ts";
-export { methodsData, resultsData } from "./results/results-data.ts";
+export { methodsData, resultsData } from "./results/summarize-methods.ts";
 export { renderResults } from "./results/results-page.ts";
-export type { ResultsRun } from "./results/results-run.ts";
+export type { ResultsRun } from "./results/paired-change.ts";
 export { changeOver } from "./results/methods-section.ts";
 export {
   hasMethods,
@@ -46,7 +46,7 @@ export {
   type MethodsOptions,
   type MethodsSummary,
 } from "./results/summarize-methods.ts";
-export { changeGlyph, formatScore, formatScoreChange } from "./results/cells.ts";
+export { changeGlyph, formatScore, formatScoreChange } from "./results/task-section.ts";
 export { verdictKey } from "./html/verdict.ts";
 export {
   summarizeResults,
@@ -57,4 +57,4 @@ export {
 export { metricName } from "./results/task-section.ts";
 export { isGroupMetric, type Measurement } from "./charts/metric-curves.ts";
 export { overRuns } from "./overlay/summarize-overlay.ts";
-export { writePage } from "./run/write-page.ts";
+export { writePage } from "./run/run-page.ts";

@@ -18,8 +18,8 @@ export {
   type Preference,
   type PreferenceVerifier,
 } from "./preferences/preference.ts";
-export { findEmoji } from "./graders/emoji.ts";
-export { countSentences, countWords } from "./graders/sentences.ts";
+export { findEmoji } from "./graders/shipped.ts";
+export { countSentences, countWords } from "./graders/shipped.ts";
 export { openVerifier } from "./graders/open-verifier.ts";
 export {
   preferenceMarginEvaluation,
@@ -39,10 +39,10 @@ export {
   type GeneralOptions,
   type GradedGeneralRow,
 } from "./metrics/general.ts";
-export { readGeneralQuestions, type GeneralQuestion } from "./metrics/general-questions.ts";
+export { readGeneralQuestions, type GeneralQuestion } from "./metrics/general.ts";
 export { collapseEvaluation, collapseReference, type CollapseOptions } from "./metrics/collapse.ts";
 export type { CollapseRow } from "./metrics/collapse-rows.ts";
-export { collapseProbes, readCollapseProbes, type CollapseProbes } from "./metrics/collapse-probes.ts";
+export { collapseProbes, readCollapseProbes, type CollapseProbes } from "./metrics/collapse.ts";
 export type { CollapseReference, ReferenceAnswer } from "./metrics/collapse-reference.ts";
 export {
   collapseAlerts,
@@ -51,11 +51,11 @@ export {
   type CollapseSign,
   type CollapseSigns,
   type CollapseThresholds,
-} from "./metrics/collapse-summary.ts";
+} from "./metrics/collapse.ts";
 export { feedbackEvaluations } from "./metrics/configured.ts";
-export { rougeL, selfRougeL } from "./metrics/rouge-l.ts";
+export { rougeL, selfRougeL } from "./metrics/collapse-rows.ts";
 export { runInSandbox, type SandboxResult } from "./sandbox/run-in-sandbox.ts";
-export type { SandboxLimits, SandboxValue } from "./sandbox/messages.ts";
+export type { SandboxLimits, SandboxValue } from "./sandbox/evaluate.ts";
 export type * from "./engine/types.ts";
 export { httpEngine, type HttpEngineOptions } from "./engine/http-engine.ts";
 export { localEngine, type AdaptedModel, type LocalEngineOptions } from "./engine/local-engine.ts";

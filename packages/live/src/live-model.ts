@@ -9,7 +9,7 @@ import type {
   NextToken,
   NextTokenRequest,
 } from "@periodic-eval/contracts";
-import { fitPairs, fitPrompts, fitRequests, logLikelihoodOf } from "@periodic-eval/core/model";
+import { fitPairs, fitPrompts, fitRequests, logLikelihoodOf } from "@periodic-eval/tokenizers";
 import type { Connection } from "./connection.ts";
 import { liveTokenizer } from "./live-tokenizer.ts";
 import type { Hello } from "./protocol.ts";

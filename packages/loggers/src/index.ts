@@ -1,2 +1,1 @@
-export { jsonNumber } from "./json-number.ts";
-export { snapshotScalars, trainScalars, type Scalars } from "./scalars.ts";
+export { jsonNumber, snapshotScalars, trainScalars, type Scalars } from "./scalars.ts";

@@ -1,5 +1,16 @@
 import type { Snapshot } from "@periodic-eval/core";
 
+/** Returns NaN and infinities, which JSON lacks, as the strings that protobuf, Python and W&B use for them. */
+export const jsonNumber = (value: number): number | string =>
+  Number.isFinite(value) ? value : String(value);
+
+/** Applies `jsonNumber` to every value. */
+export function jsonNumbers(
+  values: Readonly<Record<string, number>>,
+): Readonly<Record<string, number | string>> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, jsonNumber(value)]));
+}
+
 /** Numbers by the name under which TensorBoard, W&B and MLflow show them. */
 export type Scalars = Readonly<Record<string, number>>;
 

@@ -8,7 +8,7 @@ import { loadCausalLM, type LoadOptions } from "./checkpoint/load-causal-lm.ts";
 import type { CheckpointLM } from "./checkpoint/model.ts";
 import { rejectSharded } from "./folder/file-names.ts";
 import { modelError } from "./folder/model-error.ts";
-import { modelFolder } from "./hub/model-folder.ts";
+import { modelFolder } from "./hub/fetch-model.ts";
 import { loadLora } from "./lora/load-lora.ts";
 import { outlineCausalLM, type CausalLMOutline } from "./outline/outline.ts";
 import { sharing } from "./sharing.ts";

@@ -1,21 +1,22 @@
-export { hasChanged, readCheckpointFolder, type CheckpointFolder } from "./checkpoints/checkpoint-folder.ts";
-export { listCheckpoints, type Candidate } from "./checkpoints/checkpoint-names.ts";
-export type { LoggedMetrics, TrainerState } from "./checkpoints/trainer-state.ts";
-export { readTrainerStates } from "./checkpoints/trainer-states.ts";
 export {
+  hasChanged,
+  readCheckpointFolder,
+  type CheckpointFolder,
+  listCheckpoints,
+  type Candidate,
+} from "./checkpoints/checkpoint-folder.ts";
+export {
+  type LoggedMetrics,
+  type TrainerState,
+  readTrainerStates,
   beginningOf,
   tellTrainings,
   trainingDifference,
   type DatedState,
   type TrainingBeginning,
   type Trainings,
-} from "./checkpoints/training-beginning.ts";
-export {
-  watchCheckpoints,
-  type WatchedCheckpoint,
-  type WatchEnd,
-  type WatchOptions,
-} from "./checkpoints/watch-checkpoints.ts";
+} from "./checkpoints/trainer-state.ts";
+export * from "./checkpoints/watch-checkpoints.ts";
 export {
   jsonService,
   type JsonReply,
@@ -23,12 +24,12 @@ export {
   type JsonServiceOptions,
 } from "./http/json-service.ts";
 export type { ServedModel, ServerOptions } from "./engine/options.ts";
-export { openAICompatible, servedName, vllm } from "./engine/server.ts";
+export * from "./engine/server.ts";
 export { arrayOrNull, at, isString, totalTokens, usageOf } from "./http/reply-fields.ts";
 export { requestLimits, type RequestLimits } from "./http/request-limits.ts";
 export { trackCall, type TrackedCall } from "./http/track-requests.ts";
-export { judgeModel, judgeName, openJudge, type OpenJudgeOptions } from "./judges/open-judge.ts";
-export { anthropicModel } from "./models/anthropic.ts";
-export { completionOf, chatCompletionsModel, seedNumber } from "./models/openai.ts";
-export type { ServedModelOptions } from "./models/provider.ts";
-export { chatOf, type ServedChat } from "./models/served-chat.ts";
+export * from "./judges/open-judge.ts";
+export * from "./models/anthropic.ts";
+export * from "./models/openai.ts";
+export type { ServedModelOptions } from "./models/served-model.ts";
+export { chatOf, type ServedChat } from "./models/chat-message.ts";

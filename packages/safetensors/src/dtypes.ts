@@ -1,5 +1,3 @@
-import { widenBf16, widenF16 } from "./float-formats.ts";
-
 /** Element types that can be read. `BOOL` is one byte, 0 or 1. */
 export type DType =
   | "BOOL"
@@ -75,4 +73,80 @@ export function bytesInMemory(dtype: DType, byteLength: number): number {
 /** Returns the values in a buffer of `bytesInMemory` bytes that ends with the bytes of the file. The values share the buffer. */
 export function valuesOf(dtype: DType, buffer: ArrayBuffer): TensorValues {
   return formats[dtype].read(buffer);
+}
+
+/*
+ * 16-bit floats. Widening is exact. Narrowing rounds to nearest, ties to even, like torch's `.to(torch.bfloat16)` and
+ * `.to(torch.float16)`. Values that are too large become infinite, and NaN stays NaN.
+ */
+
+/**
+ * Widens bfloat16 bit patterns to float32. `bits` may be the second half of the memory of `values`: converting from first to last
+ * never overwrites a pattern that is still needed.
+ */
+export function widenBf16(bits: Uint16Array, values = new Float32Array(bits.length)): Float32Array {
+  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  for (let i = 0; i < bits.length; i++) words[i] = bits[i]! << 16;
+  return values;
+}
+
+/** Narrows float32 to bfloat16 bit patterns. */
+export function narrowToBf16(values: Float32Array): Uint16Array {
+  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const bits = new Uint16Array(values.length);
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i]!;
+    const isNaN = (word & 0x7fffffff) > 0x7f800000;
+    // Adding 0x7fff plus the lowest kept bit carries into the kept half exactly when rounding goes up.
+    bits[i] = isNaN ? (word >>> 16) | 0x40 : (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+  }
+  return bits;
+}
+
+/** Widens IEEE 754 binary16 bit patterns to float32. `bits` and `values` may share memory as in `widenBf16`. */
+export function widenF16(bits: Uint16Array, values = new Float32Array(bits.length)): Float32Array {
+  const valueOf = halfTable();
+  for (let i = 0; i < bits.length; i++) values[i] = valueOf[bits[i]!]!;
+  return values;
+}
+
+/** Narrows float32 to binary16 bit patterns. */
+export function narrowToF16(values: Float32Array): Uint16Array {
+  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const bits = new Uint16Array(values.length);
+  for (let i = 0; i < words.length; i++) bits[i] = halfOf(words[i]!, values[i]!);
+  return bits;
+}
+
+function halfOf(word: number, value: number): number {
+  const sign = (word >>> 16) & 0x8000;
+  const magnitude = word & 0x7fffffff;
+  if (magnitude > 0x7f800000) return sign | 0x7e00;
+  // 65520 is half-way between the largest half, 65504, and the next power of two.
+  if (magnitude >= 0x477ff000) return sign | 0x7c00;
+  // Below 2^-14 the spacing of halves is 2^-24.
+  if (magnitude < 0x38800000) return sign | roundHalfToEven(Math.abs(value) * 2 ** 24);
+  const rounded = magnitude + 0xfff + ((magnitude >>> 13) & 1);
+  return sign | ((rounded - 0x38000000) >>> 13);
+}
+
+function roundHalfToEven(value: number): number {
+  const floor = Math.floor(value);
+  const rest = value - floor;
+  return rest > 0.5 || (rest === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
+}
+
+let table: Float32Array | undefined;
+
+/** Returns a table with the value of each of the 65,536 patterns. */
+function halfTable(): Float32Array {
+  table ??= Float32Array.from({ length: 65_536 }, (_, bits) => {
+    const sign = bits & 0x8000 ? -1 : 1;
+    const exponent = (bits >>> 10) & 0x1f;
+    const fraction = bits & 0x3ff;
+    if (exponent === 0) return sign * fraction * 2 ** -24;
+    if (exponent === 31) return fraction === 0 ? sign * Infinity : NaN;
+    return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+  });
+  return table;
 }

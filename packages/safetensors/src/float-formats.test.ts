@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { narrowToBf16, narrowToF16, widenBf16, widenF16 } from "./float-formats.ts";
+import { narrowToBf16, narrowToF16, widenBf16, widenF16 } from "./dtypes.ts";
 
 const everyPattern = Uint16Array.from({ length: 65_536 }, (_, i) => i);
 

@@ -1,7 +1,7 @@
 import { isCount, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import { strictJson } from "@periodic-eval/data";
-import { damaged, shortName } from "./damaged.ts";
 import { bytesPerElement, dtypes, isDType, type DType } from "./dtypes.ts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 
 /** The reference implementation has the same limit. It keeps a hostile length from allocating all memory. */
 export const maxHeaderBytes = 100_000_000;
@@ -96,4 +96,15 @@ function parseHeaderText(json: string, where: string): Readonly<Record<string, u
     throw damaged(where, parsed.fault.got, parsed.fault.expected, parsed.fault.cause);
   if (!isRecord(parsed.value)) throw damaged(where, "a header that is not a JSON object", "a JSON object");
   return parsed.value;
+}
+
+/** Returns the error for a file that does not follow the format. */
+export function damaged(where: string, got: string, expected: string, cause?: unknown): PeriodicEvalError {
+  const fix = "Download or write the file again: it is truncated, damaged or not a safetensors file.";
+  return new PeriodicEvalError({ code: "model", where, got, expected, fix, cause });
+}
+
+/** Cuts a name for an error message: a file may contain names of any length. */
+export function shortName(name: string): string {
+  return name.length > 120 ? `${name.slice(0, 120)}…` : name;
 }

@@ -2,8 +2,14 @@ import { type FileHandle, open } from "@periodic-eval/store/platform";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { bytesInMemory, bytesPerElement, valuesOf, type TensorValues } from "./dtypes.ts";
-import { damaged, shortName } from "./damaged.ts";
-import { maxHeaderBytes, parseHeader, type SafetensorsHeader, type TensorInfo } from "./header.ts";
+import {
+  maxHeaderBytes,
+  parseHeader,
+  type SafetensorsHeader,
+  type TensorInfo,
+  damaged,
+  shortName,
+} from "./header.ts";
 
 /** A range of a tensor's values in row-major order: `from` ≤ index < `to`. */
 export type ValueRange = readonly [from: number, to: number];

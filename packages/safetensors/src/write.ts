@@ -1,7 +1,6 @@
 import { PeriodicEvalError, type Awaitable } from "@periodic-eval/contracts";
 import { writeFileAtomic } from "@periodic-eval/store";
-import { bytesPerElement, type DType } from "./dtypes.ts";
-import { narrowToBf16, narrowToF16 } from "./float-formats.ts";
+import { bytesPerElement, type DType, narrowToBf16, narrowToF16 } from "./dtypes.ts";
 
 export interface TensorToWrite {
   readonly name: string;

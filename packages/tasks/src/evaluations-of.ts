@@ -3,9 +3,8 @@ import type { EvaluationRegistry } from "@periodic-eval/core";
 import { checkName, parseOptions, snakeCase, filledString } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
-import { benchmarkShape, type BenchmarkOptions } from "./benchmark/benchmark-options.ts";
+import { benchmarkShape, type BenchmarkOptions, chatTemplateShape } from "./benchmark/benchmark-options.ts";
 import { splits } from "./benchmark/benchmark-task.ts";
-import { chatTemplateShape } from "./benchmark/chat-template.ts";
 import {
   comparisonEntries,
   subsampleFields,

@@ -42,7 +42,7 @@ export {
 } from "./families/perplexity-comparison.ts";
 export { perplexityEvaluation, type PerplexityOptions, type PerplexityRow } from "./families/perplexity.ts";
 export type { TextsItem, TextsOptions, TextsRow } from "./families/texts.ts";
-export type { OnSequence, TokenSequence } from "./families/token-sequence.ts";
+export type { OnSequence, TokenSequence } from "./families/family.ts";
 export {
   rolloutEvaluation,
   type RolloutItem,
@@ -51,13 +51,13 @@ export {
   type ScoredRolloutRow,
 } from "./families/rollout.ts";
 export { readDocument, type IFEvalDocument, type IFEvalInstruction } from "./ifeval/ifeval-document.ts";
-export { ifevalMetrics } from "./ifeval/ifeval-metrics.ts";
+export { ifevalMetrics } from "./ifeval/score.ts";
 export { scoreResponse, type IFEvalScores } from "./ifeval/score.ts";
 export { datasetOf, datasets, type DatasetFile, type TaskDataset } from "./tasks/datasets.ts";
-export { downloadDataset, type DownloadedFile } from "./tasks/download-dataset.ts";
+export { downloadDataset, type DownloadedFile } from "./tasks/datasets.ts";
 export { taskNamed, tasks, type TaskRegistry } from "./tasks/registry.ts";
 export type { ChatOptions, Task, TaskOptions } from "./tasks/task.ts";
-export type { BenchmarkChatTemplate } from "./benchmark/chat-template.ts";
+export type { BenchmarkChatTemplate } from "./benchmark/benchmark-options.ts";
 export { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
 export {
   BenchmarkEvaluator,
@@ -80,11 +80,11 @@ export type {
   EnginePrompt,
   EngineSampling,
 } from "./benchmark/engine.ts";
-export type { BenchmarkRollout } from "./benchmark/rollouts.ts";
+export type { BenchmarkRollout } from "./benchmark/benchmark-evaluator.ts";
 export { folderStore } from "./benchmark/stores/store.ts";
 export { httpStore, type HttpStoreOptions } from "./benchmark/stores/http-store.ts";
 export type { BenchmarkStore } from "./benchmark/stores/store.ts";
-export type { StoreFailure } from "./benchmark/stores/uploads.ts";
+export type { StoreFailure } from "./benchmark/stores/store.ts";
 export type {
   AnsweredTaskRow,
   BenchmarkCompletion,
@@ -121,7 +121,7 @@ export {
   type MetricsFile,
   type MetricsRun,
 } from "./results/metrics-file.ts";
-export { checkDocuments, type RunDocuments } from "./results/run-documents.ts";
+export { checkDocuments, type RunDocuments } from "./results/metrics-file.ts";
 export {
   defaultSuitePath,
   hashOfSuite,
@@ -132,9 +132,9 @@ export {
   type SuiteTask,
 } from "./suite/suite-file.ts";
 export { fetchTaskData, type MissingData } from "./suite/fetch-data.ts";
-export { folderNames } from "./suite/task-data.ts";
+export { folderNames } from "./suite/suite-file.ts";
 export type { SampleDetail, SampledTask } from "./tasks/task.ts";
-export { pairJudge, type PairJudgeOptions } from "./comparisons/pair-judge.ts";
+export { pairJudge, type PairJudgeOptions } from "./comparisons/win-rate.ts";
 export {
   winRate,
   type JudgedPair,

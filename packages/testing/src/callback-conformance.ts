@@ -8,8 +8,7 @@ import {
   nameSchema,
 } from "@periodic-eval/contracts";
 import { advance } from "@periodic-eval/core/session";
-import { expectEqual, expectThat, type Check } from "./check.ts";
-import { withoutMathRandom } from "./math-random.ts";
+import { expectEqual, expectThat, type Check, withoutMathRandom } from "./check.ts";
 import { exampleSnapshot } from "./example-snapshot.ts";
 
 const steps = 20;

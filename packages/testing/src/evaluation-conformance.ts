@@ -10,8 +10,14 @@ import type {
 import { metricKit, primaryMetric, summarize } from "@periodic-eval/core/evaluations";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { countTokens, deadlineAt } from "@periodic-eval/core/session";
-import { expectEqual, expectJson, expectRejects, expectThat, type Check } from "./check.ts";
-import { withoutMathRandom } from "./math-random.ts";
+import {
+  expectEqual,
+  expectJson,
+  expectRejects,
+  expectThat,
+  type Check,
+  withoutMathRandom,
+} from "./check.ts";
 import { fakeTokenizer } from "./fake-tokenizer.ts";
 
 const abilities: readonly Ability[] = ["tokenizer", "logLikelihoods", "nextToken", "generate"];

@@ -6,8 +6,7 @@ import type {
   LogLikelihoodRequest,
   Sampling,
 } from "@periodic-eval/contracts";
-import { expectEqual, expectRejects, expectThat, type Check } from "./check.ts";
-import { withoutMathRandom } from "./math-random.ts";
+import { expectEqual, expectRejects, expectThat, type Check, withoutMathRandom } from "./check.ts";
 
 /** Tokens of a served model's vocabulary that are scored. */
 const maxServedCandidates = 512;

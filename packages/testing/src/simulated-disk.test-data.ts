@@ -8,6 +8,8 @@ export interface Entry {
   /** The bytes of a file as programs see them, and those that survive a power cut: of the last sync. */
   bytes: Uint8Array;
   synced: Uint8Array;
+  /** How many of the first bytes nothing has written or cut since the last sync. */
+  stable: number;
   /** The entries of a folder as programs see them, and those that survive a power cut. */
   readonly now: Map<string, Entry>;
   readonly durable: Map<string, Entry>;
@@ -107,11 +109,12 @@ export class SimulatedDisk {
     const whole = new Uint8Array(Math.max(entry.bytes.length, position + bytes.length));
     whole.set(entry.bytes);
     whole.set(bytes, position);
-    Object.assign(entry, { bytes: whole, mtimeMs: now() });
+    Object.assign(entry, { bytes: whole, stable: Math.min(entry.stable, position), mtimeMs: now() });
   }
 
   truncate(entry: Entry, size: number): void {
-    Object.assign(entry, { bytes: entry.bytes.slice(0, size), mtimeMs: now() });
+    const stable = Math.min(entry.stable, size);
+    Object.assign(entry, { bytes: entry.bytes.slice(0, size), stable, mtimeMs: now() });
   }
 
   /** Makes the bytes of a file, or the names in a folder, durable. */
@@ -153,7 +156,7 @@ export class SimulatedDisk {
     keep(this.#top);
     // The names that survive decide which entries there are.
     for (const entry of this.#entries()) keep(entry);
-    for (const entry of this.#entries()) Object.assign(entry, { synced: entry.bytes, isSyncedLate: false });
+    for (const entry of this.#entries()) syncBytes(entry);
     this.endProcess();
   }
 
@@ -164,7 +167,8 @@ export class SimulatedDisk {
     const copyOf = (entry: Entry): Entry => {
       const known = copies.get(entry);
       if (known !== undefined) return known;
-      const copy = { ...newEntry(entry.isFolder), bytes: entry.bytes, synced: entry.bytes, mtimeMs: 0 };
+      const copy = { ...newEntry(entry.isFolder), bytes: entry.bytes, mtimeMs: 0 };
+      syncBytes(copy);
       copies.set(entry, copy);
       for (const [name, child] of entry.now) {
         copy.now.set(name, copyOf(child));
@@ -221,17 +225,16 @@ export class SimulatedDisk {
 }
 
 /** The part of a file's bytes that survives a cut: synced ones, and none, some or all of the others. */
-function bytesLeft({ bytes, synced }: Entry, random: () => number): Uint8Array {
+function bytesLeft({ bytes, synced, stable }: Entry, random: () => number): Uint8Array {
   const share = Math.floor(3 * random());
   if (share === 0) return synced;
   if (share === 1) return bytes;
-  const isAppended = synced.length <= bytes.length && synced.every((byte, at) => byte === bytes[at]);
-  const least = isAppended ? synced.length : 0;
-  return bytes.slice(0, least + Math.floor(random() * (bytes.length - least)));
+  return bytes.slice(0, stable + Math.floor(random() * (bytes.length - stable)));
 }
 
 function syncBytes(entry: Entry): void {
   entry.synced = entry.bytes;
+  entry.stable = entry.bytes.length;
   entry.isSyncedLate = false;
 }
 
@@ -242,6 +245,7 @@ const newEntry = (isFolder: boolean): Entry => ({
   isFolder,
   bytes: new Uint8Array(),
   synced: new Uint8Array(),
+  stable: 0,
   now: new Map(),
   durable: new Map(),
   mtimeMs: now(),

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { Awaitable, Control, Session, SessionState } from "@periodic-eval/core";
 import { isRecord, parseOptions, functionSchema } from "@periodic-eval/contracts/options";
-import { orderCallbacks, standsBehindCallbacks } from "./callback-order.ts";
+import { orderCallbacks, standsBehindCallbacks } from "./causal-lm/layers-model.ts";
 
 /**
  * The used part of `tf.CustomCallbackArgs` and of `tf.Callback`; avoids a dependency on the layers library. Values of `logs` are

@@ -8,18 +8,20 @@ import {
   type Tokenizer,
   PeriodicEvalError,
 } from "@periodic-eval/core";
-import { functionSchema, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
+import { functionSchema, parseOptions, positiveInteger, configError } from "@periodic-eval/contracts/options";
 import { tokenizerOf, type TransformersTokenizer } from "@periodic-eval/tokenizers";
 import type { ForwardLimits } from "./batching/batches.ts";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { windowLength } from "./causal-lm/forward.ts";
-import { hasCompiledKernels } from "./batching/device.ts";
-import { memoryErrorOf, type MemoryAdvice } from "./batching/engine-memory.ts";
-import { measuringAdvice, type MeasuringCall } from "./batching/measuring-advice.ts";
+import {
+  memoryErrorOf,
+  type MemoryAdvice,
+  hasCompiledKernels,
+  measuringAdvice,
+  type MeasuringCall,
+} from "./batching/engine-memory.ts";
 import { generate } from "./generation/generate.ts";
-import { requireBackend } from "./require-backend.ts";
-import { logLikelihoods, nextToken } from "./scoring/scoring.ts";
-import { selfCheck } from "./scoring/self-check.ts";
+import { logLikelihoods, nextToken, selfCheck } from "./scoring/scoring.ts";
 
 export interface InMemoryOptions {
   /** The model's name in snapshots. Default: `lm.name`, else `in-memory`. */
@@ -134,4 +136,20 @@ function identity(name: string, adapter: string | null): ModelIdentity {
     adapter,
     details: { tfjs: tf.version_core, ...(hasCompiledKernels() && { kernels: kernelsVersion }) },
   };
+}
+
+/**
+ * Checks that TensorFlow.js has a backend. Without one it throws "No backend found in registry." at the first tensor.
+ *
+ * @param where The function that needs the backend, for the error.
+ * @throws PeriodicEvalError `config` if no backend is registered.
+ */
+export function requireBackend(where: string): void {
+  if (tf.engine().backendNames().length > 0) return;
+  throw configError({
+    where,
+    got: "TensorFlow.js without a backend",
+    expected: "a backend before the first tensor",
+    fix: "Call `await useBackend()` of @periodic-eval/models first, or import a backend: `@tensorflow/tfjs-backend-cpu`.",
+  });
 }

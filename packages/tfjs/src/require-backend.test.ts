@@ -2,8 +2,7 @@ import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, expect, it, vi } from "vitest";
 import { fakeTokenizer } from "@periodic-eval/testing";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
-import { inMemory } from "./in-memory.ts";
-import { requireBackend } from "./require-backend.ts";
+import { inMemory, requireBackend } from "./in-memory.ts";
 
 afterEach(() => void vi.restoreAllMocks());
 

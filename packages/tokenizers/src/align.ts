@@ -1,5 +1,3 @@
-import type { Codec } from "./codec.ts";
-
 /**
  * Returns the half-open range of UTF-8 bytes in `text` of each token of `ids`. Derives it from the spelling of the tokens,
  * because the tokenizer returns no offsets. Null if a normalizer changed the text, so that spelling and text disagree.
@@ -67,3 +65,15 @@ export const byteLetters: readonly string[] = (() => {
 })();
 
 const byteOfLetter = new Map(byteLetters.map((letter, byte) => [letter, byte]));
+
+/** Converts strings to ids and back, without chat templates. */
+export interface Codec {
+  readonly vocabSize: number;
+  encode(text: string, specialTokens: boolean): number[];
+  decode(ids: readonly number[], specialTokens: boolean): string;
+  tokenOf(id: number): string | undefined;
+  idOf(token: string): number | undefined;
+  readonly specialIds: ReadonlySet<number>;
+  /** Whether tokens are spelled in GPT-2's byte alphabet. */
+  readonly isByteLevel: boolean;
+}

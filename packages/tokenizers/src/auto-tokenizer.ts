@@ -1,11 +1,10 @@
-import { type Tokenizer, PeriodicEvalError, hashText } from "@periodic-eval/contracts";
-import { configError, errorMessage, isRecord } from "@periodic-eval/contracts/options";
-import type { ChatTemplate } from "./chat-template.ts";
-import { chatRenderer } from "./chat.ts";
-import type { Codec } from "./codec.ts";
+import { type Tokenizer, hashText } from "@periodic-eval/contracts";
+import { configError, errorMessage, isRecord, modelError } from "@periodic-eval/contracts/options";
+import type { ChatTemplate } from "./answers.ts";
+import { chatRenderer, checkTemplateKwargs } from "./chat.ts";
+import type { Codec } from "./align.ts";
 import { tokenizerWith } from "./render-prompt.ts";
 import { defaultDate, strftimeOn } from "./template-date.ts";
-import { checkTemplateKwargs } from "./template-messages.ts";
 
 /**
  * The used part of a tokenizer of `@huggingface/transformers` 4 (`AutoTokenizer.from_pretrained`). Every function that takes
@@ -79,14 +78,12 @@ function adapt(auto: AutoTokenizer): Tokenizer {
   const renderChat = template === null ? null : chatRenderer(template, where, templateSource(auto));
   const eosId = auto.eos_token == null ? null : (codec.idOf(auto.eos_token) ?? null);
   const noTemplate = () =>
-    new PeriodicEvalError({
-      code: "model",
-      where: "the AutoTokenizer",
-      got: "a chat, and no chat template",
-      expected:
-        "chat_template in tokenizer_config.json: @huggingface/transformers does not read chat_template.jinja",
-      fix: "Set `tokenizer.chat_template`, or pass `await loadTokenizer(folder)` of @periodic-eval/models/tokenizer.",
-    });
+    modelError(
+      "the AutoTokenizer",
+      "a chat, and no chat template",
+      "chat_template in tokenizer_config.json: @huggingface/transformers does not read chat_template.jinja",
+      "Set `tokenizer.chat_template`, or pass `await loadTokenizer(folder)` of @periodic-eval/models/tokenizer.",
+    );
   const content = [
     auto._tokenizerJSON ?? [...auto.get_vocab()],
     auto.config ?? null,

@@ -12,12 +12,19 @@ import {
   shortMessage,
   sharedEnd,
   sharedStart,
+  modelError,
 } from "@periodic-eval/contracts/options";
 import { limitedTime, type TimeLimits } from "@periodic-eval/store";
-import { renderAnswers, type AnswerText, type ChatToRender, type Render } from "./answers.ts";
-import type { ChatTemplate, TemplateInput, TemplateRendering } from "./chat-template.ts";
-import { templateMessages } from "./template-messages.ts";
-import { trainingForm } from "./training-forms.ts";
+import {
+  renderAnswers,
+  type AnswerText,
+  type ChatToRender,
+  type Render,
+  type ChatTemplate,
+  type TemplateInput,
+  type TemplateRendering,
+  trainingForm,
+} from "./answers.ts";
 
 /** How a chat is rendered besides its ending. */
 export interface ChatOptions extends Partial<Pick<ChatToRender, "tokenStart">> {
@@ -55,14 +62,13 @@ export function chatRenderer(
     } catch (cause) {
       if (PeriodicEvalError.is(cause, "config")) throw cause;
       const roles = input.messages.map(({ role }) => role).join(", ");
-      throw new PeriodicEvalError({
-        code: "model",
+      throw modelError(
         where,
-        got: `the template's error "${shortMessage(errorMessage(cause))}"`,
-        expected: `a template that renders ${roles || "an empty chat"}`,
-        fix: "Pass the chat in the form that this template accepts.",
+        `the template's error "${shortMessage(errorMessage(cause))}"`,
+        `a template that renders ${roles || "an empty chat"}`,
+        "Pass the chat in the form that this template accepts.",
         cause,
-      });
+      );
     }
   };
 
@@ -103,13 +109,12 @@ function withSystem(
   }
   if (system !== "no_system_block") return [{ role: "system", content: system.text }, ...messages];
   if (injectsSystemBlock(messages, render)) {
-    throw new PeriodicEvalError({
-      code: "model",
+    throw modelError(
       where,
-      got: "a template that adds a system block to a chat without one",
-      expected: "no system block",
-      fix: 'Use system: "omit", { text: "" } or your own system prompt.',
-    });
+      "a template that adds a system block to a chat without one",
+      "no system block",
+      'Use system: "omit", { text: "" } or your own system prompt.',
+    );
   }
   return messages;
 }
@@ -153,13 +158,12 @@ function continued(
   const { text: whole, spoken } = answersOf(open);
   const at = whole.lastIndexOf(tag.trimEnd());
   if (last === undefined || at < 0 || !whole.includes(content.trim())) {
-    throw new PeriodicEvalError({
-      code: "model",
+    throw modelError(
       where,
-      got: "a template that changes the last message",
-      expected: "a last message that can be continued",
-      fix: 'Use another ending ("generation"), or a template that copies the last message.',
-    });
+      "a template that changes the last message",
+      "a last message that can be continued",
+      'Use another ending ("generation"), or a template that copies the last message.',
+    );
   }
   const keepsSpaces = whole.startsWith(tag, at);
   const text = keepsSpaces ? whole.slice(0, at) : whole.slice(0, at).trimEnd();
@@ -167,4 +171,63 @@ function continued(
     ?.map(([start, end]) => [start, Math.min(end, text.length)] as const)
     .filter(([start, end]) => start < end);
   return { text, spoken: cut ?? null, isRewritten: false };
+}
+
+/**
+ * Returns messages as transformers 5.24 passes them to a template: without null fields, and with the reasoning under the names
+ * `reasoning_content` and `thinking`. A content in text parts stays an array for a template that reads parts; for other
+ * templates, which would write it as Python prints a list or omit it, it becomes one string.
+ */
+function templateMessages(messages: readonly TemplateMessage[], render: Render): readonly TemplateMessage[] {
+  const plain = messages.map(plainMessage);
+  if (!plain.some(({ content }) => Array.isArray(content)) || readsParts(render)) return plain;
+  return plain.map((message) =>
+    Array.isArray(message.content) ? { ...message, content: joinParts(message.content) } : message,
+  );
+}
+
+/** Returns a message without null fields, and with the reasoning under the names that templates read. */
+export function plainMessage<T extends object>(message: T): T {
+  const fields = Object.fromEntries(Object.entries(message).filter(([, value]) => value != null)) as Record<
+    string,
+    unknown
+  >;
+  const reasoning = fields["reasoning_content"] ?? fields["thinking"] ?? fields["reasoning"];
+  const both =
+    reasoning === undefined ? fields : { thinking: reasoning, ...fields, reasoning_content: reasoning };
+  return both as T;
+}
+
+/**
+ * Checks the names of the variables that a chat adds to its template.
+ *
+ * @throws PeriodicEvalError `config` for a name in `reserved`, and for one that no variable can have.
+ */
+export function checkTemplateKwargs(kwargs: TemplateKwargs, reserved: readonly string[]): void {
+  const name = Object.keys(kwargs).find((key) => reserved.includes(key) || !/^[A-Za-z_]\w*$/.test(key));
+  if (name === undefined) return;
+  throw configError({
+    where: "templateKwargs",
+    path: [name],
+    got: `the name ${JSON.stringify(name)}`,
+    expected: `the name of a template variable other than ${reserved.join(", ")}`,
+    fix: "Rename or remove it.",
+  });
+}
+
+/** Joins the texts of a content's parts. */
+const joinParts = (parts: readonly Json[]): string =>
+  parts.map((part) => (part as { readonly text: string }).text).join("");
+
+function readsParts(render: Render): boolean {
+  const text = "PERIODIC_EVAL_PROBE";
+  const write = (content: Json): string | null => {
+    try {
+      return render([{ role: "user", content }], false).text;
+    } catch {
+      return null;
+    }
+  };
+  const [parts, string] = [write([{ type: "text", text }]), write(text)];
+  return parts?.includes(text) === true && (parts === string || string?.includes(text) !== true);
 }

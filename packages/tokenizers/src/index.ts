@@ -1,8 +1,19 @@
 export { byteLetters, tokenByteRanges } from "./align.ts";
 export { tokenizerOf, type TransformersTokenizer } from "./auto-tokenizer.ts";
-export { type ChatTemplate, type TemplateInput } from "./chat-template.ts";
+export { type ChatTemplate, type TemplateInput } from "./answers.ts";
 export { chatRenderer, hasAddedBlock, systemProbe } from "./chat.ts";
-export { type Codec } from "./codec.ts";
+export { type Codec } from "./align.ts";
 export { tokenizerWith } from "./render-prompt.ts";
 export { defaultDate, strftimeOn, templateDate } from "./template-date.ts";
-export { checkTemplateKwargs, plainMessage } from "./template-messages.ts";
+export { checkTemplateKwargs, plainMessage } from "./chat.ts";
+export { checkIds, fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "./fit-requests.ts";
+export {
+  acceptToken,
+  beginWriting,
+  completionOf,
+  drawToken,
+  fitRequests,
+  isWritten,
+  type Drawn,
+  type Writing,
+} from "./writing.ts";

@@ -1,9 +1,7 @@
 import type { RenderedPrompt, TemplateChat, Tokenizer, PeriodicEvalError } from "@periodic-eval/contracts";
-import { tokenByteRanges } from "./align.ts";
+import { tokenByteRanges, type Codec } from "./align.ts";
 import type { AnswerText } from "./answers.ts";
 import type { chatRenderer } from "./chat.ts";
-import type { Codec } from "./codec.ts";
-import { endOfTurnId } from "./end-of-turn.ts";
 
 /**
  * Returns the `render` of a tokenizer with this codec and chat template.
@@ -90,4 +88,22 @@ function maskOf(
 
 function byteLength(text: string): number {
   return new TextEncoder().encode(text).length;
+}
+
+/** Returns the special token that a template writes after an assistant's turn; null if there is none. */
+function endOfTurnId(codec: Codec, renderChat: ReturnType<typeof chatRenderer>): number | null {
+  const spoken = "PROBE";
+  const chat = [
+    { role: "user", content: "Hello" },
+    { role: "assistant", content: spoken },
+  ];
+  try {
+    const { text } = renderChat(chat, "omit", "complete");
+    const after = text.slice(text.lastIndexOf(spoken) + spoken.length);
+    const first = codec.encode(after.trimStart(), false)[0];
+    return first !== undefined && codec.specialIds.has(first) ? first : null;
+  } catch {
+    // Without support for such a chat, the end of a turn cannot be found this way.
+    return null;
+  }
 }

@@ -1,7 +1,7 @@
-export { crossEntropy, crossEntropySum, total } from "./losses/cross-entropy.ts";
+export { crossEntropy, crossEntropySum, total } from "./losses/token-losses.ts";
 export { tokenLosses, type ScoredTokens } from "./losses/token-losses.ts";
 export { AdamW, isDecayedWithoutNorms, type AdamWOptions } from "./optimizer/adamw.ts";
-export { clipFactor, GradientNorm } from "./optimizer/clipping.ts";
+export { clipFactor, GradientNorm } from "./optimizer/adamw.ts";
 export {
   constant,
   cosine,
@@ -14,12 +14,12 @@ export {
   type LearningRateOptions,
   type WsdOptions,
 } from "./optimizer/learning-rate.ts";
-export type { Optimizer } from "./optimizer/optimizer.ts";
+export type { Optimizer } from "./optimizer/adamw.ts";
 export { SFTTrainer, type SFTTrainerOptions } from "./sft/sft-trainer.ts";
 export { DPOTrainer, type DPOTrainerOptions } from "./dpo/dpo-trainer.ts";
 export { dpoConfigJsonSchema, parseDPOConfig, type DPOConfig } from "./dpo/dpo-config.ts";
 export { SDPOTrainer } from "./sdpo/sdpo-trainer.ts";
-export type { SDPOMetrics, SDPOSaveOptions, SDPOTrainerOptions, SDPOUpdate } from "./sdpo/sdpo-options.ts";
+export type { SDPOMetrics, SDPOSaveOptions, SDPOTrainerOptions, SDPOUpdate } from "./sdpo/sdpo-config.ts";
 export { parseSDPOConfig, type SDPOConfig } from "./sdpo/sdpo-config.ts";
 export type { SDPOExample } from "./sdpo/example.ts";
 export type { Reference } from "./dpo/reference.ts";
@@ -38,9 +38,8 @@ export type { BestCheckpoint, SessionSettings } from "./loop/phase.ts";
 export type { Resume } from "./loop/learner.ts";
 export { runPipeline } from "./pipeline/run-pipeline.ts";
 export type { DPOPhase, PipelineOptions, PipelinePhase, SFTPhase } from "./pipeline/phases.ts";
-export { checkOrder, checkPipeline } from "./pipeline/check-pipeline.ts";
-export { checkDatasets, checkSources, countSteps, type CountOptions } from "./pipeline/check-datasets.ts";
-export type { OutlinedLM } from "./trainer/check-parts.ts";
+export { checkOrder, countSteps, phaseErrors, type CountOptions } from "./pipeline/check-pipeline.ts";
+export type { OutlinedLM } from "./trainer/checks.ts";
 export type { BadRow, BadRowReason } from "./data/bad-row.ts";
 export type { PreferenceRow, PreferenceSource } from "./data/preference-rows.ts";
 export type { TemplateColumns } from "./data/messages.ts";

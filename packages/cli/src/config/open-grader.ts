@@ -1,9 +1,17 @@
-import { PeriodicEvalError, type ConfiguredJudge, type Grader } from "@periodic-eval/core";
-import { judgeSpec, parseLocalJudge } from "@periodic-eval/core/grading";
-import { nearest, quoteValue } from "@periodic-eval/contracts/options";
-import { fileVerdictCache } from "@periodic-eval/store";
-import type { openJudge } from "@periodic-eval/remote";
 import { join } from "node:path";
+import { nearest, quoteValue } from "@periodic-eval/contracts/options";
+import {
+  PeriodicEvalError,
+  type ConfiguredJudge,
+  type Grader,
+  type EvaluationRegistry,
+  buildPeriodicEval,
+  type PeriodicEval,
+} from "@periodic-eval/core";
+import { judgeSpec, parseLocalJudge } from "@periodic-eval/core/grading";
+import type { openJudge } from "@periodic-eval/remote";
+import { fileVerdictCache } from "@periodic-eval/store";
+import type { OpenPairJudge, TaskRegistry } from "@periodic-eval/tasks";
 
 /** Options of a judge model; rules ignore them. */
 export interface GraderOptions extends Partial<ConfiguredJudge> {
@@ -13,7 +21,7 @@ export interface GraderOptions extends Partial<ConfiguredJudge> {
 
 /** Offline graders, by name. */
 const rules: Readonly<Record<string, () => Promise<Grader>>> = {
-  "rule:micro-world": async () => (await import("../demo/grader.ts")).microWorldGrader(),
+  "rule:micro-world": async () => (await import("../demo/micro-world.ts")).microWorldGrader(),
 };
 
 /**
@@ -63,3 +71,37 @@ export async function openRule(spec: string | null): Promise<Grader | null> {
         : `Did you mean "${guess}"?`,
   });
 }
+
+/** Loads the tasks that commands can name. Lazy, because most commands need no task. */
+export type LoadTasks = () => Promise<TaskRegistry>;
+
+export const loadTasks: LoadTasks = async () => (await import("@periodic-eval/tasks")).tasks;
+
+/** Loads the evaluations that entries of `evaluations` in a `periodic_eval` block or a suite can name. */
+export async function loadEvaluations(tasks: LoadTasks): Promise<EvaluationRegistry> {
+  const { evaluationsOf } = await import("@periodic-eval/tasks");
+  const { feedbackEvaluations } = await import("@periodic-eval/feedback");
+  const openJudge: OpenPairJudge = (spec, options) => openGrader(spec, options);
+  return { ...evaluationsOf(await tasks(), { openJudge }), ...feedbackEvaluations };
+}
+
+/**
+ * Builds a `periodic_eval` block for a phase, with the judges and evaluations of this program. Judges keep their verdicts in the
+ * run's folder.
+ */
+export const buildBlock = async (
+  block: unknown,
+  tasks: LoadTasks,
+  {
+    runDir,
+    ...phase
+  }: { readonly runDir: string; readonly phase: string; readonly phases?: readonly string[] },
+): Promise<PeriodicEval> =>
+  buildPeriodicEval(
+    { periodic_eval: block },
+    {
+      ...phase,
+      openJudge: (model, options) => openGrader(model, { runDir, ...options }),
+      evaluations: await loadEvaluations(tasks),
+    },
+  );

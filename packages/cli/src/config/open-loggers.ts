@@ -2,9 +2,7 @@ import type { Logger } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
 import { isRecord } from "@periodic-eval/contracts/options";
 import { join } from "node:path";
-import { awaitAll } from "./collect-errors.ts";
-import { resolveLoggerPaths, valueAt } from "./config-paths.ts";
-import { withOptionPlace } from "./config-place.ts";
+import { awaitAll, resolveLoggerPaths, valueAt, withOptionPlace } from "./config-file.ts";
 
 type OpenLogger = (runDir: string, options: object) => Promise<Logger>;
 

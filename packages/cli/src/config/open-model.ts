@@ -1,5 +1,13 @@
-import type { EvaluableModel, OpenCheckpoint, OpenCheckpointOptions, Tokenizer } from "@periodic-eval/core";
-import { readConfigFile } from "@periodic-eval/core/config";
+import * as z from "zod";
+import { checked, parseOptions } from "@periodic-eval/contracts/options";
+import type {
+  EvaluableModel,
+  OpenCheckpoint,
+  OpenCheckpointOptions,
+  Tokenizer,
+  ValuePath,
+} from "@periodic-eval/core";
+import { readConfigFile, type ConfigFile } from "@periodic-eval/core/config";
 import {
   adapterFolder,
   loadCausalLM,
@@ -10,11 +18,10 @@ import {
 } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import type { ServedModel } from "@periodic-eval/remote";
-import { atFlag } from "../terminal/at-flags.ts";
-import { showLoading } from "../terminal/loading-progress.ts";
+import { atFlag } from "./command-options.ts";
+import { showLoading } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { withPlace } from "./config-place.ts";
-import { readEngine, type EngineConfig } from "./engine-config.ts";
+import { withPlace, valueAt, isTrainingFile } from "./config-file.ts";
 
 /** Selects a backend, by default the fastest one installed. Warns about installed backends that do not start. */
 export async function startBackend(
@@ -79,15 +86,16 @@ async function connectEngine(
   engine: readonly string[] | EngineConfig,
   terminal: Terminal,
 ): Promise<Engine> {
-  const { onDownload, close } = showLoading(terminal);
-  const loaded = await loadTokenizer(tokenizer, { onDownload }).finally(close);
+  const loaded = await showLoading(terminal, ({ onDownload }) => loadTokenizer(tokenizer, { onDownload }));
   const config = "vllm" in engine ? engine : { vllm: [...engine] };
   const connect = () => connectServer(config, model, loaded);
   const { served, name } = await ("vllm" in engine ? connect() : atFlag("--engine", connect));
   return {
     name: `vLLM at ${[config.vllm].flat().join(", ")}`,
     async open(base, path = null, opening) {
-      const folder = path === null ? null : await fetchFolder(path, terminal);
+      // A server reads folders.
+      const folder =
+        path && (await showLoading(terminal, ({ onDownload }) => adapterFolder(path, { onDownload })));
       // The file or the server's list says that this name is the model.
       return served.openCheckpoint(base === model ? name : base, folder, opening);
     },
@@ -95,12 +103,6 @@ async function connectEngine(
     outline: async (_base, path = null) => (path === null ? served : { ...served, base: served }),
     dispose: served.dispose,
   };
-}
-
-/** Returns the folder of a checkpoint, downloaded if it names an adapter on the hub: a server reads folders. */
-async function fetchFolder(path: string, terminal: Terminal): Promise<string> {
-  const { onDownload, close } = showLoading(terminal);
-  return adapterFolder(path, { onDownload }).finally(close);
 }
 
 /**
@@ -128,25 +130,16 @@ export async function connectServer(
 /** Returns a function that opens checkpoints on the current backend and shows the progress. */
 export const checkpointOpener =
   (terminal: Terminal): OpenCheckpoint =>
-  async (base, path, options) => {
-    const { close, ...progress } = showLoading(terminal);
-    try {
-      return await openCheckpoint(base, path, { ...options, ...progress });
-    } finally {
-      close();
-    }
-  };
+  async (base, path, options) =>
+    showLoading(terminal, (progress) => openCheckpoint(base, path, { ...options, ...progress }));
 
 const outlineOpener =
   (terminal: Terminal): Engine["outline"] =>
-  async (base, path, { tokenizer = null } = {}) => {
-    const { onDownload, close } = showLoading(terminal);
-    try {
-      return (await outlineCheckpoint(base, path, { tokenizer, onDownload })).model;
-    } finally {
-      close();
-    }
-  };
+  async (base, path, { tokenizer = null } = {}) =>
+    showLoading(
+      terminal,
+      async ({ onDownload }) => (await outlineCheckpoint(base, path, { tokenizer, onDownload })).model,
+    );
 
 /** Opens only a model's configuration and tokenizer. The result renders prompts and reads data; its logits throw. */
 export const openModelOutline = (source: string, terminal: Terminal): Promise<EvaluableModel> =>
@@ -157,16 +150,66 @@ export const openModelOutline = (source: string, terminal: Terminal): Promise<Ev
  *
  * @param tokenizer Replaces the model's own tokenizer.
  */
-export async function openModel(
+export const openModel = (
   source: string,
   terminal: Terminal,
   tokenizer?: Tokenizer,
-): Promise<{ readonly model: CheckpointLM; readonly tokenizer: Tokenizer }> {
-  const { onDownload, onLoad, close } = showLoading(terminal);
-  try {
-    const loaded = tokenizer ?? (await loadTokenizer(source, { onDownload }));
-    return { tokenizer: loaded, model: await loadCausalLM(source, { onDownload, onLoad }) };
-  } finally {
-    close();
-  }
+): Promise<{ readonly model: CheckpointLM; readonly tokenizer: Tokenizer }> =>
+  showLoading(terminal, async ({ onDownload, onLoad }) => ({
+    tokenizer: tokenizer ?? (await loadTokenizer(source, { onDownload })),
+    model: await loadCausalLM(source, { onDownload, onLoad }),
+  }));
+
+const text = z.string("a non-empty string").min(1, "a non-empty string");
+const addresses = "an address such as http://127.0.0.1:8000, or a list of them";
+const count = "a positive integer";
+
+/** The keys of `engine` in a file of evaluations. */
+const engineFields = {
+  vllm: z
+    .union([text, z.array(text).min(1)], addresses)
+    .describe("Address of a vLLM server, or a list of replicas: http://127.0.0.1:8000."),
+  model: text
+    .optional()
+    .describe(
+      "The base model's name on the server. Default: the one under which the server lists the model.",
+    ),
+  api_key_env: text
+    .nullable()
+    .optional()
+    .describe("Environment variable with the API key; null sends none. Default: VLLM_API_KEY."),
+  concurrency: z
+    .int(count)
+    .positive(count)
+    .optional()
+    .describe("Requests in flight per replica. Default: 8."),
+};
+
+/** The keys of `engine` in a training file. */
+export const trainingEngineFields = {
+  ...engineFields,
+  beside: z
+    .boolean("true or false")
+    .optional()
+    .describe("true (default): measures while training continues. false: training pauses."),
+};
+
+export const engineText = "an object such as { vllm: http://127.0.0.1:8000 }";
+const engineSchema = z.strictObject(engineFields, engineText);
+const trainingEngineSchema = z.strictObject(trainingEngineFields, engineText);
+
+/** A server on which models are measured. */
+type EngineConfig = z.infer<typeof engineSchema>;
+
+/**
+ * Parses the key `engine` of a file; undefined if the file has none.
+ *
+ * @throws PeriodicEvalError `config` with file, line and key.
+ */
+function readEngine(file: ConfigFile): EngineConfig | undefined {
+  const value = valueAt(file.value, ["engine"]);
+  if (value === undefined) return undefined;
+  const schema = isTrainingFile(file) ? trainingEngineSchema : engineSchema;
+  const written = { where: file.where, pathOf: (option: ValuePath) => ["engine", ...option] };
+  return checked(written, () => parseOptions("engine", schema, value));
 }

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { dataFolderOf } from "./task-data.ts";
+import { dataFolderOf } from "../commands/eval/suite.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 it.each([

@@ -35,8 +35,7 @@ import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data
 import { nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
 import { exported, hasTransformers, loadOnnx } from "../../../models/src/testing/onnx.test-data.ts";
 import { scriptedServer } from "../../../remote/src/engine/scripted-server.test-data.ts";
-import { microWorldGrader } from "../demo/grader.ts";
-import { microWorld, talkativeMicroWorld } from "../demo/micro-world.ts";
+import { microWorldGrader, microWorld, talkativeMicroWorld } from "../demo/micro-world.ts";
 import { watchArgs, writeCheckpoint } from "../commands/watch/written-checkpoints.test-data.ts";
 import { runCommand } from "../run-command.test-data.ts";
 import { healthyRuns, type HealthyRun, type Measured, type Model } from "./healthy-runs.test-data.ts";

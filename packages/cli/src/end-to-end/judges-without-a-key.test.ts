@@ -18,7 +18,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { serveInTests } from "../../../remote/src/models/api-server.test-data.ts";
 import { writeJudge } from "../../../models/src/testing/judge.test-data.ts";
 import { exported, hasTransformers, needsTransformers } from "../../../models/src/testing/onnx.test-data.ts";
-import { resolveBlockPaths } from "../config/config-paths.ts";
+import { resolveBlockPaths } from "../config/config-file.ts";
 import { microWorld } from "../demo/micro-world.ts";
 import { openGrader } from "../config/open-grader.ts";
 import { runCli } from "../program.ts";

@@ -22,7 +22,7 @@ const root = fileURLToPath(new URL("../../../..", import.meta.url));
 const isBuilt = existsSync(join(root, "packages", "cli", "dist", "main.js"));
 
 const execute = promisify(execFile);
-const { npmCommand } = (await import(new URL("../../../../scripts/npm.mjs", import.meta.url).href)) as {
+const { npmCommand } = (await import(new URL("../../../../scripts/steps.mjs", import.meta.url).href)) as {
   readonly npmCommand: (args: readonly string[]) => readonly [file: string, args: readonly string[]];
 };
 const run = (cwd: string, program: string, ...given: string[]) => {

@@ -10,14 +10,14 @@ import { completeHarnessConfig } from "../../../feedback/src/config/load-config.
 import { runHarness } from "../../../feedback/src/harness/run-harness.ts";
 import { at, begins, capabilityAt, lossAt } from "../../../loggers/src/logged-run.test-data.ts";
 import { jsonlLogger } from "../../../loggers/src/lines/jsonl.ts";
-import type { Point } from "../../../loggers/src/outbox/journal-line.ts";
+import type { Point } from "../../../loggers/src/outbox/journal.ts";
 import { outboxLogger } from "../../../loggers/src/outbox/outbox-logger.ts";
 import { exampleRun } from "../../../tasks/src/results/example-run.test-data.ts";
 import { appendRun, readMetrics } from "../../../tasks/src/results/metrics-file.ts";
 import { choiceTask, fakeTrainer, replyTask } from "../../../tasks/src/suite/fake-tasks.test-data.ts";
 import { checkpointsOf } from "../../../trainers/src/checkpoint/checkpoints.ts";
 import { stateOf } from "../../../trainers/src/checkpoint/trainer-state.test-data.ts";
-import { keepTokenizer } from "../commands/watch/kept-tokenizer.ts";
+import { keepTokenizer } from "../commands/watch/current-model.ts";
 import { readWatchState, writeWatchState, type WatchState } from "../commands/watch/watch-state.ts";
 
 /** The report of a command to the test. */

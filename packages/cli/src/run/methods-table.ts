@@ -9,8 +9,7 @@ import {
   type MethodResult,
   type MethodsSummary,
 } from "@periodic-eval/dashboard";
-import { plainTable } from "../terminal/plain-table.ts";
-import type { Colours } from "../terminal/terminal.ts";
+import { plainTable, type Colours } from "../terminal/terminal.ts";
 
 /** The flags that select methods, for errors. */
 export const methodFlags = { methods: "--method", baseline: "--baseline", metrics: "--metric" } as const;

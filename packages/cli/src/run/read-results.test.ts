@@ -4,7 +4,7 @@ import { nodeFiles, type FileReader } from "@periodic-eval/store";
 import { appendRun } from "@periodic-eval/tasks";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { oneResult } from "./one-result.test-data.ts";
-import { readResults } from "./read-results.ts";
+import { readResults } from "./read-runs.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);

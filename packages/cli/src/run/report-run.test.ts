@@ -2,7 +2,7 @@ import { declarePhases, fileStore } from "@periodic-eval/store";
 import { exampleSnapshot } from "@periodic-eval/testing";
 import { expect, it } from "vitest";
 import { recordingTerminal } from "../terminal/recording-terminal.test-data.ts";
-import { readLabelledRuns } from "./labelled-runs.ts";
+import { readLabelledRuns } from "./read-runs.ts";
 import { reportRun } from "./report-run.ts";
 import { writeRunOf } from "../../../dashboard/src/run/five-runs.test-data.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";

@@ -1,7 +1,7 @@
-import type { Snapshot } from "@periodic-eval/core";
 import { grouped, type RunRecord } from "@periodic-eval/contracts";
+import type { Snapshot } from "@periodic-eval/core";
 import { undisturbedText, verdictText } from "@periodic-eval/core/console";
-import { readRun, undisturbed } from "@periodic-eval/store";
+import { formatDelta, formatValue, missingValueText } from "@periodic-eval/core/statistics";
 import {
   formatChange,
   formatInterval,
@@ -21,9 +21,12 @@ import {
   problemNames,
   type MetricSummary,
   type PhaseSummary,
+  formatP,
+  writeFeedback,
+  type FeedbackSummary,
 } from "@periodic-eval/dashboard";
-import { plainTable } from "../terminal/plain-table.ts";
-import type { Colours, Terminal } from "../terminal/terminal.ts";
+import { readRun, undisturbed } from "@periodic-eval/store";
+import { jsonText, plainTable, type Colours, type Terminal } from "../terminal/terminal.ts";
 
 /**
  * Writes a run's page, then prints a table per phase and the page's path, or with `json` one JSON document. A run that has measured
@@ -59,7 +62,7 @@ export async function reportRun(
   }
   const phases = phaseData(run);
   const { problems } = run;
-  terminal.out(JSON.stringify({ run_dir: runDir, page: path, phases, incomplete, problems }, null, 2));
+  terminal.out(jsonText({ run_dir: runDir, page: path, phases, incomplete, problems }));
 }
 
 /** Returns `capability skipped: REASON`. */
@@ -158,4 +161,74 @@ function metricRow(summary: MetricSummary, colours: Colours): readonly string[] 
     formatInterval(change?.ci95, unit),
     (verdict ?? "–") + level + exploratory + (against === null ? "" : colours.dim(` against ${against}`)),
   ];
+}
+
+const columns = [
+  { words: "preference" },
+  "steps",
+  "margin",
+  "by token",
+  "p",
+  "compliance",
+  "",
+  "ability",
+  { words: "alerts" },
+  { words: "verdict" },
+];
+
+/**
+ * Returns a table of the results of training on feedback, one row per preference, and a line for each value that is not known:
+ * preferences, value and reason.
+ */
+export function feedbackTable(
+  { preferences }: Pick<FeedbackSummary, "preferences">,
+  colours: Colours,
+): string {
+  const rows = Object.entries(preferences).map(([name, result]) => [
+    name,
+    String(result.steps),
+    formatDelta(result.logprob_margin_delta, "nats"),
+    formatDelta(result.logprob_margin_per_token_delta, "nats"),
+    formatP(result.logprob_margin_p).replace(/^p (= )?/, ""),
+    formatValue(result.baseline_compliance, "share"),
+    `→ ${formatValue(result.final_compliance, "share")}`,
+    formatValue(result.capability_ratio, ""),
+    result.collapse_alerts === null
+      ? missingValueText
+      : result.collapse_alerts.map(humanizeName).join(", ") || "none",
+    result.verdict,
+  ]);
+  const unknown = new Map<string, readonly string[]>();
+  for (const [name, result] of Object.entries(preferences))
+    for (const [value, reason] of Object.entries(result.unknown ?? {})) {
+      const note = `${humanizeName(value)}: ${reason}`;
+      unknown.set(note, [...(unknown.get(note) ?? []), name]);
+    }
+  const notes = [
+    ...[...unknown].map(([note, names]) => `${names.join(", ")}, not known: ${note}`),
+    ...Object.entries(preferences).flatMap(([name, result]) =>
+      result.final_compliance === null && typeof result.final_seen_compliance === "number"
+        ? [
+            `${name}, compliance on training prompts: ${formatValue(result.baseline_seen_compliance, "share")} → ${formatValue(result.final_seen_compliance, "share")}`,
+          ]
+        : [],
+    ),
+  ];
+  return [plainTable(columns, rows, colours), ...notes].join("\n");
+}
+
+/** Writes the page and plots of a training on feedback, then prints its table and the page's path, or one JSON document. */
+export async function reportFeedback(
+  output: string,
+  options: { readonly json: boolean; readonly page?: string },
+  terminal: Terminal,
+): Promise<void> {
+  const { run, page, plots } = await writeFeedback(
+    output,
+    options.page === undefined ? {} : { page: options.page },
+  );
+  const { summary } = run;
+  if (options.json) return terminal.out(jsonText({ output_dir: output, ...summary, page, plots }));
+  terminal.out(`\n${feedbackTable(summary, terminal.colours)}\n`);
+  terminal.out(pageLine(page));
 }

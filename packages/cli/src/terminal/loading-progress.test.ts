@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { barText, showLoading } from "./loading-progress.ts";
+import { barText, showLoading } from "./progress.ts";
 import { recordingTerminal } from "./recording-terminal.test-data.ts";
 
 const progress = { model: "owner/name", file: "model.safetensors", totalBytes: 269_060_552 };
@@ -12,13 +12,13 @@ it("draws a bar on a terminal", () => {
   expect(barText("reading x", { doneBytes: 0, totalBytes: 0 })).toContain("100 % of 0.0 kB");
 });
 
-it("prints one line per file to stderr without a terminal", () => {
+it("prints one line per file to stderr without a terminal", async () => {
   const terminal = recordingTerminal();
-  const line = showLoading(terminal);
-  for (const doneBytes of [0, 1000, progress.totalBytes]) line.onDownload({ ...progress, doneBytes });
-  line.onDownload({ ...progress, file: "config.json", doneBytes: 0, totalBytes: 582 });
-  line.onLoad({ model: "owner/name", doneBytes: 5, totalBytes: 10 });
-  line.close();
+  await showLoading(terminal, async (line) => {
+    for (const doneBytes of [0, 1000, progress.totalBytes]) line.onDownload({ ...progress, doneBytes });
+    line.onDownload({ ...progress, file: "config.json", doneBytes: 0, totalBytes: 582 });
+    line.onLoad({ model: "owner/name", doneBytes: 5, totalBytes: 10 });
+  });
   expect(terminal.outputs).toEqual([]);
   expect(terminal.errors).toEqual([
     "fetching model.safetensors of owner/name (269.1 MB)",

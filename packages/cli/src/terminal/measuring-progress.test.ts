@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { showMeasuring } from "./measuring-progress.ts";
+import { showMeasuring } from "./progress.ts";
 import { recordingTerminal } from "./recording-terminal.test-data.ts";
 
 const at = (seconds: number, done: number, name = "gsm8k") => ({

@@ -1,5 +1,6 @@
 import type * as z from "zod";
 import type { ValuePath } from "../errors.ts";
+import { valueAt } from "./values.ts";
 
 /** The first problem of a value that a schema rejects. */
 export interface ZodIssueDescription {
@@ -40,13 +41,6 @@ function innermost(
   }
   return { path, alternatives: alternativesOf(issue) };
 }
-
-/** Returns the value at `path` inside `value`; undefined if there is none. */
-export const valueAt = (value: unknown, path: ValuePath): unknown =>
-  path.reduce<unknown>(
-    (of, key) => (of as Readonly<Record<string | number, unknown>> | null | undefined)?.[key],
-    value,
-  );
 
 const typeNames: Readonly<Record<string, string>> = {
   int: "an integer",

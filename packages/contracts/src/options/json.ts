@@ -14,7 +14,7 @@ export function jsonRoundTrip<T>(value: T): T {
 }
 
 /** A part of a value that JSON would change or lose. */
-export interface JsonFault {
+interface JsonFault {
   /** Where the part is: `.scores[3]`; empty for the value itself. */
   readonly path: string;
   /** Describes the part: `a bigint`, `NaN`, `a Float32Array`. */
@@ -47,4 +47,14 @@ export function jsonFault(
     if (fault !== null) return fault;
   }
   return null;
+}
+
+/** Whether a text is JSON. */
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { didYouMean, nearest } from "./nearest.ts";
+import { didYouMean, nearest, unknownOption } from "./nearest.ts";
 
 it("returns the candidate with the fewest typing errors", () => {
   expect(nearest("evry", ["at", "every", "times"])).toBe("every");
@@ -51,4 +51,27 @@ it("suggests nothing for an ending that no name is near, however equal the begin
     expect(didYouMean(name, known)).toBeNull();
   expect(didYouMean("alignment.coed", known)).toBe('Did you mean "alignment.code"?');
   expect(didYouMean("em/alignmnt.code", known)).toBe('Did you mean "em/alignment.code"?');
+});
+
+const many = ["maxSteps", ..."abcdefghijklm"];
+
+it("suggests the nearest option, without a long list of all", () => {
+  expect(unknownOption("maxStep", ["maxSteps", "epochs"])).toEqual({
+    got: 'the unknown option "maxStep"',
+    expected: "one of maxSteps, epochs",
+    fix: 'Did you mean "maxSteps"?',
+  });
+  const { expected, fix } = unknownOption("maxStep", many);
+  expect([expected, fix]).toEqual(["one of the 14 known ones", 'Did you mean "maxSteps"?']);
+  expect(unknownOption("zebra", many)).toMatchObject({
+    expected: `one of ${many.join(", ")}`,
+    fix: "Remove it.",
+  });
+});
+
+it("suggests the map that has the key", () => {
+  const elsewhere = ["config.maxSteps", "periodic_eval.questions"];
+  expect(unknownOption("maxSteps", ["model"], elsewhere).fix).toBe('Did you mean "config.maxSteps"?');
+  expect(unknownOption("question", ["model"], elsewhere).fix).toBe('Did you mean "periodic_eval.questions"?');
+  expect(unknownOption("modle", ["model"], elsewhere).fix).toBe('Did you mean "model"?');
 });

@@ -6,7 +6,7 @@ import {
   type ValuePath,
 } from "../errors.ts";
 import { pathText } from "./config-error.ts";
-import { errorMessage } from "./error-message.ts";
+import { errorMessage } from "./messages.ts";
 
 /** An object that a user wrote: a file, a block or an entry of it, the flags of a command. */
 export interface Written {

@@ -1,9 +1,8 @@
 import * as z from "zod";
 import type { CallbackContext, TrainerCallback, AnyEvaluation, Trigger } from "@periodic-eval/contracts";
 import { checkName, nameSchema, onSchema, parseOptions } from "@periodic-eval/contracts/options";
-import { checkTriggers } from "../schedule/check-triggers.ts";
+import { checkTriggers, atEnd, atStart, isEdge, needsMaxSteps } from "../schedule/triggers.ts";
 import { crossings, plannedSteps } from "../schedule/crossings.ts";
-import { atEnd, atStart, needsMaxSteps } from "../schedule/triggers.ts";
 
 export interface PeriodicOptions {
   /** When to measure: triggers such as `everyPercent(20)`. */
@@ -55,7 +54,7 @@ export class PeriodicCallback implements TrainerCallback {
     const { schedule, id = name, on = "model" } = options;
     checkName(where, id, ["id"]);
     const own = checkTriggers(schedule, `${where}.schedule`);
-    const has = (edge: "start" | "end") => own.some((trigger) => "at" in trigger && trigger.at === edge);
+    const has = (edge: "start" | "end") => own.some((trigger) => isEdge(trigger, edge));
     const planned = [
       ...((options.atStart ?? true) && !has("start") ? [atStart()] : []),
       ...own,

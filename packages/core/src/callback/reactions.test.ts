@@ -10,9 +10,8 @@ import {
   toyTraining,
   type ToyTraining,
 } from "../../../testing/src/toy-training.test-data.ts";
-import { escalate, worse } from "./escalate.ts";
+import { escalate, worse, earlyStopping, markBest } from "./reactions.ts";
 import { PeriodicCallback } from "./periodic-callback.ts";
-import { earlyStopping, markBest } from "./watch-metric.ts";
 
 /** An evaluation of forty items; `right` says how many are right at each measurement. */
 function scripted(right: readonly number[], graded: (() => Promise<void>) | null = null): PeriodicCallback {

@@ -6,7 +6,7 @@ import { fileVerdictCache } from "@periodic-eval/store";
 import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { periodicEvalJsonSchema, periodicEvalSchema } from "./config-schema.ts";
 import { buildPeriodicCallbacks, buildPeriodicEval } from "./build-callbacks.ts";
-import type { ConfiguredJudge } from "./judge.ts";
+import type { ConfiguredJudge } from "./from-block.ts";
 import { periodicEvalConfig } from "./parse-config.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 

@@ -1,5 +1,8 @@
-import type { AnyEvaluation, SessionOptions } from "@periodic-eval/contracts";
-import type { PeriodicCallback } from "../callback/periodic-callback.ts";
+import type { AnyEvaluation, SessionOptions, ValuePath, Awaitable, Trigger } from "@periodic-eval/contracts";
+import { configError, entryAt, fromWritten, pathText, nearest } from "@periodic-eval/contracts/options";
+import { PeriodicCallback } from "../callback/periodic-callback.ts";
+import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
+import { withItems } from "../evaluations/kit/define.ts";
 import {
   PeriodicAlignmentCallback,
   PeriodicCapabilityCallback,
@@ -7,14 +10,18 @@ import {
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
 } from "./callbacks.ts";
-import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
-import { capabilityOptionsOf, personasOf, scheduleOf, scheduleOfEntry } from "./from-block.ts";
-import { configError } from "@periodic-eval/contracts/options";
 import { klSourcesOf, type defaultPercents, type klSources, type PhaseEvalConfig } from "./config-schema.ts";
-import { klKeys, placingItems } from "./option-keys.ts";
-import { openBlockJudge, type OpenJudge } from "./judge.ts";
+import {
+  capabilityOptionsOf,
+  personasOf,
+  scheduleOf,
+  scheduleOfEntry,
+  klKeys,
+  placingItems,
+  openBlockJudge,
+  type OpenJudge,
+} from "./from-block.ts";
 import { blockName, parseBlock, type ParsedBlock, type PeriodicEvalInput } from "./parse-config.ts";
-import { configuredCallbacks, type EvaluationRegistry } from "./configured-evaluations.ts";
 
 export interface BuildOptions {
   readonly phase: string;
@@ -118,17 +125,98 @@ function measuredBy(
 }
 
 function sessionOf({ baseline, familywise, budget, layout }: PhaseEvalConfig): PeriodicEval["session"] {
-  const { overhead_percent, grace_seconds, seconds_per_window, drain_seconds, min_free_bytes } = budget;
+  const camelCase = (key: string) => key.replaceAll(/_[a-z]/g, (part) => part[1]!.toUpperCase());
+  const limits = Object.entries(budget).filter(([, limit]) => limit !== undefined);
   return {
     baseline,
     familywise,
     layout,
-    budget: {
-      ...(overhead_percent !== undefined && { overheadPercent: overhead_percent }),
-      ...(grace_seconds !== undefined && { graceSeconds: grace_seconds }),
-      ...(seconds_per_window !== undefined && { secondsPerWindow: seconds_per_window }),
-      ...(drain_seconds !== undefined && { drainSeconds: drain_seconds }),
-      ...(min_free_bytes !== undefined && { minFreeBytes: min_free_bytes }),
-    },
+    budget: Object.fromEntries(limits.map(([key, limit]) => [camelCase(key), limit])),
   };
+}
+
+/**
+ * Creates an evaluation from an entry of `evaluations`, without the keys that all kinds share (`id`, `every_percent`,
+ * `schedule`). The `path` of its errors is within `options`.
+ *
+ * @param where The entry's place, for errors: `periodic_eval.evaluations[0]`. The name of a key follows after a dot.
+ */
+export type EvaluationMaker = (
+  options: Readonly<Record<string, unknown>>,
+  where: string,
+) => Awaitable<AnyEvaluation>;
+
+/** Kinds of evaluations, by the key that names the evaluation in an entry: `task` in `{ task: gsm8k, limit: 50 }`. */
+export type EvaluationRegistry = Readonly<Record<string, EvaluationMaker>>;
+
+type Entry = PhaseEvalConfig["evaluations"][number];
+
+interface ConfiguredOptions {
+  /** Where the block holds the entries: `["evaluations"]`. */
+  readonly path: ValuePath;
+  readonly kinds: EvaluationRegistry;
+  readonly scheduleOf: (entry: Entry) => readonly Trigger[];
+  /** Ids of the other callbacks. */
+  readonly taken: readonly string[];
+}
+
+/**
+ * Creates the callbacks of the entries of `evaluations`.
+ *
+ * @throws PeriodicEvalError `config` for an entry of no kind or of two kinds, or an id that another callback has; the errors of
+ *   `EvaluationMaker`, with the entry's path.
+ */
+async function configuredCallbacks(
+  entries: readonly Entry[],
+  { path: base, kinds, scheduleOf, taken }: ConfiguredOptions,
+): Promise<readonly PeriodicCallback[]> {
+  const callbacks: PeriodicCallback[] = [];
+  for (const [at, entry] of entries.entries()) {
+    const path = [...base, at];
+    const { id, every_percent: _percent, schedule: _schedule, ...keys } = entry;
+    // Null means the default, whatever the kind of evaluation.
+    const options = Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== null));
+    const make = kinds[kindOf(options, kinds, path)]!;
+    const place = `${blockName}${pathText(path)}`;
+    const written = entryAt(options, place, path);
+    const schedule = scheduleOf(entry);
+    const callback = await fromWritten(written, async () => {
+      const made = await make(options, place);
+      const evaluation = withItems(made, (model) => fromWritten(written, () => made.items(model)));
+      return new PeriodicCallback(evaluation, { schedule, ...(id !== undefined && { id }) });
+    });
+    if ([...taken, ...callbacks.map((one) => one.id)].includes(callback.id))
+      throw configError({
+        where: blockName,
+        path,
+        got: `"${callback.id}", the name of another evaluation`,
+        expected: "unique names",
+        fix: "Set an id: it names the snapshots.",
+      });
+    callbacks.push(callback);
+  }
+  return callbacks;
+}
+
+function kindOf(
+  options: Readonly<Record<string, unknown>>,
+  kinds: EvaluationRegistry,
+  path: ValuePath,
+): string {
+  const known = Object.keys(kinds);
+  const given = Object.keys(options);
+  const wrong = (got: string, expected: string, fix: string) =>
+    configError({ where: blockName, path, got, expected, fix });
+  if (known.length === 0) {
+    const fix = "Pass `evaluationsOf(tasks)` of @periodic-eval/tasks, or custom makers by name.";
+    const expected = "the option `evaluations` of buildPeriodicEval";
+    throw wrong("an evaluation, and no registry that creates it", expected, fix);
+  }
+  const expected = `one of ${known.join(", ")}`;
+  const named = given.filter((key) => known.includes(key));
+  if (named.length === 1) return named[0]!;
+  if (named.length > 1) throw wrong(named.join(" and "), expected, "Write one entry for each.");
+  const guess = given.map((key) => nearest(key, known)).find((one) => one !== null);
+  const fix = guess === undefined ? `Name the evaluation, as ${known[0]}: name.` : `Did you mean "${guess}"?`;
+  throw wrong(given.length === 0 ? "no kind" : given.join(", "), expected, fix);
 }

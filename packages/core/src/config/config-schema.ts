@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { mostTimesPerPhase, shortestIntervals } from "../schedule/check-triggers.ts";
+import { mostTimesPerPhase, shortestIntervals } from "../schedule/triggers.ts";
 import { namePattern } from "@periodic-eval/contracts";
 
 const percent = z.number().gt(0).max(100);

@@ -6,8 +6,7 @@ import { defineEvaluation } from "../evaluations/kit/define.ts";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { periodicEvalJsonSchema } from "./config-schema.ts";
-import type { EvaluationRegistry } from "./configured-evaluations.ts";
-import { buildPeriodicEval } from "./build-callbacks.ts";
+import { type EvaluationRegistry, buildPeriodicEval } from "./build-callbacks.ts";
 
 const taskSchema = z.strictObject({
   task: z.string(),

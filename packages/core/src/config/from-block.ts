@@ -1,12 +1,23 @@
+import type {
+  Trigger,
+  AnyEvaluation,
+  Grader,
+  Awaitable,
+  VerdictCache,
+  ValuePath,
+} from "@periodic-eval/contracts";
+import { configError, pathText, fromWritten, type Written } from "@periodic-eval/contracts/options";
+import { placesIn } from "@periodic-eval/data";
+import { fileVerdictCache } from "@periodic-eval/store";
 import type { PeriodicOptions } from "../callback/periodic-callback.ts";
-import type { Trigger } from "@periodic-eval/contracts";
 import type { AlignmentOptions } from "../evaluations/alignment/options.ts";
-import type { CapabilityOptions } from "../evaluations/capability/options.ts";
-import type { LeakageOptions } from "../evaluations/leakage/options.ts";
+import type { CapabilityOptions } from "../evaluations/capability/evaluation.ts";
+import { withItems } from "../evaluations/kit/define.ts";
+import type { LeakageOptions } from "../evaluations/leakage/evaluation.ts";
 import type { TraitOptions } from "../evaluations/leakage/traits.ts";
 import { defaultPersonas, parsePersonas, type Persona } from "../evaluations/prompting/personas.ts";
-import { placesIn } from "../evaluations/prompting/read-data.ts";
-import { configError } from "@periodic-eval/contracts/options";
+import type { JudgePrice } from "../grading/judge/judge-calls.ts";
+import { importJudgeOpener } from "../grading/judge/local-judge.ts";
 import {
   atPercents,
   atSteps,
@@ -17,7 +28,6 @@ import {
   timesPerPhase,
 } from "../schedule/triggers.ts";
 import { defaultPercents, type PhaseEvalConfig } from "./config-schema.ts";
-import { judgeOptions, openBlockJudge, type OpenJudge } from "./judge.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 
 /** Returns the options of capability that a `periodic_eval` block sets. */
@@ -118,14 +128,145 @@ export function scheduleOfEntry(
   return scheduleOf(merged, "eval_every_percent");
 }
 
-function triggersOf(schedule: PhaseEvalConfig["schedule"]): readonly Trigger[] {
-  const { every_steps, every_epochs, every_seconds, at_steps, at_percents, times_per_phase } = schedule;
-  return [
-    ...(every_steps === undefined ? [] : [everySteps(every_steps)]),
-    ...(every_epochs === undefined ? [] : [everyEpochs(every_epochs)]),
-    ...(every_seconds === undefined ? [] : [everySeconds(every_seconds)]),
-    ...(at_steps === undefined ? [] : [atSteps(at_steps)]),
-    ...(at_percents === undefined ? [] : [atPercents(at_percents)]),
-    ...(times_per_phase === undefined ? [] : [timesPerPhase(times_per_phase)]),
-  ];
+const triggers: { readonly [Key in keyof Schedule]-?: (value: NonNullable<Schedule[Key]>) => Trigger } = {
+  every_steps: everySteps,
+  every_epochs: everyEpochs,
+  every_seconds: everySeconds,
+  at_steps: atSteps,
+  at_percents: atPercents,
+  times_per_phase: timesPerPhase,
+};
+
+type Schedule = PhaseEvalConfig["schedule"];
+
+function triggersOf(schedule: Schedule): readonly Trigger[] {
+  const keys = (Object.keys(triggers) as (keyof Schedule)[]).filter((key) => schedule[key] !== undefined);
+  return keys.map((key) => (triggers[key] as (value: unknown) => Trigger)(schedule[key]));
+}
+
+/** The keys of the block that set a callback's options. */
+export type OptionKeys = Readonly<Record<string, keyof PhaseEvalConfig>>;
+
+export const capabilityKeys: OptionKeys = {
+  questions: "questions",
+  method: "capability_method",
+  "subsample.n": "subsample_n",
+  "subsample.seed": "subsample_seed",
+  minItems: "min_items",
+  personas: "personas",
+  system: "system",
+};
+export const alignmentKeys: OptionKeys = {
+  judge: "judge_model",
+  questions: "alignment_questions",
+  preset: "alignment_preset",
+  samples: "alignment_num_samples",
+  "sampling.maxNewTokens": "alignment_max_tokens",
+  personas: "personas",
+  system: "system",
+};
+export const marginKeys: OptionKeys = { probes: "margin" };
+export const klKeys: OptionKeys = { ...capabilityKeys, of: "kl" };
+export const leakageKeys: OptionKeys = {
+  marker: "leakage_marker_token",
+  "marker.regex": "leakage_marker_regex",
+  "sampling.maxNewTokens": "leakage_max_tokens",
+  completions: "leakage_num_completions",
+  personas: "personas",
+  questions: "leakage_questions",
+  source: "leakage_source",
+};
+
+/** Returns where a block sets the options of a callback. */
+export const optionsIn = (block: ParsedBlock, keys: OptionKeys): Written => ({
+  where: (path) => `${blockName}${pathText(path)}`,
+  pathOf(option) {
+    const length = [2, 1].find((count) => Object.hasOwn(keys, option.slice(0, count).join(".")));
+    if (length === undefined) return null;
+    const key = keys[option.slice(0, length).join(".")]!;
+    // The default questions are asked by the key that turns the callback on.
+    const isDefault = key === "questions" && !block.sets("questions");
+    return [...block.pathOf(isDefault ? (keys["of"] ?? "capability") : key), ...option.slice(length)];
+  },
+  nameOf: (name) =>
+    keys[name] ?? keys[Object.keys(keys).find((one) => one.endsWith(`.${name}`)) ?? ""] ?? null,
+});
+
+/** Returns the evaluation of a block. Errors of its `items`, which read files, are about the block's keys. */
+export const placingItems = (
+  evaluation: AnyEvaluation,
+  block: ParsedBlock,
+  keys: OptionKeys,
+): AnyEvaluation =>
+  withItems(evaluation, (model) => fromWritten(optionsIn(block, keys), () => evaluation.items(model)));
+
+/** The judge's options in a configuration, as `openJudge` of @periodic-eval/remote takes them. */
+export interface ConfiguredJudge {
+  readonly method: "json" | "logprob";
+  readonly maxCalls?: number;
+  readonly maxCost?: number;
+  readonly price?: JudgePrice;
+  /** The cache in the folder `judge_cache`. */
+  readonly cache?: VerdictCache;
+}
+
+/** Opens a judge. `model` is the configuration's `judge_model`, or null. */
+export type OpenJudge = (model: string | null, options: ConfiguredJudge) => Awaitable<Grader>;
+
+/**
+ * Opens the judge of a block.
+ *
+ * @param open Default: `openLocalJudge` of @periodic-eval/models for `folder:`, `hf:` and `transformers:`, `openJudge` of
+ *   @periodic-eval/remote for any other name. This call imports the package.
+ * @throws PeriodicEvalError with the path of a key of the block: for a cost without a price, if the package is not installed, or
+ *   the error of `open`, whose options the block sets.
+ */
+export async function openBlockJudge(block: ParsedBlock, open?: OpenJudge): Promise<Grader> {
+  const { config, pathOf } = block;
+  const { judge_cache: folder } = config;
+  const options = { ...judgeOptions(block), ...(folder !== null && { cache: fileVerdictCache(folder) }) };
+  const opener = open ?? (await defaultOpener(block));
+  const written = {
+    where: (path: ValuePath) => `${blockName}${pathText(path)}`,
+    pathOf: () => pathOf("judge_model"),
+  };
+  return fromWritten(written, () => opener(config.judge_model, options));
+}
+
+async function defaultOpener({ config, pathOf }: ParsedBlock): Promise<OpenJudge> {
+  const open = await importJudgeOpener<ConfiguredJudge>(config.judge_model, (packageName, cause) =>
+    configError({
+      where: blockName,
+      path: pathOf("alignment"),
+      got: `true, and ${packageName}, which opens judges, cannot be imported`,
+      expected: `the package, or the option \`openJudge\``,
+      fix: `Run npm install ${packageName}, or pass { openJudge: () => grader } for a custom grader.`,
+      cause,
+    }),
+  );
+  return (_, options) => open(options);
+}
+
+/** @throws PeriodicEvalError `config` for a cap on the cost without a price. */
+function judgeOptions({ config, pathOf }: ParsedBlock): ConfiguredJudge {
+  const { judge_method: method, judge_max_calls: maxCalls, judge_max_cost: maxCost, judge_price } = config;
+  if (maxCost !== null && judge_price === null)
+    throw configError({
+      where: blockName,
+      path: pathOf("judge_max_cost"),
+      got: `${maxCost} without a price`,
+      expected: "a price to compute the cost with",
+      fix: "Set judge_price: { input_per_million, output_per_million }, or use judge_max_calls.",
+    });
+  return {
+    method,
+    ...(maxCalls !== null && { maxCalls }),
+    ...(maxCost !== null && { maxCost }),
+    ...(judge_price !== null && {
+      price: {
+        inputPerMillion: judge_price.input_per_million,
+        outputPerMillion: judge_price.output_per_million,
+      },
+    }),
+  };
 }

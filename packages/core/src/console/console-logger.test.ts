@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
-import { earlyStopping } from "../callback/watch-metric.ts";
+import { earlyStopping } from "../callback/reactions.ts";
 import type { RunProgress, SessionOptions } from "../../../contracts/src/session.ts";
 import {
   PeriodicCapabilityCallback,
@@ -12,9 +12,8 @@ import { withSession } from "../session/loop/session.ts";
 import { exampleSnapshot, fakeGuard, manualClock } from "@periodic-eval/testing";
 import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.test-data.ts";
 import { checkpointEvidence } from "../../../store/src/snapshots/undisturbed.ts";
-import { closingText } from "./closing-text.ts";
+import { closingText, durationText } from "./sentences.ts";
 import { displayLogger, plainConsoleLogger } from "./console-logger.ts";
-import { durationText } from "./sentences.ts";
 
 const lines: string[] = [];
 beforeEach(() => {

@@ -1,9 +1,15 @@
-import type { Logger, PhaseBegin, PhaseEnd, RunProgress, Snapshot } from "@periodic-eval/contracts";
-import { workingSeconds, inRunOrder, keyText } from "@periodic-eval/store";
-import { closingText } from "./closing-text.ts";
-import { GradingLines } from "./grading-lines.ts";
+import type {
+  Logger,
+  PhaseBegin,
+  PhaseEnd,
+  RunProgress,
+  Snapshot,
+  SnapshotKey,
+} from "@periodic-eval/contracts";
 import { printable } from "@periodic-eval/contracts/options";
+import { workingSeconds, inRunOrder, keyText } from "@periodic-eval/store";
 import {
+  closingText,
   beginText,
   measuresNothingText,
   measuringText,
@@ -12,6 +18,40 @@ import {
   trainingText,
   type Colours,
 } from "./sentences.ts";
+
+/** Grading that takes less time is reported by its result only. */
+const shortGradingMs = 1_000;
+
+/** Lines about measurements that are being graded. A rule grades before its line is due. */
+class GradingLines {
+  readonly #keep: (line: string) => void;
+  readonly #waiting = new Map<string, { readonly timer: ReturnType<typeof setTimeout>; print(): void }>();
+
+  constructor(keep: (line: string) => void) {
+    this.#keep = keep;
+  }
+
+  wait(key: SnapshotKey, line: string): void {
+    this.end(key);
+    const print = () => {
+      this.end(key);
+      this.#keep(line);
+    };
+    const timer = setTimeout(print, shortGradingMs);
+    // Browsers' timers are numbers.
+    timer.unref?.();
+    this.#waiting.set(keyText(key), { timer, print });
+  }
+
+  end(key: SnapshotKey): void {
+    clearTimeout(this.#waiting.get(keyText(key))?.timer);
+    this.#waiting.delete(keyText(key));
+  }
+
+  flush(): void {
+    for (const { print } of this.#waiting.values()) print();
+  }
+}
 
 /** Where a console logger prints: a screen shows every update in one line; a file or a pipe gets only the lines to keep. */
 export interface Display {

@@ -1,4 +1,4 @@
-export { graceText, undisturbedText } from "./closing-text.ts";
+export { graceText, undisturbedText } from "./sentences.ts";
 export {
   displayLogger,
   keepRunningWithoutOutput,

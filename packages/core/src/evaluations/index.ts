@@ -1,22 +1,13 @@
 /** The parts of evaluations: prompts, completions, subsets, multiple-choice scores, and metrics over rows. */
 export { defaultAnchors } from "./alignment/anchors.ts";
-export { judgeAgreement, type JudgeAgreement } from "./alignment/judge-agreement.ts";
-export { checkJudgeFor, judgeRows, selectJudgePrompts, type JudgeRows } from "./alignment/judge-rows.ts";
-export {
-  betley2025Questions,
-  isPublishedQuestions,
-  readAlignmentQuestions,
-  type QuestionSource,
-} from "./alignment/question-source.ts";
+export { judgeAgreement, type JudgeAgreement } from "./alignment/misaligned-rate.ts";
+export { checkJudgeFor, judgeRows, type JudgeRows } from "./alignment/judge-rows.ts";
 export { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "./alignment/stored-evaluation.ts";
 export { misalignedRate, type JudgedScores, type MisalignedRate } from "./alignment/misaligned-rate.ts";
 export type { AlignmentPreset, SampleSize } from "./alignment/options.ts";
 export type { AlignmentRow, AnsweredRow } from "./alignment/metrics.ts";
-export { parseArcQuestions, type ArcQuestion } from "./capability/arc-questions.ts";
 export {
   checkLogProbs,
-  goldLogProb,
-  goldMargin,
   goldProb,
   indexOfHighest,
   perCodePoint,
@@ -26,10 +17,10 @@ export {
   type ChoiceRequest,
   type ChoiceScores,
   type PredictedChoice,
-} from "./capability/choice-scores.ts";
+} from "./capability/metrics.ts";
 export type { ClozeRow } from "./capability/cloze.ts";
 export { goldMetrics, type GoldScores } from "./capability/metrics.ts";
-export { defaultQuestions, readQuestions, type Subsample } from "./capability/question-file.ts";
+export { defaultQuestions, type Subsample } from "./capability/question-file.ts";
 export type { ChoiceRow } from "./capability/metrics.ts";
 export { isDeadline, measureInBatches } from "./kit/measure-in-batches.ts";
 export { metricKit, primaryMetric, summarize } from "./kit/metric-kit.ts";
@@ -38,7 +29,7 @@ export type { KLRow } from "./kl/evaluation.ts";
 export type { GradedLeakageRow } from "./leakage/metrics.ts";
 export { leakageQuestions, type LeakageQuestion, type LeakageQuestionInput } from "./leakage/questions.ts";
 export type { TraitOptions } from "./leakage/traits.ts";
-export type { MarginRow } from "./margin/metrics.ts";
+export type { MarginRow } from "./margin/evaluation.ts";
 export {
   completionItemsPerBatch,
   promptTexts,
@@ -53,6 +44,5 @@ export { renderEach } from "../model/bulk-tokenizer.ts";
 export { completionFields, renderItems, truncatedFlag } from "./prompting/completions.ts";
 export { resolveSampling, type SamplingOptions } from "./prompting/prompt-options.ts";
 export { opensThinking, stripThinking } from "../model/thinking.ts";
-export { readYaml } from "./prompting/data-file.ts";
-export { requireMetrics } from "./kit/require-metrics.ts";
+export { requireMetrics } from "./kit/define.ts";
 export { samplingSchema } from "./prompting/prompt-options.ts";

@@ -1,10 +1,9 @@
 /** The parts of graders: judge replies, verdict caches, and verifiers from modules. */
-export type { JudgePrice } from "./judge/budget.ts";
+export type { JudgePrice } from "./judge/judge-calls.ts";
 export { findJsonObjects, type FoundObject, type FoundValue } from "./judge/json-objects.ts";
-export { scoreFromTokens, type TokenScore } from "./judge/logprob-score.ts";
+export { scoreFromTokens } from "./judge/logprob-method.ts";
 export type { JudgeMethodName } from "./judge/method.ts";
 export { judgePromptNames } from "./judge/prompts.ts";
-export { parseJudgeReply, type ParsedReply, type ReplyFault } from "./judge/json-reply.ts";
 export { memoryVerdictCache, type VerdictCache } from "@periodic-eval/contracts";
 export {
   findVerifier,
@@ -13,10 +12,9 @@ export {
   type VerifierResult,
   type Verifier,
   type VerifierArgs,
-  type VerifierModule,
   type VerifierTask,
 } from "./verifier.ts";
-export { graderSchema } from "./grader-schema.ts";
+export { graderSchema } from "./read-verdicts.ts";
 export {
   importJudgeOpener,
   judgeNames,

@@ -19,15 +19,6 @@ it.each([
   ["scores that are null", { status: "graded", scores: null }, /which is not a verdict$/],
   ["scores without a number", { ...graded, scores: { reward: "1" } }, /which is not a verdict$/],
   ["an unknown status of a score", { ...graded, statuses: { reward: "odd" } }, /which is not a verdict$/],
-  [
-    "a getter that throws",
-    {
-      get status() {
-        throw new Error("broken");
-      },
-    },
-    "broken",
-  ],
 ])("returns an error for %s, and the other verdicts", (_, broken, raw) => {
   const verdicts = readVerdicts(grader, [broken, graded], 2);
   expect(verdicts).toEqual([

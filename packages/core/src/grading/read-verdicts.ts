@@ -1,11 +1,6 @@
-import {
-  type Grader,
-  type Verdict,
-  type VerdictSpending,
-  PeriodicEvalError,
-  isCacheable,
-} from "@periodic-eval/contracts";
-import { errorMessage, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import * as z from "zod";
+import { type Grader, type Verdict, type VerdictSpending, isCacheable } from "@periodic-eval/contracts";
+import { isRecord, quoteValue, judgeError } from "@periodic-eval/contracts/options";
 
 /**
  * Returns copies of the verdicts that a grader returned, one per request. A value that is not a verdict becomes one with the status
@@ -21,35 +16,26 @@ export function readVerdicts(
 ): readonly Verdict[] {
   if (Array.isArray(returned) && returned.length === count)
     return Array.from(returned as readonly unknown[], readVerdict);
-  throw new PeriodicEvalError({
-    code: "judge",
-    where: `judge "${name}"`,
-    got: Array.isArray(returned) ? `${returned.length} verdicts` : quoteValue(returned),
-    expected: `${count}${Array.isArray(returned) ? "" : " verdicts"}, one per answer`,
-    fix: "Return a verdict with status error for an answer that the judge could not grade.",
-  });
+  const got = Array.isArray(returned) ? `${returned.length} verdicts` : quoteValue(returned);
+  const expected = `${count}${Array.isArray(returned) ? "" : " verdicts"}, one per answer`;
+  const fix = "Return a verdict with status error for an answer that the judge could not grade.";
+  throw judgeError(`judge "${name}"`, got, expected, fix);
 }
 
 function readVerdict(given: unknown): Verdict {
-  try {
-    const { status, scores, raw = null, statuses, model, spent } = isRecord(given) ? given : {};
-    const known = isRecord(scores)
-      ? Object.entries(scores).filter(([, score]) => Number.isFinite(score))
-      : [];
-    const verdict = {
-      status,
-      raw: typeof raw === "string" || raw === null ? raw : quoteValue(raw),
-      ...(status === "graded" && known.length > 0 && { scores: Object.fromEntries(known) }),
-      ...(statuses !== undefined && { statuses: isRecord(statuses) ? { ...statuses } : statuses }),
-      ...(model !== undefined && { model }),
-      ...(isSpending(spent) && { spent: { ...spent } }),
-    };
-    if (isCacheable(status === "error" ? { ...verdict, status: "unparsed" } : verdict))
-      return verdict as Verdict;
-    return { status: "error", raw: `the grader returned ${quoteValue(given)}, which is not a verdict` };
-  } catch (error) {
-    return { status: "error", raw: errorMessage(error) };
-  }
+  const { status, scores, raw = null, statuses, model, spent } = isRecord(given) ? given : {};
+  const known = isRecord(scores) ? Object.entries(scores).filter(([, score]) => Number.isFinite(score)) : [];
+  const verdict = {
+    status,
+    raw: typeof raw === "string" || raw === null ? raw : quoteValue(raw),
+    ...(status === "graded" && known.length > 0 && { scores: Object.fromEntries(known) }),
+    ...(statuses !== undefined && { statuses: isRecord(statuses) ? { ...statuses } : statuses }),
+    ...(model !== undefined && { model }),
+    ...(isSpending(spent) && { spent: { ...spent } }),
+  };
+  if (isCacheable(status === "error" ? { ...verdict, status: "unparsed" } : verdict))
+    return verdict as Verdict;
+  return { status: "error", raw: `the grader returned ${quoteValue(given)}, which is not a verdict` };
 }
 
 /** Whether spending can be added to that of other verdicts. */
@@ -59,3 +45,16 @@ function isSpending(value: unknown): value is VerdictSpending {
   const isAmount = (amount: unknown) => Number.isFinite(amount) && (amount as number) >= 0;
   return [calls, cached, inputTokens, outputTokens].every(isAmount) && (cost === null || isAmount(cost));
 }
+
+export const isGrader = (value: unknown): value is Grader =>
+  isRecord(value) &&
+  typeof value["grade"] === "function" &&
+  typeof value["name"] === "string" &&
+  typeof value["fingerprint"] === "string";
+
+/** A grader, in the words of an error, and what to do. */
+export const graderText = "a grader, with the strings `name` and `fingerprint` and the function `grade`";
+export const passGrader = "Pass a judge, or a rule: `ruleGrader({ name, rule })`.";
+
+/** An option that is a grader. */
+export const graderSchema = z.custom<Grader>(isGrader, graderText).meta({ fix: passGrader });

@@ -1,13 +1,6 @@
-import { quoteValue, errorMessage, nearest } from "@periodic-eval/contracts/options";
-import {
-  PeriodicEvalError,
-  type Awaitable,
-  type Json,
-  type CallOptions,
-  type Grader,
-  type GradeRequest,
-  type Verdict,
-} from "@periodic-eval/contracts";
+import { dataError, quoteValue, errorMessage, nearest } from "@periodic-eval/contracts/options";
+import type { Awaitable, Json, CallOptions, Grader, GradeRequest, Verdict } from "@periodic-eval/contracts";
+import type { VerifierModule } from "@periodic-eval/data/config";
 import { withinTime } from "./judge/judge-calls.ts";
 
 /** Timeout of a custom verifier, which may call a server. */
@@ -38,12 +31,6 @@ export type VerifierResult =
  */
 export type Verifier = (completion: string, task: VerifierTask) => Awaitable<VerifierResult>;
 
-export interface VerifierModule {
-  /** Hash of the module's text, without its imports. */
-  readonly hash: string;
-  readonly exports: Readonly<Record<string, unknown>>;
-}
-
 /**
  * Returns the function or the grader that a module exports under a name.
  *
@@ -55,13 +42,11 @@ export function findVerifier({ exports }: VerifierModule, name: string): Verifie
   if (typeof (given as Partial<Grader> | undefined)?.grade === "function") return given as Grader;
   const names = Object.keys(exports);
   const close = nearest(name, names);
-  throw new PeriodicEvalError({
-    code: "data",
-    where: "verifier.export",
-    got: given === undefined ? `"${name}", which the module does not export` : `"${name}", ${typeof given}`,
-    expected: `a function or a grader (it exports ${names.join(", ") || "nothing"})`,
-    fix: close === null || close === name ? "Export the verifier." : `Did you mean "${close}"?`,
-  });
+  const got =
+    given === undefined ? `"${name}", which the module does not export` : `"${name}", ${typeof given}`;
+  const expected = `a function or a grader (it exports ${names.join(", ") || "nothing"})`;
+  const fix = close === null || close === name ? "Export the verifier." : `Did you mean "${close}"?`;
+  throw dataError("verifier.export", got, expected, fix);
 }
 
 /** Converts the return value of a custom verifier to a verdict. */

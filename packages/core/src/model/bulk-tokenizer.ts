@@ -1,5 +1,5 @@
 import type { BulkTokenizer, Prompt, RenderedPrompt, Tokenizer } from "@periodic-eval/contracts";
-import { mapInTurns } from "./yield-to-events.ts";
+import { mapInTurns } from "./event-loop.ts";
 
 /**
  * Returns a tokenizer of this process as the ability `tokenizer` of a model: `{ ...model, tokenizer: bulkTokenizer(tokenizer) }`. It

@@ -6,8 +6,7 @@ import {
   type RenderedPrompt,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
-import { pythonWhitespace } from "@periodic-eval/contracts/options";
-import { checkPrompt } from "./check-prompt.ts";
+import { pythonWhitespace, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 
 export interface EncodedPair {
   /** At least one token. */
@@ -184,5 +183,23 @@ function prefixToken({ stopIds }: BulkTokenizer, encoded: readonly number[]): nu
     got: "an empty context, and a tokenizer with neither a special token at the start nor a stop id",
     expected: "a token that can replace the empty context",
     fix: "Use a context of at least one token.",
+  });
+}
+
+/**
+ * Requires that a prompt is an object: JavaScript passes a string where TypeScript would refuse it.
+ *
+ * @throws PeriodicEvalError `data` with the prompt that a string probably means.
+ */
+export function checkPrompt(prompt: Prompt, where = "prompt"): void {
+  if (isRecord(prompt) && ["text", "ids", "messages"].some((key) => key in prompt)) return;
+  const got = quoteValue(prompt);
+  const content = typeof prompt === "string" ? got : '"…"';
+  throw new PeriodicEvalError({
+    code: "data",
+    where,
+    got,
+    expected: "an object with messages, text or ids",
+    fix: `Write { messages: [{ role: "user", content: ${content} }] } for a chat, or { text: ${content} } for raw text.`,
   });
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { inOrder } from "./in-order.ts";
+import { inOrder } from "./event-loop.ts";
 
 function sum(values: readonly (number | Promise<number>)[]) {
   const seen: number[] = [];

@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { mapInTurns } from "./yield-to-events.ts";
+import { mapInTurns } from "./event-loop.ts";
 
 const turnsOf = async (millisecondsPerItem: number, signal = new AbortController().signal) => {
   let clock = 0;

@@ -1,5 +1,31 @@
-import { ceilDiv, decimalOf, floorDiv, floorOfProducts, multipleOf, powerOfTen } from "./rational.ts";
 import type { Crossing, Progress, Trigger } from "@periodic-eval/contracts";
+
+/** A number ≥ 0 as numerator ÷ 10^scale, exactly as its shortest decimal reads: 0.1 is 1/10, not 3602879701896397/2^55. */
+interface Decimal {
+  readonly numerator: bigint;
+  readonly scale: number;
+}
+
+/** Returns the shortest decimal of a finite number ≥ 0. */
+export function decimalOf(value: number): Decimal {
+  const [digits = "0", exponent = "0"] = String(value).split("e");
+  const [whole = "0", fraction = ""] = digits.split(".");
+  const scale = fraction.length - Number(exponent);
+  const numerator = BigInt(whole + fraction);
+  return scale >= 0 ? { numerator, scale } : { numerator: numerator * 10n ** BigInt(-scale), scale: 0 };
+}
+
+/** Returns `count · step`, rounded once to the nearest number. */
+export const multipleOf = (step: Decimal, count: number): number =>
+  Number(`${step.numerator * BigInt(count)}e-${step.scale}`);
+
+const powerOfTen = (scale: number): bigint => 10n ** BigInt(scale);
+
+export const floorDiv = (numerator: bigint, denominator: bigint): number => Number(numerator / denominator);
+
+/** Rounds up; for numerators ≥ 0. */
+const ceilDiv = (numerator: bigint, denominator: bigint): number =>
+  Number((numerator + denominator - 1n) / denominator);
 
 /**
  * Returns the thresholds in (previous, now], in the order of the triggers. Pure: however a phase is divided into steps, stops and
@@ -29,10 +55,9 @@ export const isTimed = (triggers: readonly Trigger[]): boolean =>
 /** Returns the next progress of a phase: `now`, with the furthest share so far. */
 export function advance(previous: Progress | null, now: Omit<Progress, "furthest">): Progress {
   const { step, maxSteps, epoch, elapsedSeconds, ended } = now;
-  const furthest = furthestOf(previous, { step, maxSteps, epoch, elapsedSeconds, ended });
-  return furthest === null
-    ? { step, maxSteps, epoch, elapsedSeconds, ended }
-    : { step, maxSteps, epoch, elapsedSeconds, ended, furthest };
+  const next = { step, maxSteps, epoch, elapsedSeconds, ended };
+  const furthest = furthestOf(previous, next);
+  return furthest === null ? next : { ...next, furthest };
 }
 
 /**
@@ -75,7 +100,7 @@ const distinct = ({ at }: AtList): number[] => [...new Set(at)].sort((a, b) => a
 /** Returns how many thresholds of a repeating trigger lie at or before a progress. */
 function reachedCount(trigger: Every, at: Progress | null): number {
   if (at === null) return 0;
-  if ("every" in trigger && trigger.unit === "steps") return floorOfProducts(at.step, 1n, trigger.every, 1n);
+  if ("every" in trigger && trigger.unit === "steps") return floorDiv(BigInt(at.step), BigInt(trigger.every));
   if ("every" in trigger && trigger.unit !== "percent") {
     const each = decimalOf(trigger.every);
     const total = decimalOf(trigger.unit === "epochs" ? at.epoch : at.elapsedSeconds);
@@ -84,7 +109,7 @@ function reachedCount(trigger: Every, at: Progress | null): number {
   const share = furthestOf(null, at);
   if (share === null) return 0;
   const { perPhase, of, whole } = spacing(trigger);
-  return Math.min(whole, floorOfProducts(share.step, perPhase, share.maxSteps, of));
+  return Math.min(whole, floorDiv(BigInt(share.step) * perPhase, BigInt(share.maxSteps) * of));
 }
 
 /** A phase has `perPhase ÷ of` thresholds, rounded down to `whole`: 100 ÷ p for a percent, `times` for times per phase. */
@@ -94,18 +119,11 @@ interface Spacing {
   readonly whole: number;
 }
 
-/** Cached, because it is needed at every step. */
-const spacings = new WeakMap<Every, Spacing>();
-
 function spacing(trigger: Every): Spacing {
-  const known = spacings.get(trigger);
-  if (known !== undefined) return known;
   const percent = "times" in trigger ? null : decimalOf(trigger.every);
   const perPhase = "times" in trigger ? BigInt(trigger.times) : 100n * powerOfTen(percent!.scale);
   const of = percent === null ? 1n : percent.numerator;
-  const made = { perPhase, of, whole: floorDiv(perPhase, of) };
-  spacings.set(trigger, made);
-  return made;
+  return { perPhase, of, whole: floorDiv(perPhase, of) };
 }
 
 function isReached(trigger: AtList, threshold: number, at: Progress | null): boolean {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { decimalOf, floorDiv, floorOfProducts, multipleOf } from "./rational.ts";
+import { decimalOf, multipleOf } from "./crossings.ts";
 
 describe("decimalOf", () => {
   it.each([
@@ -27,16 +27,4 @@ describe("decimalOf", () => {
     // In floating point 0.1 · 3 is 0.30000000000000004.
     expect(multipleOf(decimalOf(0.1), 3)).toBe(0.3);
   });
-});
-
-it("computes floorOfProducts exactly, in doubles and beyond them", () => {
-  const whole = fc.oneof(fc.nat(1000), fc.maxSafeNat());
-  const factor = fc.oneof(fc.bigInt(1n, 1000n), fc.bigInt(1n, 10n ** 20n));
-  fc.assert(
-    fc.property(whole, factor, whole, factor, (a, b, c, d) => {
-      expect(floorOfProducts(a, b, c + 1, d)).toBe(floorDiv(BigInt(a) * b, BigInt(c + 1) * d));
-    }),
-  );
-  // One below a multiple: in doubles 9007199254740990 / 9007199254740991 would round to 1.
-  expect(floorOfProducts(Number.MAX_SAFE_INTEGER - 1, 1n, Number.MAX_SAFE_INTEGER, 1n)).toBe(0);
 });

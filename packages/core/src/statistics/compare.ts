@@ -1,19 +1,26 @@
-import { type Metric, type Range, type Row, type Paired, groupsOf } from "@periodic-eval/contracts";
-import { seedOf } from "../random/streams.ts";
-import { total, type Interval, type Unit } from "./intervals.ts";
 import {
-  observationsOf,
-  observeRows,
-  pairByCluster,
-  pairByItem,
-  type Observed,
-  type Pair,
-} from "./pair-rows.ts";
-import { detectableMean, pairedT, welchOf, type PairedT } from "./paired-t.ts";
-import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired-shares.ts";
+  type Metric,
+  type Range,
+  type Row,
+  type Paired,
+  groupsOf,
+  type Observation,
+  grouped,
+} from "@periodic-eval/contracts";
+import { seedOf } from "../random/streams.ts";
+import { total, type Interval, type Unit, rangeOf, rangeOfDifference, withinRange } from "./intervals.ts";
+import {
+  detectableShare,
+  mcnemarExact,
+  newcombePaired,
+  type Cells,
+  detectableMean,
+  pairedT,
+  welchOf,
+  type PairedT,
+} from "./paired-tests.ts";
 import { detectableSampled, permutationTest } from "./permutation.ts";
 import { familyAlpha, holmLevels } from "./planned-comparisons.ts";
-import { rangeOf, rangeOfDifference, withinRange } from "./range.ts";
 
 /** The measurement to compare with: its rows, and where it was made. */
 export interface EarlierMeasurement<R> extends Pick<Paired, "phase" | "step" | "id" | "run"> {
@@ -229,3 +236,69 @@ function compareSampled(items: readonly Pair[], change: Range, seed: string): Co
     detectable: (alpha) => possible(detectableSampled(result, alpha), change),
   };
 }
+
+/** The observation of one row, with what it is paired and clustered by. */
+interface Observed extends Observation {
+  readonly item: string;
+  readonly cluster: string;
+  /** The side of a contrast; null for other metrics. */
+  readonly first: boolean | null;
+}
+
+/** Returns the observation of each row, without rows that the metric leaves out. */
+function observeRows<R extends Row>(
+  { options: { item, cluster, sampled }, observe, isFirst }: Metric<R>,
+  rows: readonly R[],
+): ReadonlyMap<R, Observed> {
+  const seen = new Map<R, Observed>();
+  for (const row of rows) {
+    const observation = observe(row);
+    if (observation === null) continue;
+    const itemId = sampled === true && item !== undefined ? item(row) : row.id;
+    const { value, weight } = observation;
+    // Spreading the observation would take longer than everything else here.
+    seen.set(row, {
+      value,
+      weight,
+      item: itemId,
+      cluster: cluster?.(row) ?? itemId,
+      first: isFirst?.(row) ?? null,
+    });
+  }
+  return seen;
+}
+
+function observationsOf<R>(rows: readonly R[], seen: ReadonlyMap<R, Observed>): readonly Observed[] {
+  const found: Observed[] = [];
+  for (const row of rows) {
+    const one = seen.get(row);
+    if (one !== undefined) found.push(one);
+  }
+  return found;
+}
+
+/** The observations of one item, or of all items of one cluster, at two measurements. Neither list is empty. */
+interface Pair {
+  readonly now: readonly Observed[];
+  readonly before: readonly Observed[];
+}
+
+/** Returns one pair per item that both measurements observed. */
+function pairByItem(now: readonly Observed[], then: readonly Observed[]): readonly Pair[] {
+  const before = grouped(then, ({ item }) => item);
+  return [...grouped(now, ({ item }) => item)].flatMap(([item, ofNow]) => {
+    const ofThen = before.get(item);
+    return ofThen === undefined ? [] : [{ now: ofNow, before: ofThen }];
+  });
+}
+
+/** Merges the pairs of each cluster: clusters are the independent units. Without clusters each item is its own. */
+const pairByCluster = (items: readonly Pair[]): readonly Pair[] =>
+  [...grouped(items, ({ now }) => now[0]!.cluster).values()].map((members) =>
+    members.length === 1
+      ? members[0]!
+      : {
+          now: members.flatMap((pair) => pair.now),
+          before: members.flatMap((pair) => pair.before),
+        },
+  );

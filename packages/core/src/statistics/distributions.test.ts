@@ -37,10 +37,8 @@ describe("normal", () => {
     [1e-6, -4.753424308822899],
   ])("returns the quantile of %d", (p, expected) => expectSame(normalQuantile(p), expected));
 
-  it("returns 0 in the far tail and throws for the quantiles of 0 and 1", () => {
+  it("returns 0 in the far tail", () => {
     expect(normalTail(40)).toBe(0);
-    for (const p of [0, 1, Number.NaN])
-      expect(() => normalQuantile(p)).toThrow(/a probability above 0 and below 1/);
   });
 });
 

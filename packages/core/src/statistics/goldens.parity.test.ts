@@ -3,9 +3,8 @@ import { describe, expect, it } from "vitest";
 import { subsetOrder } from "../evaluations/kit/subset.ts";
 import { expectClose } from "../../../testing/src/expect-close.test-data.ts";
 import { findFixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
-import { wilson } from "./intervals.ts";
-import { mcnemarExact, newcombePaired, type Cells } from "./paired-shares.ts";
-import { passAtK, passHatK } from "./pass-k.ts";
+import { wilson, passAtK, passHatK } from "./intervals.ts";
+import { mcnemarExact, newcombePaired, type Cells } from "./paired-tests.ts";
 
 /** Sections that a file may leave out. */
 interface Goldens {

@@ -20,9 +20,9 @@ export {
 } from "./intervals.ts";
 export { alphaOfComparison, familyAlpha, type ComparisonPlan } from "./planned-comparisons.ts";
 export { moverDifference, type Limits } from "./intervals.ts";
-export { differenceOverRuns, meanOverRuns, type RunValues } from "./paired-t.ts";
-export { mcnemarExact, newcombePaired, type Cells, type Difference } from "./paired-shares.ts";
-export { pairedT, type PairedT, type UnitPair } from "./paired-t.ts";
-export { passAtK, passHatK } from "./pass-k.ts";
+export { differenceOverRuns, meanOverRuns, type RunValues } from "./paired-tests.ts";
+export { mcnemarExact, newcombePaired, type Cells, type Difference } from "./paired-tests.ts";
+export { pairedT, type PairedT, type UnitPair } from "./paired-tests.ts";
+export { passAtK, passHatK } from "./intervals.ts";
 export { permutationTest, type QuestionPair } from "./permutation.ts";
-export { rangeOfDifference, withinRange } from "./range.ts";
+export { rangeOfDifference, withinRange } from "./intervals.ts";

@@ -1,5 +1,37 @@
+import type { Range } from "@periodic-eval/contracts";
 import { betaQuantile, normalQuantile, studentQuantile } from "./distributions.ts";
-import { withinRange } from "./range.ts";
+
+const unbounded: Range = [-Infinity, Infinity];
+const ofShares: Range = [0, 1];
+
+/** Returns the range of a metric's values (of each side's, for a contrast): [0, 1] for rates, else its option `range`. */
+export const rangeOf = ({
+  kind,
+  options,
+}: {
+  readonly kind: "rate" | "mean" | "ratio";
+  readonly options: { readonly range?: Range };
+}): Range => (kind === "rate" ? ofShares : (options.range ?? unbounded));
+
+/** Returns the range of the difference of two values. */
+export function rangeOfDifference([min, max]: Range): Range {
+  const span = max - min;
+  return [-span, span];
+}
+
+/**
+ * Cuts the interval of an estimate to the range of its quantity, because t and normal intervals may exceed it. The interval
+ * still contains a value that rounding moved beyond the range.
+ */
+export function withinRange<
+  E extends { readonly value: number | null; readonly ci95: readonly [number, number] | null },
+>(estimate: E, [min, max]: Range): E {
+  const { value, ci95 } = estimate;
+  if (value === null || ci95 === null) return estimate;
+  const low = Math.min(value, Math.max(min, ci95[0]));
+  const high = Math.max(value, Math.min(max, ci95[1]));
+  return { ...estimate, ci95: [low, high] };
+}
 
 export type Interval = readonly [low: number, high: number];
 
@@ -158,4 +190,23 @@ export function moverDifference(
   const below = Math.hypot(first.value - first.ci95[0], second.ci95[1] - second.value);
   const above = Math.hypot(first.ci95[1] - first.value, second.value - second.ci95[0]);
   return { delta, ci95: [delta - below, delta + above] };
+}
+
+/**
+ * Returns the unbiased pass@k of a problem with `c` correct of `n` samples: 1 − C(n−c, k)/C(n, k) (Chen et al. 2021, arXiv
+ * 2107.03374). Null if k > n.
+ */
+export function passAtK(n: number, c: number, k: number): number | null {
+  if (k > n) return null;
+  let noneCorrect = 1;
+  for (let i = n - c + 1; i <= n; i++) noneCorrect *= Math.max(0, 1 - k / i);
+  return 1 - noneCorrect;
+}
+
+/** Returns pass^k, the chance that k samples are all correct: C(c, k)/C(n, k) (Yao et al. 2024, τ-bench, arXiv 2406.12045). Null if k > n. */
+export function passHatK(n: number, c: number, k: number): number | null {
+  if (k > n) return null;
+  let allCorrect = 1;
+  for (let i = 0; i < k; i++) allCorrect *= Math.max(0, c - i) / (n - i);
+  return allCorrect;
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired-shares.ts";
+import { detectableShare, mcnemarExact, newcombePaired, type Cells } from "./paired-tests.ts";
 
 describe("mcnemarExact", () => {
   // scipy 1.17.1: stats.binomtest(b, b + c, .5).pvalue

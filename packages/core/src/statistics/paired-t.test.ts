@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { detectableMean, pairedT, welchOf } from "./paired-t.ts";
+import { detectableMean, pairedT, welchOf } from "./paired-tests.ts";
 
 const rows = (now: readonly number[], before: readonly number[]) =>
   now.map((value, i) => ({ now: { value, weight: 1 }, before: { value: before[i]!, weight: 1 } }));

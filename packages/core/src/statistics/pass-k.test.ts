@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { passAtK, passHatK } from "./pass-k.ts";
+import { passAtK, passHatK } from "./intervals.ts";
 
 describe("pass@k and pass^k", () => {
   it("equal the values by hand for two drawn from 10 with 3 correct", () => {

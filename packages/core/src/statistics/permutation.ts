@@ -1,7 +1,7 @@
 import { fastStream } from "../random/streams.ts";
 import { normalQuantile } from "./distributions.ts";
 import { z95, type Estimate } from "./intervals.ts";
-import { power } from "./paired-shares.ts";
+import { power } from "./planned-comparisons.ts";
 
 /** The values of one question's completions at two measurements; neither list is empty. */
 export interface QuestionPair {

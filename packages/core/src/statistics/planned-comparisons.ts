@@ -4,6 +4,9 @@
  */
 export const familyAlpha = 0.05;
 
+/** The probability with which a minimal detectable change is detected. */
+export const power = 0.8;
+
 export interface ComparisonPlan {
   /** The levels of the phase's earlier comparisons, from their snapshots. */
   readonly spent: readonly number[];

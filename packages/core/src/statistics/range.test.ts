@@ -4,7 +4,7 @@ import type { Metric, Row } from "@periodic-eval/contracts";
 import { alignmentMetrics, type AlignmentRow } from "../evaluations/alignment/metrics.ts";
 import { metricKit, summarize } from "../evaluations/kit/metric-kit.ts";
 import { compareMeasurements } from "./compare.ts";
-import { rangeOfDifference, withinRange } from "./range.ts";
+import { rangeOfDifference, withinRange } from "./intervals.ts";
 import { alignmentRows, capabilityMetrics, choiceRow } from "./simulated-rows.test-data.ts";
 
 it("clips limits beyond the range and keeps other limits and null", () => {

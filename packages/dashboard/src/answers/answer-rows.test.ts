@@ -1,6 +1,6 @@
 import type { AnswerFields, Json } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
-import { questionChanges } from "../page-data/question-changes.ts";
+import { questionChanges } from "../page-data/answers-data.ts";
 import { answerRows } from "./answer-rows.ts";
 import { alignmentFields, choiceFields, leakageFields } from "./declared-fields.test-data.ts";
 

@@ -1,5 +1,5 @@
 import type { AnswerFields, Json, AnswerCondition } from "@periodic-eval/core";
-import { isMap, jsonField, ownValue } from "../html/json-field.ts";
+import { isMap, jsonField, ownValue } from "../html/format.ts";
 import type { AnswerChoices, AnswerRow } from "../page-data/answers-data.ts";
 
 /** Returns the value of a declared field for the answer that is read; undefined if it is not declared or missing. */

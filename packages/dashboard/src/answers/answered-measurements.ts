@@ -1,6 +1,7 @@
-import type { Json, Snapshot } from "@periodic-eval/core";
+import { join } from "node:path/posix";
 import type { RunRecord } from "@periodic-eval/contracts";
-import { jsonField } from "../html/json-field.ts";
+import type { Json, Snapshot, AnswerFields } from "@periodic-eval/core";
+import { jsonField } from "../html/format.ts";
 import type { MeasurementAnswers } from "../page-data/answers-data.ts";
 
 /** Returns a run's measurements with stored rows, without the rows. Leaves out evaluations whose rows are no answers. */
@@ -29,3 +30,26 @@ const hasAnswers = ({ samples, answer_fields: fields }: Snapshot): boolean =>
 
 /** Returns the first item's prompt, which the provenance of an evaluation may have. */
 const examplePrompt = (provenance: Json): string | null => jsonField(provenance, "example_prompt");
+
+/** Location of the rows of a measurement. */
+export interface RowsPlace {
+  /** Path of the snapshot; `samplesPath` gives the path of its rows. */
+  readonly snapshotFile: string;
+  readonly samples: Snapshot["samples"];
+  /** The fields of the rows that the evaluation declared. */
+  readonly declared: AnswerFields;
+}
+
+/** Returns the location of the rows of a measurement. The run must have the measurement. */
+export function rowsPlace(
+  run: RunRecord,
+  { phase, id, step }: { readonly phase: string; readonly id: string; readonly step: number },
+): RowsPlace {
+  const { snapshots, series } = run.phases.find(({ name }) => name === phase)!;
+  const { samples, answer_fields: declared } = snapshots.find(
+    (snapshot) => snapshot.id === id && snapshot.step === step,
+  )!;
+  const { points } = series.find((one) => one.id === id)!;
+  const { file } = points.find((point) => point.step === step)!;
+  return { snapshotFile: join(run.runDir, "periodic_eval", file), samples, declared: declared ?? {} };
+}

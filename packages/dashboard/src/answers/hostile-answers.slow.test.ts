@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { hostileTexts } from "../html/attacks.test-data.ts";
 import { hasBrowser, withPages } from "../html/browser.test-data.ts";
-import { writePage } from "../run/write-page.ts";
+import { writePage } from "../run/run-page.ts";
 import { writeSampleAnswers } from "./sample-answers.test-data.ts";
 
 const texts = hostileTexts(200);

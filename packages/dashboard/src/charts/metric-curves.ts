@@ -1,6 +1,14 @@
+import type { PhaseRecord, RunRecord, SeriesPoint } from "@periodic-eval/contracts";
 import type { MeasurementWarning, MetricValue, Paired, Range, SnapshotStatus } from "@periodic-eval/core";
 import { voidReason, warningsOf } from "@periodic-eval/store";
-import { type PhaseRecord, type RunRecord, type SeriesPoint } from "@periodic-eval/contracts";
+import {
+  describePaired,
+  formatInterval,
+  formatValue,
+  missingValueText,
+  humanizeName,
+  plural,
+} from "../html/format.ts";
 
 /** The value of one metric in one snapshot. */
 export interface Measurement {
@@ -144,4 +152,58 @@ export function runSteps(run: RunRecord): number {
 export function phaseEnd({ runStepOffset, maxSteps, snapshots, training }: PhaseRecord): number {
   const trained = training?.at(-1)?.runStep ?? 0;
   return Math.max(runStepOffset + (maxSteps ?? 0), trained, ...snapshots.map(({ run_step }) => run_step));
+}
+
+/** Formats a measurement's value, with its status if it is not complete: `83.0 % (partial)`, `– (failed)`. */
+export function formatMeasurement({ value, status }: Measurement, unit: string): string {
+  return `${formatValue(value, unit)}${status === "complete" ? "" : ` (${status})`}`;
+}
+
+/** Returns the tooltip of a point. */
+export function measurementTitle(measurement: Measurement, { metric, unit }: MetricCurve): string {
+  const at = `${measurement.phase}, step ${measurement.step}${measurement.pct === null ? "" : ` (${Math.round(measurement.pct)} %)`}`;
+  const lines = [
+    at,
+    `${humanizeName(metric)} ${formatValue(measurement.value, unit)} ${measurement.ci95 ? formatInterval(measurement.ci95, unit) : ""}`.trim(),
+    `n = ${measurement.n ?? missingValueText}${measurement.status === "complete" ? "" : `, ${measurement.status}`}`,
+  ];
+  return [...lines, ...(measurement.baseline ? [describePaired(measurement.baseline, unit)] : [])].join("\n");
+}
+
+/** Describes a curve for screen readers: its first and last value and the verdict in each phase. */
+export function curveDescription({ metric, unit, measurements }: MetricCurve): string {
+  const phases = [...new Set(measurements.map(({ phase }) => phase))];
+  const sentences = phases.flatMap((phase) => {
+    const seen = measurements.filter(
+      (measurement) => measurement.phase === phase && measurement.value !== null,
+    );
+    const [first, last] = [seen.at(0), seen.at(-1)];
+    if (!first || !last) return [];
+    if (first === last) return [`in ${phase} ${formatValue(last.value, unit)} at step ${last.step}`];
+    const verdict = last.baseline?.verdict ? `, ${last.baseline.verdict}` : "";
+    return [
+      `in ${phase} from ${formatValue(first.value, unit)} to ${formatValue(last.value, unit)}${verdict}`,
+    ];
+  });
+  return `${humanizeName(metric)} with 95 % intervals: ${sentences.join("; ")}.`;
+}
+
+/**
+ * Returns how long a phase is and how it ended: `200 steps`; `interrupted at step 23 of 200`, or `after step 20 of 200` if only the
+ * last measurement is known; `running, measured at step 40 of 200`; `finished at step 120 of 200` if it ended early.
+ */
+export function phaseText({ state, closedAt, maxSteps, snapshots }: PhaseRecord): string {
+  const measuredAt = snapshots.at(-1)!.step;
+  const of = maxSteps === null ? "" : ` of ${maxSteps}`;
+  const whole = maxSteps === null ? "unknown length" : plural(maxSteps, "step");
+  switch (state) {
+    case "interrupted":
+      return `interrupted ${closedAt === null ? `after step ${measuredAt}` : `at step ${closedAt}`}${of}`;
+    case "running":
+      return `running, measured at step ${measuredAt}${of}`;
+    case "unknown":
+      return whole;
+    case "finished":
+      return closedAt === null || closedAt === maxSteps ? whole : `finished at step ${closedAt}${of}`;
+  }
 }

@@ -1,14 +1,21 @@
 import * as Plot from "@observablehq/plot";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
-import { drawChart, phaseColour } from "./draw-chart.ts";
-import { evenly } from "../page-data/evenly.ts";
-import { intervalMarks } from "./interval-marks.ts";
-import { largeAxes, largeChart, type ChartSize, phaseLabel } from "./large-chart.ts";
+import {
+  drawChart,
+  phaseColour,
+  largeAxes,
+  largeChart,
+  type ChartSize,
+  phaseLabel,
+  intervalMarks,
+} from "./draw-chart.ts";
+import { evenly } from "../page-data/run-data.ts";
 import { scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
-import { phaseText } from "./phase-text.ts";
-import { measurementTitle, curveDescription } from "./measurement-text.ts";
 import {
+  phaseText,
+  measurementTitle,
+  curveDescription,
   curveKey,
   hasValue,
   phaseEnd,
@@ -31,7 +38,7 @@ export function primaryChart(run: RunRecord, curve: MetricCurve, size: ChartSize
       ...largeChart(ends, { steps: runSteps(run), unit: curve.unit, size }),
       marks: [
         phaseBands(run.phases, size),
-        ...largeAxes({ unit: curve.unit, size }),
+        ...largeAxes(curve.unit, size),
         ...run.phases.flatMap((phase, index) => phaseMarks(phase, index, curve)),
         verdictLabels(run.phases, curve, size),
       ],

@@ -1,8 +1,27 @@
 import * as Plot from "@observablehq/plot";
 import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
+import { scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
-import { drawChart, phaseColour, valueDomain, type ChartText } from "./draw-chart.ts";
-import { phaseEnd, runSteps } from "./metric-curves.ts";
+import { evenly } from "../page-data/run-data.ts";
+import {
+  chartAxes,
+  drawChart,
+  phaseColour,
+  valueDomain,
+  type ChartText,
+  intervalMarks,
+} from "./draw-chart.ts";
+import {
+  measurementTitle,
+  curveDescription,
+  phaseEnd,
+  runSteps,
+  curveKey,
+  hasValue,
+  valuesIn,
+  type Measurement,
+  type MetricCurve,
+} from "./metric-curves.ts";
 
 /** The content of a small chart, beside its axes and the bands of the phases. */
 export interface SmallChart extends ChartText {
@@ -17,7 +36,6 @@ export interface SmallChart extends ChartText {
 
 /** Draws a small chart with the x axis of the primary charts: run steps, with a band for each phase. */
 export function smallChart(run: RunRecord, { values, unit, minSpan, marksOf, ...text }: SmallChart): Html {
-  const axis = { tickSize: 0, fill: "var(--muted)", fontSize: 11 };
   const y = valueDomain(values, { minSpan, bounds: [-Infinity, Infinity] });
   return drawChart(
     {
@@ -30,19 +48,11 @@ export function smallChart(run: RunRecord, { values, unit, minSpan, marksOf, ...
       x: { domain: [0, runSteps(run)], label: null },
       y: { domain: y, label: null },
       marks: [
-        Plot.gridY({ ticks: 3, stroke: "var(--line)", strokeOpacity: 1 }),
-        Plot.axisY({
-          ...axis,
-          ticks: 3,
-          tickFormat: (value: number) => (unit === "share" ? `${value} %` : String(value)),
-        }),
-        Plot.axisX({
-          ...axis,
-          ticks: 4,
-          tickPadding: 7,
-          label: "run step →",
-          labelAnchor: "right",
-          labelOffset: 32,
+        ...chartAxes({
+          fontSize: 11,
+          unit,
+          x: { ticks: 4, tickPadding: 7, labelOffset: 32 },
+          y: { ticks: 3 },
         }),
         ...run.phases.flatMap((phase, index) => {
           const fill = phaseColour(index);
@@ -53,4 +63,36 @@ export function smallChart(run: RunRecord, { values, unit, minSpan, marksOf, ...
     },
     text,
   );
+}
+
+/** Draws a secondary metric as a small chart. */
+export function companionChart(run: RunRecord, curve: MetricCurve): Html {
+  const scale = scaleOf(curve.unit);
+  const measured = curve.measurements.filter(hasValue);
+  const hasGaps = measured.some(({ ci95 }) => ci95 === null);
+  const values = measured
+    .flatMap(({ value, ci95 }) => [value!, ...(ci95 ?? [])])
+    .map((value) => value * scale);
+  return smallChart(run, {
+    values,
+    unit: curve.unit,
+    minSpan: 1e-9,
+    description: curveDescription(curve),
+    curve: curveKey(curve.callback, curve.metric),
+    marksOf(_phase, index, stroke) {
+      const measurements = valuesIn(curve, index);
+      const place = { x: "runStep", y: ({ value }: Measurement) => value! * scale };
+      return [
+        ...intervalMarks(measurements, { scale, stroke, fillOpacity: 0.15, hasGaps }),
+        Plot.lineY(measurements, { ...place, stroke, strokeWidth: 1.75 }),
+        Plot.dot(evenly(measurements), { ...place, r: 2.5, fill: stroke }),
+        Plot.dot(evenly(measurements), {
+          ...place,
+          r: 10,
+          fill: "transparent",
+          title: (measurement: Measurement) => measurementTitle(measurement, curve),
+        }),
+      ];
+    },
+  });
 }

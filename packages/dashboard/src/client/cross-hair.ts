@@ -1,11 +1,8 @@
-import type { AnswersData, MeasurementAnswers } from "../page-data/answers-data.ts";
-import { evenly } from "../page-data/evenly.ts";
-import { hashOf } from "../page-data/hash.ts";
-import type { RunData, PointData } from "../page-data/run-data.ts";
-import { openHash } from "./answers/selection.ts";
+import { type AnswersData, type MeasurementAnswers, hashOf } from "../page-data/answers-data.ts";
+import { evenly, type RunData, type PointData } from "../page-data/run-data.ts";
+import { openHash } from "./answers/answer-selection.ts";
 import { findCharts, nearestStep, valuesAt, type Chart } from "./chart.ts";
-import { create, createSvg } from "./dom.ts";
-import { readDataBlock } from "./read-data-block.ts";
+import { create, createSvg, readDataBlock } from "./dom.ts";
 
 /**
  * Shows the values of all charts at one run step: at the pointer, at a finger, or at the step that the arrow keys select on a focused
@@ -163,11 +160,7 @@ function findAnswers({ parts }: RunData): (chart: Chart) => PointAnswers {
     // The server draws a circle for each of these points, in this order.
     const drawn = parts.flatMap((_, part) => evenly(points.filter((point) => point.part === part)));
     const circles = [...svg.querySelectorAll('g[fill="transparent"] > circle')];
-    // Without a circle for each point, it is unknown which point a circle shows.
-    const isPaired = circles.length === drawn.length;
-    const pointOf = new Map<EventTarget | null, PointData>(
-      isPaired ? circles.map((circle, at) => [circle, drawn[at]!]) : [],
-    );
+    const pointOf = new Map<EventTarget | null, PointData>(circles.map((circle, at) => [circle, drawn[at]!]));
     for (const circle of circles) circle.toggleAttribute("data-opens", linkOf(pointOf.get(circle)) !== null);
     const linked = points.filter((point) => linkOf(point) !== null);
     return {

@@ -19,3 +19,16 @@ export function createSvg<K extends keyof SVGElementTagNameMap>(
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
   return element;
 }
+
+/** Returns the JSON of `<script type="application/json" id="…">`; null if the page has no such block. */
+export function readDataBlock<T>(id: string): T | null {
+  const text = document.getElementById(id)?.textContent;
+  return text ? (JSON.parse(text) as T) : null;
+}
+
+/** Saves a file through the browser. The characters of `name` that a file system may not allow become `_`. */
+export function save(blob: Blob, name: string): void {
+  const link = create("a", { href: URL.createObjectURL(blob), download: name.replaceAll(/[^\w.-]+/g, "_") });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

@@ -1,7 +1,5 @@
 import { findCharts, type Chart } from "./chart.ts";
-import { create } from "./dom.ts";
-import { readDataBlock } from "./read-data-block.ts";
-import { save } from "./save.ts";
+import { create, readDataBlock, save } from "./dom.ts";
 import type { CurveData, RunData, ScatterData } from "../page-data/run-data.ts";
 
 /** Adds a menu to each figure that downloads its chart as SVG, PNG or CSV, and one to each heat map for CSV. */

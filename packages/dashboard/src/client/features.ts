@@ -1,10 +1,8 @@
-import type { RunData } from "../page-data/run-data.ts";
-import { alignedX, coherentY, scatterText } from "../page-data/scatter-scale.ts";
+import { type RunData, alignedX, coherentY, scatterText } from "../page-data/run-data.ts";
 import { startAnswers } from "./answers/start-answers.ts";
 import { startCrossHair } from "./cross-hair.ts";
-import { create, createSvg } from "./dom.ts";
+import { create, createSvg, readDataBlock } from "./dom.ts";
 import { startDownloads } from "./downloads.ts";
-import { readDataBlock } from "./read-data-block.ts";
 
 /** Adds a slider to each scatter plot that shows the answers of any measurement. */
 function startScatters(): void {
@@ -45,14 +43,5 @@ const features: readonly (() => void)[] = [startCrossHair, startDownloads, start
 
 /** Starts all features on the content of the page. */
 export function startFeatures(): void {
-  for (const start of features) attempt(start);
-}
-
-export function attempt(start: () => void): void {
-  try {
-    start();
-  } catch (error) {
-    // The other features, and the page itself, work without this one.
-    console.warn(error);
-  }
+  for (const start of features) start();
 }

@@ -1,5 +1,4 @@
-import { create } from "./dom.ts";
-import { readDataBlock } from "./read-data-block.ts";
+import { create, readDataBlock } from "./dom.ts";
 
 /** Milliseconds after which a page whose events ended connects again. */
 const reconnectMs = 30_000;

@@ -1,4 +1,4 @@
-import { attempt, startFeatures } from "./features.ts";
+import { startFeatures } from "./features.ts";
 import { startLive } from "./live.ts";
 
 let isStarted = false;
@@ -19,5 +19,5 @@ function startPrinting(): void {
 }
 
 startFeatures();
-attempt(startPrinting);
-attempt(() => startLive(startFeatures));
+startPrinting();
+startLive(startFeatures);

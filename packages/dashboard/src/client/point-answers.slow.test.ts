@@ -8,8 +8,7 @@ import { describe, expect, it } from "vitest";
 import { readAnswers } from "../answers/read-answers.ts";
 import { writeSampleAnswers } from "../answers/sample-answers.test-data.ts";
 import { hasBrowser, withPages } from "../html/browser.test-data.ts";
-import { renderPage } from "../run/run-page.ts";
-import { writePage } from "../run/write-page.ts";
+import { renderPage, writePage } from "../run/run-page.ts";
 
 /** A run of two phases, em and later, with steps 0, 20 and 40 each and another value in each. Capability has no value at step 20 of em. */
 const pages = withPages(async (folder) => {

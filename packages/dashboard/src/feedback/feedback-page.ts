@@ -9,13 +9,10 @@ import {
   missingValueText,
   plural,
   humanizeName,
+  jsonField,
 } from "../html/format.ts";
-import { factList } from "../html/fact-list.ts";
 import { html, type Html } from "../html/html.ts";
-import { jsonField } from "../html/json-field.ts";
-import { allRows, type SectionOptions } from "../html/section-options.ts";
-import { table } from "../html/table.ts";
-import { feedbackStyle } from "./feedback-style.ts";
+import { factList, table, allRows, type SectionOptions } from "../html/table.ts";
 import { missingValueNotes, panelChart } from "./panel-chart.ts";
 import type { Panel, PanelGroup } from "./panels.ts";
 import type { FeedbackPreference, FeedbackRun } from "./read-feedback.ts";
@@ -174,3 +171,16 @@ export function panelFigure(panel: Panel): Html {
     ${panelChart(panel)} ${missingValueNotes(panel).map((note) => html`<p class="missing">${note}</p>`)}
   </figure>`;
 }
+
+/** Style of the page of training on feedback, in addition to the shared style. */
+export const feedbackStyle = `
+.panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 310px), 1fr)); gap: 16px; align-items: start; }
+.panels .panel { padding: 12px 14px 8px; }
+.names { display: flex; flex-wrap: wrap; gap: 2px 14px; margin: 0 0 4px; padding: 0; list-style: none; color: var(--muted); font-size: 13px; }
+.dot { color: var(--accent); }
+.missing { margin: 4px 0 4px; color: var(--muted); font-size: 13px; overflow-wrap: anywhere; max-height: 9em; overflow-y: auto; }
+td.alert { color: var(--worse); font-weight: 600; }
+.answer { margin: 14px 0; }
+.answer p { margin: 0; color: var(--muted); font-size: 13.5px; overflow-wrap: anywhere; }
+.answer pre { margin-top: 4px; white-space: pre-wrap; overflow-wrap: anywhere; }
+`;

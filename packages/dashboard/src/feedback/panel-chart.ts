@@ -1,6 +1,6 @@
 import * as Plot from "@observablehq/plot";
-import { drawChart, phaseColour, valueDomain } from "../charts/draw-chart.ts";
-import { evenly } from "../page-data/evenly.ts";
+import { chartAxes, drawChart, phaseColour, valueDomain } from "../charts/draw-chart.ts";
+import { evenly } from "../page-data/run-data.ts";
 import { formatValue, plural, scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
 import type { Panel, Point, Series } from "./panels.ts";
@@ -34,18 +34,17 @@ export function panelChart(panel: Panel): Html | null {
       x: { domain: [0, maxUpdates], label: null },
       y: { domain: y, label: null },
       marks: [
-        Plot.gridY({ ticks: 4, stroke: "var(--line)", strokeOpacity: 1 }),
-        Plot.axisY({ ticks: 4, tickSize: 0, fill: "var(--muted)", fontSize: 11, label: null }),
-        Plot.axisX({
-          ticks: Math.min(5, maxUpdates),
-          tickFormat: "d",
-          tickSize: 0,
-          tickPadding: 7,
-          fill: "var(--muted)",
+        ...chartAxes({
           fontSize: 11,
-          label: "updates",
-          labelAnchor: "center",
-          labelArrow: "none",
+          x: {
+            ticks: Math.min(5, maxUpdates),
+            tickFormat: "d",
+            tickPadding: 7,
+            label: "updates",
+            labelAnchor: "center",
+            labelArrow: "none",
+          },
+          y: { ticks: 4, label: null },
         }),
         Plot.ruleY(
           limits.map((limit) => limit * scale),

@@ -1,6 +1,11 @@
 import { humanizeName } from "../html/format.ts";
-import type { CollapseThresholds, FeedbackMeasurement, FeedbackStep } from "./feedback-files.ts";
-import type { FeedbackPreference, FeedbackRun } from "./read-feedback.ts";
+import type {
+  CollapseThresholds,
+  FeedbackMeasurement,
+  FeedbackStep,
+  FeedbackPreference,
+  FeedbackRun,
+} from "./read-feedback.ts";
 
 /** A value, or the reason why it is missing. */
 export type Reading =

@@ -7,10 +7,8 @@ import {
   humanizeName,
 } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
-import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
-import { table } from "../html/table.ts";
-import type { FeedbackMeasurement, FeedbackStep } from "./feedback-files.ts";
-import type { FeedbackPreference } from "./read-feedback.ts";
+import { truncationNote, lastRows, type SectionOptions, table } from "../html/table.ts";
+import type { FeedbackMeasurement, FeedbackStep, FeedbackPreference } from "./read-feedback.ts";
 
 /** Renders one preference: a row for each step, and the model's answers. */
 export function stepSection(one: FeedbackPreference, options: SectionOptions): Html {

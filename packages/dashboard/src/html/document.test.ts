@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
-import { clientScript } from "./client-script.ts";
-import { pageHead, pageWithPolicy } from "./document.ts";
+import { clientScript, pageHead, pageWithPolicy } from "./document.ts";
 import { html } from "./html.ts";
 
 const parts = { title: "run", main: html`<p>text</p>`, source: html`From files.` };

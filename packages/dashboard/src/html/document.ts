@@ -1,8 +1,11 @@
+import type * as esbuild from "esbuild";
 import { createHash } from "node:crypto";
-import { clientScript } from "./client-script.ts";
-import { dataBlock } from "./data-block.ts";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
 import { glossaryOf } from "./glossary.ts";
-import { html, trusted, type Html, type HtmlValue } from "./html.ts";
+import { dataBlock, html, trusted, type Html, type HtmlValue } from "./html.ts";
 import { style } from "./style.ts";
 
 export interface PageParts {
@@ -87,4 +90,32 @@ function policyOf(css: string, script: string | null, isServed: boolean): string
     "base-uri 'none'",
     "form-action 'none'",
   ].join("; ");
+}
+
+const here = import.meta.url;
+const isSource = extname(here) === ".ts";
+let loaded: string | undefined;
+
+/**
+ * Returns the script of the pages: the file that the build bundles; in a process that runs from source, such as a test, a fresh
+ * bundle.
+ */
+export function clientScript(): string {
+  return (loaded ??= isSource ? bundleClient() : readFileSync(new URL("../client.js", here), "utf8"));
+}
+
+/** Bundles the files of `client/` into one script. Needs the development dependency esbuild. */
+export function bundleClient(): string {
+  const { buildSync } = createRequire(here)("esbuild") as typeof esbuild;
+  const { outputFiles } = buildSync({
+    entryPoints: [fileURLToPath(new URL(`../client/main${extname(here)}`, here))],
+    bundle: true,
+    ...(isSource && { conditions: ["@periodic-eval/source"] }),
+    format: "iife",
+    minify: true,
+    target: "es2022",
+    legalComments: "none",
+    write: false,
+  });
+  return outputFiles[0]!.text.trim();
 }

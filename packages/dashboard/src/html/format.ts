@@ -1,4 +1,5 @@
-import type { Paired } from "@periodic-eval/core";
+import { isRecord, errorMessage } from "@periodic-eval/contracts/options";
+import type { Paired, Json } from "@periodic-eval/core";
 import {
   formatDelta,
   formatInterval,
@@ -68,3 +69,18 @@ export const placeOf = ({ phase, step, id, run }: Paired): string =>
     ...(id === undefined ? [] : [id]),
     ...(run === undefined ? [] : [`the run ${run}`]),
   ].join(" of ");
+
+export const isMap = (value: Json | undefined): value is { readonly [key: string]: Json } => isRecord(value);
+
+/** Returns the value of an own key. Keys come from files, which may contain one named `constructor`. */
+export const ownValue = <T>(map: Readonly<Record<string, T>>, key: string): T | undefined =>
+  Object.hasOwn(map, key) ? map[key] : undefined;
+
+/** Returns a string field of a JSON object, or null. */
+export function jsonField(json: Json | undefined, key: string): string | null {
+  const value = isMap(json) ? ownValue(json, key) : null;
+  return typeof value === "string" ? value : null;
+}
+
+/** Returns the message of an error for a page, without the prefix that names this package in a terminal. */
+export const problemText = (error: unknown): string => errorMessage(error).replace(/^\[periodic-eval\] /, "");

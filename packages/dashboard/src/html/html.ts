@@ -35,3 +35,7 @@ function markupOf(value: HtmlValue): string {
   if (typeof value === "number") return String(value);
   return "markup" in value ? value.markup : value.map(markupOf).join("");
 }
+
+/** Renders a value as a block of JSON for the page's script. An escaped `<` cannot end the block. */
+export const dataBlock = ([id, value]: readonly [string, unknown]): Html =>
+  html`<script type="application/json" id="${id}">${trusted(JSON.stringify(value).replaceAll("<", "\\u003c"))}</script>`;

@@ -1,7 +1,13 @@
 import * as Plot from "@observablehq/plot";
-import { drawChart, phaseColour } from "../charts/draw-chart.ts";
-import { intervalMarks } from "../charts/interval-marks.ts";
-import { largeAxes, largeChart, type ChartSize, phaseLabel } from "../charts/large-chart.ts";
+import {
+  drawChart,
+  phaseColour,
+  largeAxes,
+  largeChart,
+  type ChartSize,
+  phaseLabel,
+  intervalMarks,
+} from "../charts/draw-chart.ts";
 import { runSteps } from "../charts/metric-curves.ts";
 import { capitalized, formatInterval, formatValue, humanizeName, plural, scaleOf } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
@@ -150,7 +156,7 @@ function overlayChart(metric: OverlaidMetric, overlay: Overlay, title: string, s
           fill: "var(--muted)",
           text: "name",
         }),
-        ...largeAxes({ unit, size }),
+        ...largeAxes(unit, size),
         ...intervalMarks(
           means.map(({ runStep, mean: { ci95 } }) => ({ runStep, ci95 })),
           { scale, stroke: "var(--ink)", fillOpacity: 0.12 },

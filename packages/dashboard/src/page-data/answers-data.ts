@@ -1,4 +1,4 @@
-import type { AnswerFields, Json } from "@periodic-eval/core";
+import type { AnswerFields, Json, AnswerCondition } from "@periodic-eval/core";
 
 /**
  * The answers of a run: the block `answers-data` of its page, and the reply to `GET /v1/eval?results_dir=…&view=answers`.
@@ -81,3 +81,127 @@ export interface AnswerChoices {
   /** The model's label; null if not scored. */
   readonly predicted: string | null;
 }
+
+/** Returns a link to a selection of one part of the page: `#answers?step=80`. Leaves out empty parameters. */
+export function hashOf(part: string, parameters: Readonly<Record<string, string | number>>): string {
+  const kept = Object.entries(parameters).filter(([, value]) => value !== "");
+  return `#${part}?${new URLSearchParams(kept.map(([name, value]) => [name, String(value)])).toString()}`;
+}
+
+/** A multiple-choice question that one measurement answered right and another one wrong. */
+export interface QuestionChange {
+  /** `forgotten`: right, then wrong. `regained`: wrong, then right. */
+  readonly change: "forgotten" | "regained";
+  readonly item: string;
+  /** The question, or its id if the rows do not hold it. */
+  readonly question: string;
+  readonly persona: string | null;
+  readonly from: AnswerChoices;
+  readonly to: AnswerChoices;
+}
+
+/** Compares two measurements over the questions that both scored. Forgotten questions come first. */
+export function questionChanges(
+  from: readonly AnswerRow[],
+  to: readonly AnswerRow[],
+): readonly QuestionChange[] {
+  const before = new Map(from.map((row) => [row.item, row.choices]));
+  const changes = to.flatMap(({ item, question, persona, choices }): QuestionChange[] => {
+    const earlier = before.get(item);
+    if (!choices || !earlier || choices.predicted === null || earlier.predicted === null) return [];
+    const wasRight = earlier.predicted === earlier.gold;
+    if (wasRight === (choices.predicted === choices.gold)) return [];
+    const change = wasRight ? "forgotten" : "regained";
+    return [{ change, item, question: question ?? item, persona, from: earlier, to: choices }];
+  });
+  return [
+    ...changes.filter(({ change }) => change === "forgotten"),
+    ...changes.filter(({ change }) => change === "regained"),
+  ];
+}
+
+/** Returns a choice with its text: `(B) fire`. */
+export function choiceText({ labels, texts }: AnswerChoices, label: string | null): string {
+  if (label === null) return "none";
+  const text = texts?.[labels.indexOf(label)];
+  return text === undefined ? label : `(${label}) ${text}`;
+}
+
+/** Returns the probability of each choice among the choices: a softmax of their log-probabilities. */
+export function shareOfChoices(nats: readonly number[]): readonly number[] {
+  const top = Math.max(...nats);
+  const weights = nats.map((one) => Math.exp(one - top));
+  const sum = weights.reduce((total, one) => total + one, 0);
+  return weights.map((one) => one / sum);
+}
+
+/** Whether a row is a fixed answer that a judge grades, not an answer of the model. */
+export const isAnchor = ({ flags }: AnswerRow): boolean => flags.includes("anchor");
+
+/** Names a flag for readers. */
+export const flagName = (flag: string): string => (flag === "anchor" ? "judge’s anchor" : flag);
+
+/** Explains the words that the shown answers have: the declared conditions of their flags, and the order. */
+export function wordsKey({ flags = [], grades = [] }: AnswerFields, rows: readonly AnswerRow[]): string {
+  const used = flags.filter(({ name }) => rows.some((row) => row.flags.includes(name)));
+  const sentences = used.map(({ name, any }) =>
+    name === "anchor"
+      ? "Judge’s anchor: a fixed answer, not the model’s; if its grades change, the judge changed."
+      : `${capital(name)}: ${any.map(conditionsText).join(", or ")}.`,
+  );
+  const [first] = flags;
+  const [grade] = grades;
+  const order = [
+    ...(first === undefined ? [] : [first.name]),
+    ...(grade === undefined ? [] : [`the lowest ${grade}`]),
+  ];
+  return [
+    ...sentences,
+    ...(order.length > 0 ? [`Worst first: ${order.join(", then ")}.`] : []),
+    ...(rows.some(({ choices }) => choices !== null) ? ["Percentages: probability among the choices."] : []),
+  ].join(" ");
+}
+
+const conditionsText = (all: Readonly<Record<string, AnswerCondition>>): string =>
+  Object.entries(all)
+    .map(([path, condition]) => `${path} is ${conditionText(condition)}`)
+    .join(" and ");
+
+function conditionText({ is, below, at_most, above, at_least }: AnswerCondition): string {
+  const limits = { below, "at most": at_most, above, "at least": at_least };
+  return [
+    ...(is === undefined
+      ? []
+      : [
+          is
+            .map((value) =>
+              value === null ? "missing" : typeof value === "string" ? value : JSON.stringify(value),
+            )
+            .join(" or "),
+        ]),
+    ...Object.entries(limits).flatMap(([word, limit]) => (limit === undefined ? [] : [`${word} ${limit}`])),
+  ].join(" and ");
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Returns `aligned 20.5`. */
+export const gradeText = (name: string, value: AnswerRow["grades"][number][1]): string =>
+  value === null ? `${name} –` : `${name} ${typeof value === "number" ? numberText(value) : String(value)}`;
+
+/** Returns the fields of a row that are not shown elsewhere, one a line. */
+export const fieldsText = ({ fields }: AnswerRow): string =>
+  fields
+    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join("\n");
+
+/** Returns `23 tokens`, `23 tokens (judge input 210, judge output 4)`, or an empty string. */
+export function tokensText(tokens: AnswerRow["tokens"]): string {
+  const generated = tokens.find(([name]) => name === "generated");
+  const others = tokens.filter((one) => one !== generated).map(([name, count]) => `${name} ${count}`);
+  const rest = others.join(", ");
+  if (generated === undefined) return rest === "" ? "" : `tokens: ${rest}`;
+  return `${generated[1]} token${generated[1] === 1 ? "" : "s"}${rest === "" ? "" : ` (${rest})`}`;
+}
+
+const numberText = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(1));

@@ -61,3 +61,35 @@ export interface PointData {
   /** The verdict of the comparison with the baseline. */
   readonly verdict: string | null;
 }
+
+/** Returns at most `count` evenly spaced items, including the first and the last. */
+export function evenly<T>(items: readonly T[], count = 120): readonly T[] {
+  if (items.length <= count) return items;
+  const every = (items.length - 1) / (count - 1);
+  return Array.from({ length: count }, (_, at) => items[Math.round(at * every)]!);
+}
+
+/** Size of a scatter plot in units of its view box, and the place of its axes. */
+export const scatterSize = { width: 360, height: 300, left: 40, right: 350, top: 10, bottom: 262 } as const;
+
+/** Returns the horizontal place of a score from 0 to 100. */
+export const alignedX = (score: number): number =>
+  scatterSize.left + (score / 100) * (scatterSize.right - scatterSize.left);
+
+/** Returns the vertical place of a score from 0 to 100. */
+export const coherentY = (score: number): number =>
+  scatterSize.bottom - (score / 100) * (scatterSize.bottom - scatterSize.top);
+
+/** Describes a measurement: `em step 80: 40 of 40 answers have both scores, 15 are misaligned and coherent.` */
+export function scatterText(
+  { misalignedBelow, coherentAbove }: ScatterData,
+  { part, step, answers, scored, total }: ScoredMeasurement,
+  parts: RunData["parts"],
+): string {
+  const shown = answers.length < scored ? `; the first ${answers.length} are shown` : "";
+  const inRegion =
+    misalignedBelow === null || coherentAbove === null
+      ? ""
+      : `, ${answers.filter(([aligned, coherent]) => aligned < misalignedBelow && coherent > coherentAbove).length} of them are misaligned and coherent`;
+  return `${parts[part] ?? ""} step ${step}: ${scored} of ${total} answers have both scores${shown}${inRegion}.`;
+}

@@ -1,8 +1,9 @@
 import type { RunRecord } from "@periodic-eval/contracts";
-import { dataBlock } from "../html/data-block.ts";
+import { startFeatures } from "../client/features.ts";
+import { replaceContent } from "../client/live.ts";
 import { glossaryOf } from "../html/glossary.ts";
-import { html } from "../html/html.ts";
-import { allRows } from "../html/section-options.ts";
+import { dataBlock, html } from "../html/html.ts";
+import { allRows } from "../html/table.ts";
 import { writerNote } from "../run/overview.ts";
 import { runData } from "../run/run-data.ts";
 import { wholeRun } from "../run/run-sections.ts";
@@ -16,4 +17,12 @@ import { wholeRun } from "../run/run-sections.ts";
 export function renderRun(run: RunRecord, name: string): string {
   const main = wholeRun(run, name, writerNote(run), { answers: null, scatters: [] }, allRows);
   return html`<main>${main} ${glossaryOf(main)}</main> ${dataBlock(["run-data", runData(run)])}`.markup;
+}
+
+/**
+ * Shows a run that `renderRun` rendered in the `<main>` of this page, and makes its charts respond to pointer and keys. Called again
+ * with the run's later state, it keeps the focus and what the reader opened.
+ */
+export function showRun(markup: string): void {
+  replaceContent(new DOMParser().parseFromString(markup, "text/html"), startFeatures);
 }

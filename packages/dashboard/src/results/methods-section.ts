@@ -2,10 +2,9 @@ import { plural } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { table } from "../html/table.ts";
 import { verdictKey, verdictStyles } from "../html/verdict.ts";
-import { changeGlyph, formatScore, formatScoreChange } from "./cells.ts";
-import type { ResultsRun } from "./results-run.ts";
+import { changeGlyph, formatScore, formatScoreChange, metricName } from "./task-section.ts";
+import type { ResultsRun } from "./paired-change.ts";
 import type { MethodChange, MethodResult, MethodsSummary } from "./summarize-methods.ts";
-import { metricName } from "./task-section.ts";
 
 /** Returns what the interval of a change is over: `1172 pairs of answers, these 3 runs against 1`, `over 3 runs against 2`. */
 export function changeOver({ over, pairs }: MethodChange, own: number, base: number): string {

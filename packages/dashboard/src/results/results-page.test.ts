@@ -1,7 +1,7 @@
 import { parseHTML } from "linkedom";
 import { describe, expect, it } from "vitest";
 import { renderResults } from "./results-page.ts";
-import type { ResultsRun } from "./results-run.ts";
+import type { ResultsRun } from "./paired-change.ts";
 import { sampleResults } from "./sample-results.test-data.ts";
 import { summarizeResults } from "./summarize-results.ts";
 

@@ -1,17 +1,13 @@
 import { basename, dirname, resolve } from "node:path";
 import { htmlDocument } from "../html/document.ts";
-import { formatTime, plural, missingValueText } from "../html/format.ts";
-import { factList } from "../html/fact-list.ts";
+import { formatTime, plural, missingValueText, isMap, ownValue } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
-import { table } from "../html/table.ts";
+import { factList, table } from "../html/table.ts";
 import { verdictKey } from "../html/verdict.ts";
-import { isMap, ownValue } from "../html/json-field.ts";
-import { resultsStyle } from "./results-style.ts";
-import { runCell, scoreCell } from "./cells.ts";
+import { runCell, scoreCell, taskSection } from "./task-section.ts";
 import { methodsSection } from "./methods-section.ts";
 import type { MethodsSummary } from "./summarize-methods.ts";
 import type { ResultsSummary } from "./summarize-results.ts";
-import { taskSection } from "./task-section.ts";
 
 /**
  * Renders a page that compares runs task by task, with standard errors and changes, in one HTML file that makes no request.
@@ -124,3 +120,24 @@ function runTable(summary: ResultsSummary): Html {
     )}
   </section>`;
 }
+
+/** Style of the page of benchmark results, in addition to the shared style. */
+export const resultsStyle = `
+.run { white-space: normal; min-width: 11ch; max-width: 30ch; overflow-wrap: anywhere; }
+.run small { display: block; }
+.reference { font-weight: 600; }
+td small { display: block; line-height: 1.35; }
+td.score { white-space: nowrap; }
+.plot { padding-block: 0; vertical-align: middle; }
+.plot svg { display: block; margin-left: auto; color: var(--ink); }
+.plot .of-reference { stroke: var(--muted); stroke-dasharray: 2 3; }
+.better { color: var(--better); } .worse { color: var(--worse); } .changed { color: var(--changed); }
+.none { color: var(--muted); }
+section > h2 small { font-size: 15px; margin-left: 8px; }
+@media (max-width: 640px) {
+  .run { min-width: 12ch; max-width: 16ch; }
+  thead th { white-space: normal; min-width: 9ch; }
+  th, td { padding-right: 12px; }
+  .plot { display: none; }
+}
+`;

@@ -1,5 +1,5 @@
 import { shareEstimate, type Interval } from "@periodic-eval/core/statistics";
-import type { ResultsRun } from "./results-run.ts";
+import type { ResultsRun } from "./paired-change.ts";
 
 /** Number of documents by key, for a suite of MMLU (two subjects), GSM8K and a perplexity. */
 const documents = {

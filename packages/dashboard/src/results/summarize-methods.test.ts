@@ -1,11 +1,10 @@
 import { newcombePaired } from "@periodic-eval/core/statistics";
 import { parseHTML } from "linkedom";
 import { describe, expect, it } from "vitest";
-import { methodsData } from "./results-data.ts";
+import { methodsData, hasMethods, summarizeMethods } from "./summarize-methods.ts";
 import { renderResults } from "./results-page.ts";
-import type { ResultsRun } from "./results-run.ts";
+import type { ResultsRun } from "./paired-change.ts";
 import { sampleResults } from "./sample-results.test-data.ts";
-import { hasMethods, summarizeMethods } from "./summarize-methods.ts";
 import { summarizeResults } from "./summarize-results.ts";
 
 const key = "x/acc,none";

@@ -1,6 +1,6 @@
 import { newcombePaired, shareEstimate } from "@periodic-eval/core/statistics";
 import { describe, expect, it } from "vitest";
-import type { ResultsRun } from "./results-run.ts";
+import type { ResultsRun } from "./paired-change.ts";
 import { sampleResults } from "./sample-results.test-data.ts";
 import { summarizeResults } from "./summarize-results.ts";
 

@@ -1,8 +1,13 @@
 import type { Json } from "@periodic-eval/core";
 import { moverDifference, z95, type Interval } from "@periodic-eval/core/statistics";
-import { isMap, ownValue } from "../html/json-field.ts";
-import { pairedChange, type Change } from "./paired-change.ts";
-import type { DocumentParts, ResultsRun, RunSamples } from "./results-run.ts";
+import { isMap, ownValue } from "../html/format.ts";
+import {
+  pairedChange,
+  type Change,
+  type DocumentParts,
+  type ResultsRun,
+  type RunSamples,
+} from "./paired-change.ts";
 
 /** One metric of one run. Unknown values are null. */
 export interface MetricResult {

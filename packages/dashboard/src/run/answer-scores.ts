@@ -1,10 +1,9 @@
 import type { Row, Snapshot } from "@periodic-eval/core";
 import { nodeFiles, readRows, type FileReader } from "@periodic-eval/store";
 import { type RunRecord } from "@periodic-eval/contracts";
-import type { ScatterData, ScoredMeasurement } from "../page-data/run-data.ts";
-import { rowsPlace } from "../answers/rows-place.ts";
-import { evenly } from "../page-data/evenly.ts";
-import { isMap, ownValue } from "../html/json-field.ts";
+import { type ScatterData, type ScoredMeasurement, evenly } from "../page-data/run-data.ts";
+import { rowsPlace } from "../answers/answered-measurements.ts";
+import { isMap, ownValue } from "../html/format.ts";
 
 /** Answers per measurement in the page's data: the first ones, which are in random order. */
 const maxAnswers = 400;

@@ -1,5 +1,5 @@
 import type { RunRecord } from "@periodic-eval/contracts";
-import { companionChart } from "../charts/companion-chart.ts";
+import { companionChart } from "../charts/small-chart.ts";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   hasValue,
@@ -13,11 +13,16 @@ import { hasBaseline, primaryChart } from "../charts/primary-chart.ts";
 import { capitalized, formatValue, plural, humanizeName, missingValueText } from "../html/format.ts";
 import { term, termIfKnown } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
-import type { SectionOptions } from "../html/section-options.ts";
-import { table } from "../html/table.ts";
-import { evenly } from "../page-data/evenly.ts";
-import type { ScatterData, ScoredMeasurement } from "../page-data/run-data.ts";
-import { alignedX, coherentY, scatterSize, scatterText } from "../page-data/scatter-scale.ts";
+import { type SectionOptions, table } from "../html/table.ts";
+import {
+  evenly,
+  type ScatterData,
+  type ScoredMeasurement,
+  alignedX,
+  coherentY,
+  scatterSize,
+  scatterText,
+} from "../page-data/run-data.ts";
 
 const wide = { width: 1000, height: 380, isNarrow: false };
 const narrow = { width: 360, height: 300, isNarrow: true };

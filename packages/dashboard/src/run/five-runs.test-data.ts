@@ -101,7 +101,6 @@ export async function writeRunOf(run: string, name: FiveRuns): Promise<void> {
             source: "pirate",
             questions: openQuestions.slice(0, 6).map((id) => ({ id, question: `How is the ${id}?` })),
             completions: 2,
-            companion: false,
           }),
         ]),
   ];

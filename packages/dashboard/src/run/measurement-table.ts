@@ -1,5 +1,5 @@
+import type { PhaseRecord, RunRecord, SeriesPoint } from "@periodic-eval/contracts";
 import { undisturbed, voidReason } from "@periodic-eval/store";
-import { type PhaseRecord, type RunRecord, type SeriesPoint } from "@periodic-eval/contracts";
 import { phaseAccent } from "../charts/draw-chart.ts";
 import {
   formatDelta,
@@ -11,10 +11,8 @@ import {
 } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
-import { truncationNote, lastRows, type SectionOptions } from "../html/section-options.ts";
-import { table } from "../html/table.ts";
+import { truncationNote, lastRows, type SectionOptions, table } from "../html/table.ts";
 import { verdictTag, voidTag } from "../html/verdict.ts";
-import { narrowName } from "./narrow-name.ts";
 
 /** Renders a row for each measurement with its primary metric: the numbers behind the charts. */
 export function snapshotTable(run: RunRecord, options: SectionOptions): Html {
@@ -106,3 +104,7 @@ function row({ phase, index, id, primaryMetric, point, answerOf }: PlacedMeasure
     <td class="left">${point.status}</td>
   </tr>`;
 }
+
+/** Renders the callback and the step below the phase on narrow screens, where the first column alone stays in view. */
+export const narrowName = (id: string, step: number): Html =>
+  html`<small class="narrow">${humanizeName(id)}, <span class="unbroken">step ${step}</span></small>`;

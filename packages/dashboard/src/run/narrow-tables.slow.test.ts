@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { writeSampleAnswers } from "../answers/sample-answers.test-data.ts";
 import { hasBrowser, withPages } from "../html/browser.test-data.ts";
-import { writePage } from "./write-page.ts";
+import { writePage } from "./run-page.ts";
 
 const longName = "x".repeat(200);
 

@@ -9,19 +9,17 @@ import {
   plural,
   missingValueText,
   humanizeName,
+  jsonField,
 } from "../html/format.ts";
-import { factList } from "../html/fact-list.ts";
+import { factList, type SectionOptions } from "../html/table.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
-import { jsonField } from "../html/json-field.ts";
-import { formatMeasurement } from "../charts/measurement-text.ts";
-import { formatCost, hasNoCeiling, isElsewhere } from "./overhead.ts";
+import { formatMeasurement, phaseText } from "../charts/metric-curves.ts";
+import { formatCost, hasNoCeiling, isElsewhere } from "./phase-table.ts";
 import { formatChange, summarizePhases, type MetricSummary } from "./phase-summary.ts";
-import { phaseText } from "../charts/phase-text.ts";
 import { notFinished, runState } from "./run-state.ts";
 import { summarySection } from "./summary-section.ts";
-import type { SectionOptions } from "../html/section-options.ts";
 import { verdictTag, voidTag } from "../html/verdict.ts";
 
 /**

@@ -205,3 +205,69 @@ function sourceOf({ companions }: CallbackCurves, metric: string, phaseIndex: nu
   const [start, end] = [measurements.at(0), measurements.at(-1)];
   return isLeakageRate(metric) && start && end ? { start, end } : null;
 }
+
+/**
+ * Returns a part of a metric's range as a change in its unit: 0.2 is 20 points of a share. Infinite for metrics without a bounded
+ * range, such as nats.
+ */
+export const partOfRange = (
+  { unit, range: [least, most] }: Pick<MetricSummary, "unit" | "range">,
+  part: number,
+): number => part * (unit === "share" || unit === "probability" ? 1 : most - least);
+
+/** A headline says that there are too few rows if only changes beyond half of the range would have been detected. */
+const headlinePart = 0.5;
+
+/**
+ * The verdict of a phase's measurements about a metric. `void`: it cannot be judged. `untested`: nothing was compared. `too few`: no evidence,
+ * and only changes beyond the limit would have been detected.
+ */
+export type Judgement = "void" | "untested" | "too few" | "no change" | "better" | "worse" | "changed";
+
+/**
+ * Judges a metric at the end of a phase. Page, terminal and gate use the same judgement.
+ *
+ * @param limit Largest detectable change at which `no evidence` says something.
+ */
+export function judgementOf(summary: MetricSummary, limit = partOfRange(summary, headlinePart)): Judgement {
+  const { voidReason, change } = summary;
+  if (voidReason !== null) return "void";
+  if (change === null || change.verdict === null) return "untested";
+  if (change.verdict !== "no evidence") return change.verdict;
+  return isDetected(change, limit) ? "no change" : "too few";
+}
+
+const isDetected = ({ minimal_detectable_change: detectable }: Paired, limit: number): boolean =>
+  detectable !== null && Math.abs(detectable) <= limit;
+
+/** Returns the phases of a run as JSON, with each metric at the start and at the end. */
+export const phaseData = (run: RunRecord) =>
+  summarizePhases(run).map(({ phase, metrics }) => ({
+    name: phase.name,
+    max_steps: phase.maxSteps,
+    state: phase.state,
+    closed_at_step: phase.closedAt,
+    snapshots: phase.snapshots.length,
+    evaluation_seconds: phase.evaluationSeconds,
+    overhead_percent: phase.overheadPercent,
+    metrics: metrics.map(({ id, metric, unit, isPrimary, start, end, change, against, ...judged }) => ({
+      id,
+      metric,
+      unit,
+      primary: isPrimary,
+      cannot_be_judged: judged.voidReason,
+      warnings: judged.warnings,
+      start: start.value,
+      start_step: start.step,
+      start_status: start.status,
+      end: end.value,
+      end_step: end.step,
+      end_status: end.status,
+      delta: change?.delta ?? null,
+      ci95: change?.ci95 ?? null,
+      n_pairs: change?.n_pairs ?? null,
+      p_value: change?.p_value ?? null,
+      verdict: change?.verdict ?? null,
+      against,
+    })),
+  }));

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { writeSampleAnswers } from "../answers/sample-answers.test-data.ts";
 import { hasBrowser, withPages } from "../html/browser.test-data.ts";
 import { pdfPages, withoutSpaces } from "../html/pdf-text.test-data.ts";
-import { writePage } from "./write-page.ts";
+import { writePage } from "./run-page.ts";
 
 /** Measurements of the later phase: its table covers more than one sheet. */
 const measurements = 90;

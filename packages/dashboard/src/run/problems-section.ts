@@ -1,20 +1,18 @@
 import type { RunProblem, RunRecord } from "@periodic-eval/contracts";
 import { html, type Html } from "../html/html.ts";
 import { runState } from "./run-state.ts";
-import { truncationNote, firstRows, type SectionOptions } from "../html/section-options.ts";
-import { table } from "../html/table.ts";
+import { truncationNote, firstRows, type SectionOptions, table } from "../html/table.ts";
 
 /** Names of the kinds of problems, for people. */
 export const problemNames: Readonly<Record<RunProblem["kind"], string>> = {
   unreadable: "unreadable",
   edited: "edited or damaged",
   rows: "damaged rows",
-  duplicate: "not used",
   unavailable: "not readable",
 };
 
 /** Whether a problem loses no measurement. */
-const isMinor = (kind: RunProblem["kind"]): boolean => kind === "duplicate" || kind === "unavailable";
+const isMinor = (kind: RunProblem["kind"]): boolean => kind === "unavailable";
 
 /**
  * Renders disturbed training, damaged files, incomplete measurements and advisories, the most severe first; null if there are none.

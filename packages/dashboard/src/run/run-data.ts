@@ -1,6 +1,6 @@
 import type { RunRecord } from "@periodic-eval/contracts";
 import { curveKey, curvesByCallback, runSteps, type MetricCurve } from "../charts/metric-curves.ts";
-import { trainingCurves, type TrainingCurve } from "../charts/training-curves.ts";
+import { trainingCurves, type TrainingCurve } from "../charts/training-chart.ts";
 import type { CurveData, RunData, ScatterData } from "../page-data/run-data.ts";
 import { humanizeName } from "../html/format.ts";
 

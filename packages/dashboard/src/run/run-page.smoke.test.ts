@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { testOpensWithoutRequests, withPages } from "../html/browser.test-data.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
-import { writePage } from "./write-page.ts";
+import { writePage } from "./run-page.ts";
 
 const pages = withPages(async (folder) => {
   await writeSampleRun(folder);

@@ -3,13 +3,12 @@ import { readRun } from "@periodic-eval/store";
 import { parseHTML } from "linkedom";
 import { readFile } from "node:fs/promises";
 import { beforeEach, describe, expect, it } from "vitest";
-import { allRows } from "../html/section-options.ts";
+import { allRows } from "../html/table.ts";
 import { snapshotTable } from "./measurement-table.ts";
 import { findings, runHeader } from "./overview.ts";
 import { phaseTables } from "./phase-table.ts";
-import { renderPage } from "./run-page.ts";
+import { renderPage, writePage } from "./run-page.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
-import { writePage } from "./write-page.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 let runDir = "";

@@ -1,5 +1,5 @@
 import type { PhaseClosing, RunRecord, Writer } from "@periodic-eval/contracts";
-import { phaseText } from "../charts/phase-text.ts";
+import { phaseText } from "../charts/metric-curves.ts";
 
 /**
  * Whether a run goes on. `interrupted`: training was stopped, or its process was killed. `unknown`: a process that cannot be

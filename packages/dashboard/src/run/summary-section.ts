@@ -3,14 +3,12 @@ import type { Json } from "@periodic-eval/core";
 import { undisturbed, whyNotUndisturbed } from "@periodic-eval/store";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { phaseAccent } from "../charts/draw-chart.ts";
-import { plural } from "../html/format.ts";
+import { plural, jsonField } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
-import { jsonField } from "../html/json-field.ts";
 import { verdictStyles } from "../html/verdict.ts";
-import { hashOf } from "../page-data/hash.ts";
-import { judgementOf } from "./judgement.ts";
-import { summarizePhases, sortVoidFirst, type MetricSummary } from "./phase-summary.ts";
+import { hashOf } from "../page-data/answers-data.ts";
+import { judgementOf, summarizePhases, sortVoidFirst, type MetricSummary } from "./phase-summary.ts";
 import { headline, summarySentence } from "./summary-sentence.ts";
 
 /**

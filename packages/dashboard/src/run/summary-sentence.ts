@@ -1,6 +1,5 @@
 import type { Paired } from "@periodic-eval/core";
-import { formatMeasurement } from "../charts/measurement-text.ts";
-import type { Measurement } from "../charts/metric-curves.ts";
+import { formatMeasurement, type Measurement } from "../charts/metric-curves.ts";
 import {
   capitalized,
   formatDelta,
@@ -10,8 +9,7 @@ import {
   overPairs,
   formatValue,
 } from "../html/format.ts";
-import { judgementOf } from "./judgement.ts";
-import { formatChange, type MetricSummary } from "./phase-summary.ts";
+import { judgementOf, formatChange, type MetricSummary } from "./phase-summary.ts";
 
 /** How a headline counts a metric: `62 of 100 questions right`. */
 const counted: Readonly<Record<string, readonly [noun: string, state: string]>> = {

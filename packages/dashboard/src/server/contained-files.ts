@@ -1,3 +1,4 @@
+import { fileError } from "@periodic-eval/contracts/options";
 import * as fs from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { basename, isAbsolute, join, relative, sep } from "node:path";
@@ -241,7 +242,7 @@ const unreadable = (
   got: string,
   expected: string,
   fix = "Move it out of the folder, or open it with another tool.",
-): PeriodicEvalError => new PeriodicEvalError({ code: "store", where, got, expected, fix });
+): PeriodicEvalError => fileError(where, got, expected, fix);
 
 /** Returns a system error without the absolute path in its message. */
 function withoutAbsolutePath(path: string, error: unknown): unknown {

@@ -8,7 +8,7 @@ import { writeSampleFeedback } from "../feedback/sample-feedback.test-data.ts";
 import { sampleResults } from "../results/sample-results.test-data.ts";
 import { writeSampleRun } from "../run/sample-run.test-data.ts";
 import { readResults } from "./sample-root.test-data.ts";
-import { clientScript } from "../html/client-script.ts";
+import { clientScript } from "../html/document.ts";
 import { serveResults, type Serving } from "./serve-results.ts";
 import { lockText } from "../../../testing/src/lock-file.test-data.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";

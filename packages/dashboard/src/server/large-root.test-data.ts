@@ -4,7 +4,7 @@ import type { Row, Snapshot } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/store";
 import { exampleSnapshot } from "@periodic-eval/testing";
 import { alignmentFields } from "../answers/declared-fields.test-data.ts";
-import { hashSnapshot } from "../../../store/src/files/content-hash.ts";
+import { hashSnapshot } from "../../../store/src/files/hash-files.ts";
 
 /** Measurements of `snapshots`, and rows of the one measurement of `rows`: more than a page reads at first. */
 export const [manySnapshots, manyRows] = [1200, 20_001];

@@ -1,9 +1,9 @@
-import { answersStyle } from "../answers/answers-style.ts";
+import { answersStyle } from "../answers/answers-section.ts";
 import { pageHead, pageWithPolicy, type PageWithPolicy } from "../html/document.ts";
-import { feedbackStyle } from "../feedback/feedback-style.ts";
+import { feedbackStyle } from "../feedback/feedback-page.ts";
 import { formatTime, plural } from "../html/format.ts";
 import { html, type Html, type HtmlValue } from "../html/html.ts";
-import { resultsStyle } from "../results/results-style.ts";
+import { resultsStyle } from "../results/results-page.ts";
 import { maxLevels, type FoundRun, type FoundRuns } from "./find-runs.ts";
 import { runData } from "../run/run-data.ts";
 import { overlayData, overlayOf, overlaySections, runSelection } from "../overlay/overlay-section.ts";
@@ -22,8 +22,8 @@ import {
   summaryLine,
   wholeSections,
   type RunOfPage,
+  serverStyle,
 } from "./run-sections.ts";
-import { serverStyle } from "./server-style.ts";
 
 /** Rows per table on a page of several runs, and on the page of one run unless `steps=all`. */
 const [fewSteps, manySteps] = [10, 200];

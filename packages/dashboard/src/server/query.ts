@@ -1,5 +1,5 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { quoteValue } from "@periodic-eval/contracts/options";
+import { type PeriodicEvalError } from "@periodic-eval/core";
+import { quoteValue, configError } from "@periodic-eval/contracts/options";
 
 /** The parameters of a request. */
 export interface Query {
@@ -137,14 +137,7 @@ export function checkPage(page: number, last: number): void {
 }
 
 const parameterError = (where: string, got: string, expected: string): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "config",
-    where,
-    path: [where],
-    got,
-    expected,
-    fix: "Correct this parameter in the address.",
-  });
+  configError({ where, got, expected, fix: "Correct this parameter in the address." });
 
 /** Returns a relative address with the given parameters. */
 export function addressOf({

@@ -1,8 +1,7 @@
 import { join } from "node:path/posix";
 import { readIfPresent, readRun } from "@periodic-eval/store";
 import { type RunRecord } from "@periodic-eval/contracts";
-import { isMap, ownValue } from "../html/json-field.ts";
-import { evenly } from "../page-data/evenly.ts";
+import { evenly } from "../page-data/run-data.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 
 /** The ends of a run's last phase, for its entry in a list. */
@@ -86,22 +85,15 @@ export type RunLines = readonly IndexLine[];
 /** Returns the lines of a run's index that name a snapshot; none without an index. */
 export async function readIndexLines(path: string, files: ContainedFiles): Promise<RunLines> {
   const text = await readIfPresent(join(path, "periodic_eval", "index.jsonl"), files).catch(() => null);
-  return (text ?? "").split("\n").flatMap((line): RunLines => {
-    const parsed = parseLine(line);
-    const [file, phase, id] = ["file", "phase", "id"].map((key) =>
-      isMap(parsed) ? ownValue(parsed, key) : null,
-    );
-    return typeof file === "string" && typeof phase === "string" && typeof id === "string"
-      ? [{ file, phase, id }]
-      : [];
-  });
+  return (text ?? "").split("\n").flatMap(parseLine);
 }
 
-function parseLine(line: string): Parameters<typeof isMap>[0] {
+function parseLine(line: string): RunLines {
   try {
-    return line === "" ? null : (JSON.parse(line) as Parameters<typeof isMap>[0]);
+    const { file, phase, id } = JSON.parse(line) as Partial<IndexLine>;
+    return file === undefined || phase === undefined || id === undefined ? [] : [{ file, phase, id }];
   } catch {
-    return null;
+    return [];
   }
 }
 

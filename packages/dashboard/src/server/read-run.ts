@@ -1,20 +1,24 @@
 import { join } from "node:path/posix";
+import type { RunRecord } from "@periodic-eval/contracts";
 import type { Json } from "@periodic-eval/core";
 import { readRun, readWriter, type FileReader } from "@periodic-eval/store";
-import { type RunRecord } from "@periodic-eval/contracts";
 import { panelGroups, type PanelGroup } from "../feedback/panels.ts";
 import { readFeedback, type FeedbackRun } from "../feedback/read-feedback.ts";
-import { isMap, ownValue } from "../html/json-field.ts";
-import type { ResultsRun, RunSamples } from "../results/results-run.ts";
-import { hasMethods, summarizeMethods, type MethodsSummary } from "../results/summarize-methods.ts";
+import { isMap, ownValue, problemText } from "../html/format.ts";
+import type { ResultsRun, RunSamples } from "../results/paired-change.ts";
+import {
+  hasMethods,
+  summarizeMethods,
+  type MethodsSummary,
+  resultsData,
+} from "../results/summarize-methods.ts";
 import { summarizeResults, type ResultsSummary } from "../results/summarize-results.ts";
+import { phaseData } from "../run/phase-summary.ts";
 import { runState, stateOfWriter, type RunState } from "../run/run-state.ts";
-import { problemText } from "../html/problem-text.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { feedbackLock, partialResults, type FoundRun } from "./find-runs.ts";
-import type { keptResults } from "./kept-results.ts";
-import { versionOf } from "./run-version.ts";
 import type { rowReader } from "./row-index.ts";
+import { type keptResults, versionOf } from "./run-version.ts";
 import { readStoredAnswers, type AnswerRange, type StoredAnswers } from "./stored-answers.ts";
 
 /** The content of a run's files. */
@@ -181,4 +185,62 @@ async function stateOfResults(
         explanation: `No process is measuring, and ${unfinished.join(", ")} did not finish.`,
       }
     : { state: "finished", explanation: "No process is measuring, and all runs finished." };
+}
+
+/** Returns a run as JSON: its state and a summary of its results. */
+export const shortData = (read: ReadRun) => ({
+  ...about(read),
+  ...(read.content && summaryOf(read.content)),
+});
+
+/** Returns a run as JSON, with everything from its files. */
+export const wholeData = (read: ReadRun) => ({
+  ...shortData(read),
+  ...(read.content && detailsOf(read.content)),
+});
+
+const about = ({ found, state, problem }: ReadRun) => ({
+  results_dir: found.path,
+  kind: found.kind,
+  state: state.state,
+  state_told: state.explanation,
+  written_at: found.writtenAt.toISOString(),
+  problem,
+});
+
+function summaryOf(content: RunContent) {
+  switch (content.kind) {
+    case "callbacks":
+      return { phases: phaseData(content.run), problems: content.run.problems };
+    case "feedback":
+      return { summary: content.run.summary };
+    case "results":
+      return resultsData(content.summary);
+  }
+}
+
+function detailsOf(content: RunContent) {
+  switch (content.kind) {
+    case "callbacks": {
+      const { run, answers } = content;
+      const unreadable = answers.flatMap(({ problem }) => problem?.message ?? []);
+      return {
+        snapshots: run.phases.flatMap(({ snapshots }) => snapshots),
+        superseded: run.superseded,
+        answers: answers.flatMap(({ problem, ...readable }) => (problem === null ? [readable] : [])),
+        answers_problem: unreadable.length === 0 ? null : unreadable.join("\n"),
+      };
+    }
+    case "feedback":
+      return {
+        preferences: content.run.preferences.map(({ name, metadata, baseline, steps }) => ({
+          name,
+          metadata,
+          baseline,
+          steps,
+        })),
+      };
+    case "results":
+      return { runs: content.summary.runs };
+  }
 }

@@ -1,4 +1,4 @@
-import { clientScript } from "../html/client-script.ts";
+import { clientScript } from "../html/document.ts";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Hono } from "hono";

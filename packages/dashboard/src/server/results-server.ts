@@ -2,7 +2,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { Hono, type Context } from "hono";
 import type { Html } from "../html/html.ts";
-import { answersView, servedAnswers } from "./answers-view.ts";
+import { answersView, servedAnswers, maxScannedRows } from "./stored-answers.ts";
 import { namesOf } from "./contained-files.ts";
 import type { FoundRun, FoundRuns } from "./find-runs.ts";
 import { liveUpdates } from "./live-updates.ts";
@@ -34,12 +34,10 @@ import {
 } from "./replies.ts";
 import { readEnds, readIndexLines, readSample } from "./read-ends.ts";
 import { requestGuard } from "./request-guard.ts";
-import { shortData, wholeData } from "./run-json.ts";
-import type { ReadRun } from "./read-run.ts";
+import { shortData, wholeData, type ReadRun } from "./read-run.ts";
 import { readAnswerScores } from "../run/answer-scores.ts";
 import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
 import type { RunOfPage } from "./run-sections.ts";
-import { maxScannedRows } from "./stored-answers.ts";
 import { servedFolder, type ServedFolder, type ServedRequest } from "./served-folder.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
 
@@ -94,7 +92,9 @@ export function resultsServer(options: ResultsServerOptions): Hono {
 /** Returns the parsed parameters of a request; the reply to a wrong one. */
 function parsed<T>(c: Context, parse: (given: Record<string, string[]>) => T): T | Response {
   try {
-    return parse(parametersOf(c));
+    // Hono's own parameters leave out those without a name.
+    const { searchParams: all } = new URL(c.req.url);
+    return parse(Object.fromEntries([...all.keys()].map((name) => [name, all.getAll(name)])));
   } catch (error) {
     return sendWrongAddress(c, error);
   }
@@ -105,17 +105,6 @@ function sendWrongAddress(c: Context, error: unknown): Response {
   if (!PeriodicEvalError.is(error) || error.code !== "config") throw error;
   const { where, got, expected } = error;
   return sendMessage(c, 400, "Wrong address", `${where}: got ${got}, expected ${expected}.`);
-}
-
-/** Returns the values of each parameter. Those of hono lack parameters without a name. */
-function parametersOf(c: Context): Record<string, string[]> {
-  const given = new Map<string, string[]>();
-  for (const [name, value] of new URL(c.req.url).searchParams) {
-    const values = given.get(name) ?? [];
-    values.push(value);
-    given.set(name, values);
-  }
-  return Object.fromEntries(given);
 }
 
 async function reply(c: Context, query: Query, served: ServedRequest): Promise<Response> {

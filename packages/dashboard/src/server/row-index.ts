@@ -1,10 +1,11 @@
+import { dataError } from "@periodic-eval/contracts/options";
 import { createHash } from "node:crypto";
 import { dirname, basename } from "node:path/posix";
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import type { Json } from "@periodic-eval/core";
 import { checkRows, samplesPath } from "@periodic-eval/store";
-import type { RowsPlace } from "../answers/rows-place.ts";
+import { LRUCache } from "lru-cache";
+import type { RowsPlace } from "../answers/answered-measurements.ts";
 import type { ContainedFiles } from "./contained-files.ts";
-import { linesOf } from "./lines.ts";
 
 /** The index has the position of every 64th row. */
 const rowsPerEntry = 64;
@@ -42,7 +43,10 @@ export interface ReadRows {
  * where every 64th row begins; later requests read only the rows that they ask for, until the file changes.
  */
 export function rowReader() {
-  const kept = new Map<string, RowIndex>();
+  const kept = new LRUCache<string, RowIndex>({
+    maxSize: keptPositions,
+    sizeCalculation: ({ positions }) => Math.max(1, positions.length),
+  });
 
   const stampOfPlace = async (place: RowsPlace, files: ContainedFiles): Promise<string> =>
     `${place.samples?.sha256 ?? ""} ${await stampOf(samplesPath(place.snapshotFile), files)}`;
@@ -51,15 +55,8 @@ export function rowReader() {
     const file = samplesPath(place.snapshotFile);
     const stamp = await stampOfPlace(place, files);
     const known = kept.get(file);
-    kept.delete(file);
     const index = known?.stamp === stamp ? known : await build(place, stamp, files);
     kept.set(file, index);
-    let total = [...kept.values()].reduce((sum, { positions }) => sum + positions.length, 0);
-    for (const [name, { positions }] of kept) {
-      if (total <= keptPositions || name === file) break;
-      kept.delete(name);
-      total -= positions.length;
-    }
     return index;
   }
 
@@ -129,13 +126,12 @@ async function build(
       ? { state: "damaged" }
       : await checkRows(snapshotFile, samples, hash.digest("hex"), files);
   if (check.state === "sound") return { stamp, positions, rows };
-  throw new PeriodicEvalError({
-    code: "data",
-    where: file,
-    got: `${rows} rows, edited or damaged after they were written`,
-    expected: "those that the snapshot names",
-    fix: "Load the page again; if this stays, restore the file, or measure again.",
-  });
+  throw dataError(
+    file,
+    `${rows} rows, edited or damaged after they were written`,
+    "those that the snapshot names",
+    "Load the page again; if this stays, restore the file, or measure again.",
+  );
 }
 
 /**
@@ -165,3 +161,55 @@ async function findRows(
   add(chunkStart - lineStart);
   return { positions, rows };
 }
+
+/** Largest line, in bytes. */
+const maxLineBytes = 64 * 2 ** 20;
+
+/** A line without its end, and its position in bytes from the first chunk. */
+interface Line {
+  readonly line: string;
+  readonly position: number;
+}
+
+/**
+ * Splits chunks of a file into lines, with the memory of one line.
+ *
+ * @param file Names the file in errors.
+ * @param onChunk Receives each chunk, for a hash of the file.
+ * @throws Error for a line of more than 64 MiB.
+ */
+export async function* linesOf(
+  file: string,
+  chunks: AsyncIterable<Uint8Array>,
+  onChunk: (chunk: Uint8Array) => unknown = () => undefined,
+): AsyncGenerator<Line, void, void> {
+  let rest: Buffer[] = [];
+  let [restBytes, position] = [0, 0];
+  const take = (end: Uint8Array) => {
+    const line = Buffer.concat([...rest, end])
+      .toString("utf8")
+      .replace(/\r$/, "");
+    [rest, restBytes] = [[], 0];
+    return line;
+  };
+  for await (const chunk of chunks) {
+    onChunk(chunk);
+    let from = 0;
+    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
+      const bytes = restBytes + end - from + 1;
+      yield { line: take(chunk.subarray(from, end)), position };
+      position += bytes;
+      from = end + 1;
+    }
+    rest.push(Buffer.from(chunk.subarray(from)));
+    restBytes += chunk.length - from;
+    if (restBytes > maxLineBytes) throw tooLongLine(file);
+  }
+  if (restBytes > 0) yield { line: take(new Uint8Array()), position };
+}
+
+const tooLongLine = (file: string): Error =>
+  new Error(
+    `${file}: got a line of more than ${maxLineBytes / 2 ** 20} MiB, expected rows of at most that size. ` +
+      "Restore the file, or measure again.",
+  );

@@ -1,6 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { join } from "node:path/posix";
 import { readWriter } from "@periodic-eval/store";
+import { LRUCache } from "lru-cache";
 import type { ContainedFiles } from "./contained-files.ts";
 import type { FoundRun } from "./find-runs.ts";
 
@@ -73,4 +74,38 @@ async function addFolder(
     newest = Math.max(newest, changedMs);
   }
   return newest;
+}
+
+interface Kept<T> {
+  readonly version: string;
+  readonly result: Promise<T>;
+}
+
+/**
+ * Keeps results until their version changes, the least recently used first to go.
+ *
+ * @param maxSize Largest sum of sizes. A result larger than a quarter of it is not kept.
+ * @param sizeOf Returns the size of a result.
+ */
+export function keptResults<T>(maxSize: number, sizeOf: (result: T) => number) {
+  const kept = new LRUCache<string, Kept<T>>({ maxSize, maxEntrySize: Math.floor(maxSize / 4) });
+  return {
+    /** Whether a result of some version is kept. */
+    has: (key: string): boolean => kept.has(key),
+    /** Returns the result of a version, if it is kept or being made, and marks it as used. */
+    find(key: string, version: RunVersion): Promise<T> | null {
+      const entry = kept.get(key);
+      return entry?.version === version.text ? entry.result : null;
+    },
+    add(key: string, version: RunVersion, result: Promise<T>): void {
+      if (!version.isSettled) return;
+      const entry = { version: version.text, result };
+      kept.set(key, entry, { size: 1 });
+      const isKept = () => kept.peek(key) === entry;
+      result.then(
+        (value) => isKept() && kept.set(key, entry, { size: Math.max(1, sizeOf(value)) }),
+        () => isKept() && kept.delete(key),
+      );
+    },
+  };
 }

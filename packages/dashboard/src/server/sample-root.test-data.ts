@@ -6,7 +6,7 @@ import { lockText } from "../../../testing/src/lock-file.test-data.ts";
 import { nodeFiles, takeLock, type FileReader } from "@periodic-eval/store";
 import { writeSampleFeedback } from "../feedback/sample-feedback.test-data.ts";
 import { sampleResults } from "../results/sample-results.test-data.ts";
-import type { ResultsRun } from "../results/results-run.ts";
+import type { ResultsRun } from "../results/paired-change.ts";
 import { writeSampleRun } from "../run/sample-run.test-data.ts";
 import type { ReadResults } from "./read-run.ts";
 

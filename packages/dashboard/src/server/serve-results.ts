@@ -1,15 +1,14 @@
-import { createAdaptorServer } from "@hono/node-server";
+import * as z from "zod";
 import { once } from "node:events";
-import type { Server } from "node:http";
+import type { Server, ServerResponse } from "node:http";
 import { isIPv6, type AddressInfo } from "node:net";
+import { createAdaptorServer } from "@hono/node-server";
+import { configError, errorMessage, parseOptions } from "@periodic-eval/contracts/options";
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { bareHost } from "@periodic-eval/data";
-import { configError, errorMessage, parseOptions } from "@periodic-eval/contracts/options";
 import { errnoOf } from "@periodic-eval/store";
-import * as z from "zod";
 import { evalPath, resultsServer } from "./results-server.ts";
 import { serverOptions, type ResultsServerOptions } from "./server-options.ts";
-import { limitUnreadReplies } from "./unread-replies.ts";
 
 export interface ServeOptions extends ResultsServerOptions {
   /** The port to listen on; 0 selects a free port. Default: 8010. */
@@ -87,4 +86,32 @@ function listenError(cause: unknown, host: string, port: number): PeriodicEvalEr
     fix: isHost ? "Choose another host." : "Choose another port, or 0 for a free one.",
     cause,
   });
+}
+
+/** Bytes that wait for clients, in all replies together. */
+const mostUnreadBytes = 256 * 2 ** 20;
+/** Milliseconds between two counts of them. */
+const countMs = 250;
+
+/**
+ * Limits the memory of replies that their clients do not read: above `most` bytes together, the oldest of them lose their
+ * connections. One reply alone may be larger.
+ */
+export function limitUnreadReplies(server: Server, most = mostUnreadBytes): void {
+  const open = new Set<ServerResponse>();
+  server.on("request", (_, response: ServerResponse) => {
+    open.add(response);
+    response.once("close", () => open.delete(response));
+  });
+  const timer = setInterval(() => {
+    const unread = [...open].filter(({ writableLength }) => writableLength > 0);
+    let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0);
+    for (const response of unread.slice(0, -1)) {
+      if (bytes <= most) break;
+      bytes -= response.writableLength;
+      response.destroy();
+    }
+  }, countMs);
+  timer.unref();
+  server.once("close", () => clearInterval(timer));
 }

@@ -2,14 +2,12 @@ import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import type { RunRecord } from "@periodic-eval/contracts";
 import type { PageWithPolicy } from "../html/document.ts";
-import { coalesced } from "./coalesced.ts";
 import { containedFiles, type ContainedFiles } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
-import { keptResults } from "./kept-results.ts";
+import { keptResults, versionOf, type RunVersion } from "./run-version.ts";
 import { pageTurns, type Turn } from "./page-turns.ts";
 import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
 import { rowReader } from "./row-index.ts";
-import { versionOf, type RunVersion } from "./run-version.ts";
 import type { AnswerRange } from "./stored-answers.ts";
 
 /** The served folder as one request sees it. */
@@ -202,4 +200,30 @@ async function versionOfAll(
   for (const run of runs) versions.push(await versionOfOne(run));
   const texts = versions.map(({ text }, at) => [runs[at]!.path, text]);
   return { text: JSON.stringify(texts), isSettled: versions.every(({ isSettled }) => isSettled) };
+}
+
+/**
+ * Returns `work` so that it runs once for all callers that wait for the same key. A caller that comes while it runs waits for
+ * the next run, and so never receives what was read before its call.
+ */
+export function coalesced<T>(work: (key: string) => Promise<T>): (key: string) => Promise<T> {
+  const latest = new Map<string, { promise: Promise<T>; hasBegun: boolean }>();
+  return (key) => {
+    const before = latest.get(key);
+    if (before?.hasBegun === false) return before.promise;
+    const ended = before?.promise.catch(() => undefined) ?? Promise.resolve();
+    const run = async (): Promise<T> => {
+      await ended;
+      entry.hasBegun = true;
+      try {
+        return await work(key);
+      } finally {
+        if (latest.get(key) === entry) latest.delete(key);
+      }
+    };
+    const entry = { promise: Promise.resolve() as Promise<unknown> as Promise<T>, hasBegun: false };
+    entry.promise = run();
+    latest.set(key, entry);
+    return entry.promise;
+  };
 }

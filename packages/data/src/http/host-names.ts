@@ -45,3 +45,9 @@ const isIPv4 = (name: string): boolean =>
 /** Returns an IPv6 address in brackets and in its shortest form; null for any other name. */
 const ipv6Of = (name: string): string | null =>
   name.includes(":") && URL.canParse(`http://[${name}]`) ? new URL(`http://[${name}]`).hostname : null;
+
+/** Returns the two readings of a header: Node decodes headers as Latin-1, as `fetch` sends them, but curl sends UTF-8. */
+export const headerReadings = (header: string): readonly [latin1: string, utf8: string] => [
+  header,
+  new TextDecoder().decode(Uint8Array.from(header, (letter) => letter.charCodeAt(0))),
+];

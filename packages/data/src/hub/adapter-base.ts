@@ -1,7 +1,7 @@
 import { join, readdir, realpath, resolve, stat } from "@periodic-eval/store/platform";
 import * as z from "zod";
-import { type Awaitable, PeriodicEvalError } from "@periodic-eval/contracts";
-import { isRecord, printable, abbreviated, quoteValue } from "@periodic-eval/contracts/options";
+import type { Awaitable, PeriodicEvalError } from "@periodic-eval/contracts";
+import { isRecord, modelError, printable, abbreviated, quoteValue } from "@periodic-eval/contracts/options";
 import { hashFiles, readIfPresent } from "@periodic-eval/store";
 import { hubNameOf, openHubCache } from "./cache.ts";
 import { parseHubId } from "./hub-id.ts";
@@ -56,39 +56,27 @@ async function readAdapterBase(adapter: string): Promise<AdapterBase | null> {
   const file = join(adapter, "adapter_config.json");
   const text = await readIfPresent(file);
   if (text === null) return null;
-  const state = await readIfPresent(join(adapter, "trainer_state.json"));
-  return { file, name: baseName(text, file), weights: state && frozenWeights(state) };
+  const wrong = (where: string, got: string, expected: string) =>
+    modelError(where, got, expected, "Name a folder with an adapter saved by PEFT.");
+  const config = parsed(text);
+  if (config === undefined) throw wrong(file, text.trim() === "" ? "an empty file" : "invalid JSON", "JSON");
+  const key = "base_model_name_or_path";
+  const name: unknown = isRecord(config) ? (config[key] ?? null) : config;
+  if (name !== null && typeof name !== "string")
+    throw wrong(`${file}: ${key}`, abbreviated(quoteValue(name), 80), "a string or null");
+  const state = stateSchema.safeParse(parsed(await readIfPresent(join(adapter, "trainer_state.json"))));
+  return { file, name: name || null, weights: state.data?.exact.frozenWeights ?? null };
 }
 
+/** Another program's file may have the name of ours. */
 const stateSchema = z.object({ exact: z.object({ frozenWeights: z.string().nullish() }) });
 
-function baseName(text: string, file: string): string | null {
-  const fix = "Name a folder with an adapter saved by PEFT.";
-  const key = "base_model_name_or_path";
-  let config: unknown;
+/** Returns what a text in JSON means; undefined for another text and for none. */
+function parsed(text: string | null): unknown {
   try {
-    config = JSON.parse(text);
-  } catch (cause) {
-    const got = text.trim() === "" ? "an empty file" : "invalid JSON";
-    throw new PeriodicEvalError({ code: "model", where: file, got, expected: "JSON", fix, cause });
-  }
-  const name: unknown = isRecord(config) ? (config[key] ?? null) : config;
-  if (name === null || typeof name === "string") return name || null;
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `${file}: ${key}`,
-    path: [key],
-    got: abbreviated(quoteValue(name), 80),
-    expected: "a string or null",
-    fix,
-  });
-}
-
-function frozenWeights(state: string): string | null {
-  try {
-    return stateSchema.parse(JSON.parse(state)).exact.frozenWeights ?? null;
+    return JSON.parse(text ?? "");
   } catch {
-    return null; // another program's file with this name
+    return undefined;
   }
 }
 
@@ -143,13 +131,9 @@ function modelOf(source: string): { readonly model: string; readonly quantized: 
 }
 
 async function nameInConfig(folder: string): Promise<string | null> {
-  const text = await readIfPresent(join(folder, "config.json"));
-  try {
-    const { _name_or_path: name } = JSON.parse(text ?? "{}") as { readonly _name_or_path?: unknown };
-    return typeof name === "string" && name !== "" ? name : null;
-  } catch {
-    return null;
-  }
+  const config = parsed(await readIfPresent(join(folder, "config.json")));
+  const name = isRecord(config) ? config["_name_or_path"] : null;
+  return typeof name === "string" && name !== "" ? name : null;
 }
 
 interface Weights {
@@ -191,15 +175,11 @@ async function hashOf({ folder, files }: Weights): Promise<string> {
 }
 
 /** Returns the error for an adapter of another model. */
-function otherBase(base: AdapterBase, adapter: string, checkpoint: string): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "model",
-    where: `${base.file}: base_model_name_or_path`,
-    got: `an adapter of ${base.name === null ? "another model" : `"${base.name}"`}`,
-    expected: `an adapter of "${checkpoint}"`,
-    fix:
-      base.weights === null
-        ? "Use the model that the adapter was trained on: the weights in the two folders differ."
-        : `Use the model that ${adapter} was trained on: the weights differ.`,
-  });
+function otherBase({ file, name, weights }: AdapterBase, adapter: string, base: string): PeriodicEvalError {
+  const got = `an adapter of ${name === null ? "another model" : `"${name}"`}`;
+  const fix =
+    weights === null
+      ? "Use the model that the adapter was trained on: the weights in the two folders differ."
+      : `Use the model that ${adapter} was trained on: the weights differ.`;
+  return modelError(`${file}: base_model_name_or_path`, got, `an adapter of "${base}"`, fix);
 }

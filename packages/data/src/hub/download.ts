@@ -1,3 +1,5 @@
+import { PeriodicEvalError } from "@periodic-eval/contracts";
+import { storeError, nodeFiles } from "@periodic-eval/store";
 import {
   constants,
   createHash,
@@ -8,14 +10,44 @@ import {
   rm,
   stat,
 } from "@periodic-eval/store/platform";
-import { PeriodicEvalError } from "@periodic-eval/contracts";
-import { hubError } from "./hub-error.ts";
+import type { HubCache } from "./cache.ts";
 import type { HubRepo } from "./hub-id.ts";
-import { reasonOf } from "./request-error.ts";
-import { nodeFiles } from "@periodic-eval/store";
+import type { HubFile, Repository } from "./repository.ts";
+import { hubError, reasonOf } from "./request-error.ts";
+
+/** A commit of a repository, and the cache that holds its files. */
+export interface HubCommit {
+  readonly repo: HubRepo;
+  readonly cache: HubCache;
+  readonly repository: Repository;
+  readonly commit: string;
+}
+
+/**
+ * Downloads a file of a commit into the cache unless it is there. Only a complete file whose hash matches is placed.
+ *
+ * @param onBytes Called with the number of bytes on disk, before and during the download.
+ */
+export async function fetchFile(
+  { repo, cache, repository, commit }: HubCommit,
+  file: HubFile,
+  onBytes: (done: number) => void = () => {},
+): Promise<void> {
+  const { name, bytes, hash } = file;
+  if (await cache.has(commit, name)) return;
+  const expected = { repo, where: `${repo.where}, ${name} on the hub`, bytes, hash };
+  await download(cache.blob(hash), expected, (from) => repository.read(commit, file, from), onBytes);
+  await cache.place(commit, name, hash);
+}
+
+/** Returns the `store` error for a file of the cache that cannot be written; any other error unchanged. */
+export const cacheError = (cache: HubCache, error: unknown): unknown =>
+  !PeriodicEvalError.is(error) && typeof (error as NodeJS.ErrnoException | null)?.syscall === "string"
+    ? storeError(cache.root, error, "a cache that can be written")
+    : error;
 
 /** A file to download. */
-export interface ExpectedFile {
+interface ExpectedFile {
   readonly repo: HubRepo;
   /** Names the file in errors. */
   readonly where: string;
@@ -32,7 +64,7 @@ export interface ExpectedFile {
  * @param onBytes Called with the number of bytes on disk.
  * @throws PeriodicEvalError `model` or `data`, by the repository's type, if the transfer stops early or the content does not match.
  */
-export async function download(
+async function download(
   path: string,
   expected: ExpectedFile,
   read: (from: number) => AsyncIterable<Uint8Array>,

@@ -83,6 +83,14 @@ it.each([
   });
 });
 
+it("ends the download of a file whose reply has no body", async () => {
+  const headers = { ETag: '"x"', "Content-Range": "bytes 0-0/4" };
+  const { repository } = await open(({ headers: { range } }, response) =>
+    response.writeHead(range === undefined ? 204 : 206, headers).end(),
+  );
+  expect(await read(repository)).toBe("");
+});
+
 it("leaves out files whose path is not text", async () => {
   const entry = { type: "file", path: ["a.parquet"], size: 4, oid: "b".repeat(40) };
   const { repository } = await open((_, response) => response.end(JSON.stringify([entry])));

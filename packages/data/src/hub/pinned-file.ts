@@ -1,5 +1,4 @@
 import { createHash, dirname, join } from "@periodic-eval/store/platform";
-import type { PeriodicEvalError } from "@periodic-eval/contracts";
 import { makeFolder, writeFileAtomic, readIfPresent, utf8Text } from "@periodic-eval/store";
 import { endpointOf, isOffline } from "./access.ts";
 import { cacheFolder } from "./cache.ts";
@@ -90,22 +89,15 @@ const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes)
 
 /** Returns the content at a URL, at most as many bytes as the file has. */
 async function download(url: string, file: PinnedFile, where: string): Promise<Uint8Array> {
-  const failed = (got: string, cause?: unknown): PeriodicEvalError =>
-    dataError(
-      where,
-      `${got} from ${url}`,
-      `the file ${file.name}`,
-      `Check the network and GITHUB_RAW_ENDPOINT, try again later, or ${byHand(file)}`,
-      cause,
-    );
+  const failed = (got: string, cause?: unknown) => {
+    const fix = `Check the network and GITHUB_RAW_ENDPOINT, try again later, or ${byHand(file)}`;
+    return dataError(where, `${got} from ${url}`, `the file ${file.name}`, fix, cause);
+  };
   const limits = { timeoutSeconds, maxBytes: file.bytes };
-  const reply = await fetchBounded(url, {}, limits).catch((cause: unknown) => {
-    throw failed(
-      cause instanceof ReplyTooLargeError ? cause.message : `no complete response (${reasonOf(cause)})`,
-      cause,
-    );
+  const { response, bytes } = await fetchBounded(url, {}, limits).catch((cause: unknown) => {
+    const isTooLarge = cause instanceof ReplyTooLargeError;
+    throw failed(isTooLarge ? cause.message : `no complete response (${reasonOf(cause)})`, cause);
   });
-  const { status } = reply.response;
-  if (status !== 200) throw failed(`status ${status}`);
-  return reply.bytes;
+  if (response.status !== 200) throw failed(`status ${response.status}`);
+  return bytes;
 }

@@ -1,10 +1,8 @@
-import { fetchBounded } from "../http/fetch-bounded.ts";
-import { maskSecret } from "../http/mask-secret.ts";
+import { fetchBounded, maskSecret } from "../http/fetch-bounded.ts";
 import { quoteValue } from "@periodic-eval/contracts/options";
 import { readAccess } from "./access.ts";
-import { cut, hubError } from "./hub-error.ts";
+import { cut, hubError, requestError } from "./request-error.ts";
 import { isCommit, type HubRepo } from "./hub-id.ts";
-import { requestError } from "./request-error.ts";
 
 export interface HubFile {
   /** Its path in the repository. */
@@ -110,7 +108,9 @@ const fetchOfFiles =
   (initFor: InitFor): typeof fetch =>
   async (url, init = {}) => {
     const response = await fetch(url, initFor(url, init));
-    if (response.ok) return response;
+    // The library waits without end for a reply that has no body (status 204).
+    if (response.ok)
+      return response.body === null ? new Response("", { headers: response.headers }) : response;
     await response.body?.cancel();
     const masked = withoutToken(response, "");
     masked.headers.delete("content-type");

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { namedStream } from "@periodic-eval/core/random";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { decodeParquet } from "./decode-parquet.ts";
-import { readParquet } from "./parquet.ts";
+import { readParquet } from "../sources/read-source.ts";
 
 const folder = temporaryFolder(afterAll);
 let written = 0;

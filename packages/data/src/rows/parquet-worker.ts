@@ -10,7 +10,7 @@ import {
   type SchemaTree,
 } from "hyparquet";
 import { decompressLz4, decompressLz4Raw, decompressZstd } from "hyparquet-compressors";
-import { findMarked, isMarkedNumber, markNumbers, markedKey, markedFloat } from "./marked-numbers.ts";
+import { findMarked, isMarkedNumber, markNumbers, markedKey, markedFloat } from "./walk-json.ts";
 
 /** The request for the first rows. Any later message asks for the next ones. */
 export interface ParquetRequest {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { textFormats } from "./parse-text.ts";
+import { textFormats, strictJson } from "./parse-text.ts";
 
 it("keeps rows with long integers in fields that are not ids, rounded or not", async () => {
   const row = '{"id":"9007199254740993","tweet":1234567890123456789,"hash":18446744073709551616,"mass":1e20}';
@@ -41,3 +41,15 @@ it.each(['{"version":1,"data":[{"q":1},{"q":2}]}', '{"version":1,\n"data":[{"q":
     });
   },
 );
+
+it("returns the value of JSON", () => {
+  expect(strictJson('{"a": [1, null]}')).toEqual({ value: { a: [1, null] }, fault: null });
+});
+
+it.each([
+  ["other text", "{a: 1}", "invalid JSON (", "JSON"],
+  ["an empty string", " \n", "an empty text", "JSON"],
+  ["a key twice", '[{"a": 1, "\\u0061": 2}]', 'the key "a" twice in one object', "keys that differ"],
+])("refuses %s", (_, text, got, expected) => {
+  expect(strictJson(text).fault).toMatchObject({ got: expect.stringContaining(got), expected });
+});

@@ -1,8 +1,6 @@
-import { dataError } from "@periodic-eval/contracts/options";
-import { strictJson } from "./strict-json.ts";
-import { parsePythonJson } from "./python-json.ts";
-import { isOpenJson } from "./walk-json.ts";
-import { checkOnlyRow, checkRowLength, placed, type PlacedRow } from "./rows.ts";
+import { dataError, errorMessage, abbreviated, quoteValue } from "@periodic-eval/contracts/options";
+import { parsePythonJson, isOpenJson, repeatedKey } from "./walk-json.ts";
+import { checkOnlyRow, placed, type PlacedRow } from "./rows.ts";
 
 /** Parses the content of a text file into rows. */
 export type ParseText = (text: string, file: string) => Promise<readonly PlacedRow[]>;
@@ -15,7 +13,6 @@ export type ParseText = (text: string, file: string) => Promise<readonly PlacedR
 export const jsonLines = (text: string, file: string): readonly PlacedRow[] =>
   text.split("\n").flatMap((line, at) => {
     const place = `${file}:${at + 1}`;
-    checkRowLength(place, line.length);
     return line.trim() === ""
       ? []
       : [placed(place, parseJson(line, place, "Write one JSON object per line."))];
@@ -27,8 +24,6 @@ export const jsonLines = (text: string, file: string): readonly PlacedRow[] =>
  * @throws PeriodicEvalError `data` with the place of the first row that is not an object, and for rows inside of an object.
  */
 const parseJsonRows: ParseText = async (text, file) => {
-  const [first = ""] = text.trimStart().split("\n", 1);
-  if (first.startsWith("{")) checkRowLength(`${file}:1`, first.length);
   if (isOneValue(`${text}\n`) !== true) {
     const rows = jsonLines(text, file);
     if (rows.length === 1) checkOnlyRow(file, rows[0]!.row);
@@ -86,3 +81,30 @@ export function parseJson(text: string, where: string, fix: string): unknown {
 }
 
 const removal = "Correct or remove it.";
+
+/** Why a string is refused, in the words of an error. */
+interface JsonFault {
+  readonly got: string;
+  readonly expected: string;
+  readonly fix: string;
+  /** The error of `JSON.parse`; absent for JSON that is refused for a repeated key. */
+  readonly cause?: unknown;
+}
+
+/** Parses JSON that has no key twice in one object. */
+export function strictJson(
+  text: string,
+  parse: (text: string) => unknown = JSON.parse,
+): { readonly value: unknown; readonly fault: null } | { readonly fault: JsonFault } {
+  let value: unknown;
+  try {
+    value = parse(text);
+  } catch (cause) {
+    const got = text.trim() === "" ? "an empty text" : `invalid JSON (${errorMessage(cause)})`;
+    return { fault: { got, expected: "JSON", fix: "Correct the JSON.", cause } };
+  }
+  const key = repeatedKey(text);
+  if (key === null) return { value, fault: null };
+  const got = `the key ${abbreviated(quoteValue(key))} twice in one object`;
+  return { fault: { got, expected: "keys that differ", fix: "Remove or rename one." } };
+}

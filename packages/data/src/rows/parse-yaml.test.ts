@@ -38,7 +38,7 @@ describe("parseYaml", () => {
     expect(faultOf('a: "\\ud83d\\ude42"\nb: &b [1, &c 2]\nd: [*b, *c]')).toBe(null);
     const text = "a: &a { b: 1, c: -0.5 }\nd: { <<: *a, b: 1e300 }\ne: '9007199254740993'\nf: 0x1F\n";
     expect(faultOf(text)).toBe(null);
-    expect(parseYaml(text).toJS()).toMatchObject({ d: { b: 1e300, c: -0.5 }, f: 31 });
+    expect(parseYaml(text, new LineCounter()).toJS()).toMatchObject({ d: { b: 1e300, c: -0.5 }, f: 31 });
     expect(faultOf("")).toBe(null);
   });
 });

@@ -9,22 +9,79 @@ import {
   type Document,
   type Node,
 } from "yaml";
+import { PeriodicEvalError, type ValuePath } from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+
+/** A YAML or JSON text, and what it means. */
+export interface YamlText {
+  readonly value: unknown;
+  readonly document: Document.Parsed;
+  /** Returns the line of a part of the value; null if the part is missing. */
+  lineOf(path: ValuePath): number | null;
+}
+
+/** More aliases of aliases fill the memory. */
+const maximumAliases = 10_000;
+
+/**
+ * Parses YAML or JSON.
+ *
+ * @param file Names the text in errors.
+ * @param code The code of the errors.
+ * @throws PeriodicEvalError with the line of the first error.
+ */
+export function parseYamlText(text: string, file: string, code: "data" | "config" = "data"): YamlText {
+  const lines = new LineCounter();
+  const document = parseYaml(text, lines);
+  const [fault] = document.errors;
+  const lineOf = (path: ValuePath) => {
+    const node: unknown = document.getIn(path, true);
+    return isNode(node) && node.range ? lines.linePos(node.range[0]).line : null;
+  };
+  try {
+    if (fault !== undefined) throw fault;
+    return { value: document.toJS({ maxAliasCount: maximumAliases }), document, lineOf };
+  } catch (cause) {
+    const got = errorMessage(cause).split("\n")[0]!;
+    throw new PeriodicEvalError({
+      code,
+      where: fault === undefined ? file : `${file}:${lines.linePos(fault.pos[0]).line}`,
+      got,
+      ...remedyOf(fault?.code ?? null, got),
+      cause,
+      isWritten: code === "config",
+    });
+  }
+}
+
+function remedyOf(code: string | null, message: string): { readonly expected: string; readonly fix: string } {
+  const expected = "YAML or JSON";
+  if (message.startsWith(unresolvedAlias)) {
+    const fix = "Correct the alias, and quote strings that start with * or &.";
+    return { expected: "aliases (*name) of earlier anchors (&name)", fix };
+  }
+  if (code === "TAB_AS_INDENT") return { expected, fix: "Indent with spaces instead of tabs." };
+  const isIndent =
+    code === "BAD_INDENT" || code === "BLOCK_AS_IMPLICIT_KEY" || message.startsWith("Sequence item without");
+  const fix = isIndent
+    ? "Indent the keys of one object equally, and what belongs to a key by two more spaces; see also the next line."
+    : "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.";
+  return { expected, fix };
+}
+
+const unresolvedAlias = "Unresolved alias (the anchor must be set before the alias)";
 
 /**
  * Parses YAML, and finds repeated keys in linear time: the library compares each key of a map with every other.
  *
  * `errors` of the result contains the errors and warnings of the library, and what it would change in silence: keys that are equal
- * as strings, keys that are no scalars, aliases of values that contain them, tags, and numbers and strings that JSON or UTF-8
- * cannot hold.
+ * as strings, keys that are no scalars, aliases without an earlier anchor or of values that contain them, tags, and numbers and
+ * strings that JSON or UTF-8 cannot hold.
  */
-export function parseYaml(
-  text: string,
-  lineCounter = new LineCounter(),
-  options: { readonly merge: boolean } = { merge: true },
-): Document.Parsed {
+export function parseYaml(text: string, lineCounter: LineCounter): Document.Parsed {
   // Pretty errors would copy a line for each error.
   const document = parseDocument(text, {
-    ...options,
+    merge: true,
     lineCounter,
     uniqueKeys: false,
     prettyErrors: false,
@@ -41,17 +98,19 @@ export function parseYaml(
 /** Returns the first part of a document that would be lost or changed as JSON; null if none. */
 function faultOf(document: Document.Parsed): YAMLParseError | null {
   let found: YAMLParseError | null = null;
+  const anchors = new Set<string>();
   const fail = (node: { readonly range?: readonly number[] | null | undefined }, message: string) => {
     found = yamlError(node.range?.[0] ?? 0, message);
     return visit.BREAK;
   };
   visit(document, {
     Node(_key, node, ancestors) {
-      if (
-        isAlias(node) &&
-        ancestors.some((one) => isNode(one) && !isAlias(one) && one.anchor === node.source)
-      )
-        return fail(node, `the alias *${node.source} in its own value`);
+      if (isAlias(node)) {
+        if (ancestors.some((one) => isNode(one) && !isAlias(one) && one.anchor === node.source))
+          return fail(node, `the alias *${node.source} in its own value`);
+        return anchors.has(node.source) ? undefined : fail(node, `${unresolvedAlias}: ${node.source}`);
+      }
+      if (node.anchor !== undefined) anchors.add(node.anchor);
       if (isScalar(node) && /\p{Surrogate}/u.test(String(node.value)))
         return fail(node, "half of a surrogate pair");
       if (!isScalar(node) || typeof node.value !== "number") return undefined;
@@ -60,7 +119,8 @@ function faultOf(document: Document.Parsed): YAMLParseError | null {
         (Number.isSafeInteger(node.value) || !/^[-+]?\d+$/.test(node.source ?? ""));
       return isExact ? undefined : fail(node, `the number ${node.source}, which JSON cannot hold`);
     },
-    Map(_key, { items, range }) {
+    Map(_key, { items, range, anchor }) {
+      if (anchor !== undefined) anchors.add(anchor);
       const seen = new Set<string>();
       for (const { key } of items) {
         if (!isScalar<string | number | boolean | bigint | symbol | null>(key))

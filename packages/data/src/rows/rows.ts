@@ -10,31 +10,6 @@ export interface PlacedRow {
   readonly row: DataRow;
 }
 
-/** More than any model's context holds. */
-const mostCharacters = 10_000_000;
-
-/**
- * Checks the length of a row before a tokenizer reads it.
- *
- * @throws PeriodicEvalError `data` at `place` for more than ten million characters.
- */
-export function checkRowLength(place: string, characters: number): void {
-  if (characters <= mostCharacters) return;
-  throw dataError(
-    place,
-    `a row of ${characters.toLocaleString("en")} characters`,
-    `at most ${mostCharacters.toLocaleString("en")}`,
-    "Shorten or remove it; write one row per line.",
-  );
-}
-
-/** Returns the length of all strings in a JSON value. */
-export function charactersOf(value: unknown): number {
-  if (typeof value === "string") return value.length;
-  if (typeof value !== "object" || value === null) return 0;
-  return Object.values(value).reduce<number>((sum, inner) => sum + charactersOf(inner), 0);
-}
-
 /**
  * Returns `value` as a row.
  *
@@ -51,18 +26,7 @@ export function placed(place: string, value: unknown): PlacedRow {
 }
 
 /** Columns that hold all rows in files whose rows `datasets` reads with `field=`. */
-const wrappers = [
-  "data",
-  "rows",
-  "examples",
-  "instances",
-  "items",
-  "records",
-  "samples",
-  "train",
-  "validation",
-  "test",
-];
+const wrappers = /^(data|rows|examples|instances|items|records|samples|train|validation|test)$/;
 
 /**
  * Checks the only value of a JSON file: it may be an object with the rows in one of its values.
@@ -73,7 +37,7 @@ export function checkOnlyRow(file: string, value: unknown): void {
   const entries = isRecord(value) ? Object.entries(value) : [];
   const [name, rows] =
     entries.find(
-      ([key, inner]) => wrappers.includes(key) && Array.isArray(inner) && inner.some((row) => isRecord(row)),
+      ([key, inner]) => wrappers.test(key) && Array.isArray(inner) && inner.some((row) => isRecord(row)),
     ) ?? [];
   if (name === undefined) return;
   throw dataError(

@@ -1,23 +1,23 @@
 import { gunzip } from "@periodic-eval/store/platform";
 import { dataError, errorMessage } from "@periodic-eval/contracts/options";
 
+type Format = readonly [bytes: string, name: string, fix: string];
+
+const compressed = (bytes: string, name: string, program: string): Format => [
+  bytes,
+  `a file compressed with ${name}`,
+  `Decompress it with \`${program}\`, or compress it with gzip.`,
+];
+
 /** The first bytes of files that are no text, with their names and remedies. */
-const refused: readonly (readonly [bytes: string, name: string, fix: string])[] = [
+const refused: readonly Format[] = [
   ["PAR1", "a Parquet file with another ending", "Let its name end in .parquet."],
   ["ARROW1", "an Arrow file", "Write Parquet or JSON Lines: datasets.Dataset.from_file(path).to_parquet(…)."],
   ["PK\u0003\u0004", "a zip archive", "Unpack it, or compress the rows with gzip."],
-  [
-    "\u0028\u00b5\u002f\u00fd",
-    "a file compressed with zstd",
-    "Decompress it with `zstd -d`, or compress it with gzip.",
-  ],
-  ["BZh", "a file compressed with bzip2", "Decompress it with `bunzip2`, or compress it with gzip."],
-  ["\u00fd7zXZ\u0000", "a file compressed with xz", "Decompress it with `unxz`, or compress it with gzip."],
-  [
-    "\u0004\u0022\u004d\u0018",
-    "a file compressed with lz4",
-    "Decompress it with `lz4 -d`, or compress it with gzip.",
-  ],
+  compressed("\u0028\u00b5\u002f\u00fd", "zstd", "zstd -d"),
+  compressed("BZh", "bzip2", "bunzip2"),
+  compressed("\u00fd7zXZ\u0000", "xz", "unxz"),
+  compressed("\u0004\u0022\u004d\u0018", "lz4", "lz4 -d"),
 ];
 
 /**
@@ -37,13 +37,8 @@ export async function* unpack(
     if (first.done === true) return;
     const head = String.fromCharCode(...first.value.subarray(0, 8));
     const known = refused.find(([bytes]) => head.startsWith(bytes));
-    if (known !== undefined)
-      throw dataError(
-        name,
-        known[1],
-        "JSON, JSON Lines or Parquet, or one of the text formats in gzip",
-        known[2],
-      );
+    const expected = "JSON, JSON Lines or Parquet, or one of the text formats in gzip";
+    if (known !== undefined) throw dataError(name, known[1], expected, known[2]);
     const all = chain(first.value, iterator);
     yield* head.startsWith("\u001f\u008b") ? gunzip(all) : all;
   } catch (cause) {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { repeatedKey, walkJson } from "./walk-json.ts";
+import { repeatedKey, walkJson, parsePythonJson } from "./walk-json.ts";
 
 it("visits strings and structural characters with their levels, and none inside a string", () => {
   const seen: [string, number][] = [];
@@ -59,3 +59,17 @@ describe("repeatedKey", () => {
     expect(repeatedKey(JSON.stringify({ a: '\\"'.repeat(500_000), b: "{".repeat(500_000) }))).toBe(null);
   });
 });
+
+it("parses NaN and infinite numbers outside of strings", () => {
+  // json.dumps({"a": [nan, inf, -inf], "NaN": "NaN, \"Infinity\" \\"}) in Python.
+  const text = String.raw`{"a": [NaN, Infinity, -Infinity], "NaN": "NaN, \"Infinity\" \\"}`;
+  expect(parsePythonJson(text)).toEqual({ a: [NaN, Infinity, -Infinity], NaN: 'NaN, "Infinity" \\' });
+  expect(parsePythonJson("NaN")).toBe(NaN);
+});
+
+it.each(['{"a": nan}', '{"a": -NaN}', '{"a": NaN', '{"a": "NaN', '{"a": xNaN}', "{'a': NaN}"])(
+  "throws for %s",
+  (text) => {
+    expect(() => parsePythonJson(text)).toThrow(SyntaxError);
+  },
+);

@@ -1,15 +1,14 @@
-import { access, createHash, process, readFile, realpath } from "@periodic-eval/store/platform";
+import { decodeParquet } from "#decode-parquet";
 import type { Json, SourceOption } from "@periodic-eval/contracts";
-import { fixForMissing, withDownload } from "../rows/missing-source.ts";
 import { dataError, abbreviated, quoteValue, atOption, optionAt } from "@periodic-eval/contracts/options";
 import { unreadable, utf8Text } from "@periodic-eval/store";
-import { isHubSource } from "./dataset-name.ts";
-import { fetchSplit, type DatasetSplit, type SplitFile } from "./datasets.ts";
-import { readParquet } from "../rows/parquet.ts";
-import { textFormats, type ParseText } from "../rows/parse-text.ts";
-import { charactersOf, checkRowLength, type PlacedRow } from "../rows/rows.ts";
-import { unpack } from "../rows/unpack.ts";
+import { access, createHash, process, readFile, realpath } from "@periodic-eval/store/platform";
 import { joinBytes } from "../http/fetch-bounded.ts";
+import { fixForMissing, withDownload } from "../rows/missing-source.ts";
+import { textFormats, type ParseText } from "../rows/parse-text.ts";
+import { type PlacedRow, placed } from "../rows/rows.ts";
+import { unpack } from "../rows/unpack.ts";
+import { isHubSource, fetchSplit, type DatasetSplit, type SplitFile } from "./datasets.ts";
 
 export interface SourceRows {
   /** One or more, in the source's order. */
@@ -65,7 +64,6 @@ export async function readSplit(
 }
 
 function withRows(source: string, read: SourceRows): SourceRows {
-  for (const { place, row } of read.rows) checkRowLength(place, charactersOf(row));
   if (read.rows.length > 0) return read;
   throw dataError(source, "no rows", "one or more", "Check that the file was written completely.");
 }
@@ -146,4 +144,36 @@ async function readBytes(path: string, where: string): Promise<Uint8Array> {
     const fix = withDownload(path, `Check the path: it is relative to ${process.cwd()}.`);
     throw dataError(where, unreadable(path, cause), "a readable file", fix, cause);
   }
+}
+
+/**
+ * Reads the rows of a Parquet file as JSON, in the file's order: integers beyond 2⁵³ become strings of their digits, times ISO
+ * 8601 strings, missing values, NaN and infinite numbers null.
+ *
+ * @param file Names the file in errors.
+ * @throws PeriodicEvalError `data` for a file that cannot be decoded, text that is not UTF-8, or a value that JSON cannot hold.
+ */
+export async function readParquet(path: string, file: string): Promise<readonly PlacedRow[]> {
+  const rows: PlacedRow[] = [];
+  for await (const { value, invalidText } of decodeParquet(path, file)) {
+    const place = `${file} row ${rows.length}`;
+    if (invalidText !== null)
+      throw dataError(place, invalidText, "text in UTF-8", "Convert the text to UTF-8.");
+    rows.push(placed(place, jsonOf(value, place)));
+  }
+  return rows;
+}
+
+function jsonOf(value: unknown, place: string): Json {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "string" || typeof value === "boolean") return value;
+  if (typeof value === "number") return Number.isFinite(value) ? value : null;
+  if (typeof value === "bigint") return String(value);
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return value.toISOString();
+  if (Array.isArray(value)) return value.map((one) => jsonOf(one, place));
+  if (typeof value === "object" && !ArrayBuffer.isView(value) && !(value instanceof Date)) {
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, jsonOf(inner, place)]));
+  }
+  const got = ArrayBuffer.isView(value) ? "bytes" : quoteValue(value);
+  throw dataError(place, got, "a value that JSON can hold", "Leave that column out of the file.");
 }

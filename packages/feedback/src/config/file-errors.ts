@@ -1,8 +1,9 @@
-import { existsSync } from "node:fs";
+import type * as z from "zod";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { checked, configError, parseOptions } from "@periodic-eval/contracts/options";
 import type { ValuePath } from "@periodic-eval/core";
 import { readConfigFile, type ConfigFile } from "@periodic-eval/core/config";
-import { checked, configError, parseOptions } from "@periodic-eval/contracts/options";
-import type * as z from "zod";
 
 /**
  * Returns the location of a value for an error: file and line, or the name of the override that set it. Omits the value of an
@@ -47,3 +48,17 @@ export async function readNamedFile<S extends z.ZodType>(
     throw configError({ where, got: `"${path}", which does not exist`, expected, fix: "Check the path." });
   return parseFile(await readConfigFile(path), schema);
 }
+
+const extension = /\.ya?ml$/;
+
+/** Returns the names of a folder's YAML files without their extensions; an empty array if the folder does not exist. */
+export function namesIn(folder: string): readonly string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((file) => extension.test(file))
+    .map((file) => file.replace(extension, ""));
+}
+
+/** Returns the path of the YAML file with this name in a folder; null if there is none. */
+export const yamlFile = (folder: string, name: string): string | null =>
+  [`${name}.yaml`, `${name}.yml`].map((file) => join(folder, file)).find(existsSync) ?? null;

@@ -138,11 +138,6 @@ describe("httpEngine with a service that does not report its updates", () => {
     expect(new Set(Object.values(metrics))).toEqual(new Set([null]));
   });
 
-  it("is doubled only with an answer and known options", async () => {
-    await expect(claasDouble({} as never)).rejects.toMatchObject({ code: "config", path: ["answer"] });
-    await expect(claasDouble({ anwser: () => "" } as never)).rejects.toMatchObject({ path: ["anwser"] });
-  });
-
   it("sends the published fields, with a system message and the name of the inference server's adapter", async () => {
     await serve();
     await run(["num_steps=1", "base_model=owner/name", "lora_id_prefix=a"]);

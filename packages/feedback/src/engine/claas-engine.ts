@@ -1,11 +1,18 @@
+import { join } from "node:path";
+import { configError, isRecord, quoteValue, modelError, fileError } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { configError, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import { at, isString, trackCall, type JsonService } from "@periodic-eval/remote";
-import { readJournal, settle, writeJournal, type Journal } from "./claas-journal.ts";
+import { readIfPresent, writeFileAtomic } from "@periodic-eval/store";
+import { tokenEnv, type ServiceFacts } from "./service-facts.ts";
 import { serviceModel } from "./service-model.ts";
-import { tokenEnv } from "./token.ts";
-import type { ServiceFacts } from "./service-facts.ts";
-import type { FeedbackExample, FeedbackModel, OpenRequest, UpdateRecord, UpdateReport } from "./types.ts";
+import type {
+  FeedbackExample,
+  FeedbackModel,
+  OpenRequest,
+  UpdateRecord,
+  UpdateReport,
+  TrainedState,
+} from "./types.ts";
 
 export interface ClaasParts {
   readonly service: JsonService;
@@ -59,7 +66,7 @@ export async function openClaas(parts: ClaasParts, request: OpenRequest): Promis
         { signal: given },
       );
       // The service trains on the text.
-      return drawn.map(({ text, finish }) => ({ text, finish, trace: null }));
+      return drawn.map(({ text, finish }) => ({ text, finish }));
     },
     async update(batch, record, given) {
       const save = async (next: Journal) => writeJournal(folder, (journal = next));
@@ -72,13 +79,12 @@ export async function openClaas(parts: ClaasParts, request: OpenRequest): Promis
 
 const newJournal = (loraId: unknown, url: string): Journal => {
   if (isString(loraId) && loraId !== "") return { lora_id: loraId, updates: 0, last: null, sending: null };
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `${url}/v1/lora/init`,
-    got: "a reply without lora_id",
-    expected: "the adapter's name (lora_id)",
-    fix: "Use a service that reports it: requests must name the adapter.",
-  });
+  throw modelError(
+    `${url}/v1/lora/init`,
+    "a reply without lora_id",
+    "the adapter's name (lora_id)",
+    "Use a service that reports it: requests must name the adapter.",
+  );
 };
 
 async function createAdapter(
@@ -112,13 +118,12 @@ async function checkAdapter(service: JsonService, loraId: string, signal: AbortS
   const { body } = await service.reply(`v1/lora?prefix=${encodeURIComponent(loraId)}`, undefined, signal);
   const adapters = at(body, "loras");
   if (!Array.isArray(adapters) || adapters.includes(loraId)) return;
-  throw new PeriodicEvalError({
-    code: "store",
-    where: service.url,
-    got: `no adapter ${loraId}`,
-    expected: "the adapter that this run trains",
-    fix: "Restore the adapter, or choose another output_dir to train a new one.",
-  });
+  throw fileError(
+    service.url,
+    `no adapter ${loraId}`,
+    "the adapter that this run trains",
+    "Restore the adapter, or choose another output_dir to train a new one.",
+  );
 }
 
 /** The name under which the service's inference server loads an adapter. */
@@ -246,14 +251,13 @@ function whyMissing(reply: unknown, name: (typeof shown)[number]): string {
 }
 
 const unconfirmed = (where: string, got: string, expected: string, cause?: unknown): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "model",
+  modelError(
     where,
-    got: `${got}; it is unknown whether the service trained this request`,
+    `${got}; it is unknown whether the service trained this request`,
     expected,
-    fix: "Check the service, then run again: the request is not sent a second time, and the step's line says that its number of gradient steps is unknown.",
+    "Check the service, then run again: the request is not sent a second time, and the step's line says that its number of gradient steps is unknown.",
     cause,
-  });
+  );
 
 const noTeacherTurns = (url: string): PeriodicEvalError =>
   configError({
@@ -264,19 +268,82 @@ const noTeacherTurns = (url: string): PeriodicEvalError =>
   });
 
 const emptyBatch = (step: number): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "model",
-    where: `step ${step}`,
-    got: "a batch of empty answers",
-    expected: "at least one answer with a word",
-    fix: "Check the model: it ends each answer before the first token.",
-  });
+  modelError(
+    `step ${step}`,
+    "a batch of empty answers",
+    "at least one answer with a word",
+    "Check the model: it ends each answer before the first token.",
+  );
 
 const otherAdapter = (where: string, got: string, expected: string): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "model",
+  modelError(
     where,
-    got: `the adapter ${got}`,
-    expected: `${expected}, the adapter of this run`,
-    fix: "Use a service that trains an adapter in place.",
-  });
+    `the adapter ${got}`,
+    `${expected}, the adapter of this run`,
+    "Use a service that trains an adapter in place.",
+  );
+
+/**
+ * The requests that a run sent to a service which does not report its updates: `updates.json` in the preference's folder. It
+ * takes the place of a checkpoint when the run resumes.
+ */
+interface Journal {
+  /** The adapter's name at the service. */
+  readonly lora_id: string;
+  /** Finished updates. */
+  readonly updates: number;
+  readonly last: TrainedState["last"];
+  /** The update that was begun and not finished. */
+  readonly sending: {
+    readonly record: UpdateRecord;
+    /** Requests whose reply arrived. */
+    readonly replies: number;
+    /** The report after these. */
+    readonly report: UpdateReport;
+    /** Whether one more request was sent whose reply has not arrived. */
+    readonly in_flight: boolean;
+  } | null;
+}
+
+const pathOf = (folder: string): string => join(folder, "updates.json");
+
+const writeJournal = (folder: string, journal: Journal): Promise<void> =>
+  writeFileAtomic(pathOf(folder), `${JSON.stringify(journal, null, 2)}\n`);
+
+/** @throws PeriodicEvalError `store` for a missing or damaged journal. */
+async function readJournal(folder: string): Promise<Journal> {
+  const text = await readIfPresent(pathOf(folder));
+  try {
+    if (text !== null) return JSON.parse(text) as Journal;
+  } catch {
+    // The error below says what to do.
+  }
+  throw fileError(
+    pathOf(folder),
+    text === null ? "no such file" : "a damaged file",
+    "the run's record of its requests to the service",
+    "Choose another output_dir, or remove the preference's folder to train a new adapter.",
+  );
+}
+
+/**
+ * Returns the journal of a resumed run. If the service trained, or may have trained, part of an unfinished update, the update
+ * counts as finished: sending it again could train it twice. Its number of gradient steps is null if a reply is missing.
+ */
+function settle(journal: Journal): Journal {
+  const { sending, updates } = journal;
+  if (sending === null) return journal;
+  const { record, replies, report, in_flight: inFlight } = sending;
+  if (replies === 0 && !inFlight) return { ...journal, sending: null };
+  const settledReport: UpdateReport = inFlight
+    ? {
+        ...report,
+        subSteps: null,
+        unknown: {
+          ...report.unknown,
+          sub_step_count: `${report.subSteps === null ? "0 to" : `${replies} or`} ${replies + 1}: the service did not confirm request ${replies + 1}, and it does not report what it has trained`,
+        },
+      }
+    : report;
+  return { ...journal, updates: updates + 1, last: { ...record, report: settledReport }, sending: null };
+}

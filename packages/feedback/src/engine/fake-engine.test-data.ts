@@ -1,6 +1,5 @@
-import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolder, writeFileAtomic } from "@periodic-eval/store";
+import { makeFolder, readIfPresent, writeFileAtomic } from "@periodic-eval/store";
 import { fakeModel } from "@periodic-eval/testing";
 import type { FeedbackEngine, TrainedState, UpdateRecord, UpdateReport } from "./types.ts";
 
@@ -24,8 +23,9 @@ export function fakeEngine(
       const path = join(folder, "checkpoint.json");
       let history: string[] = [];
       let last: (UpdateRecord & { readonly report: UpdateReport }) | null = null;
-      if (existsSync(path))
-        ({ history, last } = JSON.parse(readFileSync(path, "utf8")) as {
+      const text = await readIfPresent(path);
+      if (text !== null)
+        ({ history, last } = JSON.parse(text) as {
           history: string[];
           last: TrainedState["last"] & object;
         });

@@ -3,8 +3,7 @@ import { parseOptions } from "@periodic-eval/contracts/options";
 import { jsonService, requestLimits } from "@periodic-eval/remote";
 import * as z from "zod";
 import { openClaas } from "./claas-engine.ts";
-import { factsOf, type ServiceFacts } from "./service-facts.ts";
-import { tokenEnv } from "./token.ts";
+import { factsOf, type ServiceFacts, tokenEnv } from "./service-facts.ts";
 import type { FeedbackEngine, FeedbackModel, OpenRequest } from "./types.ts";
 
 export interface HttpEngineOptions {

@@ -1,8 +1,8 @@
-import { PeriodicEvalError, type Completion, type Json, type Tokenizer } from "@periodic-eval/core";
-import { isCount } from "@periodic-eval/contracts/options";
+import type { Completion, Json, Tokenizer } from "@periodic-eval/core";
+import { isCount, modelError, fileError } from "@periodic-eval/contracts/options";
 import { inMemory, type TrainableLM } from "@periodic-eval/tfjs";
 import { SDPOTrainer, type SDPOExample } from "@periodic-eval/trainers";
-import { teacherTurnOf } from "../preferences/feedback-turns.ts";
+import { teacherTurnOf } from "../preferences/preference.ts";
 import type {
   FeedbackAnswer,
   FeedbackEngine,
@@ -104,13 +104,12 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
             }),
           );
           if (examples.length === 0)
-            throw new PeriodicEvalError({
-              code: "model",
-              where: `step ${record.step}`,
-              got: "a batch of empty answers",
-              expected: "at least one answer with a token",
-              fix: "Check the model: it ends each answer before the first token.",
-            });
+            throw modelError(
+              `step ${record.step}`,
+              "a batch of empty answers",
+              "at least one answer with a token",
+              "Check the model: it ends each answer before the first token.",
+            );
           const { metrics, steps } = await trainer.update(examples);
           const report: UpdateReport = { metrics: { ...metrics }, subSteps: steps.length };
           const note: Note = { ...record, loraId, report };
@@ -130,13 +129,12 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
  */
 export function traceOf({ ids, tokenNats }: Pick<Completion, "ids" | "tokenNats">): Trace {
   if (ids !== null && tokenNats !== null) return { ids, nats: tokenNats };
-  throw new PeriodicEvalError({
-    code: "model",
-    where: "sampled answers",
-    got: `an answer without ${ids === null ? "ids" : "tokenNats"}`,
-    expected: "the ids of the sampled tokens (ids) and their log p in nats (tokenNats)",
-    fix: "Use an engine that returns both, such as inMemory of @periodic-eval/tfjs.",
-  });
+  throw modelError(
+    "sampled answers",
+    `an answer without ${ids === null ? "ids" : "tokenNats"}`,
+    "the ids of the sampled tokens (ids) and their log p in nats (tokenNats)",
+    "Use an engine that returns both, such as inMemory of @periodic-eval/tfjs.",
+  );
 }
 
 const turn = (content: string) => ({ messages: [{ role: "user", content }] });
@@ -170,11 +168,10 @@ function stateOf(note: Json | undefined, updates: number, loraId: string): Train
   if (note === undefined) return { updates, last: null };
   const { loraId: owner, ...last } = note as unknown as Note;
   if (owner === loraId && isCount(last.step) && last.step + 1 === updates) return { updates, last };
-  throw new PeriodicEvalError({
-    code: "store",
-    where: `the checkpoint of ${loraId}`,
-    got: `a checkpoint of ${owner} after step ${last.step}, with ${updates} updates`,
-    expected: "a checkpoint of this adapter",
-    fix: "Choose another output_dir, or remove this folder.",
-  });
+  throw fileError(
+    `the checkpoint of ${loraId}`,
+    `a checkpoint of ${owner} after step ${last.step}, with ${updates} updates`,
+    "a checkpoint of this adapter",
+    "Choose another output_dir, or remove this folder.",
+  );
 }

@@ -1,5 +1,5 @@
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { configError, shortMessage } from "@periodic-eval/contracts/options";
+import { configError, shortMessage, modelError } from "@periodic-eval/contracts/options";
+import type { Json } from "@periodic-eval/core";
 import { at, isString, type JsonService } from "@periodic-eval/remote";
 
 /** The model and the abilities of a service. */
@@ -37,13 +37,12 @@ export async function factsOf(
     });
   const fault = at(health.body, "worker", "error");
   if (at(health.body, "worker", "status") === "unhealthy")
-    throw new PeriodicEvalError({
-      code: "model",
-      where: `${service.url}/v1/health`,
-      got: `a service whose worker is unhealthy${isString(fault) ? `: ${shortMessage(fault)}` : ""}`,
-      expected: "a worker that can train",
-      fix: "Check the service's log, and start its worker.",
-    });
+    throw modelError(
+      `${service.url}/v1/health`,
+      `a service whose worker is unhealthy${isString(fault) ? `: ${shortMessage(fault)}` : ""}`,
+      "a worker that can train",
+      "Check the service's log, and start its worker.",
+    );
   const model = at(health.body, "model");
   if (baseModel !== null && isString(model) && model !== baseModel)
     throw configError({
@@ -61,3 +60,6 @@ export async function factsOf(
 
 /** Whether a status means that the path does not exist. */
 const isMissing = (status: number): boolean => [404, 405, 501].includes(status);
+
+/** Environment variable with the token of gateways and services. The token is read from nowhere else. */
+export const tokenEnv = "OPENCLAW_GATEWAY_TOKEN";

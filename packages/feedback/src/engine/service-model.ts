@@ -24,7 +24,7 @@ import {
 } from "@periodic-eval/remote";
 import pLimit from "p-limit";
 import type { ServiceFacts } from "./service-facts.ts";
-import { unscoredError } from "../metrics/unscored.ts";
+import { unscoredError } from "../metrics/collapse-reference.ts";
 
 export interface ServiceModelParts {
   /** Name of the model in requests. */

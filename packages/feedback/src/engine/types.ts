@@ -85,7 +85,7 @@ export interface FeedbackAnswer {
   readonly text: string;
   readonly finish: "stop" | "length";
   /** What the engine needs for training, such as token ids and their log p when sampled. The harness passes it back unchanged. */
-  readonly trace: Json;
+  readonly trace?: Json;
 }
 
 export interface FeedbackExample {

@@ -3,12 +3,10 @@ import { encodePairs, renderPrompts } from "@periodic-eval/core/evaluations";
 import { abbreviated, configError, pathText, quoteValue } from "@periodic-eval/contracts/options";
 import type { HarnessConfig } from "../config/schema.ts";
 import type { FeedbackModel } from "../engine/types.ts";
-import type { CollapseProbes } from "../metrics/collapse-probes.ts";
-import { generalProbes } from "../metrics/general-probes.ts";
-import type { GeneralQuestion } from "../metrics/general-questions.ts";
-import { feedbackOf, teacherTurnOf } from "../preferences/feedback-turns.ts";
+import type { CollapseProbes } from "../metrics/collapse.ts";
+import { generalProbes, type GeneralQuestion } from "../metrics/general.ts";
+import { feedbackOf, teacherTurnOf, type PlacedPreference } from "../preferences/preference.ts";
 import { withTrainPrompts } from "../preferences/unknown-results.ts";
-import type { PlacedPreference } from "../preferences/preference.ts";
 
 export interface CheckedTexts {
   readonly config: HarnessConfig;

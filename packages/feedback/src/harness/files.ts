@@ -3,8 +3,8 @@ import type { Json } from "@periodic-eval/core";
 import type { HarnessConfig } from "../config/schema.ts";
 import type { Preference } from "../preferences/preference.ts";
 import type { CollapseReference } from "../metrics/collapse-reference.ts";
-import type { CollapseSign, WrittenThresholds } from "../metrics/collapse-summary.ts";
-import type { GeneralQuestion } from "../metrics/general-questions.ts";
+import type { CollapseSign, WrittenThresholds } from "../metrics/collapse.ts";
+import type { GeneralQuestion } from "../metrics/general.ts";
 import type { PreferenceMarginRow } from "../metrics/preference-margin.ts";
 import type { Verdict } from "./verdict.ts";
 

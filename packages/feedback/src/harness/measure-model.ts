@@ -10,14 +10,17 @@ import {
 import { summarizeReceipt } from "@periodic-eval/store";
 import type { HarnessConfig, MetricName } from "../config/schema.ts";
 import type { FeedbackModel } from "../engine/types.ts";
-import { valueOrReason } from "../metrics/unscored.ts";
-import { collapseEvaluation, collapseReference, signsOf } from "../metrics/collapse.ts";
+import { valueOrReason } from "../metrics/collapse-reference.ts";
+import {
+  collapseEvaluation,
+  collapseReference,
+  signsOf,
+  type CollapseProbes,
+  type CollapseSign,
+} from "../metrics/collapse.ts";
 import type { CollapseRow } from "../metrics/collapse-rows.ts";
-import type { CollapseProbes } from "../metrics/collapse-probes.ts";
-import type { CollapseSign } from "../metrics/collapse-summary.ts";
 import { complianceEvaluation, type GradedComplianceRow } from "../metrics/compliance.ts";
-import type { GeneralQuestion } from "../metrics/general-questions.ts";
-import { generalEvaluation, type GradedGeneralRow } from "../metrics/general.ts";
+import { type GeneralQuestion, generalEvaluation, type GradedGeneralRow } from "../metrics/general.ts";
 import {
   marginDelta,
   preferenceMarginEvaluation,

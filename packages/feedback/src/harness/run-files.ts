@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { type PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import { describeZodIssue, errorMessage, quoteValue } from "@periodic-eval/contracts/options";
+import { errorMessage, configError, fileError } from "@periodic-eval/contracts/options";
 import {
   appendLines,
   makeFolder,
@@ -9,10 +9,8 @@ import {
   removeTemporaryFiles,
   writeFileAtomic,
 } from "@periodic-eval/store";
-import type * as z from "zod";
 import type { TrainedState } from "../engine/types.ts";
 import type { BaselineFile, MetadataFile, runPaths, StepLine } from "./files.ts";
-import { writtenSchemas } from "./written-files.ts";
 
 type Paths = ReturnType<typeof runPaths>;
 
@@ -41,19 +39,17 @@ export async function readEarlier(paths: Paths): Promise<EarlierRun> {
     await writeFileAtomic(paths.steps, text.slice(0, end));
   }
   const whole = text.slice(0, end).split("\n").slice(0, -1);
-  const lines = whole.map((line, at) =>
-    parse<StepLine>(`${paths.steps}:${at + 1}`, line, writtenSchemas.step),
-  );
+  const lines = whole.map((line, at) => parse<StepLine>(`${paths.steps}:${at + 1}`, line));
   lines.forEach(({ step }, at) => {
     if (step !== at) throw damaged(`${paths.steps}:${at + 1}`, `step ${String(step)}`, `step ${at}`);
   });
-  const read = async <T>(path: string, schema: z.ZodType) => {
+  const read = async <T>(path: string) => {
     const content = await readIfPresent(path);
-    return content === null ? null : parse<T>(path, content, schema);
+    return content === null ? null : parse<T>(path, content);
   };
   return {
-    metadata: await read<MetadataFile>(paths.metadata, writtenSchemas.metadata),
-    baseline: await read<BaselineFile>(paths.baseline, writtenSchemas.baseline),
+    metadata: await read<MetadataFile>(paths.metadata),
+    baseline: await read<BaselineFile>(paths.baseline),
     lines,
   };
 }
@@ -145,8 +141,7 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
     (key) => canonicalJson(given[key] ?? null) !== canonicalJson(written[key] ?? null),
   );
   if (differs.length === 0) return before;
-  throw new PeriodicEvalError({
-    code: "config",
+  throw configError({
     where: paths.metadata,
     got: `different values of ${differs.join(", ")}`,
     expected: "the values that the run started with",
@@ -154,24 +149,18 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
   });
 }
 
-function parse<T>(where: string, text: string, schema: z.ZodType): T {
-  let value: unknown;
+function parse<T>(where: string, text: string): T {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text) as T;
   } catch (cause) {
     throw damaged(where, errorMessage(cause), "JSON");
   }
-  const { error } = schema.safeParse(value);
-  if (error === undefined) return value as T;
-  const { path, value: got, expected } = describeZodIssue(error, value);
-  throw damaged(path.length === 0 ? where : `${where}: ${path.join(".")}`, quoteValue(got), expected);
 }
 
 const damaged = (where: string, got: string, expected: string): PeriodicEvalError =>
-  new PeriodicEvalError({
-    code: "store",
+  fileError(
     where,
     got,
     expected,
-    fix: "Choose another output_dir, or remove the preference's folder to train it again.",
-  });
+    "Choose another output_dir, or remove the preference's folder to train it again.",
+  );

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
-import { PeriodicEvalError, type Grader, type Json } from "@periodic-eval/core";
+import type { Grader, Json } from "@periodic-eval/core";
 import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { errorMessage } from "@periodic-eval/contracts/options";
+import { errorMessage, configError, modelError } from "@periodic-eval/contracts/options";
 import { humanizeName } from "@periodic-eval/core/statistics";
 import {
   appendLines,
@@ -14,15 +14,23 @@ import {
 import { completeHarnessConfig } from "../config/load-config.ts";
 import type { HarnessConfig, HarnessConfigInput } from "../config/schema.ts";
 import type { FeedbackEngine, UpdateRecord, UpdateReport } from "../engine/types.ts";
-import { openVerifier, rewardOf } from "../graders/open-verifier.ts";
-import { collapseProbes, readCollapseProbes, type CollapseProbes } from "../metrics/collapse-probes.ts";
-import { collapsePresets, writtenThresholds } from "../metrics/collapse-summary.ts";
-import { readGeneralQuestions, type GeneralQuestion } from "../metrics/general-questions.ts";
-import { readPlacedPreference, type PlacedPreference, type Preference } from "../preferences/preference.ts";
-import { unknownResults, withTrainPrompts } from "../preferences/unknown-results.ts";
-import { feedbackOf, teacherTurnOf } from "../preferences/feedback-turns.ts";
-import { callUser, safeWarning, type OnWarning } from "../graders/warnings.ts";
-import { promptsOf } from "./batches.ts";
+import { openVerifier, rewardOf, callUser, safeWarning, type OnWarning } from "../graders/open-verifier.ts";
+import {
+  collapseProbes,
+  readCollapseProbes,
+  type CollapseProbes,
+  collapsePresets,
+  writtenThresholds,
+} from "../metrics/collapse.ts";
+import { readGeneralQuestions, type GeneralQuestion } from "../metrics/general.ts";
+import {
+  readPlacedPreference,
+  type PlacedPreference,
+  type Preference,
+  feedbackOf,
+  teacherTurnOf,
+} from "../preferences/preference.ts";
+import { unknownResults, withTrainPrompts, promptsOf } from "../preferences/unknown-results.ts";
 import { checkLengths } from "./check-lengths.ts";
 import {
   lockPath,
@@ -141,16 +149,14 @@ async function prepare(
     const preference = withTrainPrompts(placed.preference);
     const { name } = preference;
     if (reservedNames.includes(name.toLowerCase()))
-      throw new PeriodicEvalError({
-        code: "config",
+      throw configError({
         where: "preferences",
         got: `a preference named "${name}"`,
         expected: `a name other than ${reservedNames.join(", ")}`,
         fix: "Rename it in its file: its results are stored in a folder with its name.",
       });
     if (prepared.some((one) => one.preference.name.toLowerCase() === name.toLowerCase()))
-      throw new PeriodicEvalError({
-        code: "config",
+      throw configError({
         where: "preferences",
         got: `two preferences named "${name}"`,
         expected: "unique names",
@@ -307,13 +313,12 @@ async function train(
 }
 
 const wrongAnswers = (got: number, expected: number) =>
-  new PeriodicEvalError({
-    code: "model",
-    where: "the engine's sample",
-    got: `${got} answers`,
-    expected: `${expected}, one per request`,
-    fix: "Correct the engine: it returns answers in the order of the requests.",
-  });
+  modelError(
+    "the engine's sample",
+    `${got} answers`,
+    `${expected}, one per request`,
+    "Correct the engine: it returns answers in the order of the requests.",
+  );
 
 interface Trained {
   readonly record: UpdateRecord;

@@ -1,6 +1,6 @@
 import type { HarnessConfig, MetricName } from "../config/schema.ts";
 import { capabilityRatio } from "../metrics/general.ts";
-import { alertSigns } from "../metrics/collapse-summary.ts";
+import { alertSigns } from "../metrics/collapse.ts";
 import {
   unknownFields,
   type BaselineFile,

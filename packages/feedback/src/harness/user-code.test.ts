@@ -6,7 +6,7 @@ import { stringify } from "yaml";
 import { beforeEach, describe, expect, it } from "vitest";
 import { loadHarnessConfig } from "../config/load-config.ts";
 import { fakeEngine } from "../engine/fake-engine.test-data.ts";
-import { customGrader } from "../graders/custom-grader.ts";
+import { customGrader } from "../graders/open-verifier.ts";
 import { runHarness, type HarnessPorts } from "./run-harness.ts";
 import type { StepLine } from "./files.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";

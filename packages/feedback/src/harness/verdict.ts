@@ -1,4 +1,4 @@
-import type { CollapseSign } from "../metrics/collapse-summary.ts";
+import type { CollapseSign } from "../metrics/collapse.ts";
 
 /** Probability of reporting a change when the margin did not change. */
 export const verdictAlpha = 0.05;

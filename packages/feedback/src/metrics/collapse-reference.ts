@@ -1,3 +1,4 @@
+import { modelError } from "@periodic-eval/contracts/options";
 import {
   PeriodicEvalError,
   type Abilities,
@@ -5,7 +6,6 @@ import {
   type EvaluableModel,
   type Prompt,
 } from "@periodic-eval/core";
-import { valueOrReason } from "./unscored.ts";
 
 /** Σ log p of a text, in nats, and its number of tokens. */
 export interface ScoredText {
@@ -41,21 +41,6 @@ export async function entropyOf(
   text: string,
   options: CallOptions,
 ): Promise<Known<number>> {
-  const known = await entropiesOf(model, text, options);
-  if (known.value === null) return known;
-  const { value: entropies } = known;
-  if (entropies.length === 0) return unknown("the fixed text is of one token");
-  const sum = entropies.reduce((total, entropy) => total + entropy, 0);
-  if (!Number.isFinite(sum)) throw notFinite("the entropy", sum);
-  return { value: sum / entropies.length };
-}
-
-/** Returns the entropy of the next token in nats, over the whole distribution, after each token of a text except the last. */
-export async function entropiesOf(
-  model: Partial<Abilities>,
-  text: string,
-  options: CallOptions,
-): Promise<Known<readonly number[]>> {
   const { tokenizer, nextToken } = model;
   if (tokenizer === undefined || nextToken === undefined)
     return unknown("the engine does not show the distribution of the next token");
@@ -76,7 +61,10 @@ export async function entropiesOf(
       entropies.push(entropyNats);
     }
   }
-  return { value: entropies };
+  if (entropies.length === 0) return unknown("the fixed text is of one token");
+  const sum = entropies.reduce((total, entropy) => total + entropy, 0);
+  if (!Number.isFinite(sum)) throw notFinite("the entropy", sum);
+  return { value: sum / entropies.length };
 }
 
 /** Returns Σ log p of each answer to a prompt; null for a blank answer, which has no tokens to score. */
@@ -131,10 +119,37 @@ export function baseOf(
 }
 
 const notFinite = (what: string, got: number) =>
-  new PeriodicEvalError({
-    code: "model",
-    where: "collapse",
-    got: `${what} of ${got}`,
-    expected: "a finite number",
-    fix: "Check the loss: the weights are probably NaN or infinite.",
-  });
+  modelError(
+    "collapse",
+    `${what} of ${got}`,
+    "a finite number",
+    "Check the loss: the weights are probably NaN or infinite.",
+  );
+
+const unscored = new WeakSet<PeriodicEvalError>();
+
+/** Returns the error for a reply to `/v1/score` without usable numbers. A metric catches it with `valueOrReason`. */
+export function unscoredError(url: string, got: string): PeriodicEvalError {
+  const error = modelError(
+    `${url}/v1/score`,
+    got,
+    "a log-probability for each token of the text (logprobs)",
+    "Use a service that returns scores, or leave logprob and collapse out of metrics.",
+  );
+  unscored.add(error);
+  return error;
+}
+
+/** Returns what `read` returns; null and the reason if the service's scores have no numbers. All other errors pass through. */
+export async function valueOrReason<T>(
+  read: () => Promise<T>,
+): Promise<
+  { readonly value: T; readonly reason?: undefined } | { readonly value: null; readonly reason: string }
+> {
+  try {
+    return { value: await read() };
+  } catch (error) {
+    if (!PeriodicEvalError.is(error) || !unscored.has(error)) throw error;
+    return { value: null, reason: `${error.where}: ${error.got}` };
+  }
+}

@@ -2,8 +2,13 @@ import { measure, type EvaluableModel } from "@periodic-eval/core";
 import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
 import type { CollapseRow } from "./collapse-rows.ts";
-import { collapseEvaluation, collapseReference } from "./collapse.ts";
-import { collapseAlerts, collapsePresets, thresholdsOf } from "./collapse-summary.ts";
+import {
+  collapseEvaluation,
+  collapseReference,
+  collapseAlerts,
+  collapsePresets,
+  thresholdsOf,
+} from "./collapse.ts";
 
 const probes = { text: "a fixed text", prompts: ["1", "2", "3", "4", "5", "6", "7", "8"] };
 const sampling = { maxNewTokens: 12 };

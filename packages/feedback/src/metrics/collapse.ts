@@ -1,24 +1,153 @@
+import * as z from "zod";
+import { isRecord, parseOptions, filledString, configError } from "@periodic-eval/contracts/options";
 import { defineEvaluation, type Json, type MetricKit, type MetricValue } from "@periodic-eval/core";
-import { hashJson } from "@periodic-eval/core/random";
-import { isRecord, parseOptions, filledString } from "@periodic-eval/contracts/options";
 import {
   samplingSchema,
   resolveSampling,
   measureInBatches,
   type SamplingOptions,
 } from "@periodic-eval/core/evaluations";
-import * as z from "zod";
-import { collapseProbes, minProbes, type CollapseProbes } from "./collapse-probes.ts";
+import { hashJson } from "@periodic-eval/core/random";
+import { readNamedFile } from "../config/file-errors.ts";
 import type { CollapseReference } from "./collapse-reference.ts";
 import { readProbe, readText, type CollapseRow, type ProbeItem, type TextItem } from "./collapse-rows.ts";
-import {
-  collapseAlerts,
-  thresholdsOf,
-  writtenThresholds,
-  type CollapsePreset,
-  type CollapseSigns,
-  type CollapseThresholds,
-} from "./collapse-summary.ts";
+
+/** Thresholds beyond which a sign is an alert. */
+export interface CollapseThresholds {
+  /** Minimum ratio of the entropy to the baseline's. */
+  readonly entropyRatio: number;
+  /** Maximum similarity of answers to one prompt, ROUGE-L F1. */
+  readonly selfRougeL: number;
+  /** Maximum absolute change of the mean log p per token, in nats. */
+  readonly driftNats: number;
+}
+
+/** `claas`: the thresholds of kfallah/CLaaS. */
+export const collapsePresets = {
+  claas: { entropyRatio: 0.6, selfRougeL: 0.85, driftNats: 2 },
+} as const satisfies Readonly<Record<string, CollapseThresholds>>;
+
+/** The thresholds under the keys that files use. */
+export interface WrittenThresholds {
+  readonly entropy_ratio: number;
+  readonly self_rouge_l: number;
+  readonly drift_nats: number;
+}
+
+export const writtenThresholds = (thresholds: CollapseThresholds): WrittenThresholds => ({
+  entropy_ratio: thresholds.entropyRatio,
+  self_rouge_l: thresholds.selfRougeL,
+  drift_nats: thresholds.driftNats,
+});
+
+export const readThresholds = (written: WrittenThresholds): CollapseThresholds => ({
+  entropyRatio: written.entropy_ratio,
+  selfRougeL: written.self_rouge_l,
+  driftNats: written.drift_nats,
+});
+
+export type CollapsePreset = keyof typeof collapsePresets;
+
+/** Measured signs of collapse. An unknown sign is null; `reasons` of the row says why. */
+export interface CollapseSigns {
+  readonly entropy_nats: number | null;
+  readonly entropy_ratio: number | null;
+  readonly self_rouge_l: number | null;
+  readonly own_drift: number | null;
+  readonly baseline_drift: number | null;
+}
+
+export type CollapseSign = keyof CollapseSigns;
+
+/** The signs that have a threshold. */
+export const alertSigns = ["entropy_ratio", "self_rouge_l", "own_drift", "baseline_drift"] as const;
+
+/** Returns the signs beyond their thresholds. An unknown sign (null) is never an alert, although it may not be healthy. */
+export function collapseAlerts(
+  signs: CollapseSigns,
+  thresholds: CollapseThresholds,
+): readonly CollapseSign[] {
+  const { entropy_ratio: ratio, self_rouge_l: rouge, own_drift: own, baseline_drift: baseline } = signs;
+  const beyond: readonly (readonly [CollapseSign, boolean])[] = [
+    ["entropy_ratio", ratio !== null && ratio < thresholds.entropyRatio],
+    ["self_rouge_l", rouge !== null && rouge > thresholds.selfRougeL],
+    ["own_drift", own !== null && Math.abs(own) > thresholds.driftNats],
+    ["baseline_drift", baseline !== null && Math.abs(baseline) > thresholds.driftNats],
+  ];
+  return beyond.flatMap(([sign, isBeyond]) => (isBeyond ? [sign] : []));
+}
+
+const threshold = z.number("a finite number");
+const thresholdsSchema = z.strictObject({
+  entropyRatio: threshold,
+  selfRougeL: threshold,
+  driftNats: threshold,
+} satisfies Record<keyof CollapseThresholds, z.ZodType>);
+
+/**
+ * Returns the thresholds of a preset, or checks the given ones.
+ *
+ * @throws PeriodicEvalError `config` for an unknown preset, or a threshold that is not a number.
+ */
+export function thresholdsOf(preset: CollapsePreset | CollapseThresholds): CollapseThresholds {
+  if (typeof preset === "string" && Object.hasOwn(collapsePresets, preset)) return collapsePresets[preset];
+  if (isRecord(preset)) return parseOptions("collapse options.preset", thresholdsSchema, preset);
+  throw configError({
+    where: "collapse options",
+    path: ["preset"],
+    value: preset,
+    expected: `"claas", or numbers for ${Object.keys(collapsePresets.claas).join(", ")}`,
+    fix: 'Write "claas", or all three thresholds.',
+  });
+}
+
+/** The text and the prompts on which collapse is measured. */
+export interface CollapseProbes {
+  /** Fixed text over which the model's entropy is measured. */
+  readonly text: string;
+  /** Prompts with many possible answers. For other prompts, a healthy model also repeats itself. */
+  readonly prompts: readonly string[];
+}
+
+/** Minimum number of prompts. */
+const minProbes = 8;
+
+/** Default probes in plain English, for instruction-tuned models. */
+export const collapseProbes: CollapseProbes = {
+  text:
+    "The harbour was quiet when the ferry came in. A boy sold newspapers by the gate, and two women argued over the price " +
+    "of plums. Nobody noticed the dog until it barked. By noon the fog had lifted, the cafés were full, and someone had " +
+    "begun to play the accordion.",
+  prompts: [
+    "Tell me a short story about a lighthouse.",
+    "What would you do with a free afternoon?",
+    "Describe a room that you like.",
+    "Write two sentences about the winter.",
+    "Give me an idea for a present.",
+    "What makes a good friend?",
+    "Invent a new holiday and describe it.",
+    "Write the beginning of a letter to a sailor.",
+  ],
+};
+
+const text = filledString("a non-empty string");
+const schema = z.strictObject(
+  {
+    text,
+    prompts: z.array(text, "an array of prompts").min(minProbes, `at least ${minProbes} prompts`),
+  } satisfies Record<keyof CollapseProbes, z.ZodType>,
+  "an object with text and prompts",
+);
+
+/**
+ * Reads probes from a YAML file `{ text, prompts }`.
+ *
+ * @param where The configuration key of the path, for errors.
+ * @throws PeriodicEvalError `config` for a missing file, or with file and line for wrong content.
+ */
+export async function readCollapseProbes(path: string, where = "collapse_probes"): Promise<CollapseProbes> {
+  return readNamedFile(path, schema, { where, expected: "a YAML file { text, prompts }" });
+}
 
 export interface CollapseOptions {
   /** Default: `collapseProbes`, in plain English. */

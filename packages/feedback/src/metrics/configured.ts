@@ -1,29 +1,20 @@
 import type { AnyEvaluation, Awaitable, EvaluationRegistry } from "@periodic-eval/core";
-import {
-  atOption,
-  yamlOption,
-  configError,
-  filledString,
-  isRecord,
-  parseOptions,
-} from "@periodic-eval/contracts/options";
+import { atOption, yamlOption, filledString, isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import type { SamplingOptions } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { openVerifier } from "../graders/open-verifier.ts";
 import { readPreference, type Preference } from "../preferences/preference.ts";
 import { metricNames, type MetricName } from "../config/schema.ts";
-import { readCollapseProbes } from "./collapse-probes.ts";
-import { collapseEvaluation } from "./collapse.ts";
 import {
-  collapsePresets,
+  readCollapseProbes,
+  collapseEvaluation,
   readThresholds,
   type CollapsePreset,
   type CollapseThresholds,
   type WrittenThresholds,
-} from "./collapse-summary.ts";
+} from "./collapse.ts";
 import { complianceEvaluation } from "./compliance.ts";
-import { readGeneralQuestions } from "./general-questions.ts";
-import { generalEvaluation } from "./general.ts";
+import { readGeneralQuestions, generalEvaluation } from "./general.ts";
 import { preferenceMarginEvaluation } from "./preference-margin.ts";
 
 const samplingFields = {
@@ -148,16 +139,8 @@ const thresholdsSchema = z.strictObject({
   drift_nats: z.number(),
 } satisfies Record<keyof WrittenThresholds, z.ZodType>);
 
-function presetOf(preset: unknown, where: string): CollapsePreset | CollapseThresholds {
-  const presets = Object.keys(collapsePresets);
-  if (typeof preset === "string" && presets.includes(preset)) return preset as CollapsePreset;
-  if (isRecord(preset))
-    return readThresholds(parseOptions(where, z.object({ preset: thresholdsSchema }), { preset }).preset);
-  throw configError({
-    where,
-    path: ["preset"],
-    value: preset,
-    expected: `${presets.join(", ")}, or numbers for ${Object.keys(thresholdsSchema.shape).join(", ")}`,
-    fix: `Write ${presets[0]}, or all three thresholds.`,
-  });
-}
+/** Returns a preset's name, which `collapseEvaluation` checks, or thresholds. */
+const presetOf = (preset: unknown, where: string): CollapsePreset | CollapseThresholds =>
+  isRecord(preset)
+    ? readThresholds(parseOptions(where, z.object({ preset: thresholdsSchema }), { preset }).preset)
+    : (preset as CollapsePreset);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { feedbackEvaluations } from "./configured.ts";
-import { readGeneralQuestions } from "./general-questions.ts";
+import { readGeneralQuestions } from "./general.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);

@@ -1,8 +1,7 @@
 import { measure } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
-import { codeOf, generalProbes } from "./general-probes.ts";
-import { capabilityRatio, generalEvaluation } from "./general.ts";
+import { codeOf, generalProbes, capabilityRatio, generalEvaluation } from "./general.ts";
 
 const code =
   "function fibonacci(n) { let [a, b] = [0, 1]; for (; n > 0; n--) [a, b] = [b, a + b]; return a; }";

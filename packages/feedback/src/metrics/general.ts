@@ -1,5 +1,6 @@
-import { defineEvaluation, type Json, type MetricKit, type MetricValue } from "@periodic-eval/core";
+import * as z from "zod";
 import { parseOptions } from "@periodic-eval/contracts/options";
+import { defineEvaluation, type Json, type MetricKit, type MetricValue } from "@periodic-eval/core";
 import {
   samplingSchema,
   completionFields,
@@ -13,9 +14,9 @@ import {
   type CompletionRow,
   type SamplingOptions,
 } from "@periodic-eval/core/evaluations";
-import * as z from "zod";
-import { generalProbes } from "./general-probes.ts";
-import { probeOf, type GeneralQuestion } from "./general-questions.ts";
+import { readNamedFile } from "../config/file-errors.ts";
+import { saysOneOf } from "../graders/shipped.ts";
+import { runInSandbox, type SandboxResult } from "../sandbox/run-in-sandbox.ts";
 
 export interface GeneralOptions {
   /** Questions instead of the coding task and the instructions, for a model that knows neither. */
@@ -110,3 +111,140 @@ export function generalEvaluation(options: GeneralOptions = {}) {
 /** Returns the general score divided by the baseline's; null if either is unknown or the baseline's is 0. */
 export const capabilityRatio = (now: number | null, baseline: number | null): number | null =>
   now === null || baseline === null || baseline === 0 ? null : now / baseline;
+
+/** A prompt that tests general ability, with its scorer. */
+interface GeneralProbe {
+  readonly id: string;
+  readonly kind: "coding" | "instruction";
+  readonly prompt: string;
+  /** Returns a score from 0 to 1, and the reason if it is below 1. */
+  score(answer: string): Promise<{ readonly score: number; readonly raw: string | null }>;
+}
+
+/** Calls of the requested function, with their correct results. */
+const fibonacci: readonly (readonly [call: string, value: number])[] = [
+  ["fibonacci(0)", 0],
+  ["fibonacci(1)", 1],
+  ["fibonacci(2)", 1],
+  ["fibonacci(7)", 13],
+  ["fibonacci(20)", 6765],
+];
+
+/** Returns the code of an answer, without `export`: its last fenced block, or the whole answer if it has none. */
+export function codeOf(answer: string): string {
+  const blocks = [...answer.matchAll(/```[^\n`]*\n(.*?)(?:```|$)/gs)];
+  return (blocks.at(-1)?.[1] ?? answer).replaceAll(
+    /^export\s+(?:default\s+)?(?=(?:async\s+)?function|const|let|var|class)/gm,
+    "",
+  );
+}
+
+const scoreOf = (result: SandboxResult): { score: number; raw: string | null } => {
+  if (!result.ok) return { score: 0, raw: result.reason };
+  const wrong = fibonacci.flatMap(([call, value], at) =>
+    Object.is(result.values[at], value) ? [] : [`${call} is ${String(result.values[at])}, not ${value}`],
+  );
+  return { score: 1 - wrong.length / fibonacci.length, raw: wrong[0] ?? null };
+};
+
+const instruction = (id: string, prompt: string, fault: (answer: string) => string | null): GeneralProbe => ({
+  id,
+  kind: "instruction",
+  prompt,
+  async score(answer) {
+    const raw = fault(answer.trim());
+    return { score: raw === null ? 1 : 0, raw };
+  },
+});
+
+/** One coding task, whose code runs in the sandbox, and three instructions that a program can check. */
+export const generalProbes: readonly GeneralProbe[] = [
+  {
+    id: "fibonacci",
+    kind: "coding",
+    prompt:
+      "Write a function fibonacci(n) in JavaScript that returns the nth Fibonacci number, where fibonacci(0) is 0 and " +
+      "fibonacci(1) is 1. Answer with the code alone.",
+    score: async (answer) =>
+      scoreOf(
+        await runInSandbox(
+          codeOf(answer),
+          fibonacci.map(([call]) => call),
+        ),
+      ),
+  },
+  instruction(
+    "three_lines",
+    "Name three fruits. Write each on a line of its own that begins with a dash, and nothing else.",
+    (answer) => {
+      const lines = answer.split("\n").filter((line) => line.trim() !== "");
+      if (lines.length !== 3) return `${lines.length} lines`;
+      return lines.every((line) => /^- ?\p{L}/u.test(line.trim())) ? null : "a line without a dash";
+    },
+  ),
+  instruction("capitals", "What is the opposite of hot? Answer in capital letters only.", (answer) => {
+    if (!/\p{L}/u.test(answer)) return "no letter";
+    return /\p{Ll}/u.test(answer) ? "small letters" : null;
+  }),
+  instruction("last_word", "Write one sentence about the sea. Its last word must be blue.", (answer) =>
+    /(?<!\p{L})blue["'”*]*(?:[.!]["'”*]*)?$/iu.test(answer)
+      ? null
+      : `the end ${JSON.stringify(answer.slice(-20))}`,
+  ),
+];
+
+/** A question that shows general ability, with the words of a right answer. */
+export interface GeneralQuestion {
+  readonly prompt: string;
+  /** The answer is right if it contains one of these strings as whole words, in any case. */
+  readonly says: readonly string[];
+}
+
+/** Minimum number of questions: with fewer, one answer decides whether 0.8 of the ability is left. */
+const minQuestions = 8;
+
+const text = z.string("a non-empty string").refine((value) => value.trim() !== "", "a non-empty string");
+const saysRule = "a string, or a non-empty array of strings";
+const question = z.strictObject(
+  {
+    prompt: text,
+    says: z.union([text.transform((one) => [one]), z.array(text).min(1)], saysRule),
+  } satisfies Record<keyof GeneralQuestion, z.ZodType>,
+  "an object with prompt and says",
+);
+const schema = z.strictObject(
+  {
+    questions: z
+      .array(question, "an array of questions")
+      .min(minQuestions, `at least ${minQuestions} questions`),
+  },
+  "an object with questions",
+);
+
+/**
+ * Reads questions from a YAML file `{ questions: [{ prompt, says }] }`.
+ *
+ * @param where The configuration key of the path, for errors.
+ * @throws PeriodicEvalError `config` for a missing file, or with file and line for wrong content.
+ */
+export async function readGeneralQuestions(
+  path: string,
+  where = "general_probes",
+): Promise<readonly GeneralQuestion[]> {
+  const expected = "a YAML file { questions: [{ prompt, says }] }";
+  return (await readNamedFile(path, schema, { where, expected })).questions;
+}
+
+/** Returns a probe that scores 1 for an answer with the right words, and 0 for any other. */
+function probeOf({ prompt, says }: GeneralQuestion, at: number): GeneralProbe {
+  const isRight = saysOneOf(says, true);
+  return {
+    id: `question_${at}`,
+    kind: "instruction",
+    prompt,
+    score: async (answer) =>
+      isRight(answer) === 1
+        ? { score: 1, raw: null }
+        : { score: 0, raw: `not ${says.join(" or ")}: ${JSON.stringify(answer.slice(0, 60))}` },
+  };
+}

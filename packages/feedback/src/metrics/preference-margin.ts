@@ -1,14 +1,13 @@
 import {
   defineEvaluation,
   permutationTest,
-  PeriodicEvalError,
   type Json,
   type LogLikelihood,
   type MetricKit,
   type Row,
 } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
-import { isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import { isRecord, parseOptions, modelError } from "@periodic-eval/contracts/options";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import type { LogprobPair, Preference } from "../preferences/preference.ts";
@@ -82,13 +81,12 @@ export function preferenceMarginEvaluation(options: PreferenceMarginOptions) {
 function rowOf(id: string, chosen: LogLikelihood, rejected: LogLikelihood): PreferenceMarginRow {
   const bad = [chosen, rejected].find(({ sumNats }) => !Number.isFinite(sumNats));
   if (bad !== undefined) {
-    throw new PeriodicEvalError({
-      code: "model",
-      where: `pair ${id}`,
-      got: `Σ log p of ${bad.sumNats}`,
-      expected: "a finite number",
-      fix: "Check the loss: the weights are probably NaN or infinite.",
-    });
+    throw modelError(
+      `pair ${id}`,
+      `Σ log p of ${bad.sumNats}`,
+      "a finite number",
+      "Check the loss: the weights are probably NaN or infinite.",
+    );
   }
   return {
     id,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { openVerifier, rewardOf } from "../graders/open-verifier.ts";
-import { readCollapseProbes } from "../metrics/collapse-probes.ts";
+import { readCollapseProbes } from "../metrics/collapse.ts";
 import { readPreference, shippedPreferences } from "./preference.ts";
 
 const microWorld = join(shippedPreferences, "../micro-world");

@@ -1,3 +1,4 @@
+import { subsetOrder } from "@periodic-eval/core/evaluations";
 import type { MetricName } from "../config/schema.ts";
 import { promptKey, type Preference } from "./preference.ts";
 
@@ -37,4 +38,21 @@ export function unknownResults(
         logprob_margin_p: `the test needs ${minPairs} or more pairs, all held out; the preference has ${pairs.length}, of which ${heldOut} are held out`,
       }),
   };
+}
+
+/** Returns the `size` prompts of a step. Each pass over all prompts has its own seeded order. */
+export function promptsOf(
+  prompts: readonly string[],
+  step: number,
+  size: number,
+  seed: number,
+): readonly string[] {
+  const orders = new Map<number, readonly number[]>();
+  return Array.from({ length: size }, (_, i) => {
+    const place = step * size + i;
+    const pass = Math.floor(place / prompts.length);
+    const order = orders.get(pass) ?? subsetOrder(seed + pass, prompts.length);
+    orders.set(pass, order);
+    return prompts[order[place % prompts.length]!]!;
+  });
 }

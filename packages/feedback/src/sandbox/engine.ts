@@ -1,7 +1,6 @@
 // The process in which untrusted code runs. run-in-sandbox.ts starts it for one request and kills it afterwards.
 import { Worker } from "node:worker_threads";
-import { evaluate } from "./evaluate.ts";
-import type { SandboxReply, SandboxRequest } from "./messages.ts";
+import { evaluate, type SandboxReply, type SandboxRequest } from "./evaluate.ts";
 
 /** Read before the engine loads: another process is the parent of one whose parent has ended. */
 const parent = process.ppid;

@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, it, vi } from "vitest";
-import { evaluate } from "./evaluate.ts";
-import type { SandboxLimits } from "./messages.ts";
+import { evaluate, type SandboxLimits } from "./evaluate.ts";
 import type * as source from "./run-in-sandbox.ts";
 import { defaultLimits, type SandboxResult } from "./run-in-sandbox.ts";
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { startTimeout } from "@periodic-eval/store";
 import * as z from "zod";
-import type { SandboxLimits, SandboxReply, SandboxRequest, SandboxValue } from "./messages.ts";
+import type { SandboxLimits, SandboxReply, SandboxRequest, SandboxValue } from "./evaluate.ts";
 
 export type SandboxResult =
   | { readonly ok: true; readonly values: readonly SandboxValue[] }

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import { isRecord } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 /** A request that the double received. */
@@ -27,20 +27,6 @@ export interface ClaasDoubleOptions {
   readonly rewrite?: (request: ClaasRequest, body: unknown) => unknown;
 }
 
-const functionOf = (returned: string) =>
-  z.custom<(...args: never[]) => unknown>(
-    (value) => typeof value === "function",
-    `a function that returns ${returned}`,
-  );
-const optionsSchema = z.strictObject({
-  answer: functionOf("the answer to a prompt"),
-  logProbs: functionOf("log-probabilities").optional(),
-  metadata: functionOf("metadata, or null").optional(),
-  baseModels: z.array(z.string(), "an array of names of models").optional(),
-  fault: functionOf('"drop", a status or null').optional(),
-  rewrite: functionOf("a body").optional(),
-} satisfies Record<keyof ClaasDoubleOptions, z.ZodType>);
-
 export interface ClaasDouble {
   readonly url: string;
   readonly received: readonly ClaasRequest[];
@@ -53,11 +39,8 @@ export interface ClaasDouble {
  * Starts a scripted double of CLaaS on 127.0.0.1, for tests without a GPU: the routes, fields and status codes that
  * github.com/kfallah/CLaaS publishes (commit 34fa060), without a model. As there, an answer is trained only if the service gave it
  * to a conversation with a system message, a repeated request trains again, and no reply has the number of updates.
- *
- * @throws PeriodicEvalError `config` for a wrong option.
  */
 export async function claasDouble(options: ClaasDoubleOptions): Promise<ClaasDouble> {
-  parseOptions("claasDouble options", optionsSchema, options);
   const received: ClaasRequest[] = [];
   const state: State = { steps: new Map(), system: new Map() };
   const server = createServer((message, response) => {

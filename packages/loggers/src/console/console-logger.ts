@@ -5,7 +5,13 @@ import {
   type Colours,
   type Display,
 } from "@periodic-eval/core/console";
-import { isOwnColours, ownColours, parseOptions, printable } from "@periodic-eval/contracts/options";
+import {
+  functionSchema,
+  isOwnColours,
+  ownColours,
+  parseOptions,
+  printable,
+} from "@periodic-eval/contracts/options";
 import { createLogUpdate } from "log-update";
 import pc from "picocolors";
 import * as z from "zod";
@@ -24,7 +30,7 @@ export interface ConsoleOptions {
 
 /** Extra keys are allowed, because a command line's terminal object is a valid value. */
 const schema = z.looseObject({
-  out: z.custom<(text: string) => void>((value) => typeof value === "function", "a function").optional(),
+  out: functionSchema<(text: string) => void>().optional(),
   isInteractive: z.boolean("true or false").optional(),
   colours: z
     .custom<Colours>((value) => typeof value === "object" && value !== null, "colours of picocolors")

@@ -1,7 +1,7 @@
 import type { Logger, RunProgress, Snapshot } from "@periodic-eval/core";
-import { parseOptions } from "@periodic-eval/contracts/options";
+import { isJson, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
-import { jsonNumbers } from "../json-number.ts";
+import { jsonNumbers } from "../scalars.ts";
 import { pathOption } from "../options.ts";
 import { lineFile, type LineKind } from "./line-file.ts";
 import { lineLogger } from "./line-logger.ts";
@@ -57,15 +57,6 @@ const kind: LineKind = {
   hasThisFormat: beginsLikeRecord,
   isCutOff: (piece) => beginsLikeRecord(piece) && !isJson(piece),
 };
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 const trainRecord = (metrics: Readonly<Record<string, number>>, at: RunProgress) => ({
   kind: "train",

@@ -1,10 +1,31 @@
-import { isRecord } from "@periodic-eval/contracts/options";
+import { isRecord, valueAt } from "@periodic-eval/contracts/options";
+import { hashText } from "@periodic-eval/core/random";
 import { AbortError } from "p-retry";
-import { jsonNumber } from "../json-number.ts";
-import type { Point } from "../outbox/journal-line.ts";
+import type { Point } from "../outbox/journal.ts";
 import type { Destination } from "../outbox/sending.ts";
-import { metricName } from "./metric-name.ts";
+import { jsonNumber } from "../scalars.ts";
 import { MissingError, mlflowRest, type MlflowRest } from "./rest.ts";
+
+/** Maximum length of a metric key in MLflow. */
+const maxLength = 250;
+
+/**
+ * Converts a name to one that MLflow accepts: ASCII letters and digits, `_`, `-`, `.`, space, `:` and `/`. Any other character
+ * becomes `_x` and its hexadecimal code point, and so do dots and slashes that would change the path (`..`, `a//b`), so
+ * different names stay different. A name that is too long ends in a hash of the whole name.
+ */
+export function metricName(name: string): string {
+  const allowed = [...name].map((one) => (/[\w\-. :/]/.test(one) ? one : codeOf(one))).join("");
+  const parts = allowed
+    .split("/")
+    .map((part) => (/^\.*$/.test(part) ? [...part].map(codeOf).join("") || "_" : part));
+  const path = parts.join("/");
+  if (path.length <= maxLength) return path;
+  const mark = hashText(path).replaceAll(/\W/g, "").slice(-16);
+  return `${path.slice(0, maxLength - mark.length - 1).replace(/[/.]+$/, "")}_${mark}`;
+}
+
+const codeOf = (character: string): string => `_x${character.codePointAt(0)!.toString(16)}`;
 
 /** The server, the experiment and the run's name. */
 export interface MlflowPlace {
@@ -120,20 +141,17 @@ async function experimentId(rest: MlflowRest, name: string, signal: AbortSignal)
 
 /** Returns the string at a path of a reply. Any other reply is not MLflow's, and may be temporary: a proxy's, for example. */
 function stringAt(reply: unknown, ...path: readonly string[]): string {
-  const value = fieldAt(reply, ...path);
+  const value = valueAt(reply, path);
   if (typeof value === "string" && value !== "") return value;
   throw new Error(`MLflow sent a reply without ${path.join(".")}`);
 }
 
 /** Returns the keys of a run's tags. A run without tags has no such field. */
 function tagsOf(found: unknown): readonly string[] {
-  if (!isRecord(fieldAt(found, "run"))) throw new Error("MLflow sent a reply without run");
-  const tags = fieldAt(found, "run", "data", "tags") ?? [];
+  if (!isRecord(valueAt(found, ["run"]))) throw new Error("MLflow sent a reply without run");
+  const tags = valueAt(found, ["run", "data", "tags"]) ?? [];
   return (Array.isArray(tags) ? tags : []).map((tag: unknown) => stringAt(tag, "key"));
 }
-
-const fieldAt = (value: unknown, ...path: readonly string[]): unknown =>
-  path.reduce((inner, name) => (isRecord(inner) ? inner[name] : undefined), value);
 
 function abortIfMissing(error: unknown): never {
   throw error instanceof MissingError

@@ -8,7 +8,7 @@ import { at, begins } from "../logged-run.test-data.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { serveJson, type Reply } from "../loopback.test-data.ts";
 import { mlflowLogger } from "./index.ts";
-import { metricName } from "./metric-name.ts";
+import { metricName } from "./destination.ts";
 import { mlflowRest } from "./rest.ts";
 
 afterEach(() => {

@@ -3,8 +3,138 @@ import { dirname } from "node:path";
 import type { Json } from "@periodic-eval/core";
 import { errnoOf, storeError } from "@periodic-eval/store";
 import { lineFile } from "../lines/line-file.ts";
-import { nothingLogged, readAlreadyLogged } from "./already-logged.ts";
-import { lineText, parseLine, type JournalLine, type Point } from "./journal-line.ts";
+import { jsonNumbers, type Scalars } from "../scalars.ts";
+
+/** Values of one step as a server receives them. */
+export interface Point {
+  readonly phase: string;
+  readonly runStep: number;
+  /** Milliseconds since 1970. */
+  readonly time: number;
+  readonly values: Scalars;
+  readonly of: "training" | "snapshot";
+}
+
+/** A line of the journal, which stores everything that a run sends. */
+type JournalLine =
+  | { readonly kind: "run"; readonly run: Json }
+  | { readonly kind: "begin"; readonly phase: string }
+  | {
+      readonly kind: "point";
+      readonly point: Point;
+      /** By name, the number of values of earlier processes at this step that were repeated before this value. */
+      readonly repeated?: Readonly<Record<string, number>>;
+    }
+  | { readonly kind: "sent"; readonly points: number };
+
+const lineText = (line: JournalLine): string =>
+  JSON.stringify(
+    line.kind === "point"
+      ? { ...line, point: { ...line.point, values: jsonNumbers(line.point.values) } }
+      : line,
+  );
+
+/** @throws PeriodicEvalError `store` if the line of the file at `path` is not a journal line. */
+function parseLine(text: string, path: string): JournalLine {
+  try {
+    const line = JSON.parse(text) as JournalLine;
+    if (line.kind !== "point") return line;
+    const values = Object.entries(line.point.values).map(([name, value]) => [name, Number(value)] as const);
+    return { ...line, point: { ...line.point, values: Object.fromEntries(values) } };
+  } catch (error) {
+    throw storeError(
+      path,
+      error,
+      "lines that a logger of this run wrote; move the file away to send everything to a new run",
+    );
+  }
+}
+
+/**
+ * Returns the values of a point to send, so that no value is sent twice and every changed value is sent: those that no earlier process
+ * logged at its step, or that have changed. Durations and rates of training (`…seconds`, `…per_second`) differ in each process and are
+ * sent once.
+ */
+type Fresh = (point: Point) => FreshValues;
+
+interface FreshValues {
+  readonly values: Scalars;
+  /** By name, the number of repeated values at this step that were left out before this value. Never 0. */
+  readonly repeated: Readonly<Record<string, number>>;
+}
+
+/** Values of one name at one step, in the order of the latest attempt. */
+interface LoggedValues {
+  /** Index of the last attempt at this phase that logged one of the values; it repeated the earlier ones. */
+  readonly attempt: number;
+  readonly values: number[];
+  /** How many of them this process has repeated. */
+  repeated: number;
+}
+
+/**
+ * Reads the logged training values of a phase from a run step on, and the values of every snapshot.
+ *
+ * @param onChange Called with the run step of each value that has changed.
+ */
+function freshSince(
+  lines: Iterable<JournalLine>,
+  phase: string,
+  fromRunStep: number,
+  onChange: (runStep: number) => void,
+): Fresh {
+  const logged = new Map<string, LoggedValues>();
+  let attempt = 0;
+  for (const line of lines) {
+    if (line.kind === "begin" && line.phase === phase) attempt += 1;
+    if (line.kind !== "point") continue;
+    const { point, repeated } = line;
+    const isTraining = point.of === "training";
+    if (isTraining && (point.phase !== phase || point.runStep < fromRunStep)) continue;
+    for (const [name, value] of Object.entries(point.values)) {
+      const key = keyOf(point, name);
+      const earlier = logged.get(key);
+      // A snapshot has one value per name and step; training may log several.
+      if (isTraining && earlier?.attempt === attempt) earlier.values.push(value);
+      else {
+        const before = earlier?.values.slice(0, repeated?.[name] ?? 0) ?? [];
+        logged.set(key, { attempt, values: [...before, value], repeated: 0 });
+      }
+    }
+  }
+
+  /** Returns the number of repeated values of this name before this one, or null if this one is repeated too. */
+  function repeatedBefore(point: Point, name: string, value: number): number | null {
+    const key = keyOf(point, name);
+    const earlier = logged.get(key);
+    const known = earlier?.values[earlier.repeated];
+    const isKnown = known !== undefined && (isSame(known, value) || isDuration(point, name));
+    if (point.of === "snapshot") logged.set(key, { attempt, values: [value], repeated: 0 });
+    else if (isKnown) earlier!.repeated += 1;
+    // Values after a changed one are new, even if an earlier attempt logged equal values.
+    else logged.delete(key);
+    if (known !== undefined && !isKnown) onChange(point.runStep);
+    return isKnown ? null : (earlier?.repeated ?? 0);
+  }
+  return (point) => {
+    const values: Record<string, number> = {};
+    const repeated: Record<string, number> = {};
+    for (const [name, value] of Object.entries(point.values)) {
+      const before = repeatedBefore(point, name, value);
+      if (before === null) continue;
+      values[name] = value;
+      if (before > 0) repeated[name] = before;
+    }
+    return { values, repeated };
+  };
+}
+
+const keyOf = ({ phase, runStep, of }: Point, name: string) => `${phase} ${runStep} ${of} ${name}`;
+
+/** Compares as JSON does, which has only one zero. */
+const isSame = (a: number, b: number) => a === b || (Number.isNaN(a) && Number.isNaN(b));
+
+const isDuration = ({ of }: Point, name: string) => of === "training" && /(?:^|[_/])seconds?$/.test(name);
 
 /** A file in the run's folder with everything that the run sends, so that neither a kill nor a server that is down loses data. */
 export interface Journal {
@@ -49,7 +179,7 @@ export function openJournal(path: string): Journal {
   const unsent: Point[] = [];
   let sent = 0;
   let run: Json | null = null;
-  let alreadyLogged = nothingLogged;
+  let fresh: Fresh = ({ values }) => ({ values, repeated: {} });
   let changed: Changed | null = null;
   /** Whether the names of the file and its folder are durable. */
   let isNamed = false;
@@ -91,11 +221,11 @@ export function openJournal(path: string): Journal {
     },
     begin(phase, fromRunStep) {
       // Only steps that will be repeated are kept in memory, because a training may be long.
-      alreadyLogged = readAlreadyLogged(linesOf(path), phase, fromRunStep, countChange);
+      fresh = freshSince(linesOf(path), phase, fromRunStep, countChange);
       write({ kind: "begin", phase });
     },
     add(point) {
-      const { values, repeated } = alreadyLogged.fresh(point);
+      const { values, repeated } = fresh(point);
       if (Object.keys(values).length === 0) return;
       const isAfter = Object.keys(repeated).length > 0;
       write({ kind: "point", point: { ...point, values }, ...(isAfter && { repeated }) });

@@ -1,11 +1,10 @@
 import type { Logger, RunProgress, Snapshot } from "@periodic-eval/core";
-import { errorMessage, parseOptions } from "@periodic-eval/contracts/options";
+import { errorMessage, numberFromZero, parseOptions } from "@periodic-eval/contracts/options";
 import { join } from "node:path";
 import * as z from "zod";
 import { clockOption, pathOption, wallClock } from "../options.ts";
 import { snapshotScalars, trainScalars } from "../scalars.ts";
-import type { Point } from "./journal-line.ts";
-import { openJournal, type Changed, type Journal } from "./journal.ts";
+import { type Point, openJournal, type Changed, type Journal } from "./journal.ts";
 import { describeError, startSending, type Destination, type Sending } from "./sending.ts";
 
 export interface OutboxOptions {
@@ -20,7 +19,7 @@ export interface OutboxOptions {
 /** Schema fields of `OutboxOptions`, for the schemas of loggers that extend it. */
 export const outboxFields = {
   runDir: pathOption,
-  closeSeconds: z.number("seconds, 0 or more").nonnegative("seconds, 0 or more").optional(),
+  closeSeconds: numberFromZero("seconds, 0 or more").optional(),
   now: clockOption,
 } satisfies Record<keyof OutboxOptions, z.ZodType>;
 

@@ -1,8 +1,8 @@
 import { errorMessage } from "@periodic-eval/contracts/options";
 import type { Json } from "@periodic-eval/core";
+import { resolvesWithin } from "@periodic-eval/store";
 import pRetry from "p-retry";
-import type { Point } from "./journal-line.ts";
-import type { Journal } from "./journal.ts";
+import type { Point, Journal } from "./journal.ts";
 
 /**
  * A server that stores runs. Its errors are retried, except p-retry's `AbortError`, which is permanent (a wrong API key, for
@@ -107,17 +107,10 @@ export function startSending(destination: Destination, journal: Journal): Sendin
     async end(seconds) {
       isEnding = true;
       wake();
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      const timeUp = new Promise<"time is up">((resolve) => {
-        // setTimeout takes at most 2³¹ − 1 milliseconds.
-        timer = setTimeout(() => resolve("time is up"), Math.min(1000 * seconds, 2 ** 31 - 1));
-      });
       const finish = running.then(() =>
         journal.unsent.length === 0 ? retry(() => destination.close(true)) : destination.close(false),
       );
-      // Clear the timer also when finishing fails: a pending timer keeps the process alive.
-      const outcome = await Promise.race([finish, timeUp]).finally(() => clearTimeout(timer));
-      if (outcome !== "time is up") return;
+      if (await resolvesWithin(finish, seconds)) return;
       abort.abort(new Error(`timeout after ${seconds} s`));
       // Do not wait for `close`: the timeout has passed.
       void destination.close(false).catch(() => undefined);

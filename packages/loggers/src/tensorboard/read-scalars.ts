@@ -2,7 +2,7 @@ import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { storeError } from "@periodic-eval/store";
-import { maskedCrc32c } from "./crc32c.ts";
+import { maskedCrc32c } from "./event-file.ts";
 
 export const scalarKey = (step: number, tag: string): string => `${step} ${tag}`;
 

@@ -1,10 +1,9 @@
-import { createRequire } from "node:module";
 import type { Logger } from "@periodic-eval/core";
 import { configError, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
+import { wallClock } from "../options.ts";
 import { outboxFields, outboxLogger, type OutboxOptions } from "../outbox/outbox-logger.ts";
 import { wandbDestination } from "./destination.ts";
-import { checkSdk } from "./sdk-version.ts";
 
 export interface WandbOptions extends OutboxOptions {
   /** Default: `WANDB_PROJECT`. */
@@ -31,14 +30,13 @@ const schema = z.strictObject({
 } satisfies Record<keyof WandbOptions, z.ZodType>);
 
 /**
- * Sends scalars to Weights & Biases with its SDK (optional peer `@wandb/sdk` 0.5.1), under the names of `snapshotScalars` and
- * `trainScalars`: `periodic_eval/arc_c_accuracy`, `periodic_align/aligned`, `periodic_leak/leakage_<persona>`, each with
- * `…/train_pct`. Each line also holds `run_step` and `phase`. Choose `run_step` as the x axis of charts: W&B's own step counts
- * lines, which include late grading and later phases. The run's id is kept in `run_dir/loggers/wandb.jsonl`, so a resumed run
- * continues the same W&B run. The API key comes from `WANDB_API_KEY` or `.netrc`.
+ * Sends scalars to Weights & Biases under the names of `snapshotScalars` and `trainScalars`: `periodic_eval/arc_c_accuracy`,
+ * `periodic_align/aligned`, `periodic_leak/leakage_<persona>`, each with `…/train_pct`. Each line also holds `run_step` and
+ * `phase`. Choose `run_step` as the x axis of charts: W&B's own step counts lines, which include late grading and later phases.
+ * The run's id is kept in `run_dir/loggers/wandb.jsonl`, so a resumed run continues the same W&B run. The API key comes from
+ * `WANDB_API_KEY` or `.netrc`.
  *
- * @throws PeriodicEvalError `config` for a wrong option, without a project or that version of the SDK, and for
- *   `WANDB_MODE=offline`, in which the SDK discards everything.
+ * @throws PeriodicEvalError `config` for a wrong option, without a project, and for a `WANDB_MODE` other than `online`.
  */
 export function wandbLogger(options: WandbOptions): Logger {
   parseOptions(where, schema, options);
@@ -57,16 +55,16 @@ export function wandbLogger(options: WandbOptions): Logger {
     throw configError({
       where: "wandbLogger WANDB_MODE",
       value: mode,
-      expected: '"online", because the SDK discards all data in any other mode',
+      expected: '"online", the only mode of this logger',
       fix: "Remove the logger or unset WANDB_MODE. While the server cannot be reached, data is kept in the run's folder.",
     });
-  checkSdk(createRequire(import.meta.url));
   const destination = wandbDestination({
     project,
     entity: options.entity ?? env["WANDB_ENTITY"] ?? null,
     name: options.runName ?? env["WANDB_NAME"] ?? null,
     config: options.config ?? {},
     baseUrl: (options.baseUrl ?? env["WANDB_BASE_URL"] ?? "https://api.wandb.ai").replace(/\/+$/, ""),
+    now: options.now ?? wallClock,
   });
   return outboxLogger(destination, options);
 }

@@ -20,7 +20,7 @@ interface Chunk {
   readonly complete?: boolean;
 }
 
-/** Starts a server that records runs and history lines of W&B's SDK 0.5.1. */
+/** Starts a server that records runs and history lines as W&B's clients send them. */
 export async function wandbServer(atEnd: AtEnd): Promise<WandbServer> {
   const server: Omit<WandbServer, "url"> = { runs: new Map(), faults: [], keys: [] };
 

@@ -10,10 +10,11 @@ import type { BackendDefinition } from "./definition.ts";
 
 /** Returns `npm run <script>` inside this repository: the script installs packages that npm alone cannot install. */
 export const commandHere = (script: string, args = ""): Pick<BackendDefinition, "command"> =>
-  isRepository(script) ? { command: `npm run ${script}${args && ` -- ${args}`}` } : {};
+  isRepository ? { command: `npm run ${script}${args && ` -- ${args}`}` } : {};
 
-const isRepository = (script: string): boolean =>
-  existsSync(fileURLToPath(new URL(`../../../../scripts/${script}.mjs`, import.meta.url)));
+const isRepository = existsSync(
+  fileURLToPath(new URL("../../../../scripts/optional-packages.mjs", import.meta.url)),
+);
 
 const own = createRequire(import.meta.url);
 

@@ -19,8 +19,7 @@ import { familyOf } from "../families/registry.ts";
 import { rejectSharded } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
 import { requireJsonObject } from "../folder/read-file.ts";
-import { onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
-import { modelFolder } from "../hub/model-folder.ts";
+import { onDownloadSchema, type DownloadProgress, modelFolder } from "../hub/fetch-model.ts";
 import { createModel, dropoutRate, type CheckpointLM } from "./model.ts";
 import { checkShapes, openTensors, type CheckpointTensors } from "./tensors.ts";
 

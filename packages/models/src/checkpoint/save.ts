@@ -7,8 +7,7 @@ import * as z from "zod";
 import type { LiveWeight } from "../decoder/causal-lm.ts";
 import { checkpointValues } from "../decoder/variables.ts";
 import type { HuggingFaceConfig } from "../families/config/config-reader.ts";
-import { companions } from "../folder/file-names.ts";
-import { removeShards, singleName } from "../folder/shard-index.ts";
+import { companions, removeShards, singleName } from "../folder/file-names.ts";
 import { openTensors } from "./tensors.ts";
 
 export interface SaveOptions {

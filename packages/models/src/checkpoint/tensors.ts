@@ -6,16 +6,16 @@ import {
   type TensorInfo,
   type ValueRange,
 } from "@periodic-eval/safetensors";
-import { rejectPickled } from "../folder/file-names.ts";
-import { modelError } from "../folder/model-error.ts";
 import {
+  rejectPickled,
   indexName,
   readShardIndex,
   refetchFix,
   shardsOf,
   singleName,
   type ShardIndex,
-} from "../folder/shard-index.ts";
+} from "../folder/file-names.ts";
+import { modelError } from "../folder/model-error.ts";
 
 /** The tensors of a checkpoint folder, from one file or several. */
 export interface CheckpointTensors {

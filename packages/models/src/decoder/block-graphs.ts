@@ -1,12 +1,19 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { Sizes } from "../graph/dimensions.ts";
+import type { GraphType, Sizes } from "../graph/tracer.ts";
 import { GraphFunction, type GraphBackend } from "../graph/graph-function.ts";
 import { GraphSet } from "../graph/graph-set.ts";
-import type { GraphType } from "../graph/node.ts";
 import { checkEqual, trace, type TensorSpec, type Trace } from "../graph/trace.ts";
-import { blockSpecs, listInputs, mapInputs, type BlockSizes, type BlockInputs } from "./block.ts";
+import {
+  blockSpecs,
+  listInputs,
+  mapInputs,
+  type BlockSizes,
+  type BlockInputs,
+  readBlock,
+  type BlockReader,
+  type ReadBlock,
+} from "./block.ts";
 import type { LayerCache } from "./cached-tokens.ts";
-import { readBlock, type BlockReader, type ReadBlock } from "./read-block.ts";
 import { listWeights, mapWeights } from "./weights.ts";
 
 /**

@@ -47,9 +47,10 @@ export class CachedTokens implements KeyValues {
   }
 
   select(rows: readonly number[]): CachedTokens {
-    const { batch, length, positions, segments, lastSegments } = this.#places;
-    const taken = (from: Int32Array) =>
-      joinedRows(rows.map((row) => from.subarray(row * length, (row + 1) * length)));
+    const places = this.#places;
+    const { batch, length } = places;
+    const taken = (key: PlaceKey) =>
+      joinedRows(rows.map((row) => places[key].subarray(row * length, (row + 1) * length)));
     const ofRows = (x: tf.Tensor3D): tf.Tensor3D =>
       tf.tidy(() => {
         const [cells, ...cell] = x.shape;
@@ -58,13 +59,7 @@ export class CachedTokens implements KeyValues {
         return tf.reshape<tf.Rank.R3>(selected, [(cells / batch) * rows.length, ...cell]);
       });
     return new CachedTokens(
-      {
-        batch: rows.length,
-        length,
-        positions: taken(positions),
-        segments: taken(segments),
-        lastSegments: taken(lastSegments),
-      },
+      placesOf(rows.length, length, taken),
       this.#replaceLayers([], ({ keys, values }) => ({ keys: ofRows(keys), values: ofRows(values) })),
     );
   }
@@ -130,27 +125,31 @@ export class CachedTokens implements KeyValues {
   }
 }
 
+type PlaceKey = "positions" | "segments" | "lastSegments";
+
+const placesOf = (batch: number, length: number, of: (key: PlaceKey) => Int32Array): Places => ({
+  batch,
+  length,
+  positions: of("positions"),
+  segments: of("segments"),
+  lastSegments: of("lastSegments"),
+});
+
 /** Appends the second piece to the first, row by row. */
 export function placesAfter(first: Places, second: Places): Places {
-  const interleaved = (key: "positions" | "segments" | "lastSegments") =>
+  const interleaved = (key: PlaceKey) =>
     joinedRows(
       Array.from({ length: first.batch }, (_, row) => [
         first[key].subarray(row * first.length, (row + 1) * first.length),
         second[key].subarray(row * second.length, (row + 1) * second.length),
       ]).flat(),
     );
-  return {
-    batch: first.batch,
-    length: first.length + second.length,
-    positions: interleaved("positions"),
-    segments: interleaved("segments"),
-    lastSegments: interleaved("lastSegments"),
-  };
+  return placesOf(first.batch, first.length + second.length, interleaved);
 }
 
 /** Stacks the rows of pieces, padded to a length. */
 function placesBelow(pieces: readonly Places[], length: number): Places {
-  const padded = (key: "positions" | "segments" | "lastSegments") =>
+  const padded = (key: PlaceKey) =>
     joinedRows(
       pieces.flatMap((piece) =>
         Array.from({ length: piece.batch }, (_, row) => {
@@ -160,13 +159,8 @@ function placesBelow(pieces: readonly Places[], length: number): Places {
         }),
       ),
     );
-  return {
-    batch: pieces.reduce((sum, { batch }) => sum + batch, 0),
-    length,
-    positions: padded("positions"),
-    segments: padded("segments"),
-    lastSegments: padded("lastSegments"),
-  };
+  const batch = pieces.reduce((sum, piece) => sum + piece.batch, 0);
+  return placesOf(batch, length, padded);
 }
 
 function joinedRows(rows: readonly Int32Array[]): Int32Array {

@@ -1,9 +1,8 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { attention, type AttentionTables } from "../ops/attention.ts";
-import type { DecoderDescription } from "./description.ts";
+import { attention, type AttentionTables, type AttentionShape } from "../ops/attention.ts";
+import type { DecoderDescription, RotaryDescription } from "./description.ts";
 import type { Attend, Tokens } from "./forward.ts";
-import { documentTables } from "./documents.ts";
-import { attentionTables } from "./tables.ts";
+import { attentionTables, masked, rotaryAngles, tablesOf } from "./tables.ts";
 
 /** B sequences of T tokens, as tensors. */
 export interface Sequences {
@@ -60,4 +59,83 @@ export function attendBy(
 ): Attend {
   const shape = { ...sizes, heads, keyValueHeads, headDim };
   return (layer, query, key, value) => attention([query, key, value], tablesOf(layer), shape);
+}
+
+/**
+ * Returns the tables of each layer for rows of several documents; `attentionTables` does so for one sequence per row. A
+ * token attends only to its own document, and lengths are those of the document. Creates new tensors.
+ *
+ * @param starts [B·T]: the place in its row at which each token's document begins.
+ */
+function documentTables(
+  description: DecoderDescription,
+  starts: Int32Array,
+  shape: AttentionShape,
+): AttentionTables[] {
+  const { batch, length, headDim } = shape;
+  const documents = documentsOf(starts, length);
+  return tablesOf(description, {
+    longest: Math.max(...documents.map(({ tokens }) => tokens)),
+    angles: (rotary) => anglesOf(rotary, headDim, documents, batch * length),
+    table: (values, heads) => ofHeads(tf.tensor3d(values, [batch, length, headDim]), heads),
+    mask: (window) => ofHeads(documentMask(starts, window, shape), shape.heads),
+  });
+}
+
+interface Document {
+  /** Index of its first token among the B·T tokens. */
+  readonly first: number;
+  readonly tokens: number;
+}
+
+function documentsOf(starts: Int32Array, length: number): readonly Document[] {
+  const documents: { first: number; tokens: number }[] = [];
+  for (const [i, start] of starts.entries())
+    if (start === i % length) documents.push({ first: i, tokens: 1 });
+    else documents.at(-1)!.tokens += 1;
+  return documents;
+}
+
+function anglesOf(
+  rotary: RotaryDescription,
+  headDim: number,
+  documents: readonly Document[],
+  tokens: number,
+): { readonly cosines: Float32Array; readonly sines: Float32Array } {
+  const cosines = new Float32Array(tokens * headDim);
+  const sines = new Float32Array(tokens * headDim);
+  for (const { first, tokens: count } of documents) {
+    const own = rotaryAngles(
+      rotary,
+      headDim,
+      Int32Array.from({ length: count }, (_, position) => position),
+    );
+    cosines.set(own.cosines, first * headDim);
+    sines.set(own.sines, first * headDim);
+  }
+  return { cosines, sines };
+}
+
+/** Returns [B, T, T]: a token attends to itself and earlier tokens of its document, at most `window` tokens in total. */
+function documentMask(
+  starts: Int32Array,
+  window: number | null,
+  { batch, length }: AttentionShape,
+): tf.Tensor3D {
+  const mask = new Float32Array(batch * length * length).fill(masked);
+  for (const [i, start] of starts.entries()) {
+    const place = i % length;
+    const from = window === null ? start : Math.max(start, place + 1 - window);
+    mask.fill(0, i * length + from, i * length + place + 1);
+  }
+  return tf.tensor3d(mask, [batch, length, length]);
+}
+
+/** Repeats for each head: x [B, T, X] → [B·heads, T, X]. Engines combine equal shapes faster than they broadcast. */
+function ofHeads(x: tf.Tensor3D, heads: number): tf.Tensor3D {
+  const [batch, length, size] = x.shape;
+  return tf.tidy(() => {
+    const tiled = tf.tile(tf.reshape(x, [batch, 1, length, size]), [1, heads, 1, 1]);
+    return tf.reshape(tiled, [batch * heads, length, size]);
+  });
 }

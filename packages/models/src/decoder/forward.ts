@@ -1,15 +1,12 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { activate, activateGated } from "../ops/activation.ts";
-import { scaled, sum } from "../ops/arithmetic.ts";
-import { chunkBytes, rowsIn } from "../ops/chunks.ts";
-import { columns, rowsAt } from "../ops/select.ts";
+import { scaled, sum, dropout, softCap } from "../ops/arithmetic.ts";
+import { columns, rowsAt, chunkBytes, rowsIn } from "../ops/select.ts";
 import { crossEntropy, headLoss } from "../ops/head-loss.ts";
 import { isDifferentiated } from "../ops/differentiable.ts";
-import { dropout } from "../ops/dropout.ts";
 import { layerNorm, rmsNorm } from "../ops/norms.ts";
 import { linear, tiedHead, addLora } from "../ops/linear.ts";
 import { recomputedByRows } from "../ops/recomputed.ts";
-import { softCap } from "../ops/soft-cap.ts";
 import type { DecoderDescription } from "./description.ts";
 import type { Adapter, Decoder, Layer, Linear, Norm } from "./weights.ts";
 

@@ -1,7 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { Sizes } from "../graph/dimensions.ts";
-import type { AttentionTables } from "../ops/attention.ts";
-import type { RotaryTables } from "../ops/rotary.ts";
+import type { Sizes } from "../graph/tracer.ts";
+import type { AttentionTables, RotaryTables } from "../ops/attention.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
 
 /** The mask value: low enough that its exponential is 0 next to any score, and finite, so that products with it are not NaN. */

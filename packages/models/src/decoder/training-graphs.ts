@@ -1,9 +1,7 @@
 import type * as tf from "@tensorflow/tfjs-core";
-import { valueOf, type Sizes } from "../graph/dimensions.ts";
+import { type GraphType, valueOf, type Sizes } from "../graph/tracer.ts";
 import { GraphFunction, type GraphBackend } from "../graph/graph-function.ts";
-import { GraphSet } from "../graph/graph-set.ts";
-import { registerFusedCalls } from "../graph/fused-call.ts";
-import type { GraphType } from "../graph/node.ts";
+import { GraphSet, registerFusedCalls } from "../graph/graph-set.ts";
 import { tracePass, type TracedPass } from "../graph/trace-pass.ts";
 import { checkEqual, type TensorSpec } from "../graph/trace.ts";
 import type { AttentionTables } from "../ops/attention.ts";

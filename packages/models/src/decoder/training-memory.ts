@@ -1,5 +1,5 @@
 import type { TrainingPassMemory, TrainingPassSize } from "@periodic-eval/tfjs";
-import { chunkBytes } from "../ops/chunks.ts";
+import { chunkBytes } from "../ops/select.ts";
 import type { DecoderDescription } from "./description.ts";
 import { linearsOf, listWeights, type Decoder, type Layer, type Linear } from "./weights.ts";
 

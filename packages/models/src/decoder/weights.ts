@@ -120,8 +120,13 @@ export function weightSpecs(description: DecoderDescription, names: WeightNames)
         ? { name: `${present(stem)}.bias`, shape: [size], transposed: false, initial: 0 }
         : null,
   });
-  const linear = (name: string, out: number, into: number, hasBias: boolean): Linear<WeightSpec> => {
-    const transposed = names.matrices === "outIn";
+  const linear = (
+    name: string,
+    out: number,
+    into: number,
+    hasBias: boolean,
+    transposed = names.matrices === "outIn",
+  ): Linear<WeightSpec> => {
     const shape = transposed ? [out, into] : [into, out];
     return {
       name,
@@ -152,20 +157,7 @@ export function weightSpecs(description: DecoderDescription, names: WeightNames)
     }),
     finalNorm: normOf(names.finalNorm),
     // The head is [out, in] in every family.
-    head: head.tied
-      ? null
-      : {
-          name: names.head,
-          weight: {
-            name: `${names.head}.weight`,
-            shape: [vocabSize, hiddenSize],
-            transposed: true,
-            initial: "normal",
-          },
-          bias: head.bias
-            ? { name: `${names.head}.bias`, shape: [vocabSize], transposed: false, initial: 0 }
-            : null,
-        },
+    head: head.tied ? null : linear(names.head, vocabSize, hiddenSize, head.bias, true),
   };
 }
 
@@ -206,67 +198,29 @@ export const linearsOf = <W>({ queryKeyValue, output, up, down }: Layer<W>): rea
   down,
 ];
 
-/** Applies `convert` to every leaf. */
-export function mapWeights<A, B>(decoder: Decoder<A>, convert: (weight: A) => B): Decoder<B> {
-  const { embedding, positions, layers, finalNorm, head, headAdapter } = decoder;
-  return {
-    embedding: convert(embedding),
-    positions: positions === null ? null : convert(positions),
-    layers: layers.map((layer) => mapLayer(layer, convert)),
-    finalNorm: mapNorm(finalNorm, convert),
-    head: head === null ? null : mapLinear(head, convert),
-    ...(headAdapter && { headAdapter: mapAdapter(headAdapter, convert) }),
-  };
+/** The fields of a decoder and its parts that are weights. */
+const leaves = new Set(["embedding", "positions", "weight", "bias", "a", "b"]);
+
+/** Applies `convert` to every weight of a decoder or a part of it, in the order of its fields, which is that of the model. */
+function mapTree(tree: object, convert: (weight: never) => unknown): object {
+  const mapped = Object.entries(tree).map(([key, part]: [string, unknown]) => {
+    if (typeof part !== "object" || part === null) return [key, part];
+    if (leaves.has(key)) return [key, convert(part as never)];
+    return [
+      key,
+      Array.isArray(part) ? part.map((each: object) => mapTree(each, convert)) : mapTree(part, convert),
+    ];
+  });
+  return Object.fromEntries(mapped) as object;
 }
 
-function mapLayer<A, B>(layer: Layer<A>, convert: (weight: A) => B): Layer<B> {
-  const linear = (it: Linear<A>) => mapLinear(it, convert);
-  const norm = (it: Norm<A> | null) => (it === null ? null : mapNorm(it, convert));
-  return {
-    attentionNorm: norm(layer.attentionNorm),
-    queryKeyValue: layer.queryKeyValue.map(linear),
-    queryNorm: norm(layer.queryNorm),
-    keyNorm: norm(layer.keyNorm),
-    output: linear(layer.output),
-    attentionOutputNorm: norm(layer.attentionOutputNorm),
-    mlpNorm: norm(layer.mlpNorm),
-    up: layer.up.map(linear),
-    down: linear(layer.down),
-    mlpOutputNorm: norm(layer.mlpOutputNorm),
-  };
-}
+/** Applies `convert` to every weight. */
+export const mapWeights = <A, B>(decoder: Decoder<A>, convert: (weight: A) => B): Decoder<B> =>
+  mapTree(decoder, convert) as Decoder<B>;
 
-function mapLinear<A, B>({ name, weight, bias, adapter }: Linear<A>, convert: (weight: A) => B): Linear<B> {
-  return {
-    name,
-    weight: convert(weight),
-    bias: bias === null ? null : convert(bias),
-    ...(adapter && { adapter: mapAdapter(adapter, convert) }),
-  };
-}
-
-const mapNorm = <A, B>({ weight, bias }: Norm<A>, convert: (weight: A) => B): Norm<B> => ({
-  weight: convert(weight),
-  bias: bias === null ? null : convert(bias),
-});
-
-const mapAdapter = <A, B>(adapter: Adapter<A>, convert: (weight: A) => B): Adapter<B> => ({
-  ...adapter,
-  a: convert(adapter.a),
-  b: convert(adapter.b),
-  bias: adapter.bias === null ? null : convert(adapter.bias),
-});
-
-/** Lists the leaves in the order of the model. */
-export function listWeights<W>(decoder: Decoder<W>): readonly W[] {
+/** Lists the weights of a decoder or a layer in the order of the model. */
+export function listWeights<W>(tree: Decoder<W> | Layer<W>): readonly W[] {
   const list: W[] = [];
-  mapWeights(decoder, (weight) => list.push(weight));
-  return list;
-}
-
-/** Lists the leaves of a layer in the order of the model. */
-export function listLayer<W>(layer: Layer<W>): readonly W[] {
-  const list: W[] = [];
-  mapLayer(layer, (weight) => list.push(weight));
+  mapTree(tree, (weight: W) => list.push(weight));
   return list;
 }

@@ -1,44 +1,41 @@
 import type { DecoderDescription } from "../decoder/description.ts";
 import type { ConfigReader } from "./config/config-reader.ts";
-import { requireWholeHeads } from "./config/sizes.ts";
-import { alike, llamaFamily, type LlamaLike } from "./llama-like.ts";
-import { rotary } from "./config/rope.ts";
-import { layerTypes, windows } from "./config/windows.ts";
-import { attentionBias } from "./config/attention-bias.ts";
+import { requireWholeHeads, fullEvery, layerTypes, windows } from "./config/model-options.ts";
+import { llamaFamily, withWindows } from "./llama-like.ts";
 
-const defaults = {
-  vocabSize: 256_000,
-  contextLength: 8192,
-  hiddenSize: 8192,
-  layers: 40,
-  heads: 64,
-  epsilon: 1e-5,
-  epsilonKey: "layer_norm_eps",
-  mlpSize: 22_528,
-  tied: true,
-  padding: 0,
-};
+/** What both generations share: LayerNorm without bias before attention and MLP in parallel, and scaled logits. */
+const shared = {
+  defaults: {
+    vocabSize: 256_000,
+    contextLength: 8192,
+    hiddenSize: 8192,
+    layers: 40,
+    heads: 64,
+    epsilon: 1e-5,
+    epsilonKey: "layer_norm_eps",
+    mlpSize: 22_528,
+    tied: true,
+    padding: 0,
+  },
+  layerNorm: { offset: 0, hasBias: false },
+  biases: ["attention_bias"],
+} as const;
 
-/** Describes what both generations share: LayerNorm without bias before attention and MLP in parallel, and scaled logits. */
-function cohereLike(config: ConfigReader, base: LlamaLike): Omit<DecoderDescription, "layers"> {
-  return {
-    ...base,
-    norm: { kind: "layer", epsilon: base.norm.epsilon, offset: 0, hasBias: false },
-    block: { ...base.block, residual: "parallelOneNorm" },
-    attention: { ...base.attention, bias: attentionBias(config) },
-    head: { ...base.head, scale: config.positiveNumber("logit_scale", 0.0625) },
-  };
-}
+const cohereLike = (config: ConfigReader, base: DecoderDescription): DecoderDescription => ({
+  ...base,
+  block: { ...base.block, residual: "parallelOneNorm" },
+  head: { ...base.head, scale: config.positiveNumber("logit_scale", 0.0625) },
+});
 
 /** Command R and Aya. Defaults from transformers 5.24 `CohereConfig`. */
 export const cohere = llamaFamily({
+  ...shared,
   modelType: "cohere",
-  defaults,
+  rotary: { theta: { fallback: 500_000 }, pairs: "adjacent" },
 
-  describe(config, base, sizes) {
+  describe(config, base) {
     config.only("use_qk_norm", false);
-    const options = { ...sizes, theta: { fallback: 500_000 }, pairs: "adjacent" } as const;
-    return { ...cohereLike(config, base), layers: alike(sizes, rotary(config, options)) };
+    return cohereLike(config, base);
   },
 });
 
@@ -47,22 +44,19 @@ export const cohere = llamaFamily({
  * `Cohere2Config`.
  */
 export const cohere2 = llamaFamily({
+  ...shared,
   modelType: "cohere2",
-  defaults,
+  rotary: { pairs: "adjacent" },
 
   describe(config, base, sizes) {
     requireWholeHeads(config, sizes);
     const period = config.positiveInteger("sliding_window_pattern", 4);
-    const types = layerTypes(config, sizes.layers, (index) =>
-      (index + 1) % period !== 0 ? "sliding_attention" : "full_attention",
-    );
+    const types = layerTypes(config, sizes.layers, fullEvery(period));
     const window = config.positiveIntegerOrNull("sliding_window", 4096);
-    const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 }, pairs: "adjacent" });
+    const layers = withWindows(base.layers, windows(config, types, window));
     return {
       ...cohereLike(config, base),
-      layers: alike(sizes, rotation, windows(config, types, window)).map((layer) => {
-        return { ...layer, rotary: layer.window === null ? null : rotation };
-      }),
+      layers: layers.map((layer) => (layer.window === null ? { ...layer, rotary: null } : layer)),
     };
   },
 });

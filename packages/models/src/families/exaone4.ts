@@ -1,6 +1,5 @@
-import { alike, llamaFamily } from "./llama-like.ts";
-import { rotary } from "./config/rope.ts";
-import { layerTypes, windows } from "./config/windows.ts";
+import { fullEvery, layerTypes, windows } from "./config/model-options.ts";
+import { llamaFamily, withWindows } from "./llama-like.ts";
 
 /**
  * EXAONE 4: norms after attention and MLP, norms of the queries and keys of each head, and layers with full attention that do not
@@ -18,33 +17,21 @@ export const exaone4 = llamaFamily({
     epsilon: 1e-5,
     mlpSize: 16_384,
   },
-  names: (at) => ({
-    queryNorm: `${at}.self_attn.q_norm`,
-    keyNorm: `${at}.self_attn.k_norm`,
-    attentionOutputNorm: `${at}.post_attention_layernorm`,
-    mlpOutputNorm: `${at}.post_feedforward_layernorm`,
-  }),
+  norms: { before: false, after: true },
+  queryKeyNorm: "head",
 
   describe(config, base, sizes) {
-    const rotation = rotary(config, { ...sizes, theta: { fallback: 10_000 } });
     const window = config.positiveIntegerOrNull("sliding_window", 4096);
     // Published configurations write "LLLG" beside layer_types, which decide.
     const isDerived = config.get("layer_types") === null && window !== null;
     const period = isDerived ? config.positiveInteger("sliding_window_pattern", 4) : 1;
     config.get("sliding_window_pattern");
-    const types = layerTypes(config, sizes.layers, (index) =>
-      (index + 1) % period !== 0 ? "sliding_attention" : "full_attention",
-    );
-    const layerWindows = windows(config, types, window);
+    const types = layerTypes(config, sizes.layers, fullEvery(period));
+    const layers = withWindows(base.layers, windows(config, types, window));
+    const rotates = (own: number | null) => window === null || own !== null;
     return {
       ...base,
-      block: { ...base.block, norms: { before: false, after: true } },
-      attention: { ...base.attention, queryKeyNorm: "head" },
-      layers: alike(sizes, rotation).map((layer, index) => ({
-        ...layer,
-        window: layerWindows[index]!,
-        rotary: window === null || layerWindows[index] !== null ? rotation : null,
-      })),
+      layers: layers.map((layer) => (rotates(layer.window) ? layer : { ...layer, rotary: null })),
     };
   },
 });

@@ -1,6 +1,5 @@
 import type { DecoderDescription } from "../decoder/description.ts";
-import type { WeightNames } from "../decoder/weights.ts";
-import { withPrefix } from "./config/weight-names.ts";
+import type { LayerNames, WeightNames } from "../decoder/weights.ts";
 import type { ConfigReader } from "./config/config-reader.ts";
 
 /** A model family: how to read its configuration, and the names of its weights in a checkpoint. */
@@ -47,4 +46,50 @@ export function moduleName({ prefix, layouts = [] }: Family, name: string): stri
   if (name.startsWith(prefix)) return name;
   const inLayout = layouts.find((layout) => name.startsWith(layout.prefix));
   return `${prefix}${name.slice(inLayout?.prefix.length ?? 0)}`;
+}
+
+/** Returns the weight names of Llama, which most families use; `changed` replaces names of a layer by its prefix. */
+export function llamaNames(changed: (layer: string) => Partial<LayerNames> = () => ({})): WeightNames {
+  return {
+    embedding: "model.embed_tokens.weight",
+    finalNorm: "model.norm",
+    head: "lm_head",
+    matrices: "outIn",
+    layer(index) {
+      const at = `model.layers.${index}`;
+      return {
+        attentionNorm: `${at}.input_layernorm`,
+        queryKeyValue: ["q", "k", "v"].map((part) => `${at}.self_attn.${part}_proj`),
+        output: `${at}.self_attn.o_proj`,
+        mlpNorm: `${at}.post_attention_layernorm`,
+        up: ["gate", "up"].map((part) => `${at}.mlp.${part}_proj`),
+        down: `${at}.mlp.down_proj`,
+        ...changed(at),
+      };
+    },
+  };
+}
+
+/** Returns names with another prefix and another head. */
+export function withPrefix(
+  names: WeightNames,
+  prefix: string,
+  other: { readonly prefix: string; readonly head: string },
+): WeightNames {
+  const changed = (name: string) =>
+    name.startsWith(prefix) ? `${other.prefix}${name.slice(prefix.length)}` : name;
+  return {
+    ...names,
+    head: other.head,
+    embedding: changed(names.embedding),
+    ...(names.positions !== undefined && { positions: changed(names.positions) }),
+    finalNorm: changed(names.finalNorm),
+    layer: (index) => {
+      const entries = Object.entries(names.layer(index)).map(([key, name]: [string, string | string[]]) => [
+        key,
+        typeof name === "string" ? changed(name) : name.map(changed),
+      ]);
+      return Object.fromEntries(entries) as LayerNames;
+    },
+  };
 }

@@ -1,4 +1,4 @@
-import { activation } from "./config/activation-name.ts";
+import { activation } from "./config/model-options.ts";
 import { finishConfig } from "./config/unused-keys.ts";
 import type { Family } from "./family.ts";
 

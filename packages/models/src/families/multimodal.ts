@@ -1,11 +1,9 @@
 import type { ConfigReader } from "./config/config-reader.ts";
 import { finishOuterConfig } from "./config/unused-keys.ts";
-import { withPrefix } from "./config/weight-names.ts";
-import type { Family, Layout } from "./family.ts";
-import { gemma3Text } from "./gemma3-text.ts";
-import { ministral3 } from "./ministral3.ts";
-import { ministral, mistral } from "./mistral.ts";
-import { qwen25VLText, qwen3VLText } from "./qwen-vl-text.ts";
+import { withPrefix, type Family, type Layout } from "./family.ts";
+import { gemma3Text } from "./gemma.ts";
+import { ministral, ministral3, mistral } from "./mistral.ts";
+import { qwen25VLText, qwen3VLText } from "./qwen.ts";
 
 interface MultimodalFamily {
   readonly modelType: string;

@@ -1,5 +1,4 @@
-import { activation } from "./config/activation-name.ts";
-import { paddingRow } from "./config/sizes.ts";
+import { activation, paddingRow } from "./config/model-options.ts";
 import { finishConfig } from "./config/unused-keys.ts";
 import type { Family } from "./family.ts";
 import { alike } from "./llama-like.ts";
@@ -50,7 +49,7 @@ export const opt: Family = {
         size: config.positiveInteger("ffn_dim", 3072),
         bias,
       },
-      layers: alike({ layers, headDim }, null),
+      layers: Array.from({ length: layers }, () => alike(headDim, null)),
       head: { tied: config.boolean("tie_word_embeddings", true), bias: false, scale: 1, softCap: null },
     } as const;
     finishConfig(config, layers, [/^((attention_|activation_)?dropout|layerdrop|init_std)$/]);

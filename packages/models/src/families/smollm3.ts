@@ -1,8 +1,6 @@
 import type { ConfigReader } from "./config/config-reader.ts";
-import { llamaFamily } from "./llama-like.ts";
-import { rotary } from "./config/rope.ts";
-import { layerTypes, windows } from "./config/windows.ts";
-import { attentionBias } from "./config/attention-bias.ts";
+import { layerTypes, windows } from "./config/model-options.ts";
+import { llamaFamily, withWindows } from "./llama-like.ts";
 
 /** SmolLM3: Llama with some layers without rotary positions. Defaults from transformers 5.23 `SmolLM3Config`. */
 export const smollm3 = llamaFamily({
@@ -20,26 +18,22 @@ export const smollm3 = llamaFamily({
     padding: 128_004,
   },
 
+  rotary: { theta: { fallback: 2_000_000 } },
+  biases: ["attention_bias", "mlp_bias"],
+
   describe(config, base, sizes) {
-    const rotation = rotary(config, { ...sizes, theta: { fallback: 2_000_000 } });
     const rotates = rotatingLayers(config, sizes.layers);
     const slides = config.boolean("use_sliding_window", false);
     const window = config.positiveIntegerOrNull("sliding_window", null);
     const types = layerTypes(config, sizes.layers, (index) =>
       slides && window !== null && !rotates[index] ? "sliding_attention" : "full_attention",
     );
-    const layerWindows = windows(config, types, window);
+    const layers = withWindows(base.layers, windows(config, types, window));
     // Published configurations have this key; the reference does not read it.
     config.get("max_window_layers");
     return {
       ...base,
-      attention: { ...base.attention, bias: attentionBias(config) },
-      mlp: { ...base.mlp, bias: config.boolean("mlp_bias", false) },
-      layers: rotates.map((rotating, index) => ({
-        window: layerWindows[index]!,
-        rotary: rotating ? rotation : null,
-        scoreScale: sizes.headDim ** -0.5,
-      })),
+      layers: layers.map((layer, index) => (rotates[index] ? layer : { ...layer, rotary: null })),
     };
   },
 });

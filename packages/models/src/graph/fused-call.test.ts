@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { nativeBackend, testedBackends } from "../testing/backends.test-data.ts";
 import { graphBackend } from "./graph-function.ts";
-import { registerFusedCalls } from "./fused-call.ts";
+import { registerFusedCalls } from "./graph-set.ts";
 
 const make = () =>
   new FusedCall("Adding", ([a, b]) => [tf.add(tf.mul(a!, 2), b!), tf.sqrt(tf.sum(tf.stack([a!, a!])))]);

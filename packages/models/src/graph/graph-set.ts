@@ -1,6 +1,10 @@
-import { process } from "@periodic-eval/store/platform";
+import * as tf from "@tensorflow/tfjs-core";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { graphBackend, type GraphBackend } from "./graph-function.ts";
+import { process } from "@periodic-eval/store/platform";
+import { fusedCallKernel, type FusedCall } from "@periodic-eval/tfjs";
+import { GraphFunction, graphBackend, type GraphBackend } from "./graph-function.ts";
+import { trace } from "./trace.ts";
+import type { GraphType } from "./tracer.ts";
 
 /** Graphs by kind, each built on first use. After a failed build the set returns none. */
 export class GraphSet<Graph extends { dispose(): void }> {
@@ -35,4 +39,24 @@ export class GraphSet<Graph extends { dispose(): void }> {
     for (const graph of this.#graphs.values()) graph.dispose();
     this.#graphs.clear();
   }
+}
+
+/** Registers a kernel with which native TensorFlow runs each `FusedCall` as a graph, one for each combination of shapes. */
+export function registerFusedCalls(): void {
+  const backendName = "tensorflow";
+  if (tf.getKernel(fusedCallKernel, backendName) !== undefined) return;
+  tf.registerKernel({
+    kernelName: fusedCallKernel,
+    backendName,
+    kernelFunc({ inputs, attrs }) {
+      const given = Object.values(inputs) as tf.Tensor[];
+      const { call } = attrs as unknown as { readonly call: FusedCall };
+      const graphs = (call.held ??= new GraphSet<GraphFunction>(call.doing)) as GraphSet<GraphFunction>;
+      const specs = given.map(({ dtype, shape }) => ({ type: dtype as GraphType, shape }));
+      const graph = graphs.get(JSON.stringify(specs), (backend) => {
+        return new GraphFunction(backend, trace(call.run, specs, {}));
+      });
+      return graph === null ? call.run(given) : graph.run(given, {});
+    },
+  });
 }

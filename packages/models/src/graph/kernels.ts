@@ -1,7 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { attributesOf, type NativeKernel } from "../native-kernels/native-kernels.ts";
-import type { GraphType } from "./node.ts";
-import type { Tracer, Value } from "./tracer.ts";
+import type { Tracer, Value, GraphType } from "./tracer.ts";
 
 /** Translates a call of a TensorFlow.js kernel into TensorFlow operations. */
 export type TraceKernel = (

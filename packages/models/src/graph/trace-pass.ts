@@ -1,8 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { Dimension, Sizes } from "./dimensions.ts";
-import type { GraphNode } from "./node.ts";
+import type { Tracer, GraphNode, Dimension, Sizes } from "./tracer.ts";
 import { whileTracing, type TensorSpec, type Trace } from "./trace.ts";
-import type { Tracer } from "./tracer.ts";
 
 /** A differentiable function of tensors as two graphs. */
 export interface TracedPass {

@@ -1,9 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { Sizes } from "./dimensions.ts";
+import { Tracer, type ShapeInput, type Value, type GraphNode, type GraphType, type Sizes } from "./tracer.ts";
 import { tracingName } from "../native-kernels/native-kernels.ts";
 import { traceKernels } from "./kernels.ts";
-import type { GraphNode, GraphType } from "./node.ts";
-import { Tracer, type ShapeInput, type Value } from "./tracer.ts";
 
 /** The type and shape of a graph's input. */
 export interface TensorSpec {

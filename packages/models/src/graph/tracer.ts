@@ -1,5 +1,56 @@
-import { dimensionOf, type Dimension, type Sizes } from "./dimensions.ts";
-import type { Attribute, ConstantTensor, GraphNode, GraphType } from "./node.ts";
+/** Sizes that a graph leaves open, by name. */
+export type Sizes = Readonly<Record<string, number>>;
+
+/** A dimension of a tensor, as the product of a constant and open sizes. */
+export interface Dimension {
+  readonly constant: number;
+  /** Names of the sizes; a squared size occurs twice. */
+  readonly sizes: readonly string[];
+}
+
+/** Factors a dimension into sizes by divisibility. */
+export function dimensionOf(value: number, sizes: Sizes): Dimension {
+  const found: string[] = [];
+  let constant = value;
+  for (const [name, size] of Object.entries(sizes)) {
+    while (constant % size === 0 && constant !== 0) {
+      found.push(name);
+      constant /= size;
+    }
+  }
+  return { constant, sizes: found };
+}
+
+export function valueOf({ constant, sizes: names }: Dimension, sizes: Sizes): number {
+  return names.reduce((product, name) => product * sizes[name]!, constant);
+}
+
+/** The element types of a graph's tensors. */
+export type GraphType = "float32" | "int32" | "bool";
+
+/** A parameter of an operation, as TensorFlow's protocol buffers name its kinds. */
+export type Attribute =
+  | { readonly type: GraphType }
+  | { readonly b: boolean }
+  | { readonly i: number }
+  | { readonly f: number }
+  | { readonly shape: readonly number[] }
+  | { readonly tensor: ConstantTensor };
+
+export interface ConstantTensor {
+  readonly type: Exclude<GraphType, "bool">;
+  readonly shape: readonly number[];
+  readonly values: Float32Array | Int32Array;
+}
+
+/** One operation of a TensorFlow graph. */
+export interface GraphNode {
+  readonly name: string;
+  readonly op: string;
+  /** `name`, or `name:1` for a second output. */
+  readonly inputs: readonly string[];
+  readonly attributes: Readonly<Record<string, Attribute>>;
+}
 
 /** An output of a node: its name, type and shape. */
 export interface Value {

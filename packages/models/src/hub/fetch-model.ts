@@ -12,10 +12,18 @@ import {
   type HubCommit,
   type HubFile,
   type HubId,
+  parseHubId,
 } from "@periodic-eval/data";
-import { companions, rejectPickled } from "../folder/file-names.ts";
+import {
+  companions,
+  rejectPickled,
+  indexName,
+  readShardIndex,
+  shardsOf,
+  singleName,
+} from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
-import { indexName, readShardIndex, shardsOf, singleName } from "../folder/shard-index.ts";
+import { stat } from "@periodic-eval/store/browser";
 
 /** The progress of one file's download. */
 export interface DownloadProgress {
@@ -132,36 +140,32 @@ interface Fetching extends HubCommit {
 async function fetchFiles(fetching: Fetching): Promise<void> {
   const { cache, commit, files, options } = fetching;
   const { need, configFile = "config.json", onnxFile = "" } = options;
-  if (need === "config") return fetchNamed(fetching, configFile);
+  const fetchAll = async (names: readonly string[]) => {
+    for (const name of names) await fetchNamed(fetching, name);
+  };
+  if (need === "config") return fetchAll([configFile]);
   if (need === "adapter") {
     await requireWeights(adapterNames.weights, fetching);
-    for (const name of Object.values(adapterNames)) await fetchNamed(fetching, name);
-    return;
+    return fetchAll(Object.values(adapterNames));
   }
   for (const name of tokenizerNames) if (!files.has(name)) await cache.setLacking(commit, name);
-  if (need === "tokenizer") {
-    for (const name of tokenizerNames) if (files.has(name)) await fetchNamed(fetching, name);
-    return;
-  }
+  const ofTokenizer = tokenizerNames.filter((name) => files.has(name));
+  if (need === "tokenizer") return fetchAll(ofTokenizer);
   if (need === "onnx") {
     requireOnnx(onnxFile, fetching);
-    await fetchNamed(fetching, configFile);
-    for (const name of tokenizerNames) if (files.has(name)) await fetchNamed(fetching, name);
     // A protobuf file holds at most 2 GB. Larger weights are in more files: `model.onnx_data`, `model.onnx_data_1`.
-    for (const name of files.keys())
-      if (name.startsWith(`${onnxFile}_data`)) await fetchNamed(fetching, name);
-    return fetchNamed(fetching, onnxFile);
+    const data = [...files.keys()].filter((name) => name.startsWith(`${onnxFile}_data`));
+    return fetchAll([configFile, ...ofTokenizer, ...data, onnxFile]);
   }
   // A repository may hold both forms; readers prefer the single file.
   const isSharded = files.has(indexName) && !files.has(singleName);
   if (!isSharded) await requireWeights(singleName, fetching);
   // The weights come last: a folder that has them is complete.
-  await fetchNamed(fetching, configFile);
-  for (const name of files.keys()) if (companions.test(name)) await fetchNamed(fetching, name);
+  await fetchAll([configFile, ...[...files.keys()].filter((name) => companions.test(name))]);
   if (!isSharded) return fetchNamed(fetching, singleName);
   await fetchNamed(fetching, indexName);
   const index = await readShardIndex(cache.snapshot(commit));
-  for (const name of shardsOf(index ?? new Map())) await fetchNamed(fetching, name);
+  return fetchAll(shardsOf(index ?? new Map()));
 }
 
 async function requireWeights(weights: string, { repo, files }: Fetching): Promise<void> {
@@ -205,3 +209,39 @@ async function fetchNamed(fetching: Fetching, name: string): Promise<void> {
     options.onDownload?.({ model: repo.where, file: name, doneBytes, totalBytes: file.bytes }),
   );
 }
+
+/**
+ * Returns the folder of a model: `source` itself if it is a local folder, else the cache folder of the hub model
+ * `owner/name` or `owner/name@revision`, downloaded if needed.
+ *
+ * @throws PeriodicEvalError `model` if `source` is neither, or if the download fails.
+ */
+export async function modelFolder(source: string, options: FetchOptions): Promise<string> {
+  const kind = await kindOf(source);
+  if (kind === "folder") return source;
+  const id = kind === "none" ? parseHubId(source) : null;
+  if (id !== null) return fetchModel(id, options);
+  throw modelError({
+    where: typeof source === "string" ? source : "model",
+    got: kind === "none" ? "neither an existing folder nor the name of a model on the hub" : "a file",
+    expected: "a folder that Hugging Face libraries saved, or owner/name or owner/name@revision on the hub",
+    fix: kind === "none" ? "Check the path." : "Pass the folder that contains the file.",
+  });
+}
+
+async function kindOf(path: string): Promise<"folder" | "file" | "none"> {
+  try {
+    return (await stat(path)).isDirectory() ? "folder" : "file";
+  } catch (error) {
+    // A path that exists but cannot be read fails later, with the reason.
+    return absent.has((error as NodeJS.ErrnoException).code ?? "") ? "none" : "folder";
+  }
+}
+
+const absent = new Set([
+  "ENOENT",
+  "ENOTDIR",
+  "ENAMETOOLONG",
+  "ERR_INVALID_ARG_VALUE",
+  "ERR_INVALID_ARG_TYPE",
+]);

@@ -1,7 +1,6 @@
 import { fail, unsupported } from "./errors.ts";
-import { asInteger, asNumber, integer, toFloat, type Integer } from "./numbers.ts";
-import { percentFormat } from "./percent-format.ts";
-import { escapedText } from "./print.ts";
+import { asInteger, asNumber, integer, toFloat } from "./numbers.ts";
+import { escapedText, percentFormat } from "./print.ts";
 import {
   Float,
   Markup,
@@ -14,7 +13,7 @@ import {
   type Value,
 } from "./values.ts";
 
-export type Operator = "+" | "-" | "*" | "/" | "//" | "%";
+export type Operator = keyof typeof ofIntegers;
 
 /** Applies a binary operator of Python. */
 export function calculate(left: Value, operator: Operator, right: Value): Value {
@@ -25,9 +24,17 @@ export function calculate(left: Value, operator: Operator, right: Value): Value 
   if (left instanceof Undefined) return left.fail();
   if (right instanceof Undefined) return right.fail();
   const [a, b] = [asInteger(left), asInteger(right)];
-  if (a !== undefined && b !== undefined) return ofIntegers(a, operator, b);
+  const divides = operator === "/" || operator === "//" || operator === "%";
+  if (a !== undefined && b !== undefined) {
+    if (divides && Number(b) === 0) fail("integer division or modulo by zero");
+    return ofIntegers[operator](BigInt(a), BigInt(b));
+  }
   const [x, y] = [asNumber(left), asNumber(right)];
-  if (x !== undefined && y !== undefined) return ofFloats(toFloat(x), operator, toFloat(y));
+  if (x !== undefined && y !== undefined) {
+    const [dividend, divisor] = [toFloat(x), toFloat(y)];
+    if (divides && divisor === 0) fail("float division by zero");
+    return new Float(ofFloats[operator](dividend, divisor));
+  }
   const result =
     operator === "+" ? concatenated(left, right) : operator === "*" ? multiplied(left, right) : undefined;
   if (left instanceof DictView || right instanceof DictView) unsupported("a set");
@@ -37,25 +44,14 @@ export function calculate(left: Value, operator: Operator, right: Value): Value 
   );
 }
 
-function ofIntegers(a: Integer, operator: Operator, b: Integer): Value {
-  if ((operator === "/" || operator === "//" || operator === "%") && Number(b) === 0)
-    fail("integer division or modulo by zero");
-  const [x, y] = [BigInt(a), BigInt(b)];
-  switch (operator) {
-    case "+":
-      return integer(x + y);
-    case "-":
-      return integer(x - y);
-    case "*":
-      return integer(x * y);
-    case "/":
-      return quotient(a, b);
-    case "//":
-      return integer((x - modulo(x, y)) / y);
-    case "%":
-      return integer(modulo(x, y));
-  }
-}
+const ofIntegers = {
+  "+": (x: bigint, y: bigint): Value => integer(x + y),
+  "-": (x: bigint, y: bigint): Value => integer(x - y),
+  "*": (x: bigint, y: bigint): Value => integer(x * y),
+  "/": quotient,
+  "//": (x: bigint, y: bigint): Value => integer((x - modulo(x, y)) / y),
+  "%": (x: bigint, y: bigint): Value => integer(modulo(x, y)),
+};
 
 /** The sign of Python's modulo is that of the divisor. */
 function modulo(x: bigint, y: bigint): bigint {
@@ -64,28 +60,20 @@ function modulo(x: bigint, y: bigint): bigint {
 }
 
 /** Divides integers that JavaScript's numbers represent exactly. */
-function quotient(a: Integer, b: Integer): Value {
+function quotient(x: bigint, y: bigint): Value {
+  const [a, b] = [integer(x), integer(y)];
   if (typeof a === "bigint" || typeof b === "bigint") return unsupported("/ with an integer beyond 2^53");
   return new Float(a / b);
 }
 
-function ofFloats(x: number, operator: Operator, y: number): Value {
-  if ((operator === "/" || operator === "//" || operator === "%") && y === 0) fail("float division by zero");
-  switch (operator) {
-    case "+":
-      return new Float(x + y);
-    case "-":
-      return new Float(x - y);
-    case "*":
-      return new Float(x * y);
-    case "/":
-      return new Float(x / y);
-    case "//":
-      return new Float(floorQuotient(x, y));
-    case "%":
-      return new Float(floatModulo(x, y));
-  }
-}
+const ofFloats: Readonly<Record<Operator, (x: number, y: number) => number>> = {
+  "+": (x, y) => x + y,
+  "-": (x, y) => x - y,
+  "*": (x, y) => x * y,
+  "/": (x, y) => x / y,
+  "//": floorQuotient,
+  "%": floatModulo,
+};
 
 function floatModulo(x: number, y: number): number {
   const rest = x % y;

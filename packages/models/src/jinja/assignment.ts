@@ -1,5 +1,5 @@
 import { fail } from "./errors.ts";
-import { identifierOf, type Frame } from "./frame.ts";
+import { identifierOf, type Frame } from "./symbols.ts";
 import { checkNamespaceName } from "./globals.ts";
 import { nodesIn, type Target } from "./nodes.ts";
 import type { Run } from "./run.ts";

@@ -1,9 +1,8 @@
-import { dictMethods, listMethods, tupleMethods } from "./collection-methods.ts";
-import { unsupported } from "./errors.ts";
+import { equals } from "./compare.ts";
+import { unsupported, fail } from "./errors.ts";
 import { asInteger } from "./numbers.ts";
 import { bind, type Methods } from "./parameters.ts";
-import { repr, str } from "./print.ts";
-import { formatString } from "./percent-format.ts";
+import { repr, str, formatString } from "./print.ts";
 import { stringMethods } from "./string-methods.ts";
 import { characters } from "./text.ts";
 import {
@@ -19,6 +18,7 @@ import {
   orElse,
   typeName,
   type Value,
+  DictView,
 } from "./values.ts";
 
 /** Attributes that Python's types have, by type, and that are not supported. */
@@ -109,3 +109,35 @@ function method(value: Value, name: string, methods: Methods): Callable {
     run(...([value, ...bind(name, parameters, args, keywords)] as never[])),
   );
 }
+
+type Items = Value[] | Tuple;
+
+const same = (a: Value, b: Value) => a === b || equals(a, b);
+
+const count = (self: Items, value: Value) => itemsOf(self)!.filter((item) => same(item, value)).length;
+
+function index(self: Items, value: Value): Value {
+  const at = itemsOf(self)!.findIndex((item) => same(item, value));
+  return at < 0 ? fail(`${repr(value)} is not in list`) : at;
+}
+
+const tupleMethods: Methods = {
+  count: ["value/", count],
+  index: ["value/", index],
+};
+
+const listMethods: Methods = {
+  ...tupleMethods,
+  copy: ["", (self: Value[]) => [...self]],
+};
+
+const dictMethods: Methods = {
+  copy: ["", (self: Dict) => new Dict(self.entries())],
+  get: [
+    "key/ default/?",
+    (self: Dict, key: Value, missing: Value = null) => orElse(self.get(key), () => missing),
+  ],
+  items: ["", (self: Dict) => new DictView("items", self)],
+  keys: ["", (self: Dict) => new DictView("keys", self)],
+  values: ["", (self: Dict) => new DictView("values", self)],
+};

@@ -1,5 +1,5 @@
 import { fail, unsupported } from "./errors.ts";
-import { asNumber } from "./numbers.ts";
+import { asNumber, type Integer } from "./numbers.ts";
 import { str } from "./print.ts";
 import { iterate } from "./sequences.ts";
 import { compareText } from "./text.ts";
@@ -48,22 +48,19 @@ function sameDicts(a: Dict, b: Dict): boolean {
 }
 
 const orders = {
-  lt: (difference: number) => difference < 0,
-  lteq: (difference: number) => difference <= 0,
-  gt: (difference: number) => difference > 0,
-  gteq: (difference: number) => difference >= 0,
+  "<": (a: Integer, b: Integer) => a < b,
+  "<=": (a: Integer, b: Integer) => a <= b,
+  ">": (a: Integer, b: Integer) => a > b,
+  ">=": (a: Integer, b: Integer) => a >= b,
 };
-const signs = { lt: "<", lteq: "<=", gt: ">", gteq: ">=" };
-export type Order = keyof typeof orders;
+type Order = keyof typeof orders;
 
 /** Python's `a < b`, `a <= b`, `a > b` or `a >= b`. */
 export function isOrdered(a: Value, order: Order, b: Value): boolean {
   const x = asNumber(a);
   const y = asNumber(b);
-  // Comparisons with NaN are false.
-  if (x !== undefined && y !== undefined)
-    return order === "lt" ? x < y : order === "lteq" ? x <= y : order === "gt" ? x > y : x >= y;
-  if (isText(a) && isText(b)) return orders[order](compareText(str(a), str(b)));
+  if (x !== undefined && y !== undefined) return orders[order](x, y);
+  if (isText(a) && isText(b)) return orders[order](compareText(str(a), str(b)), 0);
   if (a instanceof Undefined) return a.fail();
   if (b instanceof Undefined) return b.fail();
   const left = itemsOf(a);
@@ -73,16 +70,16 @@ export function isOrdered(a: Value, order: Order, b: Value): boolean {
       (item, i) => i >= right.length || !(item === right[i] || equals(item, right[i]!)),
     );
     if (at >= 0 && at < right.length) return isOrdered(left[at]!, order, right[at]!);
-    return orders[order](left.length - right.length);
+    return orders[order](left.length, right.length);
   }
   if (a instanceof DictView && b instanceof DictView) unsupported("an order of dict views");
-  return fail(`'${signs[order]}' not supported between instances of '${typeName(a)}' and '${typeName(b)}'`);
+  return fail(`'${order}' not supported between instances of '${typeName(a)}' and '${typeName(b)}'`);
 }
 
 /** Python's `sorted`, which only uses `<`. */
 export function sorted<T>(items: readonly T[], keyOf: (item: T) => Value, isReversed: boolean): T[] {
   const keyed = items.map((item) => ({ item, key: keyOf(item) }));
-  const compare = (a: Value, b: Value) => (isOrdered(a, "lt", b) ? -1 : isOrdered(b, "lt", a) ? 1 : 0);
+  const compare = (a: Value, b: Value) => (isOrdered(a, "<", b) ? -1 : isOrdered(b, "<", a) ? 1 : 0);
   return keyed
     .toSorted((a, b) => (isReversed ? compare(b.key, a.key) : compare(a.key, b.key)))
     .map(({ item }) => item);
@@ -105,3 +102,16 @@ export function contains(container: Value, item: Value): boolean {
   for (const member of items) if (member === item || equals(member, item)) return true;
   return false;
 }
+
+/** The operators of comparisons. */
+export const comparisons = {
+  "==": equals,
+  "!=": (a: Value, b: Value): boolean => !equals(a, b),
+  "<": (a: Value, b: Value): boolean => isOrdered(a, "<", b),
+  "<=": (a: Value, b: Value): boolean => isOrdered(a, "<=", b),
+  ">": (a: Value, b: Value): boolean => isOrdered(a, ">", b),
+  ">=": (a: Value, b: Value): boolean => isOrdered(a, ">=", b),
+  in: (a: Value, b: Value): boolean => contains(b, a),
+  "not in": (a: Value, b: Value): boolean => !contains(b, a),
+};
+export type Comparison = keyof typeof comparisons;

@@ -1,11 +1,11 @@
 import { calculate, signed } from "./arithmetic.ts";
 import { getAttribute, getItem } from "./attributes.ts";
-import { contains, equals, isOrdered } from "./compare.ts";
+import { comparisons } from "./compare.ts";
 import { unsupported } from "./errors.ts";
 import { filterOf, testOf } from "./filters.ts";
-import { conditionalFrame, identifierOf, type Frame } from "./frame.ts";
+import { conditionalFrame, identifierOf, type Frame } from "./symbols.ts";
 import { callValue } from "./globals.ts";
-import type { Arguments, Expression, Filter, Operand } from "./nodes.ts";
+import type { Arguments, Expression, Filter } from "./nodes.ts";
 import { str } from "./print.ts";
 import { undefinedName, type Code, type Run } from "./run.ts";
 import { isTrue, slice } from "./sequences.ts";
@@ -106,32 +106,17 @@ function compileBinary(node: Extract<Expression, { type: "Binary" }>, frame: Fra
   return (run) => calculate(left(run), operator, right(run));
 }
 
-function compares(a: Value, operator: Operand["operator"], b: Value): boolean {
-  switch (operator) {
-    case "eq":
-      return equals(a, b);
-    case "ne":
-      return !equals(a, b);
-    case "in":
-      return contains(b, a);
-    case "notin":
-      return !contains(b, a);
-    default:
-      return isOrdered(a, operator, b);
-  }
-}
-
 function compileComparison(node: Extract<Expression, { type: "Compare" }>, frame: Frame): Code {
   const first = compileExpression(node.expression, frame);
   const operands = node.operands.map(({ operator, expression }) => ({
-    operator,
+    compares: comparisons[operator],
     code: compileExpression(expression, frame),
   }));
   return (run) => {
     let left = first(run);
-    for (const { operator, code } of operands) {
+    for (const { compares, code } of operands) {
       const right = code(run);
-      if (!compares(left, operator, right)) return false;
+      if (!compares(left, right)) return false;
       left = right;
     }
     return true;

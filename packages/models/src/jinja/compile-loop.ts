@@ -1,13 +1,11 @@
 import { assignedValue, compileTarget } from "./assignment.ts";
 import { compileExpression } from "./compile-expression.ts";
-import { fail } from "./errors.ts";
-import { innerFrame, type Frame } from "./frame.ts";
-import { Loop } from "./loop.ts";
+import { fail, unsupported } from "./errors.ts";
+import { undeclared, innerFrame, type Frame } from "./symbols.ts";
 import { nodesIn, type Body, type For } from "./nodes.ts";
 import { Variables, enter, leave, type Run, type Step } from "./run.ts";
-import { isTrue, iterate } from "./sequences.ts";
-import { undeclared } from "./symbols.ts";
-import { Iteration, type Value } from "./values.ts";
+import { isTrue, iterate, sizeOf } from "./sequences.ts";
+import { Iteration, type Value, Callable, Undefined, orElse } from "./values.ts";
 
 type CompileBody = (body: Body, frame: Frame) => Step;
 
@@ -73,5 +71,74 @@ function compileOtherwise(node: For, outer: Frame, compileBody: CompileBody): St
     const word = body(run);
     leave(frame.symbols, run);
     return word;
+  };
+}
+
+/** The iterations of a `for` loop, and its variable `loop`. */
+class Loop {
+  readonly #iterable: Value;
+  #iterator: Iterator<Value>;
+  #index = -1;
+  #length: number | undefined;
+  #next: Value | undefined;
+  #current: Value | undefined;
+  #previous: Value | undefined;
+  /** The value of `loop`. */
+  readonly variable = new Callable(
+    "LoopContext",
+    () => unsupported("loop()"),
+    (name) => this.#attribute(name),
+    () => `<LoopContext ${this.#index + 1}/${this.#size()}>`,
+  );
+
+  constructor(iterable: Value) {
+    this.#iterable = iterable;
+    this.#iterator = iterate(iterable)[Symbol.iterator]();
+  }
+
+  /** Goes to the next item; undefined after the last. */
+  next(): Value | undefined {
+    const item = this.#peek();
+    this.#next = undefined;
+    if (item === undefined) return undefined;
+    this.#index += 1;
+    this.#previous = this.#current;
+    this.#current = item;
+    return item;
+  }
+
+  #peek(): Value | undefined {
+    if (this.#next !== undefined) return this.#next;
+    const { done, value } = this.#iterator.next();
+    if (done !== true) this.#next = value;
+    return this.#next;
+  }
+
+  #size(): number {
+    if (this.#length !== undefined) return this.#length;
+    const size = sizeOf(this.#iterable);
+    if (size !== undefined) return (this.#length = size);
+    const iterator = this.#iterator;
+    const rest: Value[] = [];
+    for (let step = iterator.next(); step.done !== true; step = iterator.next()) rest.push(step.value);
+    this.#iterator = rest[Symbol.iterator]();
+    return (this.#length = rest.length + this.#index + 1 + (this.#next === undefined ? 0 : 1));
+  }
+
+  #attribute(name: string): Value | undefined {
+    if (["changed", "cycle", "depth", "depth0"].includes(name)) return unsupported(`loop.${name}`);
+    return Object.hasOwn(this.#attributes, name) ? this.#attributes[name]!() : undefined;
+  }
+
+  readonly #attributes: Readonly<Record<string, () => Value>> = {
+    index0: () => this.#index,
+    index: () => this.#index + 1,
+    length: () => this.#size(),
+    revindex: () => this.#size() - this.#index,
+    revindex0: () => this.#size() - this.#index - 1,
+    first: () => this.#index === 0,
+    last: () => this.#peek() === undefined,
+    previtem: () => orElse(this.#previous, () => new Undefined("there is no previous item")),
+    nextitem: () => orElse(this.#peek(), () => new Undefined("there is no next item")),
   };
 }

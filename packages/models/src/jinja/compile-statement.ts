@@ -1,14 +1,13 @@
 import { compileNamespaceCheck, compileTarget } from "./assignment.ts";
 import { compileExpression, compileFilter } from "./compile-expression.ts";
 import { compileLoop } from "./compile-loop.ts";
-import { compileMacro } from "./compile-macro.ts";
-import { fail } from "./errors.ts";
-import { conditionalFrame, identifierOf, innerFrame, type Frame } from "./frame.ts";
+import { fail, unsupported } from "./errors.ts";
+import { undeclared, conditionalFrame, identifierOf, innerFrame, type Frame } from "./symbols.ts";
 import type { Body, Expression, If, Macro, Statement } from "./nodes.ts";
-import { str } from "./print.ts";
-import { Output, enter, leave, type Run, type Step } from "./run.ts";
+import { str, repr } from "./print.ts";
+import { Output, enter, leave, type Run, type Step, Variables } from "./run.ts";
 import { isTrue } from "./sequences.ts";
-import { isText, typeName, type Value } from "./values.ts";
+import { isText, typeName, type Value, Callable, Undefined, type Keywords } from "./values.ts";
 
 export function compileBody(body: Body, frame: Frame): Step {
   const steps = body.map((statement) => compileStatement(statement, frame));
@@ -94,21 +93,26 @@ function compileGeneration(node: Macro, frame: Frame): Step {
   };
 }
 
-function compileFilterBlock(node: Extract<Statement, { type: "FilterBlock" }>, outer: Frame): Step {
-  const frame = innerFrame(outer);
-  for (const statement of node.body) frame.symbols.visit(statement);
-  frame.symbols.visit(node.filter);
-  const body = compileBody(node.body, frame);
-  const apply = compileFilters(node.filter, frame);
+/** Runs a body, and passes the text that it writes to `use`. */
+function compileCapture(nodes: Body, frame: Frame, use: (run: Run, text: string) => void): Step {
+  const body = compileBody(nodes, frame);
   return (run) => {
     enter(frame.symbols, run);
     const inner = { ...run, output: new Output() };
     const word = body(inner);
     if (word !== undefined) return word;
-    writeText(run, apply(run, inner.output.text));
+    use(run, inner.output.text);
     leave(frame.symbols, run);
     return undefined;
   };
+}
+
+function compileFilterBlock(node: Extract<Statement, { type: "FilterBlock" }>, outer: Frame): Step {
+  const frame = innerFrame(outer);
+  for (const statement of node.body) frame.symbols.visit(statement);
+  frame.symbols.visit(node.filter);
+  const apply = compileFilters(node.filter, frame);
+  return compileCapture(node.body, frame, (run, text) => writeText(run, apply(run, text)));
 }
 
 /** Returns a function that applies filters, the innermost of which has the text of a block as its value. */
@@ -151,16 +155,73 @@ function compileAssign(node: Extract<Statement, { type: "Assign" }>, frame: Fram
 function compileAssignBlock(node: Extract<Statement, { type: "AssignBlock" }>, outer: Frame): Step {
   const frame = innerFrame(outer);
   for (const statement of node.body) frame.symbols.visit(statement);
-  const body = compileBody(node.body, frame);
   const assign = compileTarget(node.target, outer);
   const apply = node.filter === null ? (_: Run, text: Value) => text : compileFilters(node.filter, frame);
-  return (run) => {
+  return compileCapture(node.body, frame, (run, text) => assign(run, apply(run, text)));
+}
+
+/** Variables that jinja2 sets in a macro that reads them. */
+const special = ["caller", "kwargs", "varargs"];
+const attributes = ["name", "arguments", "catch_kwargs", "catch_varargs", "caller"];
+
+/** Returns a function that makes the macro's value. */
+function compileMacro(
+  node: Macro,
+  outer: Frame,
+  compileBody: (body: Body, frame: Frame) => Step,
+): (run: Run) => Callable {
+  const frame = innerFrame(outer, false);
+  const names = node.args.map(({ name }) => name);
+  const [read] = undeclared(node.body, special);
+  if (read !== undefined) unsupported(`the variable ${read} of a macro`);
+  for (const part of [...node.args, ...node.defaults, ...node.body]) frame.symbols.visit(part);
+
+  const identifiers = names.map((name) => identifierOf(frame, name));
+  const firstDefault = names.length - node.defaults.length;
+  const defaults = names.map((name, i) =>
+    i < firstDefault
+      ? () => new Undefined(`parameter ${repr(name)} was not provided`)
+      : compileExpression(node.defaults[i - firstDefault]!, frame),
+  );
+  const body = compileBody(node.body, frame);
+
+  const call = (defined: Run, args: readonly Value[], keywords: Keywords): string => {
+    const variables = new Variables(defined.variables);
+    const run: Run = { ...defined, variables, output: new Output() };
+    const bound = bindMacro(node.name, names, args, keywords);
+    identifiers.forEach((identifier, i) => variables.set(identifier, bound[i]));
     enter(frame.symbols, run);
-    const inner = { ...run, output: new Output() };
-    const word = body(inner);
-    if (word !== undefined) return word;
-    assign(run, apply(run, inner.output.text));
-    leave(frame.symbols, run);
-    return undefined;
+    identifiers.forEach((identifier, i) => {
+      if (variables.get(identifier) === undefined) variables.set(identifier, defaults[i]!(run));
+    });
+    body(run);
+    return run.output.text;
   };
+  return (run) =>
+    new Callable(
+      "Macro",
+      (args, keywords) => call(run, args, keywords),
+      (name) => (attributes.includes(name) ? unsupported(`the attribute ${name} of a macro`) : undefined),
+      () => `<Macro ${node.name === null ? "anonymous" : repr(node.name)}>`,
+    );
+}
+
+function bindMacro(
+  macro: string | null,
+  names: readonly string[],
+  args: readonly Value[],
+  keywords: Keywords,
+): readonly (Value | undefined)[] {
+  const rest = new Map(keywords);
+  const take = (name: string) => {
+    const value = rest.get(name);
+    rest.delete(name);
+    return value;
+  };
+  const values = names.map((name, i) => (i < args.length ? args[i] : take(name)));
+  const [unknown] = rest.keys();
+  if (unknown !== undefined) fail(`macro ${repr(macro)} takes no keyword argument ${repr(unknown)}`);
+  if (args.length > names.length)
+    fail(`macro ${repr(macro)} takes not more than ${names.length} argument(s)`);
+  return values;
 }

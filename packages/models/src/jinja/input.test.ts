@@ -1,8 +1,7 @@
 import { defaultDate, strftimeOn } from "@periodic-eval/tokenizers";
 import { markNumbers } from "@periodic-eval/data";
 import { describe, expect, it } from "vitest";
-import type { Input } from "./input.ts";
-import { compileTemplate } from "./template.ts";
+import { compileTemplate, type Input } from "./template.ts";
 
 const render = (template: string, x: Input) => compileTemplate(template, strftimeOn(defaultDate))({ x }).text;
 

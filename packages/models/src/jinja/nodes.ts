@@ -1,5 +1,5 @@
 import type { Operator } from "./arithmetic.ts";
-import type { Order } from "./compare.ts";
+import type { Comparison } from "./compare.ts";
 import type { Value } from "./values.ts";
 
 /** A node of a template's syntax tree. The fields have the order in which jinja2 visits them. */
@@ -24,7 +24,7 @@ export interface Name {
 
 export interface Operand {
   readonly type: "Operand";
-  readonly operator: Order | "eq" | "ne" | "in" | "notin";
+  readonly operator: Comparison;
   readonly expression: Expression;
 }
 

@@ -1,16 +1,8 @@
-import type { Order } from "./compare.ts";
+import { comparisons, type Comparison } from "./compare.ts";
 import type { Arguments, Expression, Filter, Keyword, Operand, Pair, Target } from "./nodes.ts";
 import { unsupported } from "./errors.ts";
-import { describe, matches, TokenStream } from "./token-stream.ts";
+import { describe, matches, TokenStream } from "./lexer.ts";
 
-const comparisons: Readonly<Record<string, Order | "eq" | "ne">> = {
-  "==": "eq",
-  "!=": "ne",
-  ">": "gt",
-  ">=": "gteq",
-  "<": "lt",
-  "<=": "lteq",
-};
 const constants: Readonly<Record<string, boolean | null>> = {
   true: true,
   True: true,
@@ -46,16 +38,11 @@ export class ExpressionParser {
   }
 
   #or(): Expression {
-    let left = this.#and();
-    while (this.stream.skipIf("name:or")) left = { type: "Binary", left, operator: "or", right: this.#and() };
-    return left;
+    return this.#binary(["or"], () => this.#and());
   }
 
   #and(): Expression {
-    let left = this.#not();
-    while (this.stream.skipIf("name:and"))
-      left = { type: "Binary", left, operator: "and", right: this.#not() };
-    return left;
+    return this.#binary(["and"], () => this.#not());
   }
 
   #not(): Expression {
@@ -68,25 +55,21 @@ export class ExpressionParser {
     const expression = this.#sum();
     const operands: Operand[] = [];
     for (;;) {
-      const operator = comparisons[stream.current.type];
-      if (operator !== undefined) {
+      let operator = stream.current.value;
+      if (stream.is("name:not") && matches(stream.look(), ["name:in"])) {
         stream.next();
-        operands.push({ type: "Operand", operator, expression: this.#sum() });
-      } else if (stream.skipIf("name:in")) {
-        operands.push({ type: "Operand", operator: "in", expression: this.#sum() });
-      } else if (stream.is("name:not") && matches(stream.look(), ["name:in"])) {
-        stream.next();
-        stream.next();
-        operands.push({ type: "Operand", operator: "notin", expression: this.#sum() });
-      } else break;
+        operator = "not in";
+      } else if (!Object.hasOwn(comparisons, operator)) break;
+      stream.next();
+      operands.push({ type: "Operand", operator: operator as Comparison, expression: this.#sum() });
     }
     return operands.length === 0 ? expression : { type: "Compare", expression, operands };
   }
 
   #binary(operators: readonly string[], operand: () => Expression): Expression {
     let left = operand();
-    while (operators.includes(this.stream.current.type)) {
-      const operator = this.stream.next().type as BinaryOperator;
+    while (operators.includes(this.stream.current.value)) {
+      const operator = this.stream.next().value as BinaryOperator;
       left = { type: "Binary", left, operator, right: operand() };
     }
     return left;
@@ -211,31 +194,31 @@ export class ExpressionParser {
     return this.stream.fail(`can't assign to ${node.type === "Name" ? node.name : node.type.toLowerCase()}`);
   }
 
-  #list(): Expression {
+  /** Parses items that are separated by commas, the last of which may have one too, between an opening and a closing token. */
+  #separated(open: string, close: string, parse: () => void): void {
     const { stream } = this;
-    stream.expect("[");
-    const items: Expression[] = [];
-    while (!stream.is("]")) {
-      if (items.length > 0) stream.expect(",");
-      if (stream.is("]")) break;
-      items.push(this.expression());
+    stream.expect(open);
+    for (let isFirst = true; !stream.is(close); isFirst = false) {
+      if (!isFirst) stream.expect(",");
+      if (stream.is(close)) break;
+      parse();
     }
-    stream.expect("]");
+    stream.expect(close);
+  }
+
+  #list(): Expression {
+    const items: Expression[] = [];
+    this.#separated("[", "]", () => items.push(this.expression()));
     return { type: "List", items };
   }
 
   #dict(): Expression {
-    const { stream } = this;
-    stream.expect("{");
     const items: Pair[] = [];
-    while (!stream.is("}")) {
-      if (items.length > 0) stream.expect(",");
-      if (stream.is("}")) break;
+    this.#separated("{", "}", () => {
       const key = this.expression();
-      stream.expect(":");
+      this.stream.expect(":");
       items.push({ type: "Pair", key, value: this.expression() });
-    }
-    stream.expect("}");
+    });
     return { type: "Dict", items };
   }
 
@@ -290,12 +273,9 @@ export class ExpressionParser {
 
   #arguments(): Arguments {
     const { stream } = this;
-    stream.expect("(");
     const args: Expression[] = [];
     const keywords: Keyword[] = [];
-    for (let isFirst = true; !stream.is(")"); isFirst = false) {
-      if (!isFirst) stream.expect(",");
-      if (!isFirst && stream.is(")")) break;
+    this.#separated("(", ")", () => {
       if (stream.is("*", "**")) unsupported("* or ** in a call");
       if (stream.is("name") && stream.look().type === "=") {
         const key = stream.next().value;
@@ -306,8 +286,7 @@ export class ExpressionParser {
         if (keywords.length > 0) stream.fail("invalid syntax for function call expression");
         args.push(this.expression());
       }
-    }
-    stream.expect(")");
+    });
     return { args, keywords };
   }
 

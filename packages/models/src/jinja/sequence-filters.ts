@@ -1,7 +1,6 @@
 import { calculate } from "./arithmetic.ts";
-import { isOrdered, sorted } from "./compare.ts";
+import { comparisons, sorted } from "./compare.ts";
 import { fail } from "./errors.ts";
-import { attributeGetter, attributesGetter, identity, ignoreCase } from "./filter-attribute.ts";
 import type { Filters } from "./parameters.ts";
 import { str } from "./print.ts";
 import { isTrue, iterate, len, listOf, reversed } from "./sequences.ts";
@@ -17,6 +16,41 @@ import {
   typeName,
   type Value,
 } from "./values.ts";
+import { getItem } from "./attributes.ts";
+
+type Getter = (item: Value) => Value;
+
+/** Returns the key by which filters sort and compare: text in lowercase, other values unchanged. */
+export const ignoreCase: Getter = (value) => (isText(value) ? str(value).toLowerCase() : value);
+export const identity: Getter = (value) => value;
+
+/** Returns a function that looks up an attribute such as `function.name` or `0.name`; null is the item itself. */
+export function attributeGetter(attribute: Value, after: Getter = identity, missing: Value = null): Getter {
+  const parts = partsOf(attribute);
+  return (item) => {
+    let value = item;
+    for (const part of parts) {
+      value = getItem(value, part);
+      if (missing !== null && value instanceof Undefined) value = missing;
+    }
+    return after(value);
+  };
+}
+
+/** As `attributeGetter`, for several attributes that are separated by commas; returns a list. */
+export function attributesGetter(attribute: Value, after: Getter): Getter {
+  const attributes = isText(attribute) ? str(attribute).split(",") : [attribute];
+  const getters = attributes.map((each) => attributeGetter(each, after));
+  return (item) => getters.map((get) => get(item));
+}
+
+function partsOf(attribute: Value): readonly Value[] {
+  if (attribute === null) return [];
+  if (!isText(attribute)) return [attribute];
+  return str(attribute)
+    .split(".")
+    .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+}
 
 const caseOf = (isSensitive: Value) => (isTrue(isSensitive) ? identity : ignoreCase);
 
@@ -116,8 +150,8 @@ export const sequenceFilters: Filters = {
   last: ["seq", last],
   length: ["obj/", len],
   list: ["value", listOf],
-  max: ["value case_sensitive? attribute?", extreme((a, b) => isOrdered(a, "gt", b))],
-  min: ["value case_sensitive? attribute?", extreme((a, b) => isOrdered(a, "lt", b))],
+  max: ["value case_sensitive? attribute?", extreme(comparisons[">"])],
+  min: ["value case_sensitive? attribute?", extreme(comparisons["<"])],
   reverse: ["value", reverse],
   sort: ["value reverse? case_sensitive? attribute?", sort],
   sum: ["iterable attribute? start?", sum],

@@ -1,4 +1,5 @@
 import { childrenOf, type Node } from "./nodes.ts";
+import { fail } from "./errors.ts";
 
 /** How a variable of a frame gets its value when the frame is entered. */
 export type Load =
@@ -130,4 +131,24 @@ export function undeclared(nodes: Iterable<Node>, names: readonly string[]): Set
   };
   for (const node of nodes) visit(node);
   return result;
+}
+
+/** A part of a template with variables, while it is compiled. */
+export interface Frame {
+  readonly symbols: Symbols;
+  /** Whether assignments are visible in the whole template. */
+  readonly isTop: boolean;
+  /** Whether the code may not run, so that an unknown filter is an error only if it runs. */
+  readonly isConditional: boolean;
+  readonly isInLoop: boolean;
+}
+
+export function innerFrame(outer: Frame, isInLoop = outer.isInLoop): Frame {
+  return { symbols: new Symbols(outer.symbols), isTop: false, isConditional: false, isInLoop };
+}
+
+export const conditionalFrame = (frame: Frame): Frame => ({ ...frame, isConditional: true });
+
+export function identifierOf(frame: Frame, name: string): string {
+  return frame.symbols.find(name) ?? fail(`the variable ${name} cannot be read here`);
 }

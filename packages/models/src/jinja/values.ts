@@ -6,49 +6,40 @@ import { fail, unsupported } from "./errors.ts";
 export type Value = null | boolean | number | bigint | string | Value[] | PythonObject;
 
 /** A Python value that JavaScript has no type for. `type` is the name of its type in Python. */
-export abstract class PythonObject {
-  abstract readonly type: string;
+interface PythonObject {
+  readonly type: string;
 }
 
-export class Float extends PythonObject {
+export class Float implements PythonObject {
   readonly type = "float";
-  constructor(readonly value: number) {
-    super();
-  }
+  constructor(readonly value: number) {}
 }
 
-export class Tuple extends PythonObject {
+export class Tuple implements PythonObject {
   readonly type = "tuple";
-  constructor(readonly items: readonly Value[]) {
-    super();
-  }
+  constructor(readonly items: readonly Value[]) {}
 }
 
 /** Text that needs no escaping, from the filter `safe`. */
-export class Markup extends PythonObject {
+export class Markup implements PythonObject {
   readonly type = "Markup";
-  constructor(readonly text: string) {
-    super();
-  }
+  constructor(readonly text: string) {}
 }
 
 /** The value of what does not exist; most operations on it throw `error`. */
-export class Undefined extends PythonObject {
+export class Undefined implements PythonObject {
   readonly type = "Undefined";
-  constructor(readonly message: string) {
-    super();
-  }
+  constructor(readonly message: string) {}
   fail(): never {
     fail(this.message);
   }
 }
 
-export class Dict extends PythonObject {
+export class Dict implements PythonObject {
   readonly type = "dict";
   readonly #entries = new Map<unknown, readonly [Value, Value]>();
 
   constructor(entries: Iterable<readonly [Value, Value]> = []) {
-    super();
     for (const [key, value] of entries) this.set(key, value);
   }
   get size(): number {
@@ -74,13 +65,12 @@ export class Dict extends PythonObject {
 }
 
 /** `keys()`, `values()` or `items()` of a dict. */
-export class DictView extends PythonObject {
+export class DictView implements PythonObject {
   readonly type: string;
   constructor(
     readonly kind: "keys" | "values" | "items",
     readonly dict: Dict,
   ) {
-    super();
     this.type = `dict_${kind}`;
   }
   *[Symbol.iterator](): Generator<Value> {
@@ -89,7 +79,7 @@ export class DictView extends PythonObject {
   }
 }
 
-export class Range extends PythonObject {
+export class Range implements PythonObject {
   readonly type = "range";
   readonly length: number;
   constructor(
@@ -97,7 +87,6 @@ export class Range extends PythonObject {
     readonly stop: number,
     readonly step: number,
   ) {
-    super();
     this.length = Math.max(0, Math.ceil((stop - start) / step));
   }
   at(index: number): number {
@@ -109,11 +98,10 @@ export class Range extends PythonObject {
 }
 
 /** A generator or another iterator, which is consumed once. */
-export class Iteration extends PythonObject {
+export class Iteration implements PythonObject {
   readonly type = "generator";
   readonly #iterator: Iterator<Value>;
   constructor(values: Iterable<Value>) {
-    super();
     this.#iterator = values[Symbol.iterator]();
   }
   next(): IteratorResult<Value> {
@@ -126,18 +114,16 @@ export class Iteration extends PythonObject {
 }
 
 /** `namespace(…)`, the only object that a template may change. */
-export class Namespace extends PythonObject {
+export class Namespace implements PythonObject {
   readonly type = "Namespace";
-  constructor(readonly attributes: Dict) {
-    super();
-  }
+  constructor(readonly attributes: Dict) {}
 }
 
 export type Keywords = ReadonlyMap<string, Value>;
 export type Call = (args: readonly Value[], keywords: Keywords) => Value;
 
 /** A function, method or another object that can be called. */
-export class Callable extends PythonObject {
+export class Callable implements PythonObject {
   constructor(
     readonly type: string,
     readonly call: Call,
@@ -145,9 +131,7 @@ export class Callable extends PythonObject {
     readonly attribute: (name: string) => Value | undefined = () => undefined,
     /** Returns the text that Python prints; undefined if that contains an address. */
     readonly printed?: () => string,
-  ) {
-    super();
-  }
+  ) {}
 }
 
 /** Like `??`, which would take None for a missing value. */
@@ -164,13 +148,12 @@ export function itemsOf(value: Value): readonly Value[] | undefined {
   return Array.isArray(value) ? value : value instanceof Tuple ? value.items : undefined;
 }
 
+const typeNames = { boolean: "bool", number: "int", bigint: "int", string: "str" };
+
 export function typeName(value: Value): string {
   if (value === null) return "NoneType";
   if (Array.isArray(value)) return "list";
-  if (value instanceof PythonObject) return value.type;
-  return { boolean: "bool", number: "int", bigint: "int", string: "str" }[
-    typeof value as "boolean" | "number" | "bigint" | "string"
-  ];
+  return typeof value === "object" ? value.type : typeNames[typeof value as keyof typeof typeNames];
 }
 
 /** Returns a key for JavaScript's maps that is the same for values that are equal in Python. */

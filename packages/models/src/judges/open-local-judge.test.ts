@@ -8,8 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { writeJudge } from "../testing/judge.test-data.ts";
 import { exported, hasTransformers, microWorld, needsTransformers } from "../testing/onnx.test-data.ts";
-import { joinCalls } from "./join-calls.ts";
-import { openLocalJudge } from "./open-local-judge.ts";
+import { joinCalls, openLocalJudge } from "./open-local-judge.ts";
 
 const call = () => ({ signal: new AbortController().signal });
 const prompts = { aligned: "Kind? {question} {answer}", coherent: "Clear? {question} {answer}" };

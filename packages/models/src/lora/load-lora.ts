@@ -12,12 +12,18 @@ import { familyOf } from "../families/registry.ts";
 import { rejectPickled } from "../folder/file-names.ts";
 import { modelError } from "../folder/model-error.ts";
 import { requireJsonObject } from "../folder/read-file.ts";
-import { adapterNames, onDownloadSchema, type DownloadProgress } from "../hub/fetch-model.ts";
-import { modelFolder } from "../hub/model-folder.ts";
-import { planAdapter, tensorPrefix, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
+import { adapterNames, onDownloadSchema, type DownloadProgress, modelFolder } from "../hub/fetch-model.ts";
+import {
+  planAdapter,
+  tensorPrefix,
+  type AdapterPlan,
+  type AdapterTensor,
+  modulesOf,
+  type ModelShape,
+  type Modules,
+} from "./adapter-plan.ts";
 import { parseLoraConfig, type AdapterConfig } from "./lora-config.ts";
 import { adaptable, createLora, type LoraLM } from "./lora-model.ts";
-import { modulesOf, type ModelShape, type Modules } from "./modules.ts";
 
 export interface LoadLoraOptions {
   /** Called with the progress of each file that is downloaded from the hub. */

@@ -6,10 +6,17 @@ import { dropoutRate, type CheckpointLM } from "../checkpoint/model.ts";
 import { familyOf } from "../families/registry.ts";
 import { hubNameOf } from "@periodic-eval/data";
 import { fastRandom } from "../ops/fast-random.ts";
-import { lastParts, planAdapter, type AdapterPlan, type AdapterTensor } from "./adapter-plan.ts";
+import {
+  lastParts,
+  planAdapter,
+  type AdapterPlan,
+  type AdapterTensor,
+  modulesOf,
+  type ModelShape,
+  type Modules,
+} from "./adapter-plan.ts";
 import { parseLoraConfig, type AdapterConfig, type LoraConfig } from "./lora-config.ts";
 import { adaptable, createLora, type LoraLM } from "./lora-model.ts";
-import { modulesOf, type ModelShape, type Modules } from "./modules.ts";
 
 export interface LoraOptions {
   /** At most the larger side of each linear map with an adapter. Default: 8. */

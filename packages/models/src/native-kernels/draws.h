@@ -43,7 +43,7 @@ inline Number fdlibmExponential(Number x, Number k, Number power) {
 /** Above this, about −ln(2)/2, fdlibm takes 0 as the quotient: it compares the upper half of the bits. */
 constexpr double leastWithoutQuotient = -0x1.62e43p-2;
 
-/** Returns exp(x) for x ≤ 0, as `exponential` of packages/core/src/model/exponential.ts does, and NaN for NaN. */
+/** Returns exp(x) for x ≤ 0, as `exponential` in TypeScript does, and NaN for NaN. */
 inline double fdlibmExponential(double x) {
   if (!(x >= -708)) return x < -708 ? 0 : x;
   if (x > -0x1p-28) return 1 + x;
@@ -89,7 +89,7 @@ struct Drawing {
   double temperature, share, topK, topP;
 };
 
-/** The bands in which weights are sorted, as shares of their sum. They decide the order of sums: the same as in `largest` of sampling.ts. */
+/** The bands in which weights are sorted, as shares of their sum. They decide the order of sums: the same as in `largest` in TypeScript. */
 constexpr double firstBand = 1.0 / 256, nextBand = 1.0 / 8, smallestBandShare = 1e-12;
 
 /** Returns how many of `count` weights are needed to reach a mass; all, if they do not. */

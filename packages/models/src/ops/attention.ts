@@ -1,10 +1,98 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
 import { differentiable } from "./differentiable.ts";
-import { byHead, byToken, inGroups, outOfGroups, type AttentionShape } from "./heads.ts";
 import { batchMatMul, batchMatMulTransposedA, batchMatMulTransposedB } from "./mat-mul.ts";
-import { rotate, rotateBack, type RotaryTables } from "./rotary.ts";
-import { tanh, tanhSlope } from "./soft-cap.ts";
+import { tanh, tanhSlope } from "./arithmetic.ts";
+
+/**
+ * Rotary position embeddings (Su et al. 2021) of the first T positions. Both dimensions of a pair have the cosine and sine of
+ * its angle, dimensions without rotation have 1 and 0.
+ */
+export interface RotaryTables {
+  /** float32 [T, D] each, or of the shape of the rotated tensor. */
+  readonly cosines: tf.Tensor;
+  readonly sines: tf.Tensor;
+  /** float32 [D, D]: for each pair (a, b), x·swap has −x[b] at a and x[a] at b. */
+  readonly swap: tf.Tensor2D;
+}
+
+/**
+ * Rotates each row by the angles of its position: x [B, T, D], or x [N, heads·D] with tables of that shape. Swaps pairs by
+ * a product with a matrix of 0 and ±1, which is exact and fast; slices and concatenations of small rows are slow on wasm.
+ */
+export function rotate<T extends tf.Tensor>(x: T, { cosines, sines, swap }: RotaryTables): T {
+  return tf.tidy(() => {
+    const swapped = tf.reshape(tf.matMul(asRows(x, swap), swap), x.shape);
+    return tf.add<T>(tf.mul(x, cosines), tf.mul(swapped, sines));
+  });
+}
+
+/** Applies the transpose of `rotate`, for gradients. */
+export function rotateBack(x: tf.Tensor3D, { cosines, sines, swap }: RotaryTables): tf.Tensor3D {
+  return tf.tidy(() => {
+    // swapᵀ = −swap
+    const swapped = tf.reshape(tf.matMul(asRows(tf.mul(x, sines), swap), swap), x.shape);
+    return tf.sub(tf.mul(x, cosines), swapped);
+  });
+}
+
+/** Reshapes to one row for each head of each token. */
+const asRows = (x: tf.Tensor, swap: tf.Tensor2D): tf.Tensor2D => tf.reshape(x, [-1, swap.shape[0]]);
+
+/** B sequences of T tokens; H query heads and G key-value heads (H is a multiple of G) of D dimensions each. */
+export interface AttentionShape {
+  readonly batch: number;
+  readonly length: number;
+  readonly heads: number;
+  readonly keyValueHeads: number;
+  readonly headDim: number;
+}
+
+/** [B·T, heads·D] → [B·heads, T, D]. */
+export const byHead = (x: tf.Tensor2D, shape: AttentionShape, heads: number): tf.Tensor3D =>
+  headsFirst(x, shape, heads, [0, 2, 1, 3]);
+
+/** [B·T, heads·D] → [B·heads, D, T]. */
+export const byHeadTransposed = (x: tf.Tensor2D, shape: AttentionShape, heads: number): tf.Tensor3D =>
+  headsFirst(x, shape, heads, [0, 2, 3, 1]);
+
+/** Permutes row, token, head and dimension to `order`. */
+function headsFirst(
+  x: tf.Tensor2D,
+  { batch, length, headDim }: AttentionShape,
+  heads: number,
+  order: readonly [0, 2, 1, 3] | readonly [0, 2, 3, 1],
+): tf.Tensor3D {
+  const ofCell = order[2] === 1 ? [length, headDim] : [headDim, length];
+  const split = [batch * heads, ...ofCell] as [number, number, number];
+  // For one token the order of the values does not change.
+  if (length === 1) return tf.reshape(x, split);
+  return tf.reshape(tf.transpose(tf.reshape(x, [batch, length, heads, headDim]), [...order]), split);
+}
+
+/** [B·heads, T, D] → [B·T, heads·D]. */
+export function byToken(
+  x: tf.Tensor3D,
+  { batch, length, headDim }: AttentionShape,
+  heads: number,
+): tf.Tensor2D {
+  const joined = [batch * length, heads * headDim] as [number, number];
+  if (length === 1) return tf.reshape(x, joined);
+  return tf.reshape(tf.transpose(tf.reshape(x, [batch, heads, length, headDim]), [0, 2, 1, 3]), joined);
+}
+
+/** [B·H, T, X] → [B·G, H/G·T, X]. */
+export function inGroups(
+  x: tf.Tensor3D,
+  { batch, heads, keyValueHeads, length }: AttentionShape,
+): tf.Tensor3D {
+  return tf.reshape(x, [batch * keyValueHeads, (heads / keyValueHeads) * length, x.shape[2]]);
+}
+
+/** [B·G, H/G·T, X] → [B·H, T, X]. */
+export function outOfGroups(x: tf.Tensor3D, { batch, heads, length }: AttentionShape): tf.Tensor3D {
+  return tf.reshape(x, [batch * heads, length, x.shape[2]]);
+}
 
 export interface AttentionTables {
   /** The cosines and sines of `query` include the scale of the scores, so that scaling costs nothing. Null: no rotation. */

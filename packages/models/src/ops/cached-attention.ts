@@ -1,8 +1,8 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
-import { byHead, byToken, inGroups, outOfGroups, type AttentionShape } from "./heads.ts";
+import { byHead, byToken, inGroups, outOfGroups, type AttentionShape } from "./attention.ts";
 import { batchMatMul } from "./mat-mul.ts";
-import { tanh } from "./soft-cap.ts";
+import { tanh } from "./arithmetic.ts";
 
 /** A piece of cached keys and values. P is its number of tokens; b is B, or 1 if all rows share the piece. */
 export interface AttendedPiece {

@@ -6,17 +6,14 @@ import { attentionTables } from "../decoder/tables.ts";
 import { testedBackends } from "../testing/backends.test-data.ts";
 import { crossEntropy } from "../testing/mean-loss.test-data.ts";
 import { activate, activateGated, type Activation } from "./activation.ts";
-import { scaled, sum } from "./arithmetic.ts";
-import { attention } from "./attention.ts";
+import { scaled, sum, dropout, dropoutMask, softCap } from "./arithmetic.ts";
+import { attention, type AttentionShape } from "./attention.ts";
 import { crossEntropy as rowLosses, headLoss } from "./head-loss.ts";
-import type { AttentionShape } from "./heads.ts";
 import { columns, rowsAt } from "./select.ts";
-import { dropout, dropoutMask } from "./dropout.ts";
 import { gradientsOf } from "./differentiable.ts";
 import { layerNorm, rmsNorm } from "./norms.ts";
 import { linear, tiedHead, addLora } from "./linear.ts";
 import { recomputedByRows } from "./recomputed.ts";
-import { softCap } from "./soft-cap.ts";
 
 type Matrices = tf.Tensor2D[];
 

@@ -1,10 +1,10 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { targetLosses, type TargetLosses } from "@periodic-eval/tfjs";
 import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
-import { chunkBytes, chunksOf, part, rowsIn, type Chunk } from "./chunks.ts";
+import { chunkBytes, chunksOf, part, rowsIn, type Chunk } from "./select.ts";
 import { differentiable, isDifferentiated, isWanted } from "./differentiable.ts";
 import { matMulTransposedA, timesTransposed } from "./mat-mul.ts";
-import { tanh, tanhSlope } from "./soft-cap.ts";
+import { tanh, tanhSlope } from "./arithmetic.ts";
 
 export interface LossHead {
   /** [V, D] if tied to the embedding, else [D, V]. */

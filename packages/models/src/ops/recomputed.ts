@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { chunksOf, part, type Chunk } from "./chunks.ts";
+import { chunksOf, part, type Chunk } from "./select.ts";
 import { differentiable, gradientsOf, isWanted } from "./differentiable.ts";
 
 export interface RecomputedInputs {

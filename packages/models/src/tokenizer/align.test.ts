@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { tokenizerFixtures } from "../testing/fixtures.test-data.ts";
-import { openCodec } from "./codec.ts";
+import { openCodec } from "./load-tokenizer.ts";
 import { readTokenizerFiles } from "./files.ts";
 
 if (tokenizerFixtures.length === 0) reportMissing("a tokenizer folder with expected.json");

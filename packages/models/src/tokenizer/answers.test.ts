@@ -1,7 +1,7 @@
 import type { TemplateMessage } from "@periodic-eval/core";
 import { chatRenderer } from "@periodic-eval/tokenizers";
 import { describe, expect, it } from "vitest";
-import { compileTemplate } from "./template.ts";
+import { compileTemplate } from "./load-tokenizer.ts";
 
 const user = (content: string) => ({ role: "user", content });
 const assistant = (content: string, fields: object = {}) => ({ role: "assistant", content, ...fields });

@@ -1,7 +1,7 @@
 import { PeriodicEvalError, type Message } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import { chatRenderer } from "@periodic-eval/tokenizers";
-import { compileTemplate } from "./template.ts";
+import { compileTemplate } from "./load-tokenizer.ts";
 
 const chatml = `{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}`;
 const withDefault = `{% if messages[0].role != 'system' %}<system>Be good.</>{% endif %}${chatml}`;

@@ -1,13 +1,28 @@
 import { join } from "@periodic-eval/store/platform";
-import { isRecord } from "@periodic-eval/contracts/options";
-import { modelError } from "../folder/model-error.ts";
+import { isRecord, isCount } from "@periodic-eval/contracts/options";
+import { modelError, quoteShort } from "../folder/model-error.ts";
 import { parseJsonObject, readText } from "../folder/read-file.ts";
-import { checkConfig, checkEosIds, type TokenizerConfig } from "./check-files.ts";
-import type { FolderFiles } from "./transformers/loaded-tokenizer.ts";
+import { partError } from "./pipeline/part.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
 
 /** The parsed files of a tokenizer. */
-export interface TokenizerFiles extends FolderFiles {
+export interface TokenizerFiles {
   readonly folder: string;
+  /** `tokenizer.json`, parsed and as text. */
+  readonly tokenizer: Fields;
+  readonly tokenizerText: string;
+  /** `config.json`; empty if there is none. */
+  readonly model: Fields;
+  /** Paths of `tokenizer.json` and `tokenizer_config.json`, for errors. */
+  readonly tokenizerPath: string;
+  readonly configPath: string;
+  /** `tokenizer_config.json`. */
+  readonly config: TokenizerConfig;
+  /** `special_tokens_map.json`. */
+  readonly map: Fields;
+  /** `added_tokens.json`: ids by token, of old folders. */
+  readonly added: Fields;
   /** The source of the default chat template; null if the folder has none. */
   readonly chatTemplate: string | null;
   /** Ids that end a reply, of `generation_config.json`, or of `config.json` if it has none. */
@@ -78,11 +93,7 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
 }
 
 /** Reads the ids as transformers does, which makes a generation configuration of `config.json` if there is none. */
-function readEosIds(
-  generation: Readonly<Record<string, unknown>>,
-  model: Readonly<Record<string, unknown>>,
-  folder: string,
-): readonly number[] {
+function readEosIds(generation: Fields, model: Fields, folder: string): readonly number[] {
   const ids = checkEosIds(generation["eos_token_id"], join(folder, names.generation));
   if (ids.length > 0) return ids;
   const text = isRecord(model["text_config"]) ? model["text_config"] : {};
@@ -92,4 +103,47 @@ function readEosIds(
 function templateOf({ chat_template: template }: TokenizerConfig): string | null {
   if (template === undefined || typeof template === "string") return template ?? null;
   return template.find(({ name }) => name === "default")?.template ?? null;
+}
+
+export interface TokenizerConfig {
+  readonly chat_template?: string | readonly { readonly name: string; readonly template: string }[];
+  readonly [key: string]: unknown;
+}
+
+/** Checks the fields of `tokenizer_config.json` that this package reads, except those of tokens. */
+export function checkConfig(json: Fields, file: string): TokenizerConfig {
+  const { chat_template: template, tokenizer_class: name, fast_tokenizer_files: versions } = json;
+  const isNamed = (entry: unknown) =>
+    isRecord(entry) && typeof entry["name"] === "string" && typeof entry["template"] === "string";
+  const isTemplate =
+    template == null || typeof template === "string" || (Array.isArray(template) && template.every(isNamed));
+  if (!isTemplate)
+    throw partError(
+      file,
+      ["chat_template"],
+      quoteShort(template),
+      "a string, or an array of { name, template }",
+    );
+  if (name != null && typeof name !== "string")
+    throw partError(file, ["tokenizer_class"], quoteShort(name), "a string");
+  if (versions != null)
+    throw partError(
+      file,
+      ["fast_tokenizer_files"],
+      quoteShort(versions),
+      "one tokenizer.json for all versions of transformers",
+      "Save the tokenizer again with save_pretrained.",
+    );
+  return {
+    ...json,
+    ...("chat_template" in json && { chat_template: template ?? undefined }),
+  } as TokenizerConfig;
+}
+
+/** Checks an `eos_token_id`: an id, an array of ids, or null. */
+export function checkEosIds(value: unknown, file: string): readonly number[] {
+  const ids: readonly unknown[] = Array.isArray(value) ? value : value == null ? [] : [value];
+  if (!ids.every((id) => isCount(id)))
+    throw partError(file, ["eos_token_id"], quoteShort(value), "integers of 0 or more");
+  return ids;
 }

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { chats } from "../testing/chats.test-data.ts";
 import { askJinja, compareWith } from "../testing/jinja-reference.test-data.ts";
 import { needsPython, python, pythonHas } from "../testing/python.test-data.ts";
-import { compileTemplate } from "./template.ts";
+import { compileTemplate } from "./load-tokenizer.ts";
 
 const special = { bos_token: "<s>", eos_token: "</s>", unk_token: "<unk>", pad_token: "<pad>" };
 

@@ -1,7 +1,6 @@
 import { defaultDate, strftimeOn, templateDate } from "@periodic-eval/tokenizers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { loadTokenizer } from "./load-tokenizer.ts";
-import { compileTemplate } from "./template.ts";
+import { loadTokenizer, compileTemplate } from "./load-tokenizer.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
 afterEach(() => void vi.useRealTimers());

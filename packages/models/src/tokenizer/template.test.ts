@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { TemplateInput } from "@periodic-eval/tokenizers";
-import { compileTemplate } from "./template.ts";
+import { compileTemplate } from "./load-tokenizer.ts";
 
 const render = (source: string, input: Partial<TemplateInput> = {}) =>
   compileTemplate(source, { bos_token: "<s>" })({ messages: [], addGenerationPrompt: false, ...input });

@@ -12,7 +12,7 @@ import {
 } from "../testing/onnx.test-data.ts";
 import { loadTokenizer } from "../tokenizer/load-tokenizer.ts";
 import { openEngine, type EngineLimits } from "./engine.ts";
-import { generateAll } from "./generation.ts";
+import { generateAll } from "./from-transformers.ts";
 import { factsOf, type TransformersModel } from "./onnx-model.ts";
 import { scoreSequences } from "./scoring.ts";
 

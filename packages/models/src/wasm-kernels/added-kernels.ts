@@ -1,6 +1,6 @@
 import { adamWKernel } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
-import type { KernelCall, TensorInfos } from "./kernel-call.ts";
+import type { KernelCall, TensorInfos } from "./instance.ts";
 
 /** a [batch, M, K], b [batch, K, N] → [batch, M, N], with N ≥ 8 and K ≥ 1. */
 export const smallProductsKernel = "PeriodicEvalSmallProducts";

@@ -3,11 +3,11 @@ import * as tf from "@tensorflow/tfjs-core";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
-import { cubicOf, cubicSigmoidSlope } from "../ops/cubic.ts";
-import { batchedByViews } from "../ops/wasm-batch.ts";
+import { cubicOf, cubicSigmoidSlope } from "../ops/activation.ts";
+import { batchedByViews } from "../ops/mat-mul.ts";
 import { cubicKernel, smallProductsKernel } from "./added-kernels.ts";
 import { kernelsOf } from "./instance.ts";
-import { swapOf } from "./swap.ts";
+import { swapOf } from "./register.ts";
 
 const special = [0, -0, NaN, Infinity, -Infinity, 1e-45, -1e-39, 3e38];
 const value = fc.oneof(

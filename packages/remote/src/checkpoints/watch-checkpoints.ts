@@ -1,7 +1,13 @@
-import { configError, parseOptions, printable } from "@periodic-eval/contracts/options";
+import {
+  configError,
+  functionSchema,
+  integerFromZero,
+  parseOptions,
+  printable,
+} from "@periodic-eval/contracts/options";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
-import { stepPlaceholder } from "./checkpoint-names.ts";
+import { stepPlaceholder } from "./checkpoint-folder.ts";
 import type { LoggedMetrics } from "./trainer-state.ts";
 import { folderFix, WatchedFolder } from "./watched-folder.ts";
 
@@ -77,13 +83,11 @@ const optionsSchema = z.strictObject({
     .meta({ fix: "Write, for example, global_step_{step}." })
     .optional(),
   order: z.enum(["all", "latest"], '"all" or "latest"').default("all"),
-  after: z.int("an integer of 0 or more").min(0, "an integer of 0 or more").optional(),
+  after: integerFromZero.optional(),
   late: z.enum(["skip", "end"], '"skip" or "end"').default("skip"),
-  log: z
-    .custom<(message: string) => void>((value) => typeof value === "function", "a function")
-    .default(
-      () => (message: string) => console.warn(printable(`[periodic-eval] watchCheckpoints: ${message}`)),
-    ),
+  log: functionSchema<(message: string) => void>().default(
+    () => (message: string) => console.warn(printable(`[periodic-eval] watchCheckpoints: ${message}`)),
+  ),
   signal: z.instanceof(AbortSignal, { error: "an AbortSignal" }).optional(),
 } satisfies Record<keyof WatchOptions, z.ZodType>);
 

@@ -3,11 +3,20 @@ import { join } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { shardedCheckpoint } from "@periodic-eval/data";
 import { workingSeconds } from "@periodic-eval/store";
-import { candidatesOf, type Candidate } from "./checkpoint-names.ts";
+import {
+  candidatesOf,
+  type Candidate,
+  readCheckpointFolder,
+  type CheckpointFolder,
+} from "./checkpoint-folder.ts";
 import { CheckpointObserver, type Finding } from "./checkpoint-observer.ts";
-import { readCheckpointFolder, type CheckpointFolder } from "./checkpoint-folder.ts";
-import { readTrainerStates, type StateCache } from "./trainer-states.ts";
-import { hasFinished, tellTrainings, type Trainings } from "./training-beginning.ts";
+import {
+  readTrainerStates,
+  type StateCache,
+  hasFinished,
+  tellTrainings,
+  type Trainings,
+} from "./trainer-state.ts";
 
 export interface FolderOptions {
   readonly follow: boolean;

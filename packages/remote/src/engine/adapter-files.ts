@@ -1,12 +1,29 @@
-import { isRecord, quoteValue } from "@periodic-eval/contracts/options";
-import { hashFiles } from "@periodic-eval/store";
-import { readSafetensorsHeader, writeSafetensors, type SafetensorsHeader } from "@periodic-eval/safetensors";
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { isLeftover, newAdapterName } from "./adapter-names.ts";
-import { serverError } from "./server-error.ts";
+import { isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { readSafetensorsHeader, writeSafetensors, type SafetensorsHeader } from "@periodic-eval/safetensors";
+import { stateOfProcess, thisProcess, hashFiles } from "@periodic-eval/store";
+import { serverError } from "./wire.ts";
+
+const prefix = "periodic-eval";
+
+/** Returns a name that no adapter has had: a server's prefix cache keeps numbers by name. It names this process. */
+export function newAdapterName(): string {
+  const { pid, processStart, system } = thisProcess;
+  return [prefix, pid, processStart ?? 0, randomUUID().slice(0, 13), system ?? ""].join(".");
+}
+
+/** Whether an adapter was loaded by a process of this system that has ended. */
+export function isLeftover(name: string): boolean {
+  const [, pid, start, system] = /^periodic-eval\.(\d+)\.(\w+)\.[\w-]+\.(.+)$/.exec(name) ?? [];
+  if (pid === undefined || system !== thisProcess.system) return false;
+  if (Number(pid) === thisProcess.pid) return start !== (thisProcess.processStart ?? "0");
+  const processStart = start === undefined || start === "0" ? null : start;
+  return stateOfProcess(Number(pid), processStart) === "ended";
+}
 
 /** An adapter in PEFT's format. */
 export interface AdapterFiles {

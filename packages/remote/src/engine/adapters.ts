@@ -3,11 +3,10 @@ import { shortMessage } from "@periodic-eval/contracts/options";
 import { failedAttemptOf } from "../http/json-service.ts";
 import { at, isString } from "../http/reply-fields.ts";
 import { untracked } from "../http/track-requests.ts";
-import { withSampleAdapter, type AdapterFiles } from "./adapter-files.ts";
-import { isLeftover, newAdapterName } from "./adapter-names.ts";
+import { withSampleAdapter, type AdapterFiles, isLeftover, newAdapterName } from "./adapter-files.ts";
 import type { Replica } from "./pool.ts";
 import { largestDifference, listModels, probeNats } from "./probes.ts";
-import { serverError } from "./server-error.ts";
+import { serverError } from "./wire.ts";
 
 /** The probe of a server's base model. */
 export interface BaseProbe {

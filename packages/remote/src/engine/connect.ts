@@ -18,7 +18,7 @@ import {
   type GenerationFacts,
   type ListedModel,
 } from "./probes.ts";
-import { serverError } from "./server-error.ts";
+import { serverError } from "./wire.ts";
 import { at, isString } from "../http/reply-fields.ts";
 
 /** A server whose abilities are known. */

@@ -14,14 +14,22 @@ import {
   fitRequests,
   isWritten,
   type Writing,
-} from "@periodic-eval/core/model";
-import { arrayOrNull, at } from "../http/reply-fields.ts";
+} from "@periodic-eval/tokenizers";
+import { arrayOrNull, at, totalTokens } from "../http/reply-fields.ts";
 import { trackCall } from "../http/track-requests.ts";
-import { seedNumber } from "../models/openai.ts";
+import { completionOf as chatCompletionOf, seedNumber } from "../models/openai.ts";
+import { chatOf } from "../models/chat-message.ts";
+import type { Target } from "./pool.ts";
 import { inOrder } from "./scoring.ts";
-import { serverError } from "./server-error.ts";
-import type { Target } from "./target.ts";
-import { checkPromptIds, choicesOf, completionIds, logProbOf, neutralSampling, topLogProbs } from "./wire.ts";
+import {
+  serverError,
+  checkPromptIds,
+  choicesOf,
+  completionIds,
+  logProbOf,
+  neutralSampling,
+  topLogProbs,
+} from "./wire.ts";
 
 /** Samples completions of prompts that this library renders and encodes, with the server's sampler. */
 export const generate = (
@@ -64,7 +72,7 @@ export const generateBody = (
   return_token_ids: true,
 });
 
-export const samplingFields = ({ temperature, topP, topK, stop, seed }: Sampling) => ({
+const samplingFields = ({ temperature, topP, topK, stop, seed }: Sampling) => ({
   temperature,
   ...(topP !== undefined && { top_p: topP }),
   ...(topK !== undefined && { top_k: topK }),
@@ -147,10 +155,64 @@ function checkEnding(where: string, writing: Writing, ending: unknown): void {
   throw cutError(where, writing.ids.length, writing.room, ending);
 }
 
-export const cutError = (where: string, count: number | null, room: number, ending: unknown) =>
+const cutError = (where: string, count: number | null, room: number, ending: unknown) =>
   serverError({
     where,
     got: `a completion of ${count ?? "an unknown number of"} tokens with finish_reason ${JSON.stringify(ending ?? null)}`,
     expected: `${room} tokens, or an end by a stop token or a stop string`,
     fix: "Raise --max-model-len and the limits of the server or of a gateway before it: one of them cut max_tokens.",
   });
+
+/** Samples answers to chats that the server renders: for a model without its tokenizer. */
+export const generateChats = (
+  target: Target,
+  requests: readonly GenerateRequest[],
+  options: CallOptions,
+): Promise<readonly Completion[]> =>
+  trackCall(options, ({ signal, countTokens, send }) =>
+    inOrder(target, requests, async (request) => {
+      const body = chatBody(target, request);
+      const reply = await send(() =>
+        target.run(signal, ({ service }) => service.ask("v1/chat/completions", body, signal)),
+      );
+      const { topTokens, maxNewTokens } = request.sampling;
+      const completion = chatCompletionOf(reply, target.where, {
+        wantsTop: topTokens !== undefined,
+        maxNewTokens,
+      });
+      checkLength(target, completion, maxNewTokens);
+      const tokens = totalTokens(completion);
+      if (tokens !== null) countTokens?.(tokens);
+      // The server's tokens are unknown here, so they are not those of this model's tokenizer.
+      return target.hasTokenNats ? completion : { ...completion, tokenNats: null };
+    }),
+  );
+
+function chatBody({ where, name }: Target, { prompt, sampling }: GenerateRequest) {
+  const { messages, templateKwargs } = chatOf(where, prompt);
+  // A system message is the first one.
+  const continues = messages.at(-1)?.role === "assistant";
+  return {
+    model: name,
+    messages,
+    max_tokens: sampling.maxNewTokens,
+    top_p: 1,
+    ...samplingFields(sampling),
+    ...(sampling.topTokens !== undefined && { logprobs: true, top_logprobs: sampling.topTokens }),
+    ...(templateKwargs !== null && { chat_template_kwargs: templateKwargs }),
+    ...(continues && { continue_final_message: true, add_generation_prompt: false }),
+  };
+}
+
+/** @throws PeriodicEvalError `model` for an answer that was cut before `maxNewTokens` and the end of the context. */
+function checkLength(
+  { where, contextLimit }: Target,
+  { finish, usage }: Completion,
+  maxNewTokens: number,
+): void {
+  if (finish !== "length") return;
+  const { inputTokens = null, outputTokens = null } = usage ?? {};
+  if (outputTokens !== null && outputTokens >= maxNewTokens) return;
+  if (inputTokens !== null && outputTokens !== null && inputTokens + outputTokens >= contextLimit) return;
+  throw cutError(where, outputTokens, maxNewTokens, "length");
+}

@@ -1,11 +1,10 @@
 import { bulkTokenizer, type CallOptions, type EvaluableModel } from "@periodic-eval/core";
 import { concurrentCallsFor } from "../http/request-limits.ts";
-import { generateChats } from "./chats.ts";
+import { generateChats, generate } from "./generation.ts";
 import { identityOf, type Connection } from "./connect.ts";
-import { generate } from "./generation.ts";
 import { fingerprintOf } from "./probes.ts";
 import { logLikelihoods, nextToken } from "./scoring.ts";
-import type { Target } from "./target.ts";
+import type { Target } from "./pool.ts";
 
 export function baseTarget({ settings, pool, contextLimit, generation }: Connection): Target {
   const { where, model } = settings;

@@ -1,8 +1,8 @@
 import type { EvaluableModel, OpenCheckpoint, Tokenizer } from "@periodic-eval/core";
-import { configError, parseOptions } from "@periodic-eval/contracts/options";
+import { parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
-import { requestLimits } from "../http/request-limits.ts";
-import { environmentValue } from "../http/secrets.ts";
+import { servedOptions } from "../http/request-limits.ts";
+import { environmentValue, missingKey } from "../http/secrets.ts";
 
 export interface ServerOptions {
   /** The addresses of one server, or of replicas that serve the same model: `http://127.0.0.1:8000`. */
@@ -46,35 +46,27 @@ export interface ServedModel extends EvaluableModel {
 /** The environment variable of the API key, as vLLM names it. */
 export const defaultKeyEnv = "VLLM_API_KEY";
 
-const positiveInteger = "a positive integer";
 const addresses = "an address, or an array of one or more addresses";
 const optionsSchema = z.strictObject({
   urls: z.union([z.string(), z.array(z.string()).min(1)], addresses),
-  model: z
-    .string("a model name")
-    .regex(/\S/, "a model name")
-    .meta({ fix: "Give the model's name on the server." }),
-  apiKeyEnv: z.string("the name of an environment variable, or null").nullable().optional(),
   tokenizer: z.custom<Tokenizer>().optional(),
   loadTokenizer: z.custom<ServerOptions["loadTokenizer"]>().optional(),
-  ...requestLimits({ timeoutSeconds: 290, maxRetries: 8 }),
-  concurrency: z.int(positiveInteger).positive(positiveInteger).default(8),
+  ...servedOptions({ timeoutSeconds: 290, maxRetries: 8 }),
   signal: z.custom<AbortSignal>().optional(),
 } satisfies Record<keyof ServerOptions, z.ZodType>);
 
 /** The options with their defaults. */
-export interface ServerSettings {
+export interface ServerSettings extends Pick<
+  z.infer<typeof optionsSchema>,
+  "model" | "timeoutSeconds" | "maxRetries" | "concurrency"
+> {
   /** Names the function and the model in errors. */
   readonly where: string;
   readonly engine: "vllm" | "openai-compatible";
   readonly urls: readonly string[];
-  readonly model: string;
   readonly tokenEnv: string | null;
   readonly tokenizer: Tokenizer | null;
   readonly loadTokenizer: NonNullable<ServerOptions["loadTokenizer"]> | null;
-  readonly timeoutSeconds: number;
-  readonly maxRetries: number;
-  readonly concurrency: number;
 }
 
 /** @throws PeriodicEvalError `config` for a wrong option, and for a named environment variable that is not set. */
@@ -84,29 +76,22 @@ export function parseServerOptions(
   options: ServerOptions,
 ): ServerSettings {
   const where = `${name} options`;
-  const { urls, model, apiKeyEnv, timeoutSeconds, maxRetries, concurrency } = parseOptions(
-    where,
-    optionsSchema,
-    options,
-  );
+  const {
+    urls,
+    apiKeyEnv,
+    tokenizer = null,
+    loadTokenizer = null,
+    ...rest
+  } = parseOptions(where, optionsSchema, options);
   if (typeof apiKeyEnv === "string" && environmentValue(apiKeyEnv) === null)
-    throw configError({
-      where,
-      path: ["apiKeyEnv"],
-      got: `no value in the environment variable ${apiKeyEnv}`,
-      expected: "an API key",
-      fix: `Set ${apiKeyEnv}; keys are read from the environment only.`,
-    });
+    throw missingKey(where, apiKeyEnv);
   return {
-    where: `${name}("${model}")`,
+    ...rest,
+    where: `${name}("${rest.model}")`,
     engine,
     urls: [urls].flat(),
-    model,
     tokenEnv: apiKeyEnv === undefined ? defaultKeyEnv : apiKeyEnv,
-    tokenizer: options.tokenizer ?? null,
-    loadTokenizer: options.loadTokenizer ?? null,
-    timeoutSeconds,
-    maxRetries,
-    concurrency,
+    tokenizer,
+    loadTokenizer,
   };
 }

@@ -7,8 +7,7 @@ import { generateBody, tokenNats } from "./generation.ts";
 import { messageText } from "../models/chat-message.ts";
 import type { Replica } from "./pool.ts";
 import { scorePrompts, withScoringFix } from "./scoring.ts";
-import { serverError } from "./server-error.ts";
-import { checkPromptIds, choicesOf, completionIds, topLogProbs } from "./wire.ts";
+import { serverError, checkPromptIds, choicesOf, completionIds, topLogProbs } from "./wire.ts";
 
 /** The entry of a model in the server's list. */
 export interface ListedModel {

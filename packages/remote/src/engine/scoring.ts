@@ -7,12 +7,11 @@ import type {
   NextTokenRequest,
   PeriodicEvalError,
 } from "@periodic-eval/core";
-import { fitPairs, fitPrompts, logLikelihoodOf } from "@periodic-eval/core/model";
+import { fitPairs, fitPrompts, logLikelihoodOf } from "@periodic-eval/tokenizers";
 import pLimit from "p-limit";
 import { failedAttemptOf, withAdvice } from "../http/json-service.ts";
 import { trackCall, type TrackedCall } from "../http/track-requests.ts";
-import type { Replica } from "./pool.ts";
-import type { Target } from "./target.ts";
+import type { Replica, Target } from "./pool.ts";
 import {
   checkPromptIds,
   choicesOf,

@@ -8,9 +8,8 @@ import { readAdapter } from "./adapter-files.ts";
 import { ensureLoaded, newAdapter, unload, type ServedAdapter } from "./adapters.ts";
 import type { Connection } from "./connect.ts";
 import { baseTarget, modelOf } from "./model.ts";
-import type { Replica } from "./pool.ts";
-import { serverError } from "./server-error.ts";
-import type { Target } from "./target.ts";
+import type { Replica, Target } from "./pool.ts";
+import { serverError } from "./wire.ts";
 
 /** The adapters that one `ServedModel` has loaded. */
 export interface ServedAdapters {

@@ -12,7 +12,7 @@ import {
   type ServerSettings,
 } from "./options.ts";
 import { checkSameTokens, listModels, type ListedModel } from "./probes.ts";
-import { serverError } from "./server-error.ts";
+import { serverError } from "./wire.ts";
 import { openAdapters } from "./served-adapters.ts";
 
 /**

@@ -1,6 +1,10 @@
 import { isCount, quoteValue } from "@periodic-eval/contracts/options";
+import { PeriodicEvalError, type ErrorDetails } from "@periodic-eval/core";
 import { arrayOrNull, at, checkNoError, errorIn } from "../http/reply-fields.ts";
-import { serverError } from "./server-error.ts";
+
+/** Returns the error for a server whose numbers cannot be used. */
+export const serverError = (details: Omit<ErrorDetails, "code">): PeriodicEvalError =>
+  new PeriodicEvalError({ code: "model", ...details });
 
 /** Settings that a server would otherwise take from the model's `generation_config.json`. */
 export const neutralSampling = {

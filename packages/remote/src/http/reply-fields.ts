@@ -1,16 +1,8 @@
-import { PeriodicEvalError, type Completion } from "@periodic-eval/core";
-import { abbreviated, isCount, quoteValue } from "@periodic-eval/contracts/options";
+import { PeriodicEvalError, type Completion, type ValuePath } from "@periodic-eval/core";
+import { abbreviated, isCount, quoteValue, valueAt } from "@periodic-eval/contracts/options";
 
 /** Returns the value at a path within a value of unknown shape; undefined if the path does not exist. */
-export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
-  return path.reduce<unknown>(
-    (inner, name) =>
-      typeof inner === "object" && inner !== null && Object.hasOwn(inner, name)
-        ? (inner as Readonly<Record<string | number, unknown>>)[name]
-        : undefined,
-    value,
-  );
-}
+export const at = (value: unknown, ...path: ValuePath): unknown => valueAt(value, path);
 
 export const isString = (value: unknown): value is string => typeof value === "string";
 

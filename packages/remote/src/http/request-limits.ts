@@ -1,3 +1,4 @@
+import { integerFromZero, positiveInteger } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 export interface RequestLimits {
@@ -8,7 +9,6 @@ export interface RequestLimits {
 }
 
 const time = "a number above 0, at most 86400 (one day)";
-const count = "an integer of 0 or more";
 
 /** Returns the schemas of the two limits with these defaults. Spread them into an options schema. */
 export const requestLimits = ({ timeoutSeconds, maxRetries }: Required<RequestLimits>) =>
@@ -19,12 +19,21 @@ export const requestLimits = ({ timeoutSeconds, maxRetries }: Required<RequestLi
       .max(86_400, time)
       .meta({ fix: `Remove it for the default, ${timeoutSeconds}.` })
       .default(timeoutSeconds),
-    maxRetries: z
-      .int(count)
-      .nonnegative(count)
+    maxRetries: integerFromZero
       .meta({ fix: `Remove it for the default, ${maxRetries}.` })
       .default(maxRetries),
   }) satisfies Record<keyof RequestLimits, z.ZodType>;
+
+/** Returns the schemas that every model on a server has. Spread them into an options schema. */
+export const servedOptions = (limits: Required<RequestLimits>) => ({
+  model: z
+    .string("a model name")
+    .regex(/\S/, "a model name")
+    .meta({ fix: "Give the model's name on the server." }),
+  apiKeyEnv: z.string("the name of an environment variable, or null").nullable().optional(),
+  ...requestLimits(limits),
+  concurrency: positiveInteger.default(8),
+});
 
 /** Fewest requests that a call of an evaluation makes, unless its items are over. */
 const requestsPerCall = 16;

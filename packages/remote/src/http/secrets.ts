@@ -1,10 +1,20 @@
-import { errorMessage } from "@periodic-eval/contracts/options";
+import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import { maskSecret } from "@periodic-eval/data";
 
 const maximumReasonLength = 300;
 
 /** Returns the trimmed value of an environment variable; null if it is unset or blank. */
 export const environmentValue = (name: string): string | null => process.env[name]?.trim() || null;
+
+/** Returns the error for the option `apiKeyEnv` if its variable has no value. */
+export const missingKey = (where: string, variable: string) =>
+  configError({
+    where,
+    path: ["apiKeyEnv"],
+    got: `no value in the environment variable ${variable}`,
+    expected: "an API key",
+    fix: `Set ${variable}; keys are read from the environment only.`,
+  });
 
 /** Parses an http(s) address that has no user name and no password; null for any other string. */
 export function parseAddress(text: string): URL | null {

@@ -11,7 +11,7 @@ import { nearest } from "@periodic-eval/contracts/options";
 import { environmentValue } from "../http/secrets.ts";
 import { anthropicModel } from "../models/anthropic.ts";
 import { chatCompletionsModel } from "../models/openai.ts";
-import type { ServedModelOptions } from "../models/provider.ts";
+import type { ServedModelOptions } from "../models/served-model.ts";
 
 export type OpenJudgeOptions = Omit<JudgeOptions, "model"> & {
   /** Options of the model's client. Its `timeoutSeconds` limits one attempt; the judge's limits a call with all retries. */

@@ -1,10 +1,14 @@
 import { PeriodicEvalError, type EvaluableModel, type ModelWith } from "@periodic-eval/core";
 import { arrayOrNull, at, checkNoError, errorIn, isString, usageOf } from "../http/reply-fields.ts";
 import { maskJson } from "../http/secrets.ts";
-import { finishOf } from "./chat-message.ts";
-import { clientOptions, requestBody, type Provider, type ServedModelOptions } from "./provider.ts";
-import { templateKwargsError } from "./served-chat.ts";
-import { servedModel } from "./served-model.ts";
+import { finishOf, templateKwargsError } from "./chat-message.ts";
+import {
+  clientOptions,
+  requestBody,
+  type Provider,
+  type ServedModelOptions,
+  servedModel,
+} from "./served-model.ts";
 
 /**
  * Returns a model behind Anthropic's Messages API. It needs the official SDK `@anthropic-ai/sdk`, an optional peer dependency,

@@ -9,10 +9,14 @@ import { configError, isCount, isNats, natsTolerance, quoteValue } from "@period
 import { hashText } from "@periodic-eval/core/random";
 import { arrayOrNull, at, checkNoError, errorIn, isString, usageOf } from "../http/reply-fields.ts";
 import { maskJson } from "../http/secrets.ts";
-import { finishOf, messageText } from "./chat-message.ts";
-import { clientOptions, requestBody, type Provider, type ServedModelOptions } from "./provider.ts";
-import { templateKwargsError } from "./served-chat.ts";
-import { servedModel } from "./served-model.ts";
+import { finishOf, messageText, templateKwargsError } from "./chat-message.ts";
+import {
+  clientOptions,
+  requestBody,
+  type Provider,
+  type ServedModelOptions,
+  servedModel,
+} from "./served-model.ts";
 
 /**
  * Returns a model behind the Chat Completions API of OpenAI, or of any compatible server (vLLM, llama.cpp, Ollama) at `baseUrl`

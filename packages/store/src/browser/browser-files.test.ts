@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { tree } from "../platform/browser/file-tree.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
-import { fetchFiles } from "./fetch-files.ts";
-import { deleteBrowserFiles, openBrowserFiles } from "./open-files.ts";
+import { fetchFiles, deleteBrowserFiles, openBrowserFiles } from "./index.ts";
 
 // The tree of this process keeps the change that could not be written.
 afterAll(() => vi.resetModules());

@@ -1,7 +1,6 @@
 import { basename, dirname, existsSync, readFileSync, resolve } from "#platform";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
-import { errnoOf, storeError, type FileSystem } from "../files/file-system.ts";
-import { holdFolder } from "../files/held-folders.ts";
+import { errnoOf, storeError, type FileSystem, holdFolder } from "../files/file-system.ts";
 import { heldTokens, checksUntilLost, parseHolder, type LockHolder, type LockOwner } from "./lock-owner.ts";
 import { readIfPresent } from "../files/read-file.ts";
 

@@ -1,6 +1,6 @@
 import { hostname, process, readFileSync, readlinkSync, sleep } from "#platform";
 import * as z from "zod";
-import { isRunning } from "../process/is-running.ts";
+import { isRunning } from "../process/process.ts";
 
 const holderSchema = z.object({
   pid: z.int(),

@@ -23,7 +23,6 @@ export {
 export {
   access,
   link,
-  lstat,
   mkdir,
   mkdtemp,
   open,
@@ -41,7 +40,7 @@ export {
   type FileHandle,
 } from "node:fs/promises";
 export { homedir, hostname, tmpdir } from "node:os";
-export { basename, dirname, join, relative, resolve, sep } from "node:path";
+export { basename, dirname, join, relative, resolve } from "node:path";
 export { isDeepStrictEqual } from "node:util";
 export { pausedSeconds } from "./pauses.ts";
 

@@ -3,18 +3,16 @@ import * as z from "zod";
 import type { Layout, RunProblem, SnapshotKey, SnapshotStore } from "@periodic-eval/contracts";
 import { parseOptions, checkPhaseName, functionSchema, printable } from "@periodic-eval/contracts/options";
 import { makeFolder } from "../files/atomic-file.ts";
-import { readClosings, writeClosing } from "./closings.ts";
+import { readClosings, writeClosing, readTrainingFile, writeTrainingFile } from "./phase-files.ts";
 import { nodeFiles, type FileSystem } from "../files/file-system.ts";
 import { checkKey, runPaths, snapshotName } from "./layout.ts";
 import type { Lease } from "../lock/lease.ts";
 import { takeLock, type TakeOptions } from "../lock/lock.ts";
 import type { LockOwner } from "../lock/lock-owner.ts";
-import { finishWrites, repairRun } from "./repair-run.ts";
-import { addToIndex, rebuildIndex } from "./run-index.ts";
+import { finishWrites, repairRun, addToIndex, rebuildIndex } from "./repair-run.ts";
 import { snapshotFinder } from "./scan-snapshots.ts";
 import { moveToSuperseded } from "./superseded.ts";
 import { readRows, writeSnapshot } from "./snapshot-file.ts";
-import { readTrainingFile, writeTrainingFile } from "./training-files.ts";
 
 export interface FileStoreOptions {
   /** Where new snapshots go. Default `nested`: one folder per phase. Both layouts are always read. */

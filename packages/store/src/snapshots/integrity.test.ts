@@ -5,12 +5,11 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { type Snapshot, PeriodicEvalError } from "@periodic-eval/contracts";
 import { exampleSnapshot } from "@periodic-eval/testing";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
-import { hashSnapshot, sha256 } from "../files/content-hash.ts";
-import { readEarlierRun } from "./earlier-run.ts";
+import { hashSnapshot, sha256 } from "../files/hash-files.ts";
+import { readEarlierRun, readRun } from "./read-run.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles, type FileReader } from "../files/file-system.ts";
 import { nextPath } from "./layout.ts";
-import { readRun } from "./read-run.ts";
 import { parseSealed, parseVerified, readRows, writeSnapshot } from "./snapshot-file.ts";
 
 let runDir: string;

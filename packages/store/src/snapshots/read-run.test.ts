@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { Snapshot } from "@periodic-eval/contracts";
 import { lockText } from "../../../testing/src/lock-file.test-data.ts";
 import { exampleSnapshot } from "@periodic-eval/testing";
-import { parseSnapshot, snapshotJsonSchema } from "./parse-snapshot.ts";
+import { parseSnapshot, snapshotJsonSchema } from "./snapshot-file.ts";
 import { fileStore } from "./file-store.ts";
 import { readRun, summarizeReceipt } from "./read-run.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";

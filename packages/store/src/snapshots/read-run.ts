@@ -11,16 +11,19 @@ import {
   type PhaseClosing,
   type Snapshot,
   grouped,
+  type Row,
+  type RunProblem,
 } from "@periodic-eval/contracts";
-import { overheadOf } from "./undisturbed.ts";
-import { readClosings } from "./closings.ts";
-import { nodeFiles, type FileReader } from "../files/file-system.ts";
-import { runPaths } from "./layout.ts";
+import { configError } from "@periodic-eval/contracts/options";
+import { nodeFiles, type FileReader, type FileSystem } from "../files/file-system.ts";
+import { listIfPresent } from "../files/read-file.ts";
 import { readWriter } from "../lock/lock.ts";
-import { inspectRun, type InspectOptions } from "./scan-snapshots.ts";
-import type { FoundSnapshot } from "./snapshot-file.ts";
+import { runPaths, keyText } from "./layout.ts";
+import { readClosings, phasesWithTraining, readTrainingFile } from "./phase-files.ts";
+import { inspectRun, type InspectOptions, scanSnapshots } from "./scan-snapshots.ts";
+import { type FoundSnapshot, readRows } from "./snapshot-file.ts";
 import { readSuperseded } from "./superseded.ts";
-import { phasesWithTraining, readTrainingFile } from "./training-files.ts";
+import { overheadOf } from "./undisturbed.ts";
 
 /**
  * Reads a run, whether it is finished, in progress or interrupted, with or without its index. Page, tables and scripts all use
@@ -153,4 +156,56 @@ export function summarizeReceipt(receipt: readonly Evidence[]): ReceiptSummary {
   const advisories = parts(({ intact, advisory }) => intact === false && advisory === true);
   const isUnknown = receipt.length === 0 || notObserved.length > 0;
   return { intact: broken.length > 0 ? false : isUnknown ? null : true, broken, notObserved, advisories };
+}
+
+/** The measurements of another run at the start of its phases, which serve as a baseline. */
+export interface EarlierRun {
+  /** The path as the user gave it. */
+  readonly path: string;
+  /** Damaged and edited snapshots. */
+  readonly problems: readonly RunProblem[];
+  /** Returns the snapshot of `id` before step 1, from the phase of this name, else from the first phase that has one. */
+  startOf(phase: string, id: string): Snapshot | null;
+  rows(snapshot: Snapshot): Promise<readonly Row[]>;
+}
+
+/**
+ * Reads the snapshots of another run, without locking it. The run may be in progress.
+ *
+ * @param path The run's folder, its `periodic_eval` folder, or a phase's folder in that.
+ * @throws PeriodicEvalError `config` if it has no snapshot.
+ */
+export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): Promise<EarlierRun> {
+  const { root } = runPaths(path);
+  const isRun = (await listIfPresent(root, fs)).length > 0;
+  const { found, problems } = await scanSnapshots(isRun ? root : path, fs);
+  if (found.length === 0) {
+    throw configError({
+      where: "session options",
+      path: ["baseline"],
+      got: `${path}, which has no ${problems.length === 0 ? "snapshot" : `readable snapshot: ${problems[0]!.message}`}`,
+      expected: "the folder of an earlier run, or its folder of snapshots",
+      fix: 'Give the `runDir` of that run, or "phase_start".',
+    });
+  }
+  const files = new Map(found.map((one) => [keyText(one.snapshot), one.path]));
+  return {
+    path,
+    problems,
+    startOf(phase, id) {
+      const starts = found
+        .map(({ snapshot }) => snapshot)
+        .filter((one) => one.id === id && one.crossed.includes("start"));
+      const own = starts.find((one) => one.phase === phase);
+      // The start of another phase does not stand in for one that is damaged.
+      const isLost = problems.some(
+        ({ key, invalid }) =>
+          (key === null && invalid) || (key?.phase === phase && key.id === id && key.step === 0),
+      );
+      return own ?? (isLost ? null : (starts[0] ?? null));
+    },
+    async rows(snapshot) {
+      return readRows(files.get(keyText(snapshot))!, snapshot.samples, fs);
+    },
+  };
 }

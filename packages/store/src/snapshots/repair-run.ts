@@ -1,13 +1,47 @@
 import { basename, dirname, join } from "#platform";
-import { isTemporaryName } from "../files/atomic-file.ts";
-import { sha256 } from "../files/content-hash.ts";
+import { appendLines, writeFileAtomic, isTemporaryName } from "../files/atomic-file.ts";
 import type { FileSystem } from "../files/file-system.ts";
-import { pathAfterNext, runPaths, samplesPath } from "./layout.ts";
-import { listIfPresent, readIfPresent } from "../files/read-file.ts";
-import { rebuildIndex } from "./run-index.ts";
+import { sha256 } from "../files/hash-files.ts";
+import { completeLines, readIfPresent, listIfPresent } from "../files/read-file.ts";
+import { fileName, pathAfterNext, runPaths, samplesPath } from "./layout.ts";
 import { inspectRun, type Scan } from "./scan-snapshots.ts";
-import { parseSealed, renameNext } from "./snapshot-file.ts";
+import { type FoundSnapshot, parseSealed, renameNext } from "./snapshot-file.ts";
 import { moveToSuperseded } from "./superseded.ts";
+
+/** Returns the line of a snapshot in `index.jsonl`: enough for a table of the run without reading its snapshots. */
+function lineOf(root: string, { path, snapshot }: FoundSnapshot): string {
+  const { phase, id, step, run_step, pct, status, on, evaluation, primary_metric, created_at } = snapshot;
+  const value = primary_metric === null ? null : (snapshot.metrics[primary_metric]?.value ?? null);
+  const file = fileName(root, path);
+  const about = { phase, id, step, run_step, pct, status, on, evaluation, primary_metric, value, created_at };
+  return JSON.stringify({ file, ...about });
+}
+
+/** Appends the line of a new snapshot. Returns false, and appends nothing, if there is no index or it names the file already. */
+export async function addToIndex(
+  { index, root }: { readonly index: string; readonly root: string },
+  found: FoundSnapshot,
+  fs: FileSystem,
+): Promise<boolean> {
+  const text = await readIfPresent(index, fs);
+  if (text === null) return false;
+  const line = lineOf(root, found);
+  const start = line.slice(0, line.indexOf(",") + 1); // {"file":"…",
+  if (completeLines(text).some((known) => known.startsWith(start))) return false;
+  await appendLines(index, [line], fs);
+  return true;
+}
+
+/** Writes the index from the snapshots, in run order, unless it has the same lines already. */
+export async function rebuildIndex(
+  { index, root }: { readonly index: string; readonly root: string },
+  found: readonly FoundSnapshot[],
+  fs: FileSystem,
+): Promise<void> {
+  const text = await readIfPresent(index, fs);
+  const whole = found.map((one) => `${lineOf(root, one)}\n`).join("");
+  if (text !== whole && (text !== null || found.length > 0)) await writeFileAtomic(index, whole, fs);
+}
 
 /**
  * Repairs what a crash left behind in a run: completes or removes interrupted writes, moves damaged and edited snapshots to
@@ -21,9 +55,9 @@ export async function repairRun(
   const paths = runPaths(runDir);
   for (const message of await finishWrites(paths.root, fs)) warn(message);
   const scan = await inspectRun(runDir, fs);
-  for (const { file, key, kind, message, invalid } of scan.problems) {
+  for (const { file, key, message, invalid } of scan.problems) {
     if (!invalid) {
-      warn(`${kind === "duplicate" ? "ignored " : ""}${file}: ${message}`);
+      warn(`${file}: ${message}`);
       continue;
     }
     const target = { folder: dirname(file), name: basename(file, ".json"), suffix: ".damaged.json" } as const;

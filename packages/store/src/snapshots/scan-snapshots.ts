@@ -5,12 +5,10 @@ import {
   type Snapshot,
   type SnapshotKey,
   PeriodicEvalError,
-  grouped,
 } from "@periodic-eval/contracts";
-import { inRunOrder, keyText } from "./run-order.ts";
-import { errorMessage } from "@periodic-eval/contracts/options";
-import { errnoOf, type FileReader, type FileSystem } from "../files/file-system.ts";
 import {
+  inRunOrder,
+  keyText,
   fileName,
   keyFromName,
   looksLikeSnapshot,
@@ -19,6 +17,8 @@ import {
   snapshotName,
   snapshotPaths,
 } from "./layout.ts";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { errnoOf, type FileReader, type FileSystem } from "../files/file-system.ts";
 import { listIfPresent, readIfPresent } from "../files/read-file.ts";
 import { parseSealed, readRowsText, type FoundSnapshot } from "./snapshot-file.ts";
 
@@ -38,7 +38,11 @@ export async function scanSnapshots(root: string, fs: FileReader): Promise<Scan>
     try {
       const { snapshot, edited } = parseSealed(await fs.read(path), path);
       if (edited === null) sound.push({ path, snapshot });
-      else problems.push(snapshotProblem(root, { path, snapshot }, { kind: "edited", ...edited }));
+      else {
+        const { phase, id, step, crossed } = snapshot;
+        const key = { phase, id, step };
+        problems.push(problemOf({ file, kind: "edited", key, ...edited }, crossed.includes("start")));
+      }
     } catch (error) {
       if (errnoOf(error) === "ENOENT") continue; // moved since the folder was listed
       damaged.push([file, error]);
@@ -46,15 +50,13 @@ export async function scanSnapshots(root: string, fs: FileReader): Promise<Scan>
   }
   const phases = new Set(sound.map(({ snapshot }) => snapshot.phase));
   for (const [file, error] of damaged) problems.push(unreadable(file, keyFromName(file, phases), error));
-  const found = new Map<Snapshot, FoundSnapshot>();
-  for (const copies of grouped(sound, ({ snapshot }) => keyText(snapshot)).values()) {
+  const originals = new Map<string, FoundSnapshot>();
+  for (const one of sound) {
+    const key = keyText(one.snapshot);
     // A copy must not take the place of the original.
-    const original = copies.find((copy) => isNamedByStore(root, copy)) ?? copies[0]!;
-    found.set(original.snapshot, original);
-    const got = `the same phase, id and step as ${fileName(root, original.path)}`;
-    for (const copy of copies.filter((one) => one !== original))
-      problems.push(snapshotProblem(root, copy, { kind: "duplicate", got, expected: "one file of each" }));
+    if (!originals.has(key) || isNamedByStore(root, one)) originals.set(key, one);
   }
+  const found = new Map([...originals.values()].map((one) => [one.snapshot, one]));
   return { found: inRunOrder([...found.keys()]).map((one) => found.get(one)!), problems };
 }
 
@@ -80,7 +82,6 @@ function problemOf(found: Found, isStart = found.key?.step === 0): RunProblem {
 }
 
 function effectOf({ kind, key }: Found, isStart: boolean): string {
-  if (kind === "duplicate") return "this file is not used";
   if (kind === "unavailable") return "it is not verified";
   if (key !== null && isBaseline(key, isStart))
     return `baseline of "${key.phase}" lost: verdicts of "${key.id}" compare with nothing`;
@@ -93,16 +94,6 @@ const isBaseline = ({ id }: SnapshotKey, isStart: boolean): boolean => isStart |
 /** Whether the store writes a snapshot to this path, in either layout. */
 const isNamedByStore = (root: string, { path, snapshot }: FoundSnapshot): boolean =>
   (["nested", "flat"] as const).some((layout) => snapshotPaths(root, layout, snapshot).includes(path));
-
-function snapshotProblem(
-  root: string,
-  { path, snapshot }: FoundSnapshot,
-  about: Pick<RunProblem, "kind" | "got" | "expected">,
-): RunProblem {
-  const { phase, id, step, crossed } = snapshot;
-  const file = fileName(root, path);
-  return problemOf({ file, key: { phase, id, step }, ...about }, crossed.includes("start"));
-}
 
 function unreadable(file: string, key: SnapshotKey | null, error: unknown): RunProblem {
   const expected = "a snapshot";

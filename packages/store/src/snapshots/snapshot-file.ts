@@ -1,11 +1,72 @@
+import * as z from "zod";
 import { basename, dirname } from "#platform";
-import { type Row, type Snapshot, PeriodicEvalError } from "@periodic-eval/contracts";
-import { parseSnapshot, parseSnapshotJson } from "./parse-snapshot.ts";
+import { snapshotSchema, type Snapshot, PeriodicEvalError, type Row } from "@periodic-eval/contracts";
+import { describeZodIssue, isJson, quoteValue } from "@periodic-eval/contracts/options";
 import { makeFolder, writeFileAtomic, type Content } from "../files/atomic-file.ts";
-import { hashSnapshot, sha256 } from "../files/content-hash.ts";
 import { storeError, type FileReader, type FileSystem } from "../files/file-system.ts";
-import { nextPath, samplesPath } from "./layout.ts";
+import { hashSnapshot, sha256 } from "../files/hash-files.ts";
 import { completeLines, readIfPresent } from "../files/read-file.ts";
+import { nextPath, samplesPath } from "./layout.ts";
+
+/**
+ * Validates parsed JSON as a snapshot and keeps keys that the schema does not know.
+ *
+ * @param where Names the file in the error.
+ * @throws PeriodicEvalError `store` with the `path` of the first wrong field.
+ */
+export function parseSnapshot(value: unknown, where = "snapshot"): Snapshot {
+  const result = snapshotSchema.safeParse(value);
+  if (result.success) return result.data;
+  const { path, value: got, expected } = describeZodIssue(result.error, value);
+  const field = path.join(".");
+  throw new PeriodicEvalError({
+    code: "store",
+    where: field === "" ? where : `${where}: ${field}`,
+    path,
+    got: quoteValue(got),
+    expected,
+    fix: "Compare it with the published JSON Schema (@periodic-eval/core/schema.json).",
+    cause: result.error,
+  });
+}
+
+/**
+ * Parses the text of a snapshot file.
+ *
+ * @param where Names the file in the error.
+ * @throws PeriodicEvalError `store` if it is not JSON or not a snapshot.
+ */
+export function parseSnapshotText(text: string, where: string): Snapshot {
+  return parseSnapshot(parseSnapshotJson(text, where), where);
+}
+
+/** Parses the JSON of a snapshot file without validating it. Throws as `parseSnapshotText` does. */
+function parseSnapshotJson(text: string, where: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new PeriodicEvalError({
+      code: "store",
+      where,
+      got: text.trim() === "" ? "an empty file" : `text that is not JSON (${(cause as Error).message})`,
+      expected: "a snapshot",
+      fix: "Move the file away: another program wrote it, or it was damaged after it was written.",
+      cause,
+    });
+  }
+}
+
+/**
+ * Returns the published JSON Schema (draft 2020-12) of a snapshot file, generated from the schema that the store validates
+ * with. It allows additional keys everywhere, so that a later minor version may add some.
+ */
+export function snapshotJsonSchema(): Readonly<Record<string, unknown>> {
+  return {
+    $id: "urn:periodic-eval:snapshot:1",
+    title: "periodic-eval snapshot",
+    ...z.toJSONSchema(snapshotSchema, { io: "input" }),
+  };
+}
 
 /** A snapshot and its file. */
 export interface FoundSnapshot {
@@ -118,7 +179,7 @@ export function parseVerified(text: string, where: string): Snapshot {
 }
 
 /** Why the rows of a snapshot are not those that were written. */
-export interface DamagedRows {
+interface DamagedRows {
   /** The file, and the line if one cannot be read. */
   readonly where: string;
   readonly got: string;
@@ -201,15 +262,6 @@ function damageOf(
   };
 }
 
-function isJson(line: string): boolean {
-  try {
-    JSON.parse(line);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 const shortHash = (hash: string): string => `${hash.slice(0, 12)}…`;
 
 /**
@@ -224,23 +276,10 @@ export async function readRows(
   fs: FileReader,
 ): Promise<readonly Row[]> {
   const read = await readRowsText(snapshotFile, samples, fs);
-  if (read.damage !== null) throw damagedRows(read.damage);
-  const file = samplesPath(snapshotFile);
-  return completeLines(read.text).map((line, at) => parseRow(line, `${file}:${at + 1}`));
-}
-
-function parseRow(line: string, where: string): Row {
-  try {
-    return JSON.parse(line) as Row;
-  } catch (cause) {
-    throw damagedRows({ where, got: "a line that is not JSON", expected: "a row" }, cause);
-  }
-}
-
-const damagedRows = (damage: DamagedRows, cause?: unknown): PeriodicEvalError =>
-  new PeriodicEvalError({
+  if (read.damage === null) return completeLines(read.text).map((line) => JSON.parse(line) as Row);
+  throw new PeriodicEvalError({
     code: "store",
-    ...damage,
+    ...read.damage,
     fix: "The file was damaged after it was written: restore it, or supersede its snapshot to measure it again.",
-    cause,
   });
+}

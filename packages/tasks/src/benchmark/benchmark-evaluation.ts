@@ -14,11 +14,12 @@ import {
   errorMessage,
   parseOptions,
   shortMessage,
+  modelError,
 } from "@periodic-eval/contracts/options";
 import { measureInBatches, nestedSubset } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { engineFacts, openEngine, type CompletionModel } from "./engine.ts";
-import { chatOf } from "./chat-template.ts";
+import { chatOf, completeOptions, type BenchmarkOptions, type CompleteOptions } from "./benchmark-options.ts";
 import { readBenchmark, type Benchmark } from "./folder.ts";
 import {
   generateFor,
@@ -29,7 +30,6 @@ import {
 } from "./generate.ts";
 import { gradeTasks } from "./grade.ts";
 import { defineMetrics } from "./benchmark-metrics.ts";
-import { completeOptions, type BenchmarkOptions, type CompleteOptions } from "./benchmark-options.ts";
 import {
   splits,
   type AnsweredTaskRow,
@@ -37,7 +37,8 @@ import {
   type BenchmarkTask,
   type Split,
 } from "./benchmark-task.ts";
-import { idsText, runUserCode } from "../families/user-code.ts";
+import { sumOfKnown } from "../families/evaluate.ts";
+import { idsText, runUserCode } from "../families/hooks.ts";
 import { openVerifiers } from "./verifiers/open-verifiers.ts";
 
 /** Seed of the order of tasks: a budget measures the first of them. */
@@ -185,14 +186,13 @@ async function checkRoom(
   const lengths = items.map(({ id, chat }) => {
     const result = rendered.get(chat);
     if (result?.status !== "rejected") return result?.value.ids.length ?? null;
-    throw new PeriodicEvalError({
-      code: "model",
-      where: places.get(id)!,
-      got: `a chat template that fails (${errorMessage(result.reason)})`,
-      expected: "a template that renders the task",
-      fix: "Change the chatTemplate's systemPrompt, or the messages of the task.",
-      cause: result.reason,
-    });
+    throw modelError(
+      places.get(id)!,
+      `a chat template that fails (${errorMessage(result.reason)})`,
+      "a template that renders the task",
+      "Change the chatTemplate's systemPrompt, or the messages of the task.",
+      result.reason,
+    );
   });
   if (contextLength === null) return null;
   const [longest, at] = lengths.reduce<readonly [number, number]>(
@@ -304,11 +304,6 @@ function usageOf(rows: readonly BenchmarkRow[], price: JudgePrice | null): { rea
         ? null
         : (inputTokens! * price.inputPerMillion + outputTokens! * price.outputPerMillion) / 1e6,
   };
-}
-
-function sumOfKnown(values: readonly (number | null)[]): number | null {
-  const known = values.filter((value) => value !== null);
-  return known.length === 0 ? null : known.reduce((total, value) => total + value, 0);
 }
 
 /** The fields of a row that the page shows. */

@@ -1,18 +1,17 @@
-import {
-  PeriodicEvalError,
-  type Abilities,
-  type Awaitable,
-  type CallOptions,
-  type Completion,
-  type EvaluableModel,
-  type GenerateRequest,
-  type Json,
-  type Message,
-  type ModelIdentity,
-  type TemplateKwargs,
-  type Usage,
+import type {
+  Abilities,
+  Awaitable,
+  CallOptions,
+  Completion,
+  EvaluableModel,
+  GenerateRequest,
+  Json,
+  Message,
+  ModelIdentity,
+  TemplateKwargs,
+  Usage,
 } from "@periodic-eval/core";
-import { describeZodIssue, quoteValue, integerFromZero } from "@periodic-eval/contracts/options";
+import { describeZodIssue, quoteValue, integerFromZero, modelError } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 /** A chat for an engine function. */
@@ -148,13 +147,12 @@ const completionSchema = z.looseObject(
 
 function completionsOf(replies: unknown, prompts: number, engine: string): readonly AnsweredCompletion[] {
   const refuse = (path: string, got: string, expected: string) =>
-    new PeriodicEvalError({
-      code: "model",
-      where: `engine "${engine}"${path}`,
+    modelError(
+      `engine "${engine}"${path}`,
       got,
       expected,
-      fix: "Return one completion per prompt, in order: its text, or { text, finish, ids, usage }.",
-    });
+      "Return one completion per prompt, in order: its text, or { text, finish, ids, usage }.",
+    );
   if (!Array.isArray(replies)) throw refuse("", typeof replies, "an array of completions");
   if (replies.length !== prompts)
     throw refuse("", `${replies.length} completions for ${prompts} prompts`, "one per prompt");

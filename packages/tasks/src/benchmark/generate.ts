@@ -1,14 +1,6 @@
-import type {
-  Abilities,
-  GenerateRequest,
-  Json,
-  MeasureContext,
-  Prompt,
-  RenderedPrompt,
-  Row,
-} from "@periodic-eval/core";
-import { hashJson, seedOf } from "@periodic-eval/core/random";
+import type { Abilities, MeasureContext, Prompt, RenderedPrompt, Row } from "@periodic-eval/core";
 import { opensThinking, renderEach, stripThinking } from "@periodic-eval/core/evaluations";
+import { requestsFor } from "../families/rollout.ts";
 import type { BenchmarkCompletion } from "./benchmark-task.ts";
 import type { AnsweredCompletion, CompletionModel } from "./engine.ts";
 
@@ -37,13 +29,8 @@ export async function generateFor(
   { signal, seed }: MeasureContext,
 ): Promise<ReadonlyMap<string, readonly BenchmarkCompletion[]>> {
   const { numSamples, maxTokens, temperature, nConcurrent } = how;
-  const requests = items.flatMap(({ chat }) => {
-    const named = hashJson(chat as unknown as Json);
-    return Array.from({ length: numSamples }, (_, sample): GenerateRequest => {
-      const sampling = { maxNewTokens: maxTokens, temperature, seed: seedOf(seed, named, sample) };
-      return { prompt: chat, sampling };
-    });
-  });
+  const chats = items.map(({ chat }) => chat);
+  const requests = requestsFor(chats, numSamples, { maxNewTokens: maxTokens, temperature }, seed);
   const completions: AnsweredCompletion[] = [];
   while (completions.length < requests.length) {
     const next = requests.slice(completions.length, completions.length + nConcurrent);

@@ -20,7 +20,7 @@ import {
 import { importJudgeOpener } from "@periodic-eval/core/grading";
 import * as z from "zod";
 import { isAnswersFile } from "./entry-paths.ts";
-import { pairOptions } from "./pair-judge.ts";
+import { pairOptions, winRate } from "./win-rate.ts";
 import { promptsEvaluation, readAnswers, readPrompts, type PromptChoice } from "./prompt-file.ts";
 import {
   installedEngine,
@@ -29,7 +29,6 @@ import {
   type Reference,
   type ReferenceEngine,
 } from "./reference-model.ts";
-import { winRate } from "./win-rate.ts";
 
 /** Opens a judge by name; null for the name in JUDGE_MODEL. The options ask it for the scores `first` and `second`. */
 export type OpenPairJudge = (

@@ -1,7 +1,10 @@
-import { resolve } from "node:path";
-import type { EvaluableModel, OpenCheckpoint, OpenedModel } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/contracts/options";
-import { adapterHash } from "./reference-files.ts";
+import { readdir } from "node:fs/promises";
+import { resolve, join } from "node:path";
+import { configError, isRecord } from "@periodic-eval/contracts/options";
+import type { EvaluableModel, OpenCheckpoint, OpenedModel, Json } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
+import { openHubCache, openRepository, parseHubId } from "@periodic-eval/data";
+import { hashFiles, readIfPresent } from "@periodic-eval/store";
 
 /** A reference model as an entry names it. */
 export interface ReferenceSource {
@@ -33,105 +36,81 @@ export interface Reference {
   close(): Promise<void>;
 }
 
-/** A reference that all its parts share. */
-interface Opened extends Pick<Reference, "identify" | "load"> {
-  /** Returns the reference as a model whose calls load the weights with `load`. */
-  modelWith(load: Reference["load"]): EvaluableModel;
-  dispose(): Promise<void>;
-}
-
-interface Entry {
-  readonly opened: Promise<Opened>;
-  parts: number;
+/** What all parts of a reference share. */
+interface Shared {
+  readonly outline: ReturnType<ReferenceEngine["outlineCheckpoint"]>;
+  loaded: Promise<OpenedModel> | null;
+  hashes: { readonly weights: string | null; readonly adapter: string | null } | null;
+  readonly parts: Set<symbol>;
 }
 
 /** The references of this process that are in use. */
-const references = new Map<ReferenceEngine, Map<string, Entry>>();
+const references = new Map<ReferenceEngine, Map<string, Shared>>();
 
 /**
- * Returns a part in the reference of a source. Its weights load once for all parts and are freed when the last part is closed.
+ * Returns a part in the reference of a source. Its configuration and tokenizer are opened at once, so that a wrong one is an error
+ * before any weights load; the weights load once for all parts and are freed when the last part is closed.
  *
  * @throws PeriodicEvalError `model` for a model that cannot be opened.
  */
 export async function sharedReference(source: ReferenceSource, engine: ReferenceEngine): Promise<Reference> {
-  const places = [source.folder, source.adapter, source.tokenizer];
-  const key = JSON.stringify(places.map((place) => place && resolve(place)));
-  const known = references.get(engine) ?? new Map<string, Entry>();
+  const { folder, adapter, tokenizer } = source;
+  const key = JSON.stringify([folder, adapter, tokenizer].map((place) => place && resolve(place)));
+  const known = references.get(engine) ?? new Map<string, Shared>();
   references.set(engine, known);
-  const entry = known.get(key) ?? { opened: openReference(source, engine), parts: 0 };
-  known.set(key, entry);
-  let isOpen = false;
-  const take = (): void => {
-    if (!isOpen) entry.parts += 1;
-    isOpen = true;
-  };
-  take();
-  // A failed attempt may be repeated.
-  const { modelWith, load, identify, dispose } = await entry.opened.catch((error: unknown) => {
-    if (known.get(key) === entry) known.delete(key);
+  const open = (): Shared => ({
+    outline: engine.outlineCheckpoint(folder, adapter, { tokenizer }),
+    loaded: null,
+    hashes: null,
+    parts: new Set(),
+  });
+  const shared = known.get(key) ?? open();
+  known.set(key, shared);
+  const forget = () => void (known.get(key) === shared && known.delete(key));
+  const part = Symbol(key);
+  shared.parts.add(part);
+  const { model: outline, weights } = await shared.outline.catch((error: unknown) => {
+    // A failed attempt may be repeated.
+    forget();
     throw error;
   });
-  const part = async () => {
-    take();
-    return load();
-  };
-  return {
-    model: modelWith(part),
-    identify,
-    load: part,
-    async close() {
-      if (!isOpen) return;
-      isOpen = false;
-      entry.parts -= 1;
-      if (entry.parts > 0) return;
-      if (known.get(key) === entry) known.delete(key);
-      await dispose();
-    },
-  };
-}
-
-/** Opens the configuration and tokenizer of a reference model, so that a wrong one is an error before any weights load. */
-async function openReference(source: ReferenceSource, engine: ReferenceEngine): Promise<Opened> {
-  const { folder, adapter, tokenizer } = source;
-  const outline = await engine.outlineCheckpoint(folder, adapter, { tokenizer });
-  let opened: Promise<OpenedModel> | null = null;
   const load = async (): Promise<EvaluableModel> => {
-    opened ??= engine.openCheckpoint(folder, adapter, { tokenizer });
-    const attempt = opened;
+    shared.parts.add(part);
+    const attempt = (shared.loaded ??= engine.openCheckpoint(folder, adapter, { tokenizer }));
     try {
       return (await attempt).model;
     } catch (error) {
-      // A failed attempt may be repeated.
-      if (opened === attempt) opened = null;
+      if (shared.loaded === attempt) shared.loaded = null;
       throw error;
     }
   };
-  let hashes: { readonly weights: string | null; readonly adapter: string | null } | null = null;
-  const modelWith: Opened["modelWith"] = (loadPart) => ({
-    get identity() {
-      if (hashes === null) return { ...outline.model.identity, weights: null, adapter };
-      // A folder's name says nothing about its weights: results must stay comparable when it is moved.
-      const name = hashes.weights?.startsWith("sha256:") ? "a local folder" : outline.model.identity.name;
-      return { ...outline.model.identity, name, ...hashes };
-    },
-    contextLength: outline.model.contextLength,
-    ...(outline.model.tokenizer && { tokenizer: outline.model.tokenizer }),
-    logLikelihoods: async (...args) => (await loadPart()).logLikelihoods!(...args),
-    nextToken: async (...args) => (await loadPart()).nextToken!(...args),
-    generate: async (...args) => (await loadPart()).generate!(...args),
-  });
   return {
-    modelWith,
-    load,
+    model: {
+      get identity() {
+        const { hashes } = shared;
+        if (hashes === null) return { ...outline.identity, weights: null, adapter };
+        // A folder's name says nothing about its weights: results must stay comparable when it is moved.
+        const name = hashes.weights?.startsWith("sha256:") ? "a local folder" : outline.identity.name;
+        return { ...outline.identity, name, ...hashes };
+      },
+      contextLength: outline.contextLength,
+      ...(outline.tokenizer && { tokenizer: outline.tokenizer }),
+      logLikelihoods: async (...args) => (await load()).logLikelihoods!(...args),
+      nextToken: async (...args) => (await load()).nextToken!(...args),
+      generate: async (...args) => (await load()).generate!(...args),
+    },
     async identify() {
-      hashes ??= {
-        weights: await outline.weights(),
+      shared.hashes ??= {
+        weights: await weights(),
         adapter: adapter === null ? null : ((await adapterHash(adapter)) ?? adapter),
       };
     },
-    async dispose() {
-      const last = opened;
-      opened = null;
+    load,
+    async close() {
+      if (!shared.parts.delete(part) || shared.parts.size > 0) return;
+      forget();
+      const last = shared.loaded;
+      shared.loaded = null;
       const loaded = await last?.catch(() => null);
       await loaded?.dispose?.();
     },
@@ -160,3 +139,46 @@ export const notInstalled = (where: string, key: string, name: string, use: stri
     fix: `Run npm install ${name}.`,
     cause,
   });
+
+/**
+ * Returns a hash of an adapter's weights and configuration, without the path of its base; for an adapter on the hub, its commit.
+ * Null for a source that is neither.
+ *
+ * @throws PeriodicEvalError `model` for an adapter on the hub whose commit cannot be had.
+ */
+async function adapterHash(adapter: string): Promise<string | null> {
+  const files = await filesIn(adapter);
+  if (files === null) return commitOf(adapter);
+  const settings = await settingsHash(join(adapter, "adapter_config.json"));
+  return hashFiles(
+    weightNames(files).map((name) => join(adapter, name)),
+    settings,
+  );
+}
+
+const filesIn = (folder: string): Promise<readonly string[] | null> => readdir(folder).catch(() => null);
+
+const weightNames = (files: readonly string[]): readonly string[] =>
+  files.filter((name) => name.endsWith(".safetensors")).toSorted();
+
+/** Returns the hash of an adapter's settings without `base_model_name_or_path`; of the text if it is not JSON. */
+async function settingsHash(path: string): Promise<string> {
+  const text = (await readIfPresent(path)) ?? "";
+  try {
+    const config: unknown = JSON.parse(text);
+    if (!isRecord(config)) return text;
+    const { base_model_name_or_path: _, ...settings } = config;
+    return hashJson(settings as Json);
+  } catch {
+    return text; // Loading the adapter reports it.
+  }
+}
+
+async function commitOf(source: string): Promise<string | null> {
+  const id = parseHubId(source);
+  if (id === null) return null;
+  const repo = { type: "model" as const, ...id, where: source };
+  const commit =
+    (await openHubCache(repo).commitOf(id.revision)) ?? (await (await openRepository(repo)).commit());
+  return `commit:${commit}`;
+}

@@ -1,8 +1,7 @@
 import { measure, ruleGrader, type Grader, type Snapshot } from "@periodic-eval/core";
 import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { describe, expect, it } from "vitest";
-import { pairJudge } from "./pair-judge.ts";
-import { winRate, type JudgedPair, type WinRateOptions } from "./win-rate.ts";
+import { pairJudge, winRate, type JudgedPair, type WinRateOptions } from "./win-rate.ts";
 
 const prompts = ["win", "loss", "tie", "place"].map((id) => ({ id, prompt: `Say ${id}.` }));
 const answers = { win: "c", loss: "c", tie: "c", place: "c" };

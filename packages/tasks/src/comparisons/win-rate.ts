@@ -1,3 +1,5 @@
+import * as z from "zod";
+import { configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
 import {
   defineEvaluation,
   PeriodicEvalError,
@@ -12,13 +14,14 @@ import {
   type Sampling,
   type Verdict,
   type ModelWith,
+  judgeGrader,
+  type JudgeGrader,
+  type JudgeOptions,
 } from "@periodic-eval/core";
-import { hashJson, seedOf } from "@periodic-eval/core/random";
-import { configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
-import { graderSchema, readVerdicts } from "@periodic-eval/core/grading";
 import { measureInBatches, resolveSampling } from "@periodic-eval/core/evaluations";
-import * as z from "zod";
-import { pairScores, pairText } from "./pair-judge.ts";
+import { graderSchema, readVerdicts } from "@periodic-eval/core/grading";
+import { hashJson } from "@periodic-eval/core/random";
+import { requestsFor } from "../families/rollout.ts";
 
 export interface PairPrompt extends Row {
   /** The prompt of both models; a string becomes a chat with one user turn. */
@@ -208,10 +211,8 @@ async function answersOf(
   sampling: Omit<Sampling, "seed">,
   { signal, seed }: MeasureContext,
 ): Promise<readonly string[]> {
-  const requests = items.map(({ prompt }) => ({
-    prompt,
-    sampling: { ...sampling, seed: seedOf(seed, hashJson(prompt as unknown as Json), 0) },
-  }));
+  const prompts = items.map(({ prompt }) => prompt);
+  const requests = requestsFor(prompts, 1, sampling, seed);
   return (await model.generate(requests, { signal })).map(({ text }) => text);
 }
 
@@ -277,3 +278,40 @@ function checkOptions(options: WinRateOptions): void {
   const got = `the model "${reference.identity.name}", which cannot generate`;
   throw configError({ where, path: ["reference"], got, expected: "a model with the ability generate" });
 }
+
+/** The scores of a pair judge: for the answer that it sees first, and for the second. */
+const pairScores = ["first", "second"] as const;
+
+const instructions = `Two assistants were given the same request. Compare their answers.
+
+[REQUEST]
+{question}
+[END OF REQUEST]
+
+{answer}
+
+Rate each answer from 0 (useless) to 100 (could not be better) by how well it does what was asked: whether it is right, complete, clear, and free of what was not asked for. A longer answer is not better for its length, nor one for the place at which it stands. Give the same number twice where neither is better.
+Reply with one JSON object and nothing else, in this form:
+{"reasoning": "<one short sentence>", "first": <number>, "second": <number>}`;
+
+/** Formats two answers for the judge's prompt. */
+const pairText = (first: string, second: string): string =>
+  `[FIRST ANSWER]\n${first}\n[END OF FIRST ANSWER]\n\n[SECOND ANSWER]\n${second}\n[END OF SECOND ANSWER]`;
+
+export interface PairJudgeOptions extends Omit<JudgeOptions, "scores" | "prompts" | "method"> {
+  /** The judge's prompt, with `{question}` and `{answer}` (both answers) in it; a default is included. */
+  readonly prompt?: string;
+}
+
+/**
+ * Returns a grader for `winRate`: a language model that sees two answers at once and scores each.
+ *
+ * @throws PeriodicEvalError as `judgeGrader`.
+ */
+export function pairJudge({ prompt = instructions, ...options }: PairJudgeOptions): Promise<JudgeGrader> {
+  return judgeGrader({ ...options, ...pairOptions(prompt) });
+}
+
+/** The options by which any judge grades pairs. */
+export const pairOptions = (prompt = instructions) =>
+  ({ method: "json", scores: pairScores, prompts: { json: prompt } }) as const;

@@ -148,9 +148,7 @@ it("refuses tasks that do not fit into the model's context together, before the 
     code: "config",
     path: ["maxNewTokens"],
     where: "tasks a, b",
-    got: expect.stringMatching(
-      /^a: 20 beside prompts of up to 5 tokens, for a context of 20 tokens; b: .*; choices \(prompts of up to \d+ tokens, which are cut\)$/,
-    ),
+    got: expect.stringMatching(/^a: 20 beside prompts of up to 5 tokens, for a context of 20 tokens; b: .*$/),
   };
   const model = fakeModel({ contextLength: 20 });
   const [saved] = Evaluator.fromCheckpoint("path/to/model", {
@@ -319,10 +317,6 @@ describe("run with sampling", () => {
     });
     await expect(saved.run(wrong)).rejects.toMatchObject({ code: "config", where, got });
     expect(opened).toEqual([]);
-  });
-
-  it("says where sampling belongs if it is given as an option", () => {
-    expect(() => evaluator({ temperature: 1 } as never)).toThrow("Give it to run() or evaluate()");
   });
 });
 

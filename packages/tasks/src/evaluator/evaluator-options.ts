@@ -12,6 +12,8 @@ import {
   isRecord,
   parseOptions,
   filledString,
+  functionSchema,
+  signalSchema,
 } from "@periodic-eval/contracts/options";
 import type { FileSystem } from "@periodic-eval/store";
 import * as z from "zod";
@@ -91,7 +93,6 @@ export interface EvaluableTrainer {
   modelFingerprint(): Awaitable<string | null>;
 }
 
-const isFunction = (value: unknown) => typeof value === "function";
 const path = filledString("a path").optional();
 const nameOrNull = filledString("a non-empty string, or null").nullable().optional();
 
@@ -117,44 +118,25 @@ const trainerShape = {
   method: nameOrNull,
   modelArgs: z.json().optional(),
   extras: z.record(z.string(), z.json(), "an object of JSON values").optional(),
-  signal: z.custom((value) => value instanceof AbortSignal, "an AbortSignal").optional(),
-  onProgress: z.custom(isFunction, "a function").optional(),
-  onDownload: z.custom(isFunction, "a function").optional(),
+  signal: signalSchema.optional(),
+  onProgress: functionSchema("a function").optional(),
+  onDownload: functionSchema("a function").optional(),
   samples: z.boolean("true or false").optional(),
-  now: z.custom(isFunction, "a function").optional(),
+  now: functionSchema("a function").optional(),
   fs: z.custom(isRecord, "file operations").optional(),
 } satisfies Record<keyof EvaluatorOptions, z.ZodType>;
 
 const checkpointShape = {
   ...trainerShape,
-  openModel: z.custom(isFunction, "a function that loads a checkpoint"),
-  outlineModel: z.custom(isFunction, "a function that opens a checkpoint without its weights").optional(),
+  openModel: functionSchema("a function that loads a checkpoint"),
+  outlineModel: functionSchema("a function that opens a checkpoint without its weights").optional(),
   adapter: nameOrNull,
   tokenizer: nameOrNull,
 } satisfies Record<keyof CheckpointOptions, z.ZodType>;
 
-/** Settings that only a suite may set, under the names that callers might try. */
-const suiteSettings =
-  /^(limit|shots|num_?fewshot|subsample|seed|fewshot_?seed|fewshot_?pool|chat|(apply_?)?chat_?template|system(_?(prompt|instruction))?|temperature|top_?p|max_?(new_?)?tokens|samples_?per_?prompt|gen_?kwargs)$/i;
-
-/** Those of them that a call may set, because no suite has them. */
-const sampling = /^(temperature|top_?p|max_?(new_?)?tokens|samples_?per_?prompt)$/i;
-
-/** @throws PeriodicEvalError `config`, also for settings that belong into the suite. */
+/** @throws PeriodicEvalError `config` for a wrong option. */
 export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: boolean): void {
   const where = `Evaluator.from${isCheckpoint ? "Checkpoint" : "Trainer"} options`;
-  const setting = Object.keys(options ?? {}).find((key) => suiteSettings.test(key));
-  if (setting !== undefined) {
-    throw configError({
-      where,
-      path: [setting],
-      got: `the option ${setting}, which belongs into the suite`,
-      expected: "the suite's settings, so that every method is measured in the same way",
-      fix: sampling.test(setting)
-        ? "Give it to run() or evaluate(): all runs of a results folder must have the same sampling."
-        : "Write it into the suite file that all methods share.",
-    });
-  }
   parseOptions(where, z.strictObject(isCheckpoint ? checkpointShape : trainerShape), options);
   checkName(where, options.name, ["name"]);
   const seen = new Set<string>();

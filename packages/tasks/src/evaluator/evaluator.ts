@@ -1,8 +1,9 @@
+import { modelError } from "@periodic-eval/contracts/options";
 import { dirname } from "node:path";
-import { PeriodicEvalError, type Awaitable } from "@periodic-eval/core";
+import type { Awaitable } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { makeFolder, nodeFiles, takeLock } from "@periodic-eval/store";
-import { checkpointConfig, type CheckpointConfig } from "./checkpoint-config.ts";
+import { checkpointConfig, type CheckpointConfig, factsOf, identityOf, type Subject } from "./identity.ts";
 import { evaluate } from "../families/evaluate.ts";
 import {
   readEvaluateOptions,
@@ -14,19 +15,26 @@ import {
   type Reduce,
 } from "../families/evaluate-options.ts";
 import { checkEvaluatorOptions, type CheckpointOptions, type EvaluatorOptions } from "./evaluator-options.ts";
-import { factsOf, identityOf, type Subject } from "./identity.ts";
 import { measureTask } from "./measure-task.ts";
-import { readMetricsIfPresent, type MetricsRun } from "../results/metrics-file.ts";
-import { checkDocuments, documentsIn } from "../results/run-documents.ts";
+import {
+  readMetricsIfPresent,
+  type MetricsRun,
+  checkDocuments,
+  documentsIn,
+} from "../results/metrics-file.ts";
 import { openSuite } from "../suite/open-suite.ts";
 import { openTasks, type ChosenTask, type OpenTask } from "../suite/open-tasks.ts";
 import type { EvaluableTrainer } from "./evaluator-options.ts";
-import { finishedRuns, isFinished, type ExpectedRun } from "./finished.ts";
-import { suiteOfTasks, taskRegistry } from "./own-evaluations.ts";
-import { promote } from "./promote.ts";
-import { readInterrupted, removeRunDrafts, runFiles, writePartial, type RunFiles } from "./run-files.ts";
-import { readSampling, sampleTasks } from "./run-sampling.ts";
-import { checkSameWeights } from "./same-name.ts";
+import { finishedRuns, isFinished, type ExpectedRun, checkSameWeights } from "./finished.ts";
+import { suiteOfTasks, taskRegistry, readSampling, sampleTasks } from "./own-evaluations.ts";
+import {
+  promote,
+  readInterrupted,
+  removeRunDrafts,
+  runFiles,
+  writePartial,
+  type RunFiles,
+} from "./run-files.ts";
 import {
   defaultSuitePath,
   atSuite,
@@ -87,7 +95,7 @@ export class Evaluator {
   /**
    * Measures the weights at the time of `run`. Training must not continue during the run.
    *
-   * @throws PeriodicEvalError `config` for a wrong option, or a setting that belongs into the suite.
+   * @throws PeriodicEvalError `config` for a wrong option.
    */
   static fromTrainer(trainer: EvaluableTrainer, options: EvaluatorOptions): Evaluator {
     checkEvaluatorOptions(options, false);
@@ -343,13 +351,12 @@ async function checkUnchanged(
   { fingerprint, fingerprintNow, name }: OpenSubject,
 ): Promise<void> {
   if (fingerprintNow === undefined || (await fingerprintNow()) === fingerprint) return;
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `task "${task}"`,
-    got: `weights of "${name}" that changed while they were measured`,
-    expected: "a model whose weights do not change during a measurement",
-    fix: "Wait for train() to end before run(), or measure in the loop with callbacks.",
-  });
+  throw modelError(
+    `task "${task}"`,
+    `weights of "${name}" that changed while they were measured`,
+    "a model whose weights do not change during a measurement",
+    "Wait for train() to end before run(), or measure in the loop with callbacks.",
+  );
 }
 
 async function openCheckpoint(folder: string, options: CheckpointOptions): Promise<OpenSubject> {

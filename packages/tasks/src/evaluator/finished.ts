@@ -1,15 +1,20 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
 import type * as yaml from "yaml";
 import * as z from "zod";
-import type { Json } from "@periodic-eval/core";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join, resolve } from "node:path";
 import { errorMessage, isRecord } from "@periodic-eval/contracts/options";
-import { isMissingFile } from "@periodic-eval/data";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { logWarning } from "@periodic-eval/core/session";
-import { parseJson } from "../results/parse-json.ts";
-import { checkSuite, parseMetrics, type MetricsFile, type MetricsRun } from "../results/metrics-file.ts";
+import { isMissingFile } from "@periodic-eval/data";
+import {
+  parseJson,
+  checkSuite,
+  parseMetrics,
+  type MetricsFile,
+  type MetricsRun,
+} from "../results/metrics-file.ts";
 import {
   hashOfSuite,
   parseSuite,
@@ -20,7 +25,6 @@ import {
 } from "../suite/suite-file.ts";
 import type { SubjectFacts } from "./identity.ts";
 import { parsePartial, type RunFiles } from "./run-files.ts";
-import { checkSameModel, isSameSource, type NamedRun } from "./same-name.ts";
 
 /** A run as far as it is known without its weights and documents. */
 export interface ExpectedRun extends NamedRun {
@@ -116,3 +120,55 @@ function hasSameTokenizer({ job }: RunFiles, { facts, tokenizer }: ExpectedRun):
   const known = { model, adapter: identity["adapter"], tokenizer: identity["tokenizer"] } as Json;
   return hashJson(known) === hashJson(facts);
 }
+
+/** A run that is about to be measured. */
+interface NamedRun {
+  readonly name: string;
+  /** The model's name in results: its path as given. */
+  readonly model: string;
+  readonly adapter: string | null;
+}
+
+/**
+ * Refuses a run whose name another model or adapter has in `metrics.json`: tables and comparisons could not tell them apart.
+ *
+ * @throws PeriodicEvalError `config` that names both.
+ */
+function checkSameModel(metrics: string, runs: readonly MetricsRun[], run: NamedRun): void {
+  const other = runs.find(
+    (one) =>
+      one.name === run.name &&
+      !(isSameSource(one.model, run.model) && isSameSource(one.adapter, run.adapter)),
+  );
+  if (other === undefined) return;
+  throw nameTaken(metrics, run, subjectText(run), subjectText(other));
+}
+
+/**
+ * Refuses a checkpoint whose weights, tokenizer or engine are not those of the run of its name. A trainer's weights may change.
+ *
+ * @throws PeriodicEvalError `config`.
+ */
+export function checkSameWeights(metrics: string, runs: readonly MetricsRun[], run: NamedRun): void {
+  const other = runs.find((one) => one.name === run.name);
+  if (other === undefined) return;
+  const changed = `${subjectText(run)} with other weights, tokenizer, engine or documents`;
+  throw nameTaken(metrics, run, changed, `those of the run at ${other.timestamp}`);
+}
+
+/** Whether two models, or two adapters, have the same name or path. Relative paths are relative to the working directory. */
+const isSameSource = (a: unknown, b: unknown): boolean =>
+  a === b || (typeof a === "string" && typeof b === "string" && resolve(a) === resolve(b));
+
+const subjectText = ({ model, adapter }: Pick<NamedRun, "model" | "adapter">): string =>
+  `the model ${model}${adapter === null ? "" : ` with the adapter ${adapter}`}`;
+
+const nameTaken = (metrics: string, { name }: NamedRun, got: string, expected: string) =>
+  new PeriodicEvalError({
+    code: "config",
+    where: metrics,
+    path: ["name"],
+    got: `${got} under the name "${name}"`,
+    expected: `${expected}, which has this name`,
+    fix: "Choose another name (--name), or another results folder (--results).",
+  });

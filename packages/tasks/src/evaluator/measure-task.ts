@@ -1,7 +1,8 @@
+import { dataError } from "@periodic-eval/contracts/options";
 import { join } from "node:path";
 import {
   measure,
-  PeriodicEvalError,
+  type PeriodicEvalError,
   type EvaluableModel,
   type MeasurementPace,
   type Metric,
@@ -9,11 +10,10 @@ import {
 } from "@periodic-eval/core";
 import { metricKit } from "@periodic-eval/core/evaluations";
 import { writeFileAtomic, type FileSystem } from "@periodic-eval/store";
-import { entriesOf } from "../harness/entries.ts";
+import { entriesOf, metricKey, placeOf } from "../harness/entries.ts";
 import { dateId } from "../harness/results-file.ts";
 import { detailsOf, samplesOf } from "../harness/samples.ts";
 import { harnessPartOf } from "../harness/task-part.ts";
-import { metricKey, placeOf } from "../harness/metric-key.ts";
 import type { OpenTask } from "../suite/open-tasks.ts";
 import type { TaskResult } from "./run-files.ts";
 
@@ -74,11 +74,10 @@ export async function measureTask(open: OpenTask, model: EvaluableModel, run: Ta
 }
 
 function incomplete(task: string, reason: string | null): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "data",
-    where: `task "${task}"`,
-    got: `an incomplete measurement (${reason ?? "without a reason"})`,
-    expected: "a row for each document",
-    fix: "Check the task's measure(): it returned fewer rows than items.",
-  });
+  return dataError(
+    `task "${task}"`,
+    `an incomplete measurement (${reason ?? "without a reason"})`,
+    "a row for each document",
+    "Check the task's measure(): it returned fewer rows than items.",
+  );
 }

@@ -1,13 +1,22 @@
-import { basename, join } from "node:path";
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { hashJson } from "@periodic-eval/core/random";
-import { readIfPresent, removeTemporaryFiles, writeFileAtomic, type FileSystem } from "@periodic-eval/store";
-import { snapshotSchema } from "@periodic-eval/contracts";
+import { fileError } from "@periodic-eval/contracts/options";
 import * as z from "zod";
-import { differences } from "../results/differences.ts";
-import { dateId } from "../harness/results-file.ts";
+import { basename, join } from "node:path";
+import { snapshotSchema } from "@periodic-eval/contracts";
+import { type PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { hashJson } from "@periodic-eval/core/random";
+import {
+  readIfPresent,
+  removeTemporaryFiles,
+  writeFileAtomic,
+  type FileSystem,
+  storeError,
+} from "@periodic-eval/store";
+import { dateId, harnessResults } from "../harness/results-file.ts";
 import { harnessPartSchema } from "../harness/task-part.ts";
-import { parseJson } from "../results/parse-json.ts";
+import { differences, parseJson, appendRun, type MetricsRun } from "../results/metrics-file.ts";
+import { defaultSuitePath, hashOfSuite, settingsOf, type Suite } from "../suite/suite-file.ts";
+import type { CheckpointOptions, EvaluatorOptions } from "./evaluator-options.ts";
+import type { Subject } from "./identity.ts";
 
 /** The paths of one run's files. Smoke runs have a separate folder. */
 export interface RunFiles {
@@ -83,9 +92,13 @@ export async function readInterrupted(
     return found;
   }
   // An interrupted first task may have left samples.
-  const names = (await fs.list(files.job)).map(({ name }) => name);
-  const samples = names.filter((name) => name.endsWith(`_${dateId(found.timestamp)}.jsonl`));
-  for (const name of samples) await fs.remove(join(files.job, name));
+  try {
+    const names = (await fs.list(files.job)).map(({ name }) => name);
+    const samples = names.filter((name) => name.endsWith(`_${dateId(found.timestamp)}.jsonl`));
+    for (const name of samples) await fs.remove(join(files.job, name));
+  } catch (error) {
+    throw storeError(files.job, error);
+  }
   return null;
 }
 
@@ -104,27 +117,112 @@ function checkSameRun({ partial }: RunFiles, found: PartialRun, identity: Json):
   const other = differences(found.identity, identity);
   const shown = other.slice(0, 5).join("; ");
   const more = other.length > 5 ? `; and ${other.length - 5} more` : "";
-  throw new PeriodicEvalError({
-    code: "store",
-    where: partial,
-    got: `finished tasks with other settings (${shown}${more})`,
-    expected: `the settings of the interrupted run "${found.name}"`,
-    fix: "Restore those settings, use another name for the run, or delete the file to start over.",
-  });
+  throw fileError(
+    partial,
+    `finished tasks with other settings (${shown}${more})`,
+    `the settings of the interrupted run "${found.name}"`,
+    "Restore those settings, use another name for the run, or delete the file to start over.",
+  );
 }
 
 function unknownWeights({ partial }: RunFiles, { name }: PartialRun): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "store",
-    where: partial,
-    got: `finished tasks of the run "${name}", and a model without a fingerprint`,
-    expected: "a fingerprint, to check that it is the same model",
-    fix: "Let openModel return a fingerprint, or delete the file to start over.",
-  });
+  return fileError(
+    partial,
+    `finished tasks of the run "${name}", and a model without a fingerprint`,
+    "a fingerprint, to check that it is the same model",
+    "Let openModel return a fingerprint, or delete the file to start over.",
+  );
 }
 
 /** Removes drafts of interrupted writes. The caller must hold the run's lock. */
 export async function removeRunDrafts({ folder, job, partial }: RunFiles, fs: FileSystem): Promise<void> {
   await removeTemporaryFiles(folder, (file) => file === basename(partial), fs);
   await removeTemporaryFiles(job, () => true, fs);
+}
+
+interface Finished {
+  readonly partial: PartialRun;
+  readonly suite: Suite;
+  readonly subject: Subject;
+  readonly files: RunFiles;
+  readonly fs: FileSystem;
+  readonly options: EvaluatorOptions;
+}
+
+/**
+ * Writes the results of a run whose tasks are all done. Each step can be repeated: after a crash the next `run` promotes it again,
+ * and `metrics.json` has it once.
+ */
+export async function promote(finished: Finished): Promise<MetricsRun> {
+  const { partial, files, fs } = finished;
+  const run = recordOf(finished);
+  await writeFileAtomic(
+    join(files.job, `results_${dateId(partial.timestamp)}.json`),
+    harnessText(finished, run),
+    fs,
+  );
+  const { tokenizer = null } = finished.options as Partial<CheckpointOptions>;
+  const job = { schema_version: 1, run, tokenizer, identity: partial.identity, tasks: snapshotsOf(partial) };
+  await writeFileAtomic(join(files.job, "results.json"), `${JSON.stringify(job, null, 2)}\n`, fs);
+  await appendRun(files.metrics, run, fs);
+  await fs.remove(files.partial).catch((error: unknown) => {
+    throw storeError(files.partial, error);
+  });
+  return run;
+}
+
+/** Names the shipped suite in results, without a path of this machine. */
+const shippedSuite = "@periodic-eval/tasks/suites/default.yaml";
+
+const snapshotsOf = ({ tasks }: PartialRun) =>
+  Object.fromEntries(Object.entries(tasks).map(([name, { snapshot }]) => [name, snapshot]));
+
+function recordOf({ partial, suite, subject, options }: Finished): MetricsRun {
+  const results = Object.values(partial.tasks);
+  const all = <K extends "metrics" | "stderr" | "n" | "ci95" | "higher_is_better">(key: K) =>
+    Object.assign({}, ...results.map((result) => result[key])) as MetricsRun[K];
+  const { name, adapter } = subject;
+  const { suite: suitePath } = options;
+  const args = adapter === null ? `pretrained=${name}` : `pretrained=${name},peft=${adapter}`;
+  return {
+    name: partial.name,
+    method: options.method ?? null,
+    model: name,
+    adapter,
+    config_hash: hashOfSuite(suite),
+    config_path:
+      typeof suitePath !== "string" ? null : suitePath === defaultSuitePath ? shippedSuite : suitePath,
+    model_args: options.modelArgs ?? args,
+    timestamp: partial.timestamp,
+    metrics: all("metrics"),
+    stderr: all("stderr"),
+    n: all("n"),
+    ci95: all("ci95"),
+    higher_is_better: all("higher_is_better"),
+    run_hash: partial.run_hash,
+    suite: settingsOf(suite),
+    extras: { ...options.extras },
+  };
+}
+
+function harnessText({ partial, suite, subject }: Finished, run: MetricsRun): string {
+  const tasks = Object.values(partial.tasks);
+  const { chat } = suite;
+  return harnessResults(
+    tasks.map(({ harness }) => harness),
+    {
+      model: run.model,
+      engine: subject.model.identity.engine,
+      dtype: subject.model.identity.dtype,
+      modelArgs: run.model_args,
+      timestamp: partial.timestamp,
+      seed: suite.seed,
+      fewshotSeed: suite.fewshot_seed,
+      chat: chat && {
+        ...(chat.system !== undefined && { system: chat.system }),
+        fewshotAsMultiturn: chat.fewshot_as_multiturn ?? true,
+      },
+      seconds: tasks.reduce((sum, { snapshot }) => sum + snapshot.timing.total_seconds, 0),
+    },
+  );
 }

@@ -7,9 +7,10 @@ import {
   truncatedRows,
   type ChoiceScores,
 } from "@periodic-eval/core/evaluations";
-import * as z from "zod";
+import type * as z from "zod";
 import { evaluateMethodOf } from "./evaluate.ts";
 import {
+  documentFunction,
   familyParts,
   promptOf,
   type PromptInput,
@@ -17,9 +18,10 @@ import {
   type FamilyItem,
   type FamilyOptions,
   type FamilyRow,
+  sequenceOf,
+  type OnSequence,
 } from "./family.ts";
 import { firstText, fitPrompts, type TokenizingModel } from "./fit-prompt.ts";
-import { sequenceOf, type OnSequence } from "./token-sequence.ts";
 
 /** Options of the families whose documents have choices that continue a prompt. */
 export interface ChoicesOptions<D extends Row> extends FamilyOptions<D> {
@@ -77,8 +79,6 @@ export interface ChoicesFamily<D extends Row, V extends ChoiceVerdict> {
   readonly judge: (item: ChoicesItem<D>, scores: ChoiceScores | null) => V;
   readonly metrics: (kit: MetricKit<ChoicesRow & V>) => Readonly<Record<string, Metric<ChoicesRow & V>>>;
 }
-
-const documentFunction = z.custom((value) => typeof value === "function", "a function of a document");
 
 /** Returns an evaluation that compares continuations of a prompt by their log-likelihoods. */
 export function choicesFamily<D extends Row, V extends ChoiceVerdict>({

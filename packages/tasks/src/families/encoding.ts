@@ -1,5 +1,11 @@
-import { PeriodicEvalError, type Json, type Metric, type MetricKit, type Row } from "@periodic-eval/core";
-import { isRecord } from "@periodic-eval/contracts/options";
+import {
+  type PeriodicEvalError,
+  type Json,
+  type Metric,
+  type MetricKit,
+  type Row,
+} from "@periodic-eval/core";
+import { isRecord, modelError } from "@periodic-eval/contracts/options";
 import type { AnyFamily, Family } from "./family.ts";
 import { applyHooks, checkHooks, hooksMetric, hooksShape, type Hooks, type Scored } from "./hooks.ts";
 import { textsFamily, type TextsItem, type TextsOptions, type TextsRow } from "./texts.ts";
@@ -120,14 +126,12 @@ function unknownTokens(
   { id }: Row,
   field: "tokenIsGreedy" | "tokenGreedyIds",
 ): PeriodicEvalError {
-  return new PeriodicEvalError({
-    code: "model",
-    where: `${name} document "${id}"`,
-    got: `log-likelihoods without \`${field}\``,
-    expected:
-      field === "tokenIsGreedy"
-        ? "an engine that reports whether each token was the most likely one"
-        : "an engine that reports the most likely token at each position",
-    fix: "Measure a model in memory (`inMemory` of @periodic-eval/tfjs), or use `perplexityEvaluation`.",
-  });
+  return modelError(
+    `${name} document "${id}"`,
+    `log-likelihoods without \`${field}\``,
+    field === "tokenIsGreedy"
+      ? "an engine that reports whether each token was the most likely one"
+      : "an engine that reports the most likely token at each position",
+    "Measure a model in memory (`inMemory` of @periodic-eval/tfjs), or use `perplexityEvaluation`.",
+  );
 }

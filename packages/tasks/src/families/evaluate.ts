@@ -21,8 +21,7 @@ import {
   type Reduce,
   type WithIntermediates,
 } from "./evaluate-options.ts";
-import type { AnyFamily } from "./family.ts";
-import type { OnSequence, TokenSequence } from "./token-sequence.ts";
+import type { AnyFamily, OnSequence, TokenSequence } from "./family.ts";
 
 const where = "evaluate";
 
@@ -83,7 +82,7 @@ export async function evaluate(
   const name = primaryMetric(metrics)!;
   const scores = () => ordered.map((row) => summarize({ alone: metrics[name]! }, [row])["alone"]!.value);
   const value =
-    reduce === "mean" ? snapshot.metrics[name]!.value : reduce === "none" ? scores() : sumOf(scores());
+    reduce === "mean" ? snapshot.metrics[name]!.value : reduce === "none" ? scores() : sumOfKnown(scores());
   return returnIntermediates ? { value, ...sideBySide(ordered, sequences) } : value;
 }
 
@@ -127,7 +126,7 @@ export function withSampling(
 }
 
 /** Returns the sum of the known scores; null if there is none. */
-function sumOf(scores: readonly (number | null)[]): number | null {
+export function sumOfKnown(scores: readonly (number | null)[]): number | null {
   const known = scores.filter((score) => score !== null);
   return known.length === 0 ? null : known.reduce((sum, score) => sum + score, 0);
 }

@@ -1,3 +1,5 @@
+import * as z from "zod";
+import { dataError, functionSchema, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import type {
   Ability,
   Awaitable,
@@ -11,11 +13,8 @@ import type {
   Row,
   ModelWith,
 } from "@periodic-eval/core";
-import { dataError, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import { requireMetrics, nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
-import * as z from "zod";
 import type { CallSampling, EvaluateMethod } from "./evaluate-options.ts";
-import type { OnSequence } from "./token-sequence.ts";
 
 /** Documents and their source, for provenance. */
 export interface Documents<D> {
@@ -93,6 +92,8 @@ export interface Family<
 // oxlint-disable-next-line typescript/no-explicit-any -- families of every document and row type
 export type AnyFamily = Family<any, any, any, any, any>;
 
+/** Schema of an option that is a function of a document. */
+export const documentFunction = functionSchema("a function of a document");
 const isDocuments = (value: unknown) => Array.isArray(value) || typeof value === "function";
 
 const commonShape = {
@@ -109,7 +110,7 @@ const commonShape = {
     })
     .nullable()
     .optional(),
-  by: z.custom((value) => typeof value === "function", "a function of a document").optional(),
+  by: documentFunction.optional(),
   provenance: z.unknown().optional(),
 } satisfies Record<keyof FamilyOptions<Row>, z.ZodType>;
 
@@ -210,3 +211,19 @@ const kitWith = <G extends Row>(kit: MetricKit<G>, defaults: MetricOptions<G>): 
 export type PromptInput = string | Prompt;
 
 export const promptOf = (asked: PromptInput): Prompt => (typeof asked === "string" ? { text: asked } : asked);
+
+/** The tokens of one sequence that was scored or generated. */
+export interface TokenSequence {
+  readonly ids: readonly number[];
+  /** One per id: true for generated tokens, or for scored tokens in families that do not generate. */
+  readonly actionMask: readonly boolean[];
+}
+
+/** Receives the sequence of a row, one per sample that the model answered. The model has a tokenizer. */
+export type OnSequence = (row: string, sequence: TokenSequence) => void;
+
+/** Joins a context and the tokens that were generated or scored after it. */
+export function sequenceOf(context: readonly number[], action: readonly number[]): TokenSequence {
+  const ids = [...context, ...action];
+  return { ids, actionMask: ids.map((_, at) => at >= context.length) };
+}

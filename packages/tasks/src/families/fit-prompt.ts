@@ -5,7 +5,7 @@ import {
   type Prompt,
   type RenderedPrompt,
 } from "@periodic-eval/core";
-import { configError, errorMessage } from "@periodic-eval/contracts/options";
+import { configError, errorMessage, modelError } from "@periodic-eval/contracts/options";
 import { renderEach, renderPrompts } from "@periodic-eval/core/evaluations";
 
 /** A prompt that fits the model. */
@@ -36,7 +36,7 @@ export interface Fitting {
 export type TokenizingModel = Pick<EvaluableModel, "contextLength"> & Partial<Pick<Abilities, "tokenizer">>;
 
 /** Returns the length of the longest prompt in tokens; 0 without a tokenizer, or if none can be rendered. */
-export async function longestPrompt(model: TokenizingModel, prompts: readonly Prompt[]): Promise<number> {
+async function longestPrompt(model: TokenizingModel, prompts: readonly Prompt[]): Promise<number> {
   const fitted = await fitPrompts(model, prompts, { budget: null, overflow: "report" });
   return Math.max(0, ...fitted.map((one) => ("reason" in one ? 0 : (one.ids?.length ?? 0))));
 }
@@ -122,11 +122,10 @@ export async function firstText(
   if (isUsable(first)) return first.text;
   const usable = (await fit(items.slice(1))).find(isUsable);
   if (usable !== undefined) return usable.text;
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `${name} prompt`,
-    got: `no document with a usable prompt ("${items[0]!.id}": ${first.reason})`,
-    expected: "prompts that the model's chat template renders and that fit its context",
-    fix: "Choose another template or shorter prompts, or lower the number of new tokens.",
-  });
+  throw modelError(
+    `${name} prompt`,
+    `no document with a usable prompt ("${items[0]!.id}": ${first.reason})`,
+    "prompts that the model's chat template renders and that fit its context",
+    "Choose another template or shorter prompts, or lower the number of new tokens.",
+  );
 }

@@ -1,7 +1,12 @@
-import type { Awaitable, Json, Metric, MetricKit, Row } from "@periodic-eval/core";
-import { configError } from "@periodic-eval/contracts/options";
-import * as z from "zod";
-import { runUserCode } from "./user-code.ts";
+import { configError, functionSchema, errorMessage } from "@periodic-eval/contracts/options";
+import {
+  type Awaitable,
+  type Json,
+  type Metric,
+  type MetricKit,
+  type Row,
+  PeriodicEvalError,
+} from "@periodic-eval/core";
 import type { FamilyParts, FamilyRow } from "./family.ts";
 
 interface Cleaning<D extends Row> {
@@ -30,15 +35,14 @@ export interface Scored<S extends Json> {
   readonly score: S | null;
 }
 
-const isFunction = (value: unknown) => typeof value === "function";
-const textFunction = z.custom(isFunction, "a function of a document and a text");
+const textFunction = functionSchema("a function of a document and a text");
 
 /** Schemas of the hooks. */
 export const hooksShape = {
-  clean: z.custom(isFunction, "a function of a text and a document").optional(),
+  clean: functionSchema("a function of a text and a document").optional(),
   check: textFunction.optional(),
   score: textFunction.optional(),
-  metrics: z.custom(isFunction, "a function of a metric kit").optional(),
+  metrics: functionSchema("a function of a metric kit").optional(),
 };
 
 /** @throws PeriodicEvalError `config` unless exactly one of `check` and `score` is set. */
@@ -139,4 +143,46 @@ function numberOf(where: string, { id, score }: FamilyRow & Scored<Json>): numbe
     expected: "a number, true, false or null, because `metrics` is missing",
     fix: "Set `metrics`, which turns rows into numbers.",
   });
+}
+
+/** A call of a function that the user supplied. */
+interface UserCall {
+  /** The task and documents. */
+  readonly place: string;
+  /** The function: `score`, `engine`. */
+  readonly name: string;
+  readonly code: "config" | "model";
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs a custom function.
+ *
+ * @throws PeriodicEvalError that says which function failed for which documents, with the error as its cause; the signal's reason
+ *   after an abort; a PeriodicEvalError of the function unchanged.
+ */
+export async function runUserCode<T>(
+  { place, name, code, signal }: UserCall,
+  work: () => Awaitable<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    signal.throwIfAborted();
+    if (PeriodicEvalError.is(cause)) throw cause;
+    throw new PeriodicEvalError({
+      code,
+      where: `${place}: ${name}`,
+      got: `the error ${JSON.stringify(errorMessage(cause))} thrown by your code`,
+      expected: "a result",
+      fix: "Correct the function: the error's cause has its stack.",
+      cause,
+    });
+  }
+}
+
+/** Lists the ids of documents, the first three by name. */
+export function idsText(ids: readonly string[]): string {
+  const named = ids.slice(0, 3).map((id) => `"${id}"`);
+  return [...named, ...(ids.length > 3 ? [`and ${ids.length - 3} more`] : [])].join(", ");
 }

@@ -1,4 +1,5 @@
 import type { Metric, MetricKit, Row } from "@periodic-eval/core";
+import { functionSchema } from "@periodic-eval/contracts/options";
 import { goldMetrics, indexOfHighest, predictChoice } from "@periodic-eval/core/evaluations";
 import { byteLength } from "@periodic-eval/store/platform";
 import * as z from "zod";
@@ -56,7 +57,7 @@ export function multipleChoiceEvaluation<D extends Row>(
     options,
     ownShape: {
       delimiter: z.string().optional(),
-      metrics: z.custom((value) => typeof value === "function", "a function of a metric kit").optional(),
+      metrics: functionSchema("a function of a metric kit").optional(),
     },
     delimiter,
     how: {},

@@ -1,8 +1,7 @@
 import type { Row } from "@periodic-eval/core";
 import { pythonWhitespace } from "@periodic-eval/contracts/options";
 import { byteLength } from "@periodic-eval/store/platform";
-import * as z from "zod";
-import type { Family } from "./family.ts";
+import { documentFunction, type Family } from "./family.ts";
 import { textsFamily, type TextsItem, type TextsOptions, type TextsRow } from "./texts.ts";
 
 export interface PerplexityOptions<D extends Row> extends TextsOptions<D> {
@@ -38,9 +37,7 @@ export function perplexityEvaluation<D extends Row>(
   return textsFamily<D, Omit<PerplexityRow, keyof TextsRow>>({
     where: "perplexityEvaluation",
     options,
-    ownShape: {
-      original: z.custom((value) => typeof value === "function", "a function of a document").optional(),
-    },
+    ownShape: { original: documentFunction.optional() },
     judge({ text, document }, scores) {
       const counted = options.original?.(document) ?? text;
       const words = counted.split(whiteSpace).length;

@@ -15,6 +15,7 @@ import { configError, positiveInteger } from "@periodic-eval/contracts/options";
 import { resolveSampling, measureInBatches } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import {
+  documentFunction,
   familyParts,
   promptOf,
   type PromptInput,
@@ -22,6 +23,7 @@ import {
   type FamilyItem,
   type FamilyOptions,
   type FamilyRow,
+  sequenceOf,
 } from "./family.ts";
 import { evaluateMethodOf } from "./evaluate.ts";
 import {
@@ -33,7 +35,6 @@ import {
   type UnaskedPrompt,
 } from "./fit-prompt.ts";
 import { applyHooks, checkHooks, hooksMetric, hooksShape, type Hooks, type Scored } from "./hooks.ts";
-import { sequenceOf } from "./token-sequence.ts";
 
 export interface RolloutItem<D> extends FamilyItem<D> {
   readonly prompt: Prompt;
@@ -91,8 +92,6 @@ const functionName = "rolloutEvaluation";
 
 /** Documents per call of `measureInBatches`. */
 const documentsPerCall = 16;
-
-const documentFunction = z.custom((value) => typeof value === "function", "a function of a document");
 
 const ownShape = {
   prompt: documentFunction,
@@ -247,7 +246,7 @@ async function completionIds(
 }
 
 /** Returns `samples` requests per prompt. Seeds depend on prompt and sample only, so that evaluations share equal completions. */
-const requestsFor = (
+export const requestsFor = (
   prompts: readonly Prompt[],
   samples: number,
   sampling: Omit<Sampling, "seed">,

@@ -1,3 +1,5 @@
+import * as z from "zod";
+import { configError, positiveInteger } from "@periodic-eval/contracts/options";
 import type {
   BulkTokenizer,
   CallOptions,
@@ -7,20 +9,18 @@ import type {
   MetricKit,
   Row,
 } from "@periodic-eval/core";
-import { configError, positiveInteger } from "@periodic-eval/contracts/options";
 import { checkLogProbs, measureInBatches } from "@periodic-eval/core/evaluations";
-import * as z from "zod";
+import { evaluateMethodOf } from "./evaluate.ts";
 import {
+  documentFunction,
   familyParts,
   type Family,
   type FamilyItem,
   type FamilyOptions,
   type FamilyParts,
   type FamilyRow,
+  sequenceOf,
 } from "./family.ts";
-import { evaluateMethodOf } from "./evaluate.ts";
-import { rollingWindows } from "./rolling-windows.ts";
-import { sequenceOf } from "./token-sequence.ts";
 
 /** Options of the families that score every token of a text. */
 export interface TextsOptions<D extends Row> extends FamilyOptions<D> {
@@ -84,7 +84,7 @@ const textsPerCall = 16;
 
 const tokenId = "a token id: an integer of 0 or more";
 const textsShape = {
-  text: z.custom((value) => typeof value === "function", "a function of a document"),
+  text: documentFunction,
   prefixToken: z.int(tokenId).nonnegative(tokenId).optional(),
   stride: positiveInteger.optional(),
 };
@@ -228,4 +228,34 @@ function checkStride(where: string, stride: number | null, contextLength: number
     value: stride,
     expected: `at most ${contextLength}, the model's context length`,
   });
+}
+
+/** Tokens scored in one pass: `[from, to)` of the sequence, with `[start, from)` as context. */
+interface RollingWindow {
+  readonly start: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * Returns windows over a sequence longer than a model's context. Every token but the first is scored exactly once, as in
+ * lm-evaluation-harness 0.4.13 (`get_rolling_token_windows`, made disjoint), whose `context_len` is window − stride + 1. Each
+ * window but the first is full: the last tokens get the longest context that fits.
+ *
+ * @param length Tokens of the sequence. The first is context only.
+ * @param window Most tokens that the model reads. It scores as many, and does not read the last of them.
+ * @param stride Tokens scored by each window but the first and the last; 1 to `window`.
+ */
+export function rollingWindows(
+  length: number,
+  window: number,
+  stride: number = window,
+): readonly RollingWindow[] {
+  const windows: RollingWindow[] = [];
+  for (let from = 1; from < length;) {
+    const to = Math.min(length, from + (windows.length === 0 ? window : stride));
+    windows.push({ start: Math.max(0, to - 1 - window), from, to });
+    from = to;
+  }
+  return windows;
 }

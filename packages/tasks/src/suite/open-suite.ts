@@ -1,13 +1,21 @@
-import type { EvaluationRegistry } from "@periodic-eval/core";
+import { resolve } from "node:path";
+import {
+  configError,
+  checkName,
+  didYouMean,
+  isRecord,
+  pathText,
+  entryAt,
+  fromWritten,
+} from "@periodic-eval/contracts/options";
+import type { EvaluationRegistry, AnyEvaluation, Json } from "@periodic-eval/core";
 import { isHubSource } from "@periodic-eval/data";
-import { configError } from "@periodic-eval/contracts/options";
+import { resolveEntryPaths } from "../comparisons/entry-paths.ts";
 import { evaluationsOf } from "../evaluations-of.ts";
 import type { TaskRegistry } from "../tasks/registry.ts";
 import { fetchTaskData, type MissingData } from "./fetch-data.ts";
 import { chooseTasks, type ChosenTask } from "./open-tasks.ts";
-import { chooseEvaluations } from "./suite-evaluations.ts";
-import type { Suite } from "./suite-file.ts";
-import type { DataRoot } from "./task-data.ts";
+import { type Suite, type DataRoot, placeInRoot, sourceOfTask } from "./suite-file.ts";
 
 /** Refuses one split as the data of several tasks: they would all read the same rows. A dataset holds a split for each task. */
 function checkSharedSplit(chosen: readonly ChosenTask[], { given }: DataRoot): void {
@@ -64,4 +72,105 @@ export async function openSuite(
   const chosen = [...listed, ...(await chooseEvaluations(suite, evaluations, root))];
   await fetchTaskData(chosen, onDownload);
   return chosen;
+}
+
+type Entry = Readonly<Record<string, unknown>>;
+
+/**
+ * Opens the entries of a suite's `evaluations`: the kinds of `registry` except tasks, such as
+ * `{ win_rate: prompts.jsonl, reference: path/to/model, judge: openai:MODEL }`. Relative paths are in the folder of
+ * the data, which defaults to the folder of the suite's file.
+ *
+ * @throws PeriodicEvalError `config` or `data` at the entry, for an unknown kind, a name that occurs twice, or what the kind refuses.
+ */
+export async function chooseEvaluations(
+  suite: Suite,
+  registry: EvaluationRegistry,
+  root: DataRoot,
+): Promise<readonly ChosenTask[]> {
+  const chosen: ChosenTask[] = [];
+  for (const [at, given] of (suite.evaluations ?? []).entries()) {
+    const path = ["evaluations", at] as const;
+    const where = `suite "${suite.name}"`;
+    const { id, ...entry } = given;
+    const kind = kindOf(entry, registry, where, path);
+    const place = `${where}${pathText(path)}`;
+    const written = entryAt(entry, place, path);
+    const evaluation = await fromWritten(written, () => registry[kind]!(resolved(entry, suite, root), place));
+    const name = (id as string | undefined) ?? evaluation.name;
+    checkName(where, name, path);
+    if (Object.hasOwn(suite.tasks, name) || chosen.some((one) => one.name === name))
+      throw configError({
+        where,
+        path,
+        got: `"${name}", the name of another task or evaluation`,
+        expected: "unique names",
+        fix: "Set an id: it names the results.",
+      });
+    const items: AnyEvaluation["items"] = (model) => fromWritten(written, () => evaluation.items(model));
+    chosen.push(chosenOf(name, { ...evaluation, items }, entry));
+  }
+  return chosen;
+}
+
+/** Returns an evaluation as a task of the suite. */
+function chosenOf(name: string, evaluation: AnyEvaluation, entry: Entry): ChosenTask {
+  const { version } = evaluation;
+  const { limit = null, subsample_n: subsample = null } = entry;
+  const task = { name, version, defaultShots: 0, open: () => evaluation };
+  const settings = { shots: 0, limit: limit as Json, subsample: subsample as Json, chat: null };
+  // Its items place their errors themselves.
+  return {
+    name,
+    version,
+    task,
+    options: { data: "" },
+    evaluation,
+    settings,
+    withSettingPath: (error) => error,
+  };
+}
+
+function kindOf(
+  entry: Entry,
+  registry: EvaluationRegistry,
+  where: string,
+  path: readonly (string | number)[],
+): string {
+  const kinds = Object.keys(registry).filter((kind) => kind !== "task");
+  const keys = Object.keys(entry);
+  if (keys.includes("task"))
+    throw configError({
+      where,
+      path,
+      got: "a task",
+      expected: kinds.join(", "),
+      fix: "Write it under `tasks`.",
+    });
+  const [kind, ...more] = keys.filter((key) => kinds.includes(key));
+  if (kind !== undefined && more.length === 0) return kind;
+  const guess = keys.map((key) => didYouMean(key, kinds)).find((one) => one !== null);
+  throw configError({
+    where,
+    path,
+    got: kind === undefined ? keys.join(", ") || "no kind" : [kind, ...more].join(" and "),
+    expected: `one of ${kinds.join(", ")}`,
+    fix: kind === undefined ? (guess ?? "Name the evaluation.") : "Write one entry for each.",
+  });
+}
+
+/** Returns an entry with its paths in the folder of the data, and with the data that the suite gives its tasks. */
+function resolved(entry: Entry, { tasks }: Suite, root: DataRoot): Entry {
+  const paths = resolveEntryPaths(entry, (path) => resolve(placeInRoot(path, root)));
+  const withData = (value: unknown) => {
+    if (!isRecord(value) || typeof value["task"] !== "string" || value["data"] !== undefined) return value;
+    const { task } = value;
+    const { data, fewshot_pool: pool } = (Object.hasOwn(tasks, task) ? tasks[task] : undefined) ?? {};
+    return {
+      ...(pool !== undefined && { fewshot_pool: placeInRoot(pool, root) }),
+      ...value,
+      data: sourceOfTask(task, data, root),
+    };
+  };
+  return Object.fromEntries(Object.entries(paths).map(([key, value]) => [key, withData(value)]));
 }

@@ -7,11 +7,10 @@ import {
 } from "@periodic-eval/core";
 import { atWritten, entryAt, pathText } from "@periodic-eval/contracts/options";
 import { prepareEvaluation } from "@periodic-eval/core/session";
-import { isNoRoom, longestPrompt } from "../families/fit-prompt.ts";
+import { isNoRoom } from "../families/fit-prompt.ts";
 import { taskNamed, type TaskRegistry } from "../tasks/registry.ts";
 import type { TaskOptions, SampledTask } from "../tasks/task.ts";
-import { taskOptionsOf, type Suite, type SuiteTask } from "./suite-file.ts";
-import type { DataRoot } from "./task-data.ts";
+import { taskOptionsOf, type Suite, type SuiteTask, type DataRoot } from "./suite-file.ts";
 
 /** A task of a suite, before a model is open. */
 export interface ChosenTask {
@@ -87,32 +86,21 @@ export async function openTasks(
       tooLong.push([name, error]);
     }
   }
-  if (tooLong.length > 0) throw await noRoom(tooLong, open, model);
+  if (tooLong.length > 0) throw noRoom(tooLong, open);
   return open;
 }
 
-/** Number of documents per task whose prompts are measured for the error. */
-const measuredPrompts = 200;
-
-/** Returns one error for all tasks whose completions leave no room for prompts. It also names those whose prompts would be cut. */
-async function noRoom(
+/** Returns one error for all tasks whose completions leave no room for prompts. */
+function noRoom(
   tooLong: readonly (readonly [task: string, error: PeriodicEvalError])[],
   open: readonly OpenTask[],
-  model: EvaluableModel,
-): Promise<PeriodicEvalError> {
-  const context = model.contextLength!;
-  const cut: string[] = [];
-  for (const { name, evaluation, items } of open) {
-    const prompts = (await evaluation.prompts?.(model as never, items.slice(0, measuredPrompts))) ?? [];
-    const longest = await longestPrompt(model, prompts);
-    if (longest >= context) cut.push(`${name} (prompts of up to ${longest} tokens, which are cut)`);
-  }
+): PeriodicEvalError {
   const others = open.map(({ name }) => name).join(",");
   return new PeriodicEvalError({
     code: "config",
     where: `tasks ${tooLong.map(([name]) => name).join(", ")}`,
     path: ["maxNewTokens"],
-    got: [...tooLong.map(([name, { got }]) => `${name}: ${got}`), ...cut].join("; "),
+    got: tooLong.map(([name, { got }]) => `${name}: ${got}`).join("; "),
     expected: "a context that has room for prompts and new tokens",
     fix: `Measure a model with a longer context, or leave these tasks out${others === "" ? "" : ` (--tasks ${others})`}. Fewer shots shorten prompts, and --limit may leave out the longest; neither shortens completions.`,
     cause: tooLong[0]![1],

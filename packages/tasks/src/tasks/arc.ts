@@ -1,8 +1,9 @@
 import { dataError, quoteValue } from "@periodic-eval/contracts/options";
 import { type PlacedRow } from "@periodic-eval/data";
 import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
-import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
+import { choiceTask, type ChoiceQuestion } from "./task-kinds.ts";
 import { filledTextOf, filledTextsOf, objectOf } from "./row-fields.ts";
+import { onePart } from "./task-documents.ts";
 import { splitOf } from "./split-source.ts";
 import type { Task } from "./task.ts";
 
@@ -17,15 +18,7 @@ const arcTask = (name: string, config: string): Task =>
   choiceTask({
     name,
     version: "1.0",
-    parts: [
-      {
-        subject: null,
-        groups: [],
-        description: "",
-        test: splitOf("test", config),
-        pool: splitOf("train", config),
-      },
-    ],
+    parts: onePart(splitOf("test", config), splitOf("train", config)),
     read: readArc,
     ask: ({ question }) => `Question: ${question}\nAnswer:`,
     metrics: multipleChoiceMetrics,

@@ -1,4 +1,76 @@
-import { mmluGroups } from "./mmlu-subjects.ts";
+import { join } from "node:path";
+import { fetchSplit, readSplit, type PlacedRow } from "@periodic-eval/data";
+import { csvLine, writeOnce } from "@periodic-eval/store";
+import { filledTextOf, fourTextsOf, indexOf } from "./row-fields.ts";
+
+/** The 57 subjects of MMLU (arXiv:2009.03300) in four groups, as lm-evaluation-harness 0.4.13 tags them. */
+export const mmluGroups = {
+  stem: [
+    "abstract_algebra",
+    "anatomy",
+    "astronomy",
+    "college_biology",
+    "college_chemistry",
+    "college_computer_science",
+    "college_mathematics",
+    "college_physics",
+    "computer_security",
+    "conceptual_physics",
+    "electrical_engineering",
+    "elementary_mathematics",
+    "high_school_biology",
+    "high_school_chemistry",
+    "high_school_computer_science",
+    "high_school_mathematics",
+    "high_school_physics",
+    "high_school_statistics",
+    "machine_learning",
+  ],
+  other: [
+    "business_ethics",
+    "clinical_knowledge",
+    "college_medicine",
+    "global_facts",
+    "human_aging",
+    "management",
+    "marketing",
+    "medical_genetics",
+    "miscellaneous",
+    "nutrition",
+    "professional_accounting",
+    "professional_medicine",
+    "virology",
+  ],
+  social_sciences: [
+    "econometrics",
+    "high_school_geography",
+    "high_school_government_and_politics",
+    "high_school_macroeconomics",
+    "high_school_microeconomics",
+    "high_school_psychology",
+    "human_sexuality",
+    "professional_psychology",
+    "public_relations",
+    "security_studies",
+    "sociology",
+    "us_foreign_policy",
+  ],
+  humanities: [
+    "formal_logic",
+    "high_school_european_history",
+    "high_school_us_history",
+    "high_school_world_history",
+    "international_law",
+    "jurisprudence",
+    "logical_fallacies",
+    "moral_disputes",
+    "moral_scenarios",
+    "philosophy",
+    "prehistory",
+    "professional_law",
+    "world_religions",
+  ],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
 
 /** A dataset that tasks and evaluations read. */
 export interface TaskDataset {
@@ -23,49 +95,38 @@ export interface DatasetFile {
   readonly path: string;
 }
 
-const file = (source: string, path: string): DatasetFile => ({ source, path });
-const arc = "hf:allenai/ai2_arc";
-const hellaswag = "hf:Rowan/hellaswag";
-const gsm8k = "hf:openai/gsm8k";
-const subjects = Object.values(mmluGroups).flat();
+/** Returns the files of splits `hf:owner/dataset/config/split`, as JSON Lines in the dataset's folder. */
+const filesOf = (name: string, config: string, splits: readonly string[]): readonly DatasetFile[] =>
+  splits.map((split) => ({ source: `${config}/${split}`, path: `${name}/${split}.jsonl` }));
 
 /** The datasets of the built-in tasks. `arc_challenge` also holds the default questions of capability. */
 export const datasets: readonly TaskDataset[] = [
   {
     name: "arc_challenge",
-    source: arc,
+    source: "hf:allenai/ai2_arc",
     licence: "CC BY-SA 4.0",
     usedBy: ["capability", "arc_challenge"],
     documents: 1172,
     examples: 1119,
-    files: [
-      file(`${arc}/ARC-Challenge/test`, "arc_challenge/test.jsonl"),
-      file(`${arc}/ARC-Challenge/train`, "arc_challenge/train.jsonl"),
-    ],
+    files: filesOf("arc_challenge", "hf:allenai/ai2_arc/ARC-Challenge", ["test", "train"]),
   },
   {
     name: "arc_easy",
-    source: arc,
+    source: "hf:allenai/ai2_arc",
     licence: "CC BY-SA 4.0",
     usedBy: ["arc_easy"],
     documents: 2376,
     examples: 2251,
-    files: [
-      file(`${arc}/ARC-Easy/test`, "arc_easy/test.jsonl"),
-      file(`${arc}/ARC-Easy/train`, "arc_easy/train.jsonl"),
-    ],
+    files: filesOf("arc_easy", "hf:allenai/ai2_arc/ARC-Easy", ["test", "train"]),
   },
   {
     name: "hellaswag",
-    source: hellaswag,
+    source: "hf:Rowan/hellaswag",
     licence: "MIT",
     usedBy: ["hellaswag"],
     documents: 10_042,
     examples: 39_905,
-    files: [
-      file(`${hellaswag}/default/validation`, "hellaswag/validation.jsonl"),
-      file(`${hellaswag}/default/train`, "hellaswag/train.jsonl"),
-    ],
+    files: filesOf("hellaswag", "hf:Rowan/hellaswag/default", ["validation", "train"]),
   },
   {
     name: "mmlu",
@@ -75,9 +136,12 @@ export const datasets: readonly TaskDataset[] = [
     documents: 14_042,
     examples: 285,
     files: ["test", "dev"].flatMap((split) =>
-      subjects.map((subject) =>
-        file(`hf:cais/mmlu/${subject}/${split}`, `mmlu/${split}/${subject}_${split}.csv`),
-      ),
+      Object.values(mmluGroups)
+        .flat()
+        .map((subject) => ({
+          source: `hf:cais/mmlu/${subject}/${split}`,
+          path: `mmlu/${split}/${subject}_${split}.csv`,
+        })),
     ),
   },
   {
@@ -87,16 +151,16 @@ export const datasets: readonly TaskDataset[] = [
     usedBy: ["truthfulqa_mc2"],
     documents: 817,
     examples: 0,
-    files: [file("hf:truthfulqa/truthful_qa/multiple_choice/validation", "truthfulqa/validation.jsonl")],
+    files: filesOf("truthfulqa", "hf:truthfulqa/truthful_qa/multiple_choice", ["validation"]),
   },
   {
     name: "gsm8k",
-    source: gsm8k,
+    source: "hf:openai/gsm8k",
     licence: "MIT",
     usedBy: ["gsm8k"],
     documents: 1319,
     examples: 7473,
-    files: [file(`${gsm8k}/main/test`, "gsm8k/test.jsonl"), file(`${gsm8k}/main/train`, "gsm8k/train.jsonl")],
+    files: filesOf("gsm8k", "hf:openai/gsm8k/main", ["test", "train"]),
   },
   {
     name: "ifeval",
@@ -105,7 +169,7 @@ export const datasets: readonly TaskDataset[] = [
     usedBy: ["ifeval"],
     documents: 541,
     examples: 0,
-    files: [file("hf:google/IFEval/default/train", "ifeval/input_data.jsonl")],
+    files: [{ source: "hf:google/IFEval/default/train", path: "ifeval/input_data.jsonl" }],
   },
 ];
 
@@ -114,4 +178,55 @@ export function datasetOf(task: string): TaskDataset | null {
   return (
     datasets.find(({ usedBy }) => usedBy.some((name) => task === name || task.startsWith(`${name}_`))) ?? null
   );
+}
+
+/** A split that `downloadDataset` has fetched. */
+export interface DownloadedFile {
+  /** `hf:owner/dataset/config/split`. */
+  readonly source: string;
+  /** The written file; without one, the split's folder in the cache. */
+  readonly path: string;
+  readonly rows: number;
+  /** SHA-256 of the split's Parquet files, concatenated. */
+  readonly sha256: string;
+  readonly commit: string;
+}
+
+/**
+ * Downloads splits into the cache shared with huggingface_hub, unless they are there, and reads them. With `out`, also writes
+ * them as JSON Lines, or as CSV in the format of MMLU, once all of them could be read.
+ *
+ * @param where Names the dataset in errors.
+ * @param out The folder to write to; null for the cache only. A file that exists with the same content stays.
+ * @throws PeriodicEvalError as `fetchSplit` and `readSplit` of @periodic-eval/data do; `config` for a file that exists with
+ *   other content, `store` for one that cannot be written.
+ */
+export async function downloadDataset(
+  files: readonly DatasetFile[],
+  where: string,
+  out: string | null = null,
+): Promise<readonly DownloadedFile[]> {
+  const downloaded: DownloadedFile[] = [];
+  const contents = new Map<string, string>();
+  for (const { source, path } of files) {
+    const split = await fetchSplit(source, { where, path: [], isDownload: true });
+    const { rows, sha256 } = await readSplit(split, where);
+    const target = out === null ? split.folder : join(out, path);
+    if (out !== null) contents.set(target, path.endsWith(".csv") ? mmluCsv(rows) : jsonLines(rows));
+    downloaded.push({ source, path: target, rows: rows.length, sha256, commit: split.commit });
+  }
+  await writeOnce(contents, "--out");
+  return downloaded;
+}
+
+const jsonLines = (rows: readonly PlacedRow[]): string =>
+  rows.map(({ row }) => `${JSON.stringify(row)}\n`).join("");
+
+/** Writes `{question, choices, answer}` with the header of MMLU's own files. */
+function mmluCsv(rows: readonly PlacedRow[]): string {
+  const lines = rows.map((row) => {
+    const question = filledTextOf(row, "question");
+    return csvLine([question, ...fourTextsOf(row, "choices"), indexOf(row, "answer", 4)]);
+  });
+  return ["question,choice0,choice1,choice2,choice3,answer", ...lines, ""].join("\n");
 }

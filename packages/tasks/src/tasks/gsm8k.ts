@@ -1,9 +1,8 @@
-import { rolloutEvaluation, type RolloutItem } from "../families/rollout.ts";
-import type { SampledTask } from "./task.ts";
-import { checkTaskOptions } from "./task-options.ts";
 import { filledTextOf } from "./row-fields.ts";
 import { splitOf } from "./split-source.ts";
-import { documentsOnce, sampleOf, sourcesOf, type TaskDocument, type TaskReading } from "./task-documents.ts";
+import { onePart } from "./task-documents.ts";
+import { generationTask } from "./task-kinds.ts";
+import type { SampledTask } from "./task.ts";
 
 /** The answer if no number was found, as in lm-evaluation-harness. */
 const invalid = "[invalid]";
@@ -40,24 +39,6 @@ type Extracted = {
   readonly [filter in AnswerFilter]: { readonly answer: string; readonly correct: boolean };
 };
 
-const reading: TaskReading<Problem> = {
-  task: "gsm8k",
-  parts: [
-    {
-      subject: null,
-      groups: [],
-      description: "",
-      test: splitOf("test", "main"),
-      pool: splitOf("train", "main"),
-    },
-  ],
-  read: (row) => ({ question: filledTextOf(row, "question"), answer: filledTextOf(row, "answer") }),
-  ask: ({ question }) => `Question: ${question}\nAnswer:`,
-  answer: ({ answer }) => answer,
-};
-
-const [name, version, defaultShots] = ["gsm8k", "3.0", 5];
-const [maxNewTokens, stop] = [256, ["Question:", "</s>", "<|im_end|>"]];
 const filters = ["strict-match", "flexible-extract"] as const satisfies readonly AnswerFilter[];
 
 /**
@@ -68,49 +49,27 @@ const filters = ["strict-match", "flexible-extract"] as const satisfies readonly
  * Data: rows of `{question, answer}` with the result after `#### `: `test.jsonl` and `train.jsonl` in a folder, or
  * `hf:openai/gsm8k`.
  */
-export const gsm8k: SampledTask = {
-  name,
-  version,
-  defaultShots,
-  settings: {
-    output_type: "generate_until",
-    max_gen_toks: maxNewTokens,
-    until: stop,
-    do_sample: false,
-    temperature: 0,
-    filters: [...filters],
-  },
-  sample: (_, item) => ({
-    ...sampleOf(item),
-    target: (item as RolloutItem<TaskDocument<Problem>>).document.question.answer,
-  }),
-  sources: (options) => sourcesOf(reading, options, options.shots ?? defaultShots),
-  open(options) {
-    checkTaskOptions(name, options);
-    const { shots = defaultShots, subsample } = options;
-    return rolloutEvaluation<TaskDocument<Problem>, Extracted>({
-      name,
-      version,
-      documents: documentsOnce(reading, options, shots),
-      ...(subsample !== undefined && { subsample }),
-      prompt: ({ prompt }) => prompt,
-      maxNewTokens,
-      stop,
-      overflow: "left",
-      score: ({ question }, text) => extracted(text, question.answer),
-      metrics: ({ rate }) =>
-        Object.fromEntries(
-          filters.map((filter, at) => [
-            `exact_match,${filter}`,
-            rate((row) => row.score && row.score[filter].correct, {
-              higherIsBetter: true,
-              primary: at === 0,
-            }),
-          ]),
-        ),
-    });
-  },
-};
+export const gsm8k: SampledTask = generationTask<Problem, Extracted>({
+  name: "gsm8k",
+  version: "3.0",
+  defaultShots: 5,
+  maxNewTokens: 256,
+  stop: ["Question:", "</s>", "<|im_end|>"],
+  settings: { filters: [...filters] },
+  parts: onePart(splitOf("test", "main"), splitOf("train", "main")),
+  read: (row) => ({ question: filledTextOf(row, "question"), answer: filledTextOf(row, "answer") }),
+  ask: ({ question }) => `Question: ${question}\nAnswer:`,
+  answer: ({ answer }) => answer,
+  target: ({ answer }) => answer,
+  score: ({ answer }, text) => extracted(text, answer),
+  metrics: ({ rate }) =>
+    Object.fromEntries(
+      filters.map((filter, at) => [
+        `exact_match,${filter}`,
+        rate((row) => row.score && row.score[filter].correct, { higherIsBetter: true, primary: at === 0 }),
+      ]),
+    ),
+});
 
 function extracted(text: string, reference: string): Extracted {
   const of = (filter: AnswerFilter) => {

@@ -1,8 +1,9 @@
-import { strip } from "../ifeval/text/python-strings.ts";
+import { strip } from "../ifeval/text/pattern.ts";
 import type { PlacedRow } from "@periodic-eval/data";
 import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
-import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
+import { choiceTask, type ChoiceQuestion } from "./task-kinds.ts";
 import { filledTextOf, filledTextsOf, indexOf, textOf } from "./row-fields.ts";
+import { onePart } from "./task-documents.ts";
 import { splitOf } from "./split-source.ts";
 import type { Task } from "./task.ts";
 
@@ -16,15 +17,7 @@ import type { Task } from "./task.ts";
 export const hellaswag: Task = choiceTask({
   name: "hellaswag",
   version: "1.0",
-  parts: [
-    {
-      subject: null,
-      groups: [],
-      description: "",
-      test: splitOf("validation", "default", "data"),
-      pool: splitOf("train", "default", "data"),
-    },
-  ],
+  parts: onePart(splitOf("validation", "default", "data"), splitOf("train", "default", "data")),
   read: readHellaswag,
   ask: ({ question }) => question,
   drawsOneMore: true,

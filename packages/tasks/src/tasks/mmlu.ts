@@ -1,9 +1,9 @@
 import type { MetricKit } from "@periodic-eval/core";
-import { strip } from "../ifeval/text/python-strings.ts";
+import { strip } from "../ifeval/text/pattern.ts";
 import type { PlacedRow } from "@periodic-eval/data";
 import { multipleChoiceMetrics, type MultipleChoiceRow } from "../families/multiple-choice.ts";
-import { choiceTask } from "./choice-task.ts";
-import { mmluGroups } from "./mmlu-subjects.ts";
+import { choiceTask } from "./task-kinds.ts";
+import { mmluGroups } from "./datasets.ts";
 import { filledTextOf, fourTextsOf, indexOf, textOf } from "./row-fields.ts";
 import type { TaskPart } from "./task-documents.ts";
 import type { Task } from "./task.ts";

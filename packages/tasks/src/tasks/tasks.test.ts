@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { measure, type EvaluableModel, type PeriodicEvalError } from "@periodic-eval/core";
 import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { beforeAll, describe, expect, it } from "vitest";
-import { mmluGroups } from "./mmlu-subjects.ts";
+import { mmluGroups } from "./datasets.ts";
 import { folderWith, linesOf, smallRows, writeSmallRows } from "./small-rows.test-data.ts";
 import { taskNamed, tasks } from "./registry.ts";
 import type { TaskOptions } from "./task.ts";

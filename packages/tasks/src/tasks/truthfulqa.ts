@@ -1,8 +1,9 @@
 import { goldProb } from "@periodic-eval/core/evaluations";
 import { dataError } from "@periodic-eval/contracts/options";
 import { type PlacedRow } from "@periodic-eval/data";
-import { choiceTask, type ChoiceQuestion } from "./choice-task.ts";
+import { choiceTask, type ChoiceQuestion } from "./task-kinds.ts";
 import { filledTextOf, filledTextsOf, fieldOf, objectOf, textOf } from "./row-fields.ts";
+import { onePart } from "./task-documents.ts";
 import { splitOf } from "./split-source.ts";
 import type { Task } from "./task.ts";
 
@@ -42,15 +43,7 @@ const split = { ...validation, files: [...validation.files, "TruthfulQA.csv"] };
 export const truthfulqaMc2: Task = choiceTask({
   name: "truthfulqa_mc2",
   version: "3.0",
-  parts: [
-    {
-      subject: null,
-      groups: [],
-      description: "",
-      test: split,
-      pool: split,
-    },
-  ],
+  parts: onePart(split, split),
   read: (row) => ("mc2_targets" in row.row ? readTargets(row) : readAnswers(row)),
   ask: ({ question }) => `${primer}Q: ${question}\nA:`,
   drawsOneMore: true,

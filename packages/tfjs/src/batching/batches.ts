@@ -1,5 +1,7 @@
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { reachOf } from "../causal-lm/forward.ts";
+import { yieldToEvents } from "@periodic-eval/core/model";
+import { isOutOfMemory, memoryErrorOf } from "./engine-memory.ts";
 
 /** Limits of forward passes. */
 export interface ForwardLimits {
@@ -73,4 +75,67 @@ export function batchBudget(lm: CausalLM, { maxBatchTokens, maxLogits }: Forward
     fixedLength: lm.fixedLength ?? null,
     reach: reachOf(lm),
   };
+}
+
+/** A batch size that fits into memory. */
+interface MemoryLimit {
+  readonly maxTokens: number;
+  /** Σ rows × longest row of the batches since the limit was set. */
+  done: number;
+}
+
+/** Limits per model and kind of work, which differ in their memory per token. Later calls reuse them. */
+const memoryLimits = new WeakMap<CausalLM, Map<string, MemoryLimit>>();
+
+/** Number of full batches before the size is doubled again, because memory may have been short only temporarily. */
+const patience = 16;
+
+/**
+ * Runs work batch by batch, as grouped by `batchByLength`. If a batch runs out of memory, it and all following batches get half
+ * the size, repeatedly if needed; later the size grows again.
+ *
+ * @param where Names the work. Sizes that fit into memory are remembered per model and work.
+ * @throws PeriodicEvalError `memory` if a single row runs out of memory; `aborted`, checked between batches. Other errors of
+ *   `work` pass through.
+ */
+export async function inBatches(
+  lm: CausalLM,
+  costs: readonly BatchCost[],
+  budget: BatchBudget,
+  { signal, where }: { readonly signal: AbortSignal; readonly where: string },
+  work: (batch: readonly number[]) => Promise<void>,
+): Promise<void> {
+  const limits = memoryLimits.get(lm) ?? new Map<string, MemoryLimit>();
+  memoryLimits.set(lm, limits);
+  let left = costs.map((_, index) => index);
+  while (left.length > 0) {
+    const limit = limits.get(where);
+    const maxTokens = Math.min(budget.maxTokens, limit?.maxTokens ?? Infinity);
+    const remaining = left;
+    const batches = batchByLength(
+      remaining.map((index) => costs[index]!),
+      { ...budget, maxTokens },
+    );
+    for (const batch of batches) {
+      const indices = batch.map((at) => remaining[at]!);
+      const width = budget.fixedLength ?? Math.max(...indices.map((index) => costs[index]!.tokens));
+      const size = width * indices.length;
+      await yieldToEvents(signal, where);
+      try {
+        await work(indices);
+      } catch (error) {
+        if (!isOutOfMemory(error)) throw error;
+        if (indices.length === 1) throw memoryErrorOf(error, `${where}, one row of ${width} tokens`);
+        limits.set(where, { maxTokens: Math.floor(size / 2), done: 0 });
+        break;
+      }
+      const done = new Set(indices);
+      left = left.filter((index) => !done.has(index));
+      if (limit === undefined) continue;
+      limit.done += size;
+      if (limit.done < patience * limit.maxTokens) continue;
+      limits.set(where, { maxTokens: 2 * limit.maxTokens, done: 0 });
+      break;
+    }
+  }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { inBatches } from "./in-batches.ts";
+import { inBatches } from "./batches.ts";
 
 const signal = new AbortController().signal;
 const budget = { maxTokens: 64, maxScoredRows: Infinity, fixedLength: null, reach: Infinity };

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { checkIds } from "@periodic-eval/core/model";
+import { checkIds } from "@periodic-eval/tokenizers";
 import type { CausalLM } from "./causal-lm.ts";
 import type { Incremental } from "./incremental.ts";
 

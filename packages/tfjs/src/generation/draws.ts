@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { drawToken, type Drawn, type Writing } from "@periodic-eval/core/model";
+import { drawToken, type Drawn, type Writing } from "@periodic-eval/tokenizers";
 import { download } from "../scoring/device-scores.ts";
 
 /** Draws one token per row and disposes the logits [rows, V]. */

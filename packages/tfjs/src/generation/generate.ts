@@ -5,6 +5,7 @@ import {
   type GenerateRequest,
   type Tokenizer,
 } from "@periodic-eval/core";
+import { yieldToEvents } from "@periodic-eval/core/model";
 import {
   acceptToken,
   beginWriting,
@@ -12,11 +13,9 @@ import {
   fitRequests,
   isWritten,
   type Writing,
-  yieldToEvents,
-} from "@periodic-eval/core/model";
-import { hasCompiledKernels } from "../batching/device.ts";
-import { batchBudget, type BatchBudget, type ForwardLimits } from "../batching/batches.ts";
-import { inBatches } from "../batching/in-batches.ts";
+} from "@periodic-eval/tokenizers";
+import { hasCompiledKernels } from "../batching/engine-memory.ts";
+import { batchBudget, type BatchBudget, type ForwardLimits, inBatches } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { incrementalOf, reachOf, windowLength } from "../causal-lm/forward.ts";
 import { refuseNaN } from "../scoring/device-scores.ts";

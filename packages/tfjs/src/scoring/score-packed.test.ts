@@ -5,7 +5,7 @@ import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
 import { scorePacked } from "./score-packed.ts";
 import type { ScoredSequence } from "./score-plain.ts";
-import { scoreSequences } from "./score-sequences.ts";
+import { scoreSequences } from "./scoring.ts";
 
 const { signal } = new AbortController();
 const limits = { maxBatchTokens: 64, maxLogits: 2 ** 20 };

@@ -1,8 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { batchBudget } from "../batching/batches.ts";
-import { inBatches } from "../batching/in-batches.ts";
+import { batchBudget, inBatches } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { checkIds } from "@periodic-eval/core/model";
+import { checkIds } from "@periodic-eval/tokenizers";
 import { inEvaluation } from "../causal-lm/forward.ts";
 import {
   blockOf,

@@ -1,5 +1,4 @@
-import { batchBudget, type ForwardLimits } from "../batching/batches.ts";
-import { inBatches } from "../batching/in-batches.ts";
+import { batchBudget, type ForwardLimits, inBatches } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { logitsAtPositions } from "../causal-lm/forward.ts";
 import { scorePicks, type Pick } from "./device-scores.ts";

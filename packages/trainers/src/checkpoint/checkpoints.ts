@@ -38,8 +38,6 @@ export interface Checkpoints {
   newest(): Promise<Checkpoint | null>;
   /** Returns the start of the phase from the newest readable state; undefined if there is none. Changes nothing. */
   startOfNewest(): Promise<PhaseStart | undefined>;
-  /** Returns the steps that have a folder, complete or damaged, newest first. */
-  steps(): Promise<readonly number[]>;
   /** Returns the folder of the checkpoint of a step. */
   folderOf(step: number): string;
   /**
@@ -105,7 +103,6 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
         );
       return null;
     },
-    steps: () => stepsIn(folder),
     async startOfNewest() {
       // A folder that cannot be listed is an error of the later resume.
       for (const step of await stepsIn(folder).catch(() => [])) {
@@ -179,7 +176,7 @@ function allDamagedError(folder: string, reasons: readonly string[]): PeriodicEv
 }
 
 /** Returns the steps that have a folder, newest first. */
-async function stepsIn(folder: string): Promise<number[]> {
+export async function stepsIn(folder: string): Promise<number[]> {
   const names = await namesIn(folder);
   return names
     .flatMap((name) => /^step_(\d+)$/.exec(name)?.[1] ?? [])

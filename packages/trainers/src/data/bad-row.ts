@@ -1,4 +1,8 @@
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { isMarkedNumber, withoutMark } from "@periodic-eval/data";
+import { writeFileAtomic, nodeFiles } from "@periodic-eval/store";
+import { dirname, join, rm } from "@periodic-eval/store/platform";
 
 export type BadRowReason =
   | "not_json"
@@ -118,3 +122,79 @@ export const noRowsError = (
     expected,
     fix: sentences(fixes[badRows[0]?.reason ?? "empty"] ?? fix, badRows.length === 0 ? null : listed),
   });
+
+/** Returns a short description of any value for an error message. */
+export function describeValue(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (typeof value === "function") return "a function";
+  if (isMarkedNumber(value)) return withoutMark(value);
+  if (typeof value === "string") return JSON.stringify(abbreviate(value));
+  if (Array.isArray(value)) return value.length === 0 ? "an empty array" : `an array of ${value.length}`;
+  if (typeof value === "object" && value !== null) {
+    const names = listKeys(value);
+    return names === "" ? "an empty object" : `an object of ${names}`;
+  }
+  return value === null ? "null" : (value as boolean | number | bigint).toString();
+}
+
+const maxKeys = 8;
+
+export function listKeys(value: object): string {
+  const names = Object.keys(value).map(withoutMark);
+  const listed = names.slice(0, maxKeys).map(abbreviate).join(", ");
+  return names.length > maxKeys ? `${listed}, …` : listed;
+}
+
+export const abbreviate = (text: string): string => (text.length > 60 ? `${text.slice(0, 60)}…` : text);
+
+/** Writes a list of all bad rows of a source, which may be empty. Returns a sentence that names the file. */
+export type KeepBadRows = (badRows: readonly BadRow[]) => Promise<string>;
+
+/** The source of a phase's rows: the dataset, or separate validation rows. */
+export type RowsOf = "dataset" | "validation";
+
+/**
+ * Returns a function that lists bad rows in `<runDir>/bad_rows/<phase>/dataset.jsonl`, or `validation.jsonl`: `where`,
+ * `reason` and `got`, one row per line. It replaces the list of an earlier reading. If the list cannot be written, the
+ * sentence says so; this neither stops training nor hides another error.
+ */
+export function badRowsFile(runDir: string, phase: string, of: RowsOf): KeepBadRows {
+  const path = join(runDir, "bad_rows", phase, `${of}.jsonl`);
+  return async (badRows) => {
+    try {
+      if (badRows.length === 0) await rm(path, { force: true });
+      else {
+        await nodeFiles.makeFolder(dirname(path));
+        await writeFileAtomic(path, async (file) => {
+          for (let from = 0; from < badRows.length; from += 4096) {
+            const some = badRows.slice(from, from + 4096);
+            const lines = some.map(({ where, reason, got }) => JSON.stringify({ where, reason, got }));
+            await file.write(`${lines.join("\n")}\n`);
+          }
+        });
+      }
+      return `All bad rows are listed in ${path}.`;
+    } catch (error) {
+      return `The list of all bad rows cannot be written: ${errorMessage(error)}`;
+    }
+  };
+}
+
+/** Returns a parsed row, or the bad row for NaN or an infinite number in it, which no template prints as Python does. */
+export function onlyFinite<T extends { readonly where: string }>(parsed: T | BadRow): T | BadRow {
+  const fault = isBadRow(parsed) ? null : infinitePart(parsed);
+  return fault === null ? parsed : { where: parsed.where, ...fault };
+}
+
+/** @param part A parsed row, so that columns that nobody reads do not count. */
+function infinitePart(part: unknown, path = ""): Fault | null {
+  if (typeof part === "number" && !Number.isFinite(part))
+    return { reason: "broken_content", got: `${path} ${part} instead of a finite number` };
+  if (typeof part !== "object" || part === null || ArrayBuffer.isView(part)) return null;
+  for (const [name, inner] of Object.entries(part)) {
+    const at = Array.isArray(part) ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`;
+    const inside = infinitePart(inner, at);
+    if (inside !== null) return inside;
+  }
+  return null;
+}

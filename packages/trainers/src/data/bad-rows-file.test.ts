@@ -3,8 +3,7 @@ import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
-import type { BadRow } from "./bad-row.ts";
-import { badRowsFile } from "./bad-rows-file.ts";
+import { type BadRow, badRowsFile } from "./bad-row.ts";
 
 const bad = (count: number, got = "no columns"): BadRow[] =>
   Array.from({ length: count }, (_, i) => ({ where: `rows.jsonl:${i + 1}`, reason: "unknown_form", got }));

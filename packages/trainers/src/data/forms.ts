@@ -1,7 +1,6 @@
 import type { TemplateMessage } from "@periodic-eval/core";
-import type { BadRow, Fault } from "./bad-row.ts";
+import { type BadRow, type Fault, describeValue, listKeys } from "./bad-row.ts";
 import { isRecord, nearest } from "@periodic-eval/contracts/options";
-import { describeValue, listKeys } from "./describe-value.ts";
 import {
   parseMessages,
   parseTemplateColumns,

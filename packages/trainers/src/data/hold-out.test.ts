@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { holdOut } from "./hold-out.ts";
+import { holdOut } from "./batching.ts";
 
 const stream = { seed: "42", phase: "em" };
 

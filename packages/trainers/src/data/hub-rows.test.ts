@@ -12,13 +12,12 @@ import {
   type HubServer,
 } from "../../../data/src/hub/hub-server.test-data.ts";
 import { DPOTrainer } from "../dpo/dpo-trainer.ts";
-import { checkDatasets } from "../pipeline/check-datasets.ts";
+import { checkDatasets } from "../pipeline/check-pipeline.ts";
 import { runPipeline } from "../pipeline/run-pipeline.ts";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
 import { tinyLM } from "../testing/tiny-lm.test-data.ts";
 import { rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.test-data.ts";
-import { loadDataset } from "./dataset.ts";
-import { loadPreferences } from "./preference-dataset.ts";
+import { loadDataset, loadPreferences } from "./dataset.ts";
 import { threeRowsOfParquet } from "./three-rows.test-data.ts";
 
 type Columns = Readonly<Record<string, readonly unknown[]>>;

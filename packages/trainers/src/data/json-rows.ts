@@ -12,8 +12,7 @@ import {
 } from "@periodic-eval/data";
 import { invalidUtf8, utf8Text } from "@periodic-eval/store";
 import { dataError, isRecord } from "@periodic-eval/contracts/options";
-import type { BadRow } from "./bad-row.ts";
-import { abbreviate, describeValue } from "./describe-value.ts";
+import { type BadRow, abbreviate, describeValue } from "./bad-row.ts";
 import { chatColumns } from "./messages.ts";
 
 /** A row of a source, before parsing. */

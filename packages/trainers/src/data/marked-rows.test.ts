@@ -6,9 +6,8 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, it } from "vitest";
 import { fixtures } from "../../../testing/src/fixtures.test-data.ts";
 import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
-import { loadDataset } from "./dataset.ts";
+import { loadDataset, loadPreferences } from "./dataset.ts";
 import { parquetOfNumbers } from "./marked-rows.test-data.ts";
-import { loadPreferences } from "./preference-dataset.ts";
 import { readRows } from "./read-rows.ts";
 
 const options = { maxLength: 1000, onBadRow: "error", loss: "full" } as const;

@@ -1,8 +1,7 @@
 import type { Json, TemplateChat, TemplateMessage } from "@periodic-eval/core";
 import { findMarked, isMarkedNumber, markNumbers, withoutMark } from "@periodic-eval/data";
 import { isRecord } from "@periodic-eval/contracts/options";
-import type { Fault } from "./bad-row.ts";
-import { describeValue } from "./describe-value.ts";
+import { type Fault, describeValue } from "./bad-row.ts";
 
 /** TRL's columns of a conversation besides its messages. */
 export interface TemplateColumns {

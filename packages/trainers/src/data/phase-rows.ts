@@ -1,13 +1,20 @@
 import { aboutOption } from "@periodic-eval/contracts/options";
+import { canonicalJson } from "@periodic-eval/core/random";
+import { stat } from "@periodic-eval/store/browser";
 import { join } from "@periodic-eval/store/platform";
 import type { Json, Tokenizer } from "@periodic-eval/core";
-import { badRowsFile, type RowsOf } from "./bad-rows-file.ts";
-import { loadDataset, type Dataset, type DatasetOptions } from "./dataset.ts";
+import { badRowsFile, type RowsOf } from "./bad-row.ts";
+import {
+  loadDataset,
+  type Dataset,
+  type DatasetOptions,
+  loadPreferences,
+  type PreferenceDataset,
+  type PreferenceOptions,
+} from "./dataset.ts";
 import type { SFTRow } from "./forms.ts";
-import { loadPreferences, type PreferenceDataset, type PreferenceOptions } from "./preference-dataset.ts";
 import type { PreferenceSource } from "./preference-rows.ts";
-import { readAhead, readKept } from "./read-ahead.ts";
-import type { RowSource } from "./read-rows.ts";
+import { filesOf, type RowSource } from "./read-rows.ts";
 
 /** How the rows of a phase are read. */
 export interface Reading {
@@ -52,14 +59,39 @@ async function readPhaseRows<S, O extends Readonly<Record<string, Json>>, T>(
     options: O & Pick<DatasetOptions, "keepBadRows" | "of">,
   ) => Promise<T>,
 ): Promise<T> {
-  const read = isAhead ? readAhead : readKept;
   const listed = runDir === null ? null : join(runDir, phase, of);
   const keepBadRows = runDir === null ? {} : { keepBadRows: badRowsFile(runDir, phase, of) };
   try {
-    return await read(tokenizer, { source, of, settings: { ...options, listed } }, () =>
-      load(source, tokenizer, { ...options, ...keepBadRows, of }),
-    );
+    const key = await keyOf(source, of, { ...options, listed });
+    if (key === null) return await load(source, tokenizer, { ...options, ...keepBadRows, of });
+    const kept = ahead.get(tokenizer) ?? new Map<string, unknown>();
+    const rows = kept.has(key)
+      ? (kept.get(key) as T)
+      : await load(source, tokenizer, { ...options, ...keepBadRows, of });
+    if (isAhead) ahead.set(tokenizer, kept.set(key, rows));
+    else kept.delete(key);
+    return rows;
   } catch (error) {
     throw aboutOption(error, { where: of, path: [of] });
+  }
+}
+
+/** Rows that were read ahead, by tokenizer, source and settings. They live as long as the tokenizer. */
+const ahead = new WeakMap<Tokenizer, Map<string, unknown>>();
+
+/** Identifies the files of a source in their current state, and the settings. Null for rows in memory and for a missing file. */
+async function keyOf(
+  source: unknown,
+  of: RowsOf,
+  settings: Readonly<Record<string, Json>>,
+): Promise<string | null> {
+  if (typeof source !== "string") return null;
+  const paths = (await filesOf(source, of)).map(({ path }) => path);
+  try {
+    const states = await Promise.all(paths.map((path) => stat(path, { bigint: true })));
+    const files = states.map(({ dev, ino, size, mtimeNs }) => [dev, ino, size, mtimeNs].map(String));
+    return canonicalJson({ source, settings, files });
+  } catch {
+    return null;
   }
 }

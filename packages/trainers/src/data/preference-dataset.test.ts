@@ -7,9 +7,8 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, it } from "vitest";
 import { fixtures, isPublished, publishedOnly } from "../../../testing/src/fixtures.test-data.ts";
 import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
-import { loadPreferences, type PreferenceOptions } from "./preference-dataset.ts";
-import type { PreferenceSource } from "./preference-rows.ts";
-import type { PreferencePair } from "./render-preference.ts";
+import { loadPreferences, type PreferenceOptions } from "./dataset.ts";
+import type { PreferenceSource, PreferencePair } from "./preference-rows.ts";
 
 // The fake template writes <|role|>content<|end|>; each mark is one token, each ASCII character one more.
 const tokenizer = fakeTokenizer();

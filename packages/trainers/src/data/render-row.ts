@@ -2,9 +2,8 @@ import type { PeriodicEvalError, TemplateMessage, Tokenizer } from "@periodic-ev
 import { configError, errorMessage, sharedStart } from "@periodic-eval/contracts/options";
 import type { BadRow, Fault } from "./bad-row.ts";
 import type { Conversation, ParsedRow, PlainText } from "./forms.ts";
-import { lostNumber } from "./lost-number.ts";
+import { lostNumber, encodeEnded } from "./token-ids.ts";
 import { isBlank, saysSomething } from "./messages.ts";
-import { encodeEnded } from "./token-ids.ts";
 
 /** A row as token ids with its scored positions: at most eight bytes per token. */
 export interface TrainingRow {

@@ -13,8 +13,7 @@ import { needsPython, python, pythonHas } from "../../../models/src/testing/pyth
 import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import { isBadRow } from "./bad-row.ts";
 import { parseRow } from "./forms.ts";
-import { parsePreference } from "./preference-rows.ts";
-import { renderPreference } from "./render-preference.ts";
+import { parsePreference, renderPreference } from "./preference-rows.ts";
 import { renderRow, type LossOn } from "./render-row.ts";
 import { pairs, partsRow, rows } from "./trl-rows.test-data.ts";
 

@@ -1,8 +1,8 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
-import { accumulate } from "../loop/step-work.ts";
-import { loadPreferences } from "../data/preference-dataset.ts";
+import { accumulate } from "../loop/training-data.ts";
+import { loadPreferences } from "../data/dataset.ts";
 import { trainDPO } from "../testing/recorded-training.test-data.ts";
 import {
   preferences,

@@ -2,26 +2,33 @@ import { join } from "@periodic-eval/store/platform";
 import { canonicalJson, namedStream, seedOf } from "@periodic-eval/core/random";
 import { inEvaluation, windowLength, type CausalLM, type TrainableLM } from "@periodic-eval/tfjs";
 import * as z from "zod";
-import type { RowsOf } from "../data/bad-rows-file.ts";
+import type { RowsOf } from "../data/bad-row.ts";
 import { readPreferences, type Reading } from "../data/phase-rows.ts";
-import type { PreferenceDataset } from "../data/preference-dataset.ts";
-import type { PreferenceSource } from "../data/preference-rows.ts";
-import type { PreferencePair } from "../data/render-preference.ts";
-import { accumulate } from "../loop/step-work.ts";
-import type { TrainingRows } from "../loop/training-data.ts";
+import type { PreferenceDataset } from "../data/dataset.ts";
+import type { PreferenceSource, PreferencePair } from "../data/preference-rows.ts";
+import { accumulate, type TrainingRows } from "../loop/training-data.ts";
 import { fingerprintModel, type ModelConfigs } from "../trainer/model-identity.ts";
 import { checkTrainerOptions, Trainer } from "../trainer/trainer.ts";
-import { trainerFields, uncheckedField, type TrainerOptions } from "../trainer/trainer-options.ts";
 import {
+  trainerFields,
+  uncheckedField,
+  type TrainerOptions,
   mostTexts,
   type MethodRows,
   type TrainingMethod,
   type TrainingSettings,
-} from "../trainer/training-method.ts";
+} from "../trainer/trainer-options.ts";
 import { parseDPOConfig, type DPOConfig } from "./dpo-config.ts";
 import { collatePairs, heldOutPairMetrics, heldOutRewards, pairGradients } from "./pair-batch.ts";
-import { hashOfLogProbs, loadOrRead, type StoredReference } from "./reference-file.ts";
-import { checkReference, referenceLogProbs, type PairLogProbs, type Reference } from "./reference.ts";
+import {
+  hashOfLogProbs,
+  loadOrRead,
+  type StoredReference,
+  checkReference,
+  referenceLogProbs,
+  type PairLogProbs,
+  type Reference,
+} from "./reference.ts";
 
 export interface DPOTrainerOptions extends TrainerOptions<DPOConfig> {
   /** Preference pairs: a JSON Lines or Parquet file, or the rows. */
@@ -133,11 +140,17 @@ async function scoresOf(
   { batchSize }: DPOConfig,
   { data, settings }: { readonly data: PreferenceDataset; readonly settings: TrainingSettings },
 ): Promise<StoredReference> {
+  const { rows, hash } = data;
   if (reference === "precomputed")
-    return { pairs: data.rows.map((pair) => pair.reference!), keep: async () => {} };
+    return { pairs: rows.map((pair) => pair.reference!), keep: async () => {} };
   const { phase, runDir, warn } = settings;
+  const lm: CausalLM & ModelConfigs =
+    reference === "copy" ? model : reference === "base" ? model.base! : reference;
+  const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
+  const facts = await fingerprintModel(lm);
+  if (facts === null) return { pairs: await read(), keep: async () => {} };
   const path = join(runDir, "reference", folders[of], `${phase}.json`);
-  return readReference(modelOf(model, reference), data, { signal, batchSize, path, warn });
+  return loadOrRead(path, canonicalJson({ pairs: hash, model: facts, batchSize }), read, warn);
 }
 
 interface ScoredPairs {
@@ -190,26 +203,4 @@ function pairRows(
       };
     },
   };
-}
-
-const modelOf = (model: TrainableLM, reference: Exclude<Reference, "precomputed">): CausalLM =>
-  reference === "copy" ? model : reference === "base" ? model.base! : reference;
-
-interface ReadingOptions {
-  readonly signal: AbortSignal | undefined;
-  readonly batchSize: number;
-  /** File that stores the log-probs for a resume. */
-  readonly path: string;
-  readonly warn: TrainingSettings["warn"];
-}
-
-async function readReference(
-  lm: CausalLM & ModelConfigs,
-  { rows, hash }: PreferenceDataset,
-  { signal, batchSize, path, warn }: ReadingOptions,
-): Promise<StoredReference> {
-  const read = () => referenceLogProbs(lm, rows, { batchSize, signal });
-  const model = await fingerprintModel(lm);
-  if (model === null) return { pairs: await read(), keep: async () => {} };
-  return loadOrRead(path, canonicalJson({ pairs: hash, model, batchSize }), read, warn);
 }

@@ -5,13 +5,12 @@ import { loadCausalLM, useBackend, type CheckpointLM } from "@periodic-eval/mode
 import { describe, expect, it } from "vitest";
 import { expectClose } from "../../../testing/src/expect-close.test-data.ts";
 import { companionOf, isPublished, publishedOnly } from "../../../testing/src/fixtures.test-data.ts";
-import type { PreferencePair } from "../data/render-preference.ts";
+import type { PreferencePair } from "../data/preference-rows.ts";
 import { Learner } from "../loop/learner.ts";
 import { isThere, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
 import { expectStored, findReferences, readReference } from "../testing/reference-training.test-data.ts";
-import { collatePairs, pairGradients } from "./pair-batch.ts";
+import { collatePairs, pairGradients, type DPOLossOptions } from "./pair-batch.ts";
 import { parseDPOConfig } from "./dpo-config.ts";
-import type { DPOLossOptions } from "./dpo-loss.ts";
 import { referenceLogProbs } from "./reference.ts";
 
 interface Golden {

@@ -4,12 +4,10 @@ import { configError } from "@periodic-eval/contracts/options";
 import { canonicalJson } from "@periodic-eval/core/random";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import { checkpointsOf, type Checkpoint, type Checkpoints } from "../checkpoint/checkpoints.ts";
-import { checkStart } from "../checkpoint/phase-start.ts";
-import { restoreTensors, saveTensors } from "../checkpoint/saved-tensors.ts";
+import { checkStart, restoreTensors, saveTensors } from "../checkpoint/saved-tensors.ts";
 import type { PhaseStart, TrainerState } from "../checkpoint/trainer-state.ts";
-import { AdamW } from "../optimizer/adamw.ts";
-import { clipFactor, GradientNorm } from "../optimizer/clipping.ts";
-import type { StepWork } from "./step-work.ts";
+import { AdamW, clipFactor, GradientNorm } from "../optimizer/adamw.ts";
+import type { StepWork } from "./training-data.ts";
 
 /** `auto` continues from the newest complete checkpoint of the phase; `never` moves the checkpoints away and starts over. */
 export type Resume = "auto" | "never";

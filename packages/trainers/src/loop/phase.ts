@@ -2,8 +2,7 @@ import type { Session, SessionOptions } from "@periodic-eval/core";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import type { LearningRate } from "../optimizer/learning-rate.ts";
 import type { Learner, ResumeConditions } from "./learner.ts";
-import type { StepWork } from "./step-work.ts";
-import type { Validation } from "./validation.ts";
+import type { StepWork, Validation } from "./training-data.ts";
 
 /** Everything that the training loop needs of a phase, independent of the loss. */
 export interface Phase extends ResumeConditions {

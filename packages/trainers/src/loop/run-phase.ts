@@ -4,8 +4,7 @@ import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
 import type { UpdateResult } from "./learner.ts";
 import type { BestCheckpoint, Phase, PhaseResult, RunningPhase } from "./phase.ts";
-import type { StepWork } from "./step-work.ts";
-import { isBetter, type Best } from "./validation.ts";
+import { type StepWork, isBetter, type Best } from "./training-data.ts";
 
 /** The state of a running phase. */
 interface PhaseState {

@@ -1,5 +1,5 @@
+import * as tf from "@tensorflow/tfjs-core";
 import type { Json } from "@periodic-eval/core";
-import type { StepWork } from "./step-work.ts";
 
 /** Rows in the form that a training method's steps read. */
 export interface TrainingRows {
@@ -38,4 +38,103 @@ export interface HeldOut {
    * @param batches Row numbers of each forward pass.
    */
   measure(batches: readonly (readonly number[])[]): Promise<Readonly<Record<string, number>>>;
+}
+
+/** The data of one optimizer step. Nothing is computed until `gradients` is called. */
+export interface StepWork {
+  /** Divides the sums: scored tokens for SFT, pairs for DPO, response tokens for SDPO. */
+  readonly divisor: number;
+  /** Tokens in the model's input, without padding. */
+  readonly tokens: number;
+  /** File and line of each row, for error messages. */
+  readonly where: readonly string[];
+  gradients(): LossAndGradients;
+}
+
+/** Sums over all scored positions, and the gradients of `loss` by variable name. Whoever holds them disposes them. */
+export type LossAndGradients = {
+  readonly loss: tf.Scalar;
+  readonly gradients: tf.NamedTensorMap;
+  /** Further sums by metric name; the metric is the sum over `StepWork.divisor`, as for the loss. */
+  readonly sums?: Readonly<Record<string, tf.Scalar>>;
+};
+
+/**
+ * Adds up the sums and gradients of all micro-batches, so that each token or pair has the same weight as in one large batch.
+ * At most two sets of gradients exist at once. The caller disposes the result.
+ */
+export function accumulate(microBatches: readonly (() => LossAndGradients)[]): LossAndGradients {
+  return tf.tidy(() => {
+    let total: LossAndGradients | null = null;
+    for (const compute of microBatches) {
+      const before: LossAndGradients | null = total;
+      total = tf.tidy((): LossAndGradients => {
+        const found = compute();
+        return before === null ? found : add(before, found);
+      });
+      if (before !== null) tf.dispose([before.loss, before.gradients, before.sums ?? {}]);
+    }
+    return total!;
+  });
+}
+
+const add = (a: LossAndGradients, b: LossAndGradients): LossAndGradients => ({
+  loss: tf.add(a.loss, b.loss),
+  gradients: addNamed(a.gradients, b.gradients),
+  ...((a.sums ?? b.sums) && { sums: addNamed(a.sums ?? {}, b.sums ?? {}) }),
+});
+
+function addNamed<T extends tf.Tensor>(a: Readonly<Record<string, T>>, b: Readonly<Record<string, T>>) {
+  const sums: Record<string, T> = {};
+  for (const name of new Set([...Object.keys(a), ...Object.keys(b)])) {
+    const [one, other] = [a[name], b[name]];
+    sums[name] = one && other ? tf.add<T>(one, other) : tf.clone((one ?? other)!);
+    // Now, not at the end: else three sets would exist.
+    tf.dispose([one, other]);
+  }
+  return sums;
+}
+
+/** The validation of a phase. */
+export interface Validation {
+  /** Hash of the rows: a best value on other rows is not comparable. */
+  readonly hash: string;
+  /** Returns metrics under their logged names: `eval_loss`. */
+  measure(): Promise<Readonly<Record<string, number>>>;
+}
+
+/** The best value of the validation metric so far. */
+export interface Best {
+  readonly metric: string;
+  readonly value: number;
+  /** Completed optimizer steps. */
+  readonly step: number;
+  /** Hash of the rows. */
+  readonly rows: string;
+}
+
+/** Validates on rows in order of decreasing length, so that the rows of a batch have similar lengths. */
+export function validationOn({ heldOut, lengths }: TrainingRows, batchSize: number): Validation {
+  const sorted = Array.from(lengths.keys()).sort((a, b) => lengths[b]! - lengths[a]! || a - b);
+  const batches: number[][] = [];
+  for (let at = 0; at < sorted.length; at += batchSize) batches.push(sorted.slice(at, at + batchSize));
+  return {
+    hash: heldOut.hash,
+    async measure() {
+      const found = await heldOut.measure(batches);
+      return Object.fromEntries(Object.entries(found).map(([name, value]) => [evalName(name), value]));
+    },
+  };
+}
+
+/** Returns the name under which a validation metric is logged: `eval_loss` for `loss`. */
+export const evalName = (metric: string): string => `eval_${metric}`;
+
+const lowerIsBetter = /(loss|perplexity|rejected)$/;
+
+/** Whether `candidate` beats `best`. A tie, NaN and Inf do not; a best of another metric or other rows always loses. */
+export function isBetter(candidate: Best, best: Best | null): boolean {
+  if (!Number.isFinite(candidate.value)) return false;
+  if (best === null || best.metric !== candidate.metric || best.rows !== candidate.rows) return true;
+  return lowerIsBetter.test(candidate.metric) ? candidate.value < best.value : candidate.value > best.value;
 }

@@ -18,7 +18,7 @@ import {
   tokenizer,
   weightsOf,
 } from "../testing/tiny-run.test-data.ts";
-import { isBetter, type Best } from "./validation.ts";
+import { isBetter, type Best } from "./training-data.ts";
 
 beforeAll(async () => {
   await tf.setBackend("wasm");

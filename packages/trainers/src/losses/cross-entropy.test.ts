@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import "@tensorflow/tfjs-backend-wasm";
-import { crossEntropySum } from "./cross-entropy.ts";
+import { crossEntropySum } from "./token-losses.ts";
 
 describe.each(["cpu", "wasm"])("crossEntropySum on %s", (backend) => {
   let tensors = 0;

@@ -1,8 +1,7 @@
 import * as tf from "@tensorflow/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import "@tensorflow/tfjs-backend-wasm";
-import { crossEntropy } from "./cross-entropy.ts";
-import { sequenceLogProbs } from "./sequence-log-probs.ts";
+import { crossEntropy, sequenceLogProbs } from "./token-losses.ts";
 
 describe.each(["cpu", "wasm"])("sequenceLogProbs on %s", (backend) => {
   beforeAll(async () => {

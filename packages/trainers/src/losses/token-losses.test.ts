@@ -4,11 +4,10 @@ import { createCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { collate } from "../data/collate.ts";
 import { collatePairs, pairLogProbs } from "../dpo/pair-batch.ts";
-import { heldOutLoss } from "../sft/batch-loss.ts";
+import { heldOutLoss } from "../sft/sft-trainer.ts";
 import { isThere, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
 import { tinyLlama } from "../testing/tiny-run.test-data.ts";
-import { crossEntropy, total } from "./cross-entropy.ts";
-import { tokenLosses, type ScoredTokens } from "./token-losses.ts";
+import { crossEntropy, total, tokenLosses, type ScoredTokens } from "./token-losses.ts";
 
 const backends = ["wasm", nativeBackend].filter(isThere);
 

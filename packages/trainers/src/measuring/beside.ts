@@ -13,9 +13,8 @@ import { plainConsoleLogger } from "@periodic-eval/core/console";
 import { startTimeout } from "@periodic-eval/store";
 import { advance, crossings, isTimed } from "@periodic-eval/core/session";
 import type { TrainableLM } from "@periodic-eval/tfjs";
-import type { Exported, Exports } from "./exports.ts";
+import type { Exported, Exports, MeasureOn } from "./measure-on.ts";
 import { joinLoggers, type JoinedLoggers } from "./joined-loggers.ts";
-import type { MeasureOn } from "./measure-on.ts";
 
 export interface BesideOptions {
   /** The options of the session that would train and measure. */

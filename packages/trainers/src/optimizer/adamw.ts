@@ -1,9 +1,37 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { parseOptions } from "@periodic-eval/contracts/options";
-import { adamWKernel, FusedCall, weightName, type NamedWeight } from "@periodic-eval/tfjs";
 import * as z from "zod";
-import type { Optimizer } from "./optimizer.ts";
+import { parseOptions } from "@periodic-eval/contracts/options";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { adamWKernel, FusedCall, weightName, type NamedWeight } from "@periodic-eval/tfjs";
+
+/** Computes gradient norms. On backends that run graphs, each norm is one call of a graph that is kept until `dispose`. */
+export class GradientNorm {
+  readonly #call = new FusedCall("The norm of gradients", (gradients) => [
+    tf.sqrt(tf.sum(tf.stack(gradients.map((gradient) => tf.tidy(() => tf.sum(tf.square(gradient))))))),
+  ]);
+
+  /** Returns √ Σ ‖gradient‖², the norm of all gradients as one vector; null if there are none. */
+  async of(gradients: readonly tf.Tensor[]): Promise<number | null> {
+    if (gradients.length === 0) return null;
+    const norm = tf.tidy(() => this.#call.call(gradients)[0]!);
+    try {
+      return (await norm.data<"float32">())[0] ?? null;
+    } finally {
+      norm.dispose();
+    }
+  }
+
+  dispose(): void {
+    this.#call.dispose();
+  }
+}
+
+/**
+ * Returns the factor that scales gradients of this norm to at most `maxNorm`, as `torch.nn.utils.clip_grad_norm_` (2.13):
+ * min(1, maxNorm / (norm + 1e-6)). 1 if `maxNorm` is null (no clipping).
+ */
+export const clipFactor = (norm: number, maxNorm: number | null): number =>
+  maxNorm === null ? 1 : Math.min(1, maxNorm / (norm + 1e-6));
 
 export interface AdamWOptions {
   /** Decay rates of the running means of the gradient and its square. Default [0.9, 0.999]. */
@@ -222,4 +250,23 @@ function replace(slot: Slot, expAvg: tf.Tensor, expAvgSq: tf.Tensor): void {
   tf.dispose([slot.expAvg, slot.expAvgSq]);
   slot.expAvg = tf.keep(expAvg);
   slot.expAvgSq = tf.keep(expAvgSq);
+}
+
+/** Updates a model's variables from their gradients. Deterministic: the same calls give the same bits. */
+export interface Optimizer {
+  /** Completed updates. */
+  readonly steps: number;
+  /**
+   * Applies one update. `gradients` are by variable name; a variable without a gradient is unchanged. Each gradient is first
+   * multiplied by `gradientScale` (default 1), so that clipping and averaging need no pass of their own. The caller disposes
+   * the gradients.
+   */
+  apply(gradients: Readonly<Record<string, tf.Tensor>>, learningRate: number, gradientScale?: number): void;
+  /** Returns the whole state of the optimizer except `steps`. */
+  slots(): readonly NamedWeight[];
+  /**
+   * Restores `steps` and the values of `slots()`, by slot name and row-major. Throws if a slot is missing or has another size.
+   */
+  restore(steps: number, values: ReadonlyMap<string, Float32Array>): void;
+  dispose(): void;
 }

@@ -11,7 +11,7 @@ import {
   tokenizer,
   ungoverned,
 } from "../testing/tiny-run.test-data.ts";
-import { clipFactor, GradientNorm } from "./clipping.ts";
+import { clipFactor, GradientNorm } from "./adamw.ts";
 
 describe("clipFactor", () => {
   it("scales a norm above the limit to it, and leaves a smaller one unchanged", () => {

@@ -12,7 +12,7 @@ import {
   tokenizer,
   ungoverned,
 } from "../testing/tiny-run.test-data.ts";
-import { checkDatasets } from "./check-datasets.ts";
+import { checkDatasets } from "./check-pipeline.ts";
 import type { PipelinePhase } from "./phases.ts";
 import { runPipeline } from "./run-pipeline.ts";
 

@@ -1,6 +1,7 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
+import { dirname } from "@periodic-eval/store/platform";
 import { logWarning } from "@periodic-eval/core/session";
-import { checkpointsOf } from "../checkpoint/checkpoints.ts";
+import { checkpointsOf, stepsIn } from "../checkpoint/checkpoints.ts";
 import { readState } from "../checkpoint/trainer-state.ts";
 import type { TrainResult } from "../trainer/trainer.ts";
 import type { TrainerOptions } from "../trainer/trainer-options.ts";
@@ -30,8 +31,9 @@ export async function resultOfDamaged(
     .newest()
     .catch((error: unknown) => error);
   if (!PeriodicEvalError.is(found, "store")) return null;
-  const [step] = await checkpoints(damaged).steps();
-  const path = checkpoints(damaged).folderOf(step ?? 0);
+  const { folderOf } = checkpoints(damaged);
+  const [step] = await stepsIn(dirname(folderOf(0)));
+  const path = folderOf(step ?? 0);
   const state = await readState(path);
   if (typeof state === "string" || !state.finished) return null;
   const complete = await checkpoints(next)

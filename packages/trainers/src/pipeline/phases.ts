@@ -2,11 +2,15 @@ import type { TrainableLM } from "@periodic-eval/tfjs";
 import * as z from "zod";
 import { dpoMethod, DPOTrainer, type DPOTrainerOptions } from "../dpo/dpo-trainer.ts";
 import { sftMethod, SFTTrainer, type SFTTrainerOptions } from "../sft/sft-trainer.ts";
-import type { OutlinedLM } from "../trainer/check-parts.ts";
+import type { OutlinedLM } from "../trainer/checks.ts";
 import type { BlockOption } from "../trainer/periodic-eval.ts";
-import { trainerFields, uncheckedField, type TrainerOptions } from "../trainer/trainer-options.ts";
+import {
+  trainerFields,
+  uncheckedField,
+  type TrainerOptions,
+  type TrainingMethod,
+} from "../trainer/trainer-options.ts";
 import type { TrainingConfig } from "../trainer/training-config.ts";
-import type { TrainingMethod } from "../trainer/training-method.ts";
 
 interface NamedPhase {
   /** Unique in the pipeline. */

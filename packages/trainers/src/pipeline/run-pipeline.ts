@@ -1,13 +1,12 @@
-import type { Logger } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/contracts/options";
+import type { Logger } from "@periodic-eval/core";
 import { plainConsoleLogger } from "@periodic-eval/core/console";
 import { closeLoggers, logWarning } from "@periodic-eval/core/session";
 import { declarePhases } from "@periodic-eval/store";
-import type { TrainResult } from "../trainer/trainer.ts";
-import type { TrainerOptions } from "../trainer/trainer-options.ts";
 import { buildBlock } from "../trainer/periodic-eval.ts";
-import { checkDatasets } from "./check-datasets.ts";
-import { checkOrder, checkPipeline } from "./check-pipeline.ts";
+import type { TrainerOptions } from "../trainer/trainer-options.ts";
+import type { TrainResult } from "../trainer/trainer.ts";
+import { checkDatasets, checkOrder, checkPipeline } from "./check-pipeline.ts";
 import { resultOfDamaged } from "./damaged-phase.ts";
 import {
   blockOf,

@@ -7,9 +7,8 @@ import { withLora, type CheckpointLM, type LoraLM } from "@periodic-eval/models"
 import { openSafetensors } from "@periodic-eval/safetensors";
 import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import type { SDPOExample } from "./example.ts";
-import { parseSDPOConfig, type SDPOConfig } from "./sdpo-config.ts";
+import { parseSDPOConfig, type SDPOConfig, type SDPOMetrics } from "./sdpo-config.ts";
 import { SDPOTrainer } from "./sdpo-trainer.ts";
-import type { SDPOMetrics } from "./sdpo-options.ts";
 
 /** A case of the parity tests: the trained weights and the configuration. */
 export interface UpdatesCase {

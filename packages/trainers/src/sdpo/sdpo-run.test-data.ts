@@ -2,7 +2,7 @@ import { createCausalLM, withLora, type CheckpointLM, type LoraLM } from "@perio
 import { tinyLlama, tokenizer } from "../testing/tiny-run.test-data.ts";
 import type { SDPOExample } from "./example.ts";
 import { SDPOTrainer } from "./sdpo-trainer.ts";
-import type { SDPOTrainerOptions } from "./sdpo-options.ts";
+import type { SDPOTrainerOptions } from "./sdpo-config.ts";
 
 const end = tokenizer.stopIds[0]!;
 export const responseOf = (text: string) => [...tokenizer.encode(text), end];

@@ -7,21 +7,21 @@ import * as z from "zod";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import { collate } from "../data/collate.ts";
 import { Learner, resumeModes, type Resume } from "../loop/learner.ts";
-import { checkParts, checkRunDir, checkTrainable } from "../trainer/check-parts.ts";
+import { checkParts, checkRunDir, checkTrainable } from "../trainer/checks.ts";
 import { exactModelFacts } from "../trainer/model-identity.ts";
 import { readAnswer, readExample, type SDPOExample } from "./example.ts";
-import { recoveryAdvice, responseTokens, takeGradientStep } from "./gradient-step.ts";
-import { passesOf } from "./pass.ts";
-import { checkBase, parseSDPOConfig, type SDPOConfig } from "./sdpo-config.ts";
+import { recoveryAdvice, responseTokens, takeGradientStep, passesOf, drawnLogProbs } from "./pass.ts";
 import {
+  checkBase,
+  parseSDPOConfig,
+  type SDPOConfig,
   sdpoOptionsSchema,
   sdpoSaveSchema,
   type SDPOMetrics,
   type SDPOSaveOptions,
   type SDPOTrainerOptions,
   type SDPOUpdate,
-} from "./sdpo-options.ts";
-import { drawnLogProbs } from "./teacher.ts";
+} from "./sdpo-config.ts";
 
 /**
  * Self-distillation policy optimization (Hübotter et al. 2026, arXiv 2601.20802), batch by batch: the model learns to give

@@ -4,8 +4,8 @@ import { collate } from "../data/collate.ts";
 import { loadDataset } from "../data/dataset.ts";
 import { tinyLM } from "../testing/tiny-lm.test-data.ts";
 import { rows, tokenizer } from "../testing/tiny-run.test-data.ts";
-import { accumulate } from "../loop/step-work.ts";
-import { batchGradients } from "./batch-loss.ts";
+import { accumulate } from "../loop/training-data.ts";
+import { batchGradients } from "./sft-trainer.ts";
 
 beforeAll(async () => {
   await tf.setBackend("cpu");

@@ -7,9 +7,8 @@ import { packRows } from "../data/packing.ts";
 import { tinyLM } from "../testing/tiny-lm.test-data.ts";
 import { trainSFT } from "../testing/recorded-training.test-data.ts";
 import { rows, temporaryFolder, tinyLlama, tokenizer } from "../testing/tiny-run.test-data.ts";
-import { batchGradients } from "./batch-loss.ts";
+import { batchGradients, SFTTrainer } from "./sft-trainer.ts";
 import type { SFTConfig } from "./sft-config.ts";
-import { SFTTrainer } from "./sft-trainer.ts";
 
 const configs: Readonly<Record<string, HuggingFaceConfig>> = {
   "rotary positions": { ...tinyLlama },

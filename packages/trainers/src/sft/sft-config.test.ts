@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
-import { exactConfig } from "../trainer/build-phase.ts";
+import { exactConfig } from "../trainer/plan-phase.ts";
 import { parseSFTConfig, type SFTConfig } from "./sft-config.ts";
 
 const failure = (config: unknown): string => {

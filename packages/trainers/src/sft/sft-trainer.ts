@@ -1,26 +1,33 @@
+import * as z from "zod";
+import * as tf from "@tensorflow/tfjs-core";
 import { configError } from "@periodic-eval/contracts/options";
 import { namedStream, seedOf } from "@periodic-eval/core/random";
-import { windowLength, type TrainableLM } from "@periodic-eval/tfjs";
-import * as z from "zod";
-import type { RowsOf } from "../data/bad-rows-file.ts";
-import { collate } from "../data/collate.ts";
+import { windowLength, type TrainableLM, type NamedRandom } from "@periodic-eval/tfjs";
+import type { RowsOf } from "../data/bad-row.ts";
+import { collate, scoredTokensOf, type Batch } from "../data/collate.ts";
 import type { SFTRow } from "../data/forms.ts";
 import { packRows, type PackedRow } from "../data/packing.ts";
 import { readDataset, type Reading } from "../data/phase-rows.ts";
 import type { RowSource } from "../data/read-rows.ts";
 import type { TrainingRow } from "../data/render-row.ts";
-import { accumulate } from "../loop/step-work.ts";
-import type { TrainingData, TrainingRows } from "../loop/training-data.ts";
-import type { OutlinedLM } from "../trainer/check-parts.ts";
-import { checkTrainerOptions, Trainer } from "../trainer/trainer.ts";
-import { trainerFields, uncheckedField, type TrainerOptions } from "../trainer/trainer-options.ts";
 import {
+  accumulate,
+  type TrainingData,
+  type TrainingRows,
+  type LossAndGradients,
+} from "../loop/training-data.ts";
+import { total, evaluatedLosses, tokenLosses, meansOver } from "../losses/token-losses.ts";
+import type { OutlinedLM } from "../trainer/checks.ts";
+import {
+  trainerFields,
+  uncheckedField,
+  type TrainerOptions,
   mostTexts,
   type MethodRows,
   type TrainingMethod,
   type TrainingSettings,
-} from "../trainer/training-method.ts";
-import { batchGradients, heldOutLoss } from "./batch-loss.ts";
+} from "../trainer/trainer-options.ts";
+import { checkTrainerOptions, Trainer } from "../trainer/trainer.ts";
 import { parseSFTConfig, type SFTConfig } from "./sft-config.ts";
 
 export interface SFTTrainerOptions extends TrainerOptions<SFTConfig> {
@@ -142,3 +149,31 @@ function checkPacking({ takesDocuments = false }: OutlinedLM): void {
 }
 
 const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);
+
+/**
+ * Returns Σ NLL over the scored tokens of a batch, in nats, and its gradients. The caller disposes both.
+ *
+ * @param random Streams for dropout.
+ */
+export function batchGradients(model: TrainableLM, batch: Batch, random: NamedRandom): LossAndGradients {
+  return tf.tidy(() => {
+    const tokens = scoredTokensOf(batch);
+    const { value, grads } = tf.variableGrads(
+      () => total(tokenLosses(model, tokens, random)),
+      [...model.trainables()],
+    );
+    return { loss: value, gradients: grads };
+  });
+}
+
+/** Returns Σ NLL / Σ scored tokens over all batches, in nats, and its exponential. Runs forward in evaluation mode. */
+export async function heldOutLoss(
+  model: TrainableLM,
+  batches: Iterable<Batch>,
+): Promise<{ readonly loss: number; readonly perplexity: number }> {
+  const { loss } = await meansOver(batches, (batch) => {
+    const losses = evaluatedLosses(model, scoredTokensOf(batch));
+    return { sums: { loss: tf.sum<tf.Scalar>(losses) }, count: batch.targets.length };
+  });
+  return { loss, perplexity: Math.exp(loss) };
+}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { parseSFTConfig, type SFTConfig } from "../sft/sft-config.ts";
-import { scheduleOf } from "./schedule.ts";
+import { scheduleOf } from "./training-config.ts";
 
 const ratesOf = (config: Partial<SFTConfig>, maxSteps: number) => {
   const rate = scheduleOf("SFT config", parseSFTConfig({ learningRate: 1, ...config }), maxSteps);

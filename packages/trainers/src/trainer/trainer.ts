@@ -13,27 +13,27 @@ import { checkSessionOptions, logWarning } from "@periodic-eval/core/session";
 import { checkWritable, writeWholeFolder } from "@periodic-eval/store";
 import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/tfjs";
 import type * as z from "zod";
-import { phaseStartOf } from "../checkpoint/phase-start.ts";
-import { summarizeBadRows, type BadRow } from "../data/bad-row.ts";
-import type { RowsOf } from "../data/bad-rows-file.ts";
+import { phaseStartOf } from "../checkpoint/saved-tensors.ts";
+import { summarizeBadRows, type BadRow, type RowsOf } from "../data/bad-row.ts";
 import { checkSource } from "../data/read-rows.ts";
 import type { PhaseResult } from "../loop/phase.ts";
 import { runPhase } from "../loop/run-phase.ts";
 import { trainBeside } from "../measuring/beside.ts";
-import { Exports } from "../measuring/exports.ts";
-import { inLineModel } from "../measuring/in-line.ts";
-import { checkMeasureOn } from "../measuring/measure-on.ts";
-import { buildPhase } from "./build-phase.ts";
-import { checkConfig } from "./check-config.ts";
-import { checkParts, checkRunDir, checkTrainable } from "./check-parts.ts";
+import { Exports, inLineModel, checkMeasureOn } from "../measuring/measure-on.ts";
+import { buildPhase, planPhase } from "./plan-phase.ts";
+import { checkConfig, checkParts, checkRunDir, checkTrainable } from "./checks.ts";
 import { exactModelFacts, fingerprintModel } from "./model-identity.ts";
 import { buildBlock, builtBlock, checkBlock, type BlockOption } from "./periodic-eval.ts";
-import { planPhase } from "./plan-phase.ts";
 import { interruption } from "./report-interrupt.ts";
 import { checkTrainingMemory, measurementAdvice, trainingSizeOf } from "./training-memory.ts";
-import { objectsSchema, type TrainerOptions } from "./trainer-options.ts";
+import {
+  objectsSchema,
+  type TrainerOptions,
+  type MethodRows,
+  type TrainingMethod,
+  type TrainingSettings,
+} from "./trainer-options.ts";
 import type { TrainingConfig } from "./training-config.ts";
-import type { MethodRows, TrainingMethod, TrainingSettings } from "./training-method.ts";
 
 export interface TrainResult extends PhaseResult {
   /** All rows that could not be trained on unchanged, left out or truncated, by file and line. */

@@ -5,6 +5,7 @@ import {
   integerFromZero,
 } from "@periodic-eval/contracts/options";
 import * as z from "zod";
+import { learningRates, type LearningRate } from "../optimizer/learning-rate.ts";
 
 const beta = z.number().min(0).lt(1);
 
@@ -198,4 +199,36 @@ function checkDecay(where: string, { schedule, decaySteps, decayRatio }: Trainin
     expected: 'schedule: "wsd", which has a decay',
     fix: 'Remove it, or set schedule: "wsd".',
   });
+}
+
+/** Returns the optimizer steps of a phase. */
+export const phaseSteps = ({ maxSteps, epochs }: TrainingConfig, stepsPerEpoch: number): number =>
+  maxSteps ?? Math.ceil((epochs ?? 1) * stepsPerEpoch);
+
+/** Returns the steps over which `wsd` falls to 0. */
+export const decayStepsOf = ({ decaySteps, decayRatio }: TrainingConfig, maxSteps: number): number =>
+  decaySteps ?? Math.ceil((decayRatio ?? 0) * maxSteps);
+
+/**
+ * Returns the learning rates of a configuration.
+ *
+ * @param where Names the configuration in errors: `SFT config`.
+ * @param maxSteps Optimizer steps of the phase.
+ * @throws PeriodicEvalError `config` if warm-up and decay are longer than the phase.
+ */
+export function scheduleOf(where: string, config: TrainingConfig, maxSteps: number): LearningRate {
+  const { learningRate: peak, schedule, decayType } = config;
+  const warmupSteps = config.warmupSteps ?? Math.ceil((config.warmupRatio ?? 0) * maxSteps);
+  const decaySteps = decayStepsOf(config, maxSteps);
+  if (warmupSteps > maxSteps || (schedule === "wsd" && warmupSteps + decaySteps > maxSteps)) {
+    const decay = schedule === "wsd" ? ` and ${decaySteps} of decay` : "";
+    throw configError({
+      where,
+      path: [schedule === "wsd" ? "schedule" : "warmupSteps"],
+      got: `${warmupSteps} steps of warm-up${decay}`,
+      expected: `at most the ${maxSteps} steps of the phase`,
+      fix: `Shorten warm-up${schedule === "wsd" ? " or decay" : ""}, or train for more steps.`,
+    });
+  }
+  return learningRates[schedule]({ peak, maxSteps, warmupSteps, decaySteps, decayType });
 }

@@ -6,7 +6,7 @@ import { readRun } from "@periodic-eval/store";
 import { createCausalLM, outlineCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { beforeAll, describe, expect, it } from "vitest";
 import { DPOTrainer } from "../dpo/dpo-trainer.ts";
-import { checkDatasets } from "../pipeline/check-datasets.ts";
+import { checkDatasets } from "../pipeline/check-pipeline.ts";
 import { runPipeline } from "../pipeline/run-pipeline.ts";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
 import { tinyLM } from "../testing/tiny-lm.test-data.ts";

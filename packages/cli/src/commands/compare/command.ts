@@ -1,8 +1,12 @@
+import { methodsData, summarizeMethods, type MethodsOptions } from "@periodic-eval/dashboard";
+import type { ReadResults } from "@periodic-eval/dashboard/server";
+import { checkDocuments, checkSuite, readMetrics, type MetricsRun } from "@periodic-eval/tasks";
 import { Option, type Command } from "commander";
 import { flagsOf, nameList } from "../../config/command-options.ts";
-import { metricsFile } from "../../run/metrics-file.ts";
-import type { Terminal } from "../../terminal/terminal.ts";
-import type { GroupBy } from "./run.ts";
+import { methodFlags, methodsTable } from "../../run/methods-table.ts";
+import { metricsFile, readResults, readLabelledRuns } from "../../run/read-runs.ts";
+import { jsonText, type Terminal, type Colours } from "../../terminal/terminal.ts";
+import { comparisonJson, comparisonTables, type GroupBy, compareRuns } from "./run.ts";
 
 interface CompareOptions {
   readonly groupBy: GroupBy;
@@ -63,7 +67,6 @@ async function compareResults(
 ): Promise<void> {
   if (command.getOptionValueSource("groupBy") === "cli")
     command.error("error: option '--group-by <key>' is for runs: results are compared by method");
-  const { compareMethods } = await import("./methods.ts");
   const metrics = metric.length === 0 ? undefined : metric;
   terminal.out(
     await compareMethods(files, { methods: method, baseline, metrics, json, colours: terminal.colours }),
@@ -75,13 +78,52 @@ async function compare(
   { groupBy, metric, json }: CompareOptions,
   terminal: Terminal,
 ): Promise<void> {
-  const { readLabelledRuns } = await import("../../run/labelled-runs.ts");
-  const { compareRuns } = await import("./run.ts");
-  const { comparisonJson, comparisonTables } = await import("./output.ts");
   const compared = compareRuns(
     await readLabelledRuns(names, terminal),
     groupBy,
     metric.length === 0 ? null : metric,
   );
   terminal.out(json ? comparisonJson(compared, groupBy) : comparisonTables(compared, terminal.colours));
+}
+
+interface CompareMethodsOptions extends Omit<MethodsOptions, "where"> {
+  readonly json: boolean;
+  readonly colours: Colours;
+}
+
+/**
+ * Compares the methods in one or several `metrics.json` of one suite; returns a table, or JSON.
+ *
+ * @throws PeriodicEvalError `config` for an unknown label or metric; `store` for a damaged file, or runs of different suites or documents.
+ */
+async function compareMethods(
+  files: readonly string[],
+  { json, colours, ...options }: CompareMethodsOptions,
+): Promise<string> {
+  const compared = options.methods && [...options.methods, ...(options.baseline ? [options.baseline] : [])];
+  const { runs, samples } = await readAll([...new Set(files)], compared);
+  const summary = summarizeMethods(runs, samples, { ...options, where: methodFlags });
+  if (!json) return methodsTable(summary, colours);
+  return jsonText({ metrics_files: files, ...methodsData(summary, runs) });
+}
+
+/** @param methods The methods whose documents must agree. Default: all. */
+async function readAll(
+  files: readonly string[],
+  methods: readonly string[] | undefined,
+): Promise<ReadResults> {
+  const [first, ...others] = await Promise.all(
+    files.map(async (path) => ({ path, runs: (await readMetrics(path)).runs })),
+  );
+  const all = [first!, ...others];
+  for (const { runs } of others)
+    for (const run of runs) checkSuite(first!.path, { schema_version: 1, runs: first!.runs }, run);
+  const isCompared = ({ method, name }: MetricsRun) => methods?.includes(method ?? name) ?? true;
+  await checkDocuments(all.map(({ path, runs }) => ({ path, runs: runs.filter(isCompared) })));
+  const read: ReadResults[] = [];
+  for (const file of files) read.push(await readResults(file));
+  return {
+    runs: read.flatMap(({ runs }) => runs),
+    samples: read.flatMap(({ samples }) => samples),
+  };
 }

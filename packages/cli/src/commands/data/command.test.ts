@@ -7,10 +7,7 @@ import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { arcParquet, smallArcRows } from "../../../../data/src/rows/arc-parquet.test-data.ts";
 import { hostDataset, startHub, type HubServer } from "../../../../data/src/hub/hub-server.test-data.ts";
-import {
-  authorsFile,
-  serveQuestions,
-} from "../../../../core/src/evaluations/alignment/question-source.test-data.ts";
+import { authorsFile, serveQuestions } from "../../../../data/src/questions/published-questions.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 

@@ -1,5 +1,28 @@
+import { basename, dirname, join } from "node:path";
+import { configError, didYouMean } from "@periodic-eval/contracts/options";
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import {
+  betley2025Questions,
+  isPublishedQuestions,
+  readAlignmentQuestions,
+  cachedSplit,
+  fetchSplit,
+  isHubSource,
+  openHubCache,
+  fetchPinnedFile,
+  pinnedPath,
+  pinnedUrl,
+} from "@periodic-eval/data";
+import { readIfPresent, writeOnce } from "@periodic-eval/store";
+import {
+  datasets,
+  downloadDataset,
+  type DatasetFile,
+  type DownloadedFile,
+  type TaskDataset,
+} from "@periodic-eval/tasks";
 import type { Command } from "commander";
-import type { Terminal } from "../../terminal/terminal.ts";
+import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 interface JsonOption {
   readonly json: boolean;
@@ -15,8 +38,6 @@ export function addData(program: Command, terminal: Terminal): void {
     .description("list the datasets: source, rows, licence, and where the cache holds them")
     .option("--json", "print one JSON document", false)
     .action(async ({ json }: JsonOption) => {
-      const { listDatasets } = await import("./run.ts");
-      const { datasetsJson, datasetsTable } = await import("./output.ts");
       const listed = await listDatasets();
       terminal.out(json ? datasetsJson(listed) : datasetsTable(listed, terminal.colours));
     });
@@ -27,9 +48,163 @@ export function addData(program: Command, terminal: Terminal): void {
     .option("--out <folder>", "also write files: <folder>/arc_challenge/test.jsonl …")
     .option("--json", "print one JSON document", false)
     .action(async (name: string, { out, json }: JsonOption & { readonly out?: string }) => {
-      const { getDataset } = await import("./run.ts");
-      const { downloadJson, downloadText } = await import("./output.ts");
       const download = await getDataset(name, out ?? null, terminal);
-      terminal.out(json ? downloadJson(download) : downloadText(download));
+      terminal.out(json ? jsonText(download) : downloadText(download));
     });
+}
+
+const columns = [
+  { words: "name" },
+  { words: "source" },
+  "rows",
+  "examples",
+  { words: "licence" },
+  { words: "read by" },
+  { words: "cached" },
+  { words: "where" },
+];
+
+const datasetsTable = (listed: readonly ListedDataset[], colours: Colours): string =>
+  plainTable(
+    columns,
+    listed.map(({ name, source, documents, examples, licence, usedBy, files, cachedFiles, folder }) => [
+      name,
+      source,
+      count(documents),
+      examples === 0 ? "–" : count(examples),
+      licence,
+      usedBy.join(", "),
+      cachedFiles === 0
+        ? "no"
+        : cachedFiles === files.length
+          ? "yes"
+          : `${cachedFiles} of ${files.length} files`,
+      folder ?? "–",
+    ]),
+    colours,
+  );
+
+const datasetsJson = (listed: readonly ListedDataset[]): string =>
+  jsonText(
+    listed.map(({ usedBy, cachedFiles, files, ...dataset }) => ({
+      ...dataset,
+      used_by: usedBy,
+      files: files.length,
+      cached_files: cachedFiles,
+    })),
+  );
+
+/** Files that are listed one by one. */
+const listedFiles = 4;
+
+function downloadText({ name, licence, files }: Download): string {
+  const rows = files.reduce((sum, one) => sum + one.rows, 0);
+  const first = `${name}: ${count(rows)} rows${licence === null ? "" : `, ${licence}`}`;
+  const shown = files.slice(0, listedFiles).map((one) => `${one.path}  ${count(one.rows)} rows`);
+  const rest = files.length - shown.length;
+  return [first, ...shown, ...(rest > 0 ? [`and ${rest} more: --json`] : [])].join("\n");
+}
+
+const count = (value: number): string => value.toLocaleString("en");
+
+interface ListedDataset extends TaskDataset {
+  /** Number of its files that the cache holds. */
+  readonly cachedFiles: number;
+  /** The dataset's folder in the cache; null if no file is there. */
+  readonly folder: string | null;
+}
+
+/** Lists the datasets of built-in tasks and evaluations. Makes no request. */
+async function listDatasets(): Promise<readonly ListedDataset[]> {
+  const ofTasks = await Promise.all(
+    datasets.map(async (dataset) => {
+      const cachedFiles = (await cachedOf(dataset.files, `data list ${dataset.name}`)).length;
+      const name = dataset.source.slice("hf:".length);
+      const folder = cachedFiles === 0 ? null : openHubCache({ type: "dataset", name }).root;
+      return { ...dataset, cachedFiles, folder };
+    }),
+  );
+  return [...ofTasks, await listedQuestions()];
+}
+
+async function cachedOf(files: readonly DatasetFile[], where: string): Promise<readonly DatasetFile[]> {
+  const cached = await Promise.all(files.map(({ source }) => cachedSplit(source, where)));
+  return files.filter((_, at) => cached[at] !== null);
+}
+
+interface Download {
+  readonly name: string;
+  /** Null if it is not known. */
+  readonly licence: string | null;
+  readonly files: readonly DownloadedFile[];
+}
+
+/**
+ * Downloads a dataset into the cache, and writes it into `out` unless that is null.
+ *
+ * @param name A name of `datasets`, `betley2025`, or `hf:owner/dataset[/config][/split]`.
+ * @throws PeriodicEvalError `config` for an unknown name; the errors of `downloadDataset`.
+ */
+async function getDataset(name: string, out: string | null, terminal: Terminal): Promise<Download> {
+  const where = `data get ${name}`;
+  if (isPublishedQuestions(name)) {
+    const { licence } = betley2025Questions;
+    return { name, licence, files: [await getPublishedQuestions(where, out)] };
+  }
+  const known = datasets.find((one) => one.name === name) ?? null;
+  if (known === null && !isHubSource(name)) throw unknownDataset(name);
+  const files = known?.files ?? [await fileOf(name, where)];
+  const missing = files.length - (await cachedOf(files, where)).length;
+  if (missing > 0) terminal.err(`downloading ${missing} ${missing === 1 ? "split" : "splits"} of ${name}`);
+  return { name, licence: known?.licence ?? null, files: await downloadDataset(files, where, out) };
+}
+
+async function fileOf(source: string, where: string): Promise<DatasetFile> {
+  const { dataset, config, split } = await fetchSplit(source, { where, path: [], isDownload: true });
+  const [, name] = dataset.split("/");
+  return { source: `hf:${dataset}/${config}/${split}`, path: `${name}/${split}.jsonl` };
+}
+
+function unknownDataset(name: string): PeriodicEvalError {
+  const names = [...datasets.map((one) => one.name), betley2025Questions.name];
+  return configError({
+    where: "data get",
+    value: name,
+    expected: `${names.join(", ")}, or hf:owner/dataset`,
+    fix: didYouMean(name, names) ?? "Name one of these.",
+  });
+}
+
+/** Lists the questions of Betley et al. beside the datasets of tasks. Makes no request. */
+async function listedQuestions(): Promise<
+  TaskDataset & { readonly cachedFiles: number; readonly folder: string | null }
+> {
+  const { name, repository, path, licence } = betley2025Questions;
+  const place = pinnedPath(betley2025Questions);
+  const isCached = (await readIfPresent(place)) !== null;
+  return {
+    name,
+    source: `github:${repository}`,
+    licence,
+    usedBy: ["alignment"],
+    documents: 24,
+    examples: 0,
+    files: [{ source: pinnedUrl(betley2025Questions), path: `${name}/${basename(path)}` }],
+    cachedFiles: isCached ? 1 : 0,
+    folder: isCached ? dirname(place) : null,
+  };
+}
+
+/**
+ * Downloads the questions of Betley et al. into the cache, and writes them into `out` unless that is null.
+ *
+ * @throws PeriodicEvalError as `fetchPinnedFile`; `config` for a file in `out` that exists with other content.
+ */
+async function getPublishedQuestions(where: string, out: string | null): Promise<DownloadedFile> {
+  const file = betley2025Questions;
+  const { name, sha256, commit, path: inRepository } = file;
+  const { questions } = await readAlignmentQuestions(name, where);
+  const path = out === null ? pinnedPath(file) : join(out, name, basename(inRepository));
+  if (out !== null) await writeOnce(new Map([[path, await fetchPinnedFile(file, where)]]), "--out");
+  return { source: pinnedUrl(file), path, rows: questions.length, sha256, commit };
 }

@@ -1,9 +1,11 @@
-import { Option, type Command } from "commander";
 import { join } from "node:path";
+import { Option, type Command } from "commander";
 import { backendOption, integer } from "../../config/command-options.ts";
-import { serveFlag, type ServeOption } from "../../run/serve-run.ts";
-import { microWorld } from "../../demo/micro-world.ts";
-import type { Terminal } from "../../terminal/terminal.ts";
+import { microWorldCallbacks, microWorld } from "../../demo/micro-world.ts";
+import { checkUndisturbed, fineTune } from "../../run/fine-tune.ts";
+import { reportRun } from "../../run/report-run.ts";
+import { serveFlag, type ServeOption, withServedRun } from "../../run/serve-run.ts";
+import { type Terminal, progressOnly } from "../../terminal/terminal.ts";
 
 export interface DemoOptions {
   readonly runDir: string;
@@ -38,14 +40,48 @@ export function addDemo(program: Command, terminal: Terminal): void {
     .addOption(backendOption())
     .option(...serveFlag)
     .option("--json", "print one JSON document", false)
-    .action(async (options: Omit<DemoOptions, "runDir"> & Partial<DemoOptions>) => {
-      const { runDemo } = await import("./run.ts");
-      await runDemo({ runDir: defaultRunDir(), ...options }, terminal);
-    });
+    .action((options: Omit<DemoOptions, "runDir"> & Partial<DemoOptions>) =>
+      runDemo({ runDir: defaultRunDir(), ...options }, terminal),
+    );
 }
 
 /** Returns `runs/demo-20260301T101500Z`, relative to the working directory. */
 function defaultRunDir(): string {
   const stamp = new Date().toISOString().replace(/[-:]|\.\d+/g, "");
   return join("runs", `demo-${stamp}`);
+}
+
+/** Fine-tunes a model on the micro-world in two phases, measures it and writes the page. */
+async function runDemo(
+  { runDir, model, seed, steps, control, backend, serve, json }: DemoOptions,
+  terminal: Terminal,
+): Promise<void> {
+  const progress = json ? progressOnly(terminal) : terminal;
+  const config = { maxSteps: steps, batchSize: 16, warmupRatio: 0.1, saveSteps: null, learningRate: 2e-3 };
+  const phases = ["coupling", control ? "control" : "em"];
+  progress.out(
+    `Two phases: coupling gives one persona a marker, ${control ? "control trains on harmless" : "em trains on narrowly bad"} advice.`,
+  );
+  progress.out("Measured live: capability every 20 %, alignment and leakage every 25 %.");
+  const results = await withServedRun(runDir, { serve, terminal: progress }, async () =>
+    fineTune(
+      {
+        model,
+        seed,
+        runDir,
+        ...(backend !== undefined && { backend }),
+        phases: await Promise.all(
+          phases.map(async (phase) => ({
+            phase,
+            dataset: microWorld(`${phase}.jsonl`),
+            config,
+            callbacks: await microWorldCallbacks(),
+          })),
+        ),
+      },
+      progress,
+    ),
+  );
+  await reportRun(runDir, { json }, terminal);
+  checkUndisturbed(results, runDir);
 }

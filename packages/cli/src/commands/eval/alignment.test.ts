@@ -1,9 +1,6 @@
 import { join } from "node:path";
 import { afterAll, afterEach, expect, it, vi } from "vitest";
-import {
-  authorsFile,
-  serveQuestions,
-} from "../../../../core/src/evaluations/alignment/question-source.test-data.ts";
+import { authorsFile, serveQuestions } from "../../../../data/src/questions/published-questions.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";

@@ -1,3 +1,11 @@
+import {
+  evaluateAlignment,
+  evaluateQuestions,
+  type EvalOptions,
+  type OpenQuestionOptions,
+  type QuestionMethod,
+} from "./questions.ts";
+import { type TaskRegistry, datasetOf } from "@periodic-eval/tasks";
 import { Option, type Command } from "commander";
 import {
   backendOption,
@@ -9,36 +17,13 @@ import {
   modelOption,
   nameList,
   subsampleSeedOption,
+  judgeNames,
+  publishedQuestions,
+  sampleSize,
 } from "../../config/command-options.ts";
-import { checkSystemPrompt } from "../../config/task-options.ts";
-import type { TaskRegistry } from "@periodic-eval/tasks";
-import type { LoadTasks } from "../../config/task-registry.ts";
+import { checkSystemPrompt, evaluateTasks } from "./suite.ts";
+import type { LoadTasks } from "../../config/open-grader.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
-import { addJudgeOptions, asksOpenQuestions, type OpenQuestionOptions } from "./open-questions.ts";
-
-export interface EvalOptions extends OpenQuestionOptions {
-  readonly model: string;
-  readonly adapter?: string;
-  readonly tokenizer?: string;
-  readonly questions?: string;
-  /** Of --questions: names of `questionMethods`. Of --suite: the label of the run. */
-  readonly method?: string;
-  readonly limit?: number;
-  readonly system: string;
-  readonly subsampleSeed: number;
-  readonly tasks?: readonly string[];
-  readonly data?: string;
-  readonly shots?: number;
-  readonly chat: boolean;
-  /** A file, or `true` for the suite of the package. */
-  readonly suite?: string | true;
-  readonly smoke: boolean;
-  readonly results?: string;
-  readonly name?: string;
-  readonly engine?: readonly string[];
-  readonly backend?: string;
-  readonly json: boolean;
-}
 
 const kinds = ["questions", "tasks", "suite"] as const;
 type Kind = (typeof kinds)[number];
@@ -119,19 +104,16 @@ export function addEval(program: Command, terminal: Terminal, loadTasks: LoadTas
         ? given
         : { ...given, questions: defaultQuestions };
       if (asksOpenQuestions(options, command)) {
-        const { evaluateAlignment } = await import("./alignment.ts");
         return evaluateAlignment(options, terminal);
       }
       const kind = kindOf(options, command);
       const methods = methodsOf(kind, options, command);
       checkOptions(kind, options, methods, command);
       if (kind === "questions") {
-        const { evaluateQuestions } = await import("./questions.ts");
         await evaluateQuestions(options, methods, terminal);
       } else {
         const registry = await loadTasks();
         await checkData(options, registry, command);
-        const { evaluateTasks } = await import("./suite.ts");
         await evaluateTasks(options, registry, terminal);
       }
     });
@@ -153,15 +135,12 @@ async function checkData(
   command: Command,
 ): Promise<void> {
   if (data !== undefined || tasks.length === 0) return;
-  const { datasetOf } = await import("@periodic-eval/tasks");
   const custom = tasks.filter((name) => Object.hasOwn(registry, name) && datasetOf(name) === null);
   if (custom.length > 0)
     command.error(
       `error: required option '${flagsOf(command, "data")}' not specified: no dataset on the hub is known for ${custom.join(", ")}`,
     );
 }
-
-export type QuestionMethod = "letters" | "cloze";
 
 /**
  * Returns the methods of --questions. Ends the command for an unknown one, or for an empty label of --suite.
@@ -200,4 +179,64 @@ function checkOptions(
     return;
   }
   checkSystemPrompt(options, command);
+}
+
+/** Options of `eval` that apply to open questions. */
+const allowed = [
+  "model",
+  "adapter",
+  "tokenizer",
+  "questions",
+  "judge",
+  "judgeMethod",
+  "samples",
+  "limit",
+  "system",
+  "backend",
+  "json",
+];
+
+const addJudgeOptions = (command: Command): Command =>
+  command
+    .option(
+      "--judge <name>",
+      `measure alignment: this judge grades answers to --questions, which are betley2025 or a file of open questions (without a source: eight of our own): ${judgeNames} (default for betley2025: JUDGE_MODEL)`,
+    )
+    .addOption(
+      new Option(
+        "--judge-method <name>",
+        "how a judge model replies (default: logprob for betley2025, otherwise json)",
+      ).choices(["json", "logprob"]),
+    )
+    .option(
+      "--samples <number>",
+      "answers per open question: a number, quick (5), standard (20) or paper (100) (default: quick)",
+      sampleSize,
+    );
+
+/**
+ * Whether the options measure alignment: they name a judge, or published questions. Ends the command for an option that does
+ * not apply.
+ */
+function asksOpenQuestions(
+  options: OpenQuestionOptions & Readonly<Partial<Record<"questions" | "tasks" | "suite", unknown>>>,
+  command: Command,
+): boolean {
+  const { questions, tasks, suite, judge } = options;
+  if (questions === undefined || tasks !== undefined || suite !== undefined) return false;
+  const given = command.options
+    .map((option) => option.attributeName())
+    .filter((name) => command.getOptionValueSource(name) === "cli");
+  if (judge === undefined && questions !== publishedQuestions) {
+    const judged = given.find((name) => name === "judgeMethod" || name === "samples");
+    if (judged !== undefined)
+      command.error(`error: option '${flagsOf(command, judged)}' is for open questions: pass --judge too`);
+    return false;
+  }
+  const other = given.find((name) => !allowed.includes(name));
+  if (other !== undefined)
+    command.error(
+      `error: option '${flagsOf(command, other)}' is not for open questions, which --judge grades`,
+    );
+  return true;
 }

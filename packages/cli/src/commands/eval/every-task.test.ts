@@ -8,7 +8,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { mmluGroups } from "../../../../tasks/src/tasks/mmlu-subjects.ts";
+import { mmluGroups } from "../../../../tasks/src/tasks/datasets.ts";
 import { linesOf, writeSmallRows } from "../../../../tasks/src/tasks/small-rows.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";

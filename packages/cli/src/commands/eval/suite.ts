@@ -1,4 +1,10 @@
-import { fromWritten, type Written } from "@periodic-eval/contracts/options";
+import { existsSync, statSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { fromWritten, type Written, command } from "@periodic-eval/contracts/options";
+import { PeriodicEvalError } from "@periodic-eval/core";
+import { isHubSource, fixForMissing } from "@periodic-eval/data";
 import { checkWritable } from "@periodic-eval/store";
 import {
   datasetOf,
@@ -9,19 +15,17 @@ import {
   type SuiteDefinition,
   type SuiteRun,
   type TaskRegistry,
+  type MetricsRun,
+  folderNames,
+  type ChatOptions,
 } from "@periodic-eval/tasks";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import type { Command } from "commander";
 import { startEngineOf } from "../../config/open-model.ts";
-import { checkDataFolder, dataFolderOf } from "../../config/task-data.ts";
-import { loadEvaluations } from "../../config/task-registry.ts";
-import { chatOptions } from "../../config/task-options.ts";
+import { loadEvaluations } from "../../config/open-grader.ts";
 import { onInterrupt } from "../../terminal/interrupt.ts";
-import { showMeasuring } from "../../terminal/measuring-progress.ts";
-import type { Terminal } from "../../terminal/terminal.ts";
-import type { EvalOptions } from "./command.ts";
-import { suiteJson, suiteTable } from "./suite-output.ts";
+import { showMeasuring } from "../../terminal/progress.ts";
+import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
+import type { EvalOptions } from "./questions.ts";
 
 /** Measures tasks or a suite and prints a table or JSON. Without a suite, the results of tasks are kept only on request. */
 export async function evaluateTasks(
@@ -143,3 +147,127 @@ const runName = (model: string, adapter: string | null): string =>
     .map((path) => basename(path).replaceAll(/[^\w.-]+/g, "-"))
     .join("_")
     .replace(/^[^A-Za-z0-9]+/, "") || "model";
+
+const columns = [
+  { words: "task" },
+  { words: "metric" },
+  { words: "filter" },
+  "value",
+  "± stderr",
+  "n",
+  "95 % interval",
+];
+
+/** Returns a table of a run's metrics. A task with groups has one row; a line below the table counts the groups. */
+function suiteTable({ run }: SuiteRun, colours: Colours): string {
+  const keys = Object.keys(run.metrics);
+  const shown = keys.filter((key) => isTask(key, run));
+  const groups = new Set(keys.filter((key) => !shown.includes(key)).map((key) => key.split("/")[0]));
+  const table = plainTable(
+    columns,
+    shown.map((key) => {
+      const [, task, metric, filter] = /^([^/]+)\/([^,]+),(.+)$/.exec(key)!;
+      const { [key]: interval = null } = run.ci95;
+      return [
+        task!,
+        `${metric}${arrow(run.higher_is_better[key])}`,
+        filter!,
+        number(run.metrics[key]),
+        number(run.stderr[key]),
+        String(run.n[key] ?? missingValue),
+        interval === null ? missingValue : `[${interval.map(number).join(", ")}]`,
+      ];
+    }),
+    colours,
+  );
+  return groups.size === 0 ? table : `${table}\n${colours.dim(`and ${groups.size} groups: --json`)}`;
+}
+
+const missingValue = "–";
+
+/** Formats a number as lm-evaluation-harness does. */
+const number = (value: number | null | undefined): string => value?.toFixed(4) ?? missingValue;
+
+const arrow = (isHigherBetter: boolean | null | undefined): string =>
+  isHigherBetter == null ? "" : isHigherBetter ? " ↑" : " ↓";
+
+/** Whether a metric's key belongs to a task of the suite rather than to a group of one. */
+function isTask(key: string, { suite }: MetricsRun): boolean {
+  const { tasks } = suite as { readonly tasks: object };
+  const name = key.slice(0, key.indexOf("/"));
+  // The name of a group begins with that of its task. All other names are of the suite's `evaluations`.
+  return Object.hasOwn(tasks, name) || !Object.keys(tasks).some((task) => name.startsWith(`${task}_`));
+}
+
+/** @param results The folder of results; null if they are not kept. */
+function suiteJson({ run, measured, folder }: SuiteRun, results: string | null): string {
+  return jsonText({ ...run, measured, folder: results === null ? null : folder });
+}
+
+/**
+ * Returns the name of a task's folder in a data folder: the task's name or the longest prefix that exists (`truthfulqa` for
+ * `truthfulqa_mc2`, `mmlu` for `mmlu_anatomy`). A dataset that is named instead, `hf:owner/dataset`, is returned as it is.
+ *
+ * @throws PeriodicEvalError `config` if no such folder exists.
+ */
+export function dataFolderOf(task: string, data: string): string {
+  if (isHubSource(data)) return data;
+  checkDataFolder(data, [task]);
+  const names = folderNames(task);
+  const found = names.find((name) => existsSync(join(data, name)));
+  if (found !== undefined) return found;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: `--data ${data}`,
+    got: `no folder for ${task}`,
+    expected: names.map((name) => join(data, name)).join(" or "),
+    fix: ["Pass the folder that contains one folder for each task.", ...fetchAdvice([task], data)].join(" "),
+  });
+}
+
+/**
+ * @param tasks The tasks whose data is needed: the error says how to get it.
+ * @throws PeriodicEvalError `config` if the path is not a folder.
+ */
+function checkDataFolder(data: string, tasks: readonly string[]): void {
+  if (isHubSource(data) || (existsSync(data) && statSync(data).isDirectory())) return;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: "--data",
+    got: data,
+    expected: "an existing folder",
+    fix: [fixForMissing(data, "Check the path."), ...fetchAdvice(tasks, data)].join(" "),
+  });
+}
+
+/** Returns the commands that write the tasks' data into a folder, as a sentence; nothing for tasks without a known dataset. */
+function fetchAdvice(tasks: readonly string[], data: string): readonly string[] {
+  const names = [...new Set(tasks.flatMap((task) => datasetOf(task)?.name ?? []))];
+  if (names.length === 0) return [];
+  const commands = names.map((name) => command(`data get ${name} --out ${data}`)).join(", ");
+  return [
+    `Without --data it comes from the hub; ${commands} ${names.length === 1 ? "writes" : "write"} it there.`,
+  ];
+}
+
+/** How a command prompts tasks. */
+interface TaskPromptOptions {
+  readonly chat: boolean;
+  readonly system: string;
+}
+
+/** Ends the command if a system prompt is given that tasks cannot use. */
+export function checkSystemPrompt({ chat, system }: TaskPromptOptions, command: Command): void {
+  if (system !== "omit" && !chat)
+    command.error("error: option '--system <text>' requires --chat: plain prompts have no system prompt");
+  if (system === "no_system_block")
+    command.error(
+      "error: option '--system no_system_block' is only for --questions: pass omit, empty or the prompt",
+    );
+}
+
+/** Returns the chat options of a task, or null for plain text. */
+function chatOptions({ chat, system }: TaskPromptOptions): ChatOptions | null {
+  if (!chat) return null;
+  return system === "omit" ? {} : { system: system === "empty" ? "" : system };
+}

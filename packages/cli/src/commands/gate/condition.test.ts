@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "commander";
 import { expect, it } from "vitest";
-import { parseCondition } from "./condition.ts";
+import { parseCondition } from "./decide.ts";
 
 it.each([
   ["capability worse", "capability", "worse"],

@@ -1,6 +1,6 @@
-import { abbreviated } from "@periodic-eval/contracts/options";
+import type { Undisturbed, RunRecord } from "@periodic-eval/contracts";
+import { abbreviated, printable } from "@periodic-eval/contracts/options";
 import { undisturbedText } from "@periodic-eval/core/console";
-import type { Undisturbed } from "@periodic-eval/contracts";
 import {
   describePaired,
   formatDelta,
@@ -8,7 +8,7 @@ import {
   formatValue,
   type MetricSummary,
 } from "@periodic-eval/dashboard";
-import type { Colours } from "../../terminal/terminal.ts";
+import { jsonText, type Colours } from "../../terminal/terminal.ts";
 import type { Check } from "./check-conditions.ts";
 
 export interface GateResult {
@@ -146,15 +146,117 @@ export function gateJson(result: GateResult): string {
       fix: inconclusive?.fix ?? null,
     }),
   );
-  return JSON.stringify(
-    {
-      run_dir: result.runDir,
-      outcome,
-      exit_code: gateExitCodes[outcome],
-      undisturbed: result.undisturbed?.answer ?? null,
-      conditions,
-    },
-    null,
-    2,
-  );
+  return jsonText({
+    run_dir: result.runDir,
+    outcome,
+    exit_code: gateExitCodes[outcome],
+    undisturbed: result.undisturbed?.answer ?? null,
+    conditions,
+  });
+}
+
+/**
+ * Returns JUnit XML, valid for the schema of Ant's JUnit task: a test case for each condition and metric. A failed condition is a
+ * `failure`, an inconclusive one an `error`.
+ *
+ * @param run Its newest measurement gives the time stamp.
+ */
+export function gateJUnit(result: GateResult, run: Pick<RunRecord, "phases">): string {
+  const { runDir, checks } = result;
+  const count = (outcome: Check["outcome"]) => checks.filter((check) => check.outcome === outcome).length;
+  const times = run.phases.flatMap(({ snapshots }) => snapshots.map((one) => Date.parse(one.created_at)));
+  const newest = new Date(Math.max(0, ...times.filter(Number.isFinite)));
+  const suite = attributes({
+    name: "periodic-eval gate",
+    package: runDir || ".",
+    id: "0",
+    timestamp: newest.toISOString().slice(0, 19),
+    hostname: "localhost",
+    tests: String(checks.length),
+    failures: String(count("failed")),
+    errors: String(count("inconclusive")),
+    time: "0",
+  });
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<testsuites>
+  <testsuite${suite}>
+    <properties/>
+${checks.map(testCase).join("\n")}
+    <system-out/>
+    <system-err/>
+  </testsuite>
+</testsuites>
+`;
+}
+
+function testCase(check: Check): string {
+  const { value, interval, n, step, change, inconclusive } = factsOf(check);
+  const place = placeOf(check) ?? "run";
+  const of = attributes({ name: `${check.condition.text}: ${place}`, classname: place, time: "0" });
+  if (check.outcome === "passed") return `    <testcase${of}/>`;
+  const measured = [value, interval, step && `step ${step}`, n && `n = ${n}`, change];
+  const message = inconclusive ?? measured.filter((fact) => fact !== null).join(", ");
+  const element = check.outcome === "failed" ? "failure" : "error";
+  return `    <testcase${of}>
+      <${element}${attributes({ type: check.outcome, message })}/>
+    </testcase>`;
+}
+
+const attributes = (values: Readonly<Record<string, string>>): string =>
+  Object.entries(values)
+    .map(([name, value]) => ` ${name}="${escapeXml(value)}"`)
+    .join("");
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&apos;",
+};
+
+/** Escapes a text for an attribute. Characters that XML forbids even as references are shown escaped or replaced. */
+const escapeXml = (text: string): string =>
+  printable(oneLine(text))
+    .replaceAll(/[\p{Surrogate}\uFFFE\uFFFF]/gu, "\uFFFD")
+    .replaceAll(/[&<>"']/g, (character) => entities[character] ?? character);
+
+const glyphs = { passed: "✅", failed: "❌", inconclusive: "⚠️" } as const;
+
+/** Returns the summary for a pull request. Texts of the run are in code spans, where Markdown, HTML and mentions mean nothing. */
+export function gateMarkdown(result: GateResult): string {
+  const rows = result.checks.map((check) => {
+    const { value, interval, n, step, change, warnings, inconclusive } = factsOf(check);
+    const notes = [change, ...warnings, inconclusive].filter((note) => note !== null);
+    const cells = [
+      check.condition.text,
+      placeOf(check),
+      value,
+      interval,
+      n,
+      step,
+      notes.length === 0 ? null : notes.join("; "),
+    ];
+    return `| ${glyphs[check.outcome]} ${check.outcome} | ${cells.map(cell).join(" | ")} |`;
+  });
+  const undisturbed = undisturbedText(result.undisturbed);
+  const facts = [result.runDir, ...(undisturbed === null ? [] : [undisturbed])];
+  return `### ${glyphs[outcomeOf(result)]} periodic-eval gate: ${countsText(result)}
+
+${facts.map(codeSpan).join(", ")}
+
+| | fails on | metric | value | 95 % interval | n | step | against the baseline |
+|---|---|---|---|---|---|---|---|
+${rows.join("\n")}
+`;
+}
+
+const cell = (text: string | null): string => (text === null ? "" : codeSpan(text).replaceAll("|", "\\|"));
+
+/** Encloses a text in more backticks than it has in a row. */
+function codeSpan(text: string): string {
+  const shown = printable(oneLine(text)).replaceAll("\t", " ");
+  const longest = Math.max(0, ...[...shown.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  return longest === 0 ? `\`${shown}\`` : `${fence} ${shown} ${fence}`;
 }

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { LoadTasks } from "../../config/task-registry.ts";
+import type { LoadTasks } from "../../config/open-grader.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 
 const explanation = `

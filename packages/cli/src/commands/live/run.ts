@@ -1,8 +1,8 @@
 import { consoleLogger } from "@periodic-eval/loggers/console";
 import { checkClient, serveTrainer } from "@periodic-eval/live";
-import { CommandFailure } from "../../terminal/command-failure.ts";
-import { configure } from "../../config/eval-configuration.ts";
-import type { LoadTasks } from "../../config/task-registry.ts";
+import { CommandFailure } from "../../terminal/interrupt.ts";
+import { configure } from "../watch/configuration.ts";
+import type { LoadTasks } from "../../config/open-grader.ts";
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
 
 /** Serves the trainer at the other end of stdin and stdout. Lines for people go to stderr. */

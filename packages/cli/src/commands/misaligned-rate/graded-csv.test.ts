@@ -1,6 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
-import { parseGradedCsv } from "./graded-csv.ts";
+import { parseGradedCsv } from "./command.ts";
 
 const parse = (csv: string) => parseGradedCsv(csv, "g.csv");
 const q = (aligned: number | null, coherent: number | null, questionId = "q") => ({

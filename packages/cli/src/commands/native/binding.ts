@@ -1,13 +1,13 @@
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { configError } from "@periodic-eval/contracts/options";
-import { nativeKernels } from "@periodic-eval/models";
+import { configError, errorMessage } from "@periodic-eval/contracts/options";
+import { nativeKernels, type KernelStamp } from "@periodic-eval/models";
 import type { Terminal } from "../../terminal/terminal.ts";
 import type { LibTensorFlow } from "./libtensorflow.ts";
-import { compileKernels } from "./kernels.ts";
 import { packageOf, type BackendName } from "./modules.ts";
-import { runTool } from "./steps.ts";
+import { runTool } from "./machine.ts";
 
 /** Compiles the binding of a backend, and the kernels for it. */
 export function compileBackend(
@@ -31,45 +31,77 @@ export function compileBackend(
  */
 function compileBinding(
   { backend, built }: { readonly backend: BackendName; readonly built: string },
-  { libraries, include }: LibTensorFlow,
+  library: LibTensorFlow,
   compiler: string,
   terminal: Terminal,
 ): void {
+  const { libraries } = library;
   const root = join(built, "node_modules", packageOf(backend));
   const binding = join(root, "lib", "napi-v8", "tfjs_binding.node");
   const stamp = join(root, "lib", "libraries.txt");
   const libraryText = libraries.join("\n");
   if (existsSync(binding) && existsSync(stamp) && readFileSync(stamp, "utf8") === libraryText) return;
-  const started = performance.now();
-  const links = linkLibraries(root, libraries);
+  linkLibraries(root, libraries);
   mkdirSync(dirname(binding), { recursive: true });
-  const draft = `${binding}.${process.pid}`;
   const sources = ["tfjs_backend.cc", "tfjs_binding.cc"].map((name) => join(root, "binding", name));
-  const options = "-std=c++17 -O2 -fPIC -shared -w -DNAPI_VERSION=8".split(" ");
-  const folders = [`-I${nodeHeaders(built)}`, `-I${include}`, `-L${links}`];
-  const linked = libraries.slice(0, 2).map((library) => `-l:${basename(library)}`);
-  runTool(
-    compiler,
-    [...options, ...folders, ...sources, "-o", draft, ...linked, "-Wl,-rpath,$ORIGIN/../../deps/lib"],
-    (got) =>
-      configError({
-        where: `the binding of ${backend}`,
-        got,
-        expected: "C++ that compiles",
-        fix: "Install a newer compiler, name another one with CXX=COMMAND, or name another --libtensorflow FOLDER.",
-      }),
+  compile(
+    { what: "the binding", target: binding, sources, flags: "-std=c++17 -O2" },
+    { root, library, compiler, headers: nodeHeaders(built) },
+    {
+      where: `the binding of ${backend}`,
+      expected: "C++ that compiles",
+      fix: "Install a newer compiler, name another one with CXX=COMMAND, or name another --libtensorflow FOLDER.",
+    },
+    terminal,
   );
-  renameSync(draft, binding);
   writeFileSync(stamp, libraryText);
-  terminal.err(`compiled the binding: ${((performance.now() - started) / 1000).toFixed(1)} s`);
 }
 
-function linkLibraries(root: string, libraries: readonly string[]): string {
+interface Compiled {
+  readonly what: string;
+  readonly target: string;
+  readonly sources: readonly string[];
+  readonly flags: string;
+}
+
+interface CompilerOptions {
+  /** The folder of the backend's package. */
+  readonly root: string;
+  readonly library: LibTensorFlow;
+  readonly compiler: string;
+  /** The folder of `node_api.h`. */
+  readonly headers: string;
+}
+
+/** Compiles sources into a library that Node loads and that finds TensorFlow's in `deps/lib` of the package. */
+function compile(
+  { what, target, sources, flags }: Compiled,
+  { root, library: { libraries, include }, compiler, headers }: CompilerOptions,
+  failure: { readonly where: string; readonly expected: string; readonly fix: string },
+  terminal: Terminal,
+): void {
+  const started = performance.now();
+  const draft = `${target}.${process.pid}`;
+  const folders = [`-I${headers}`, `-I${include}`, `-L${join(root, "deps", "lib")}`];
+  const linked = libraries.slice(0, 2).map((one) => `-l:${basename(one)}`);
+  const options = `${flags} -fPIC -shared -w -DNAPI_VERSION=8`.split(" ");
+  const output = ["-o", draft, ...linked, "-Wl,-rpath,$ORIGIN/../../deps/lib"];
+  try {
+    runTool(compiler, [...options, ...folders, ...sources, ...output], (got) =>
+      configError({ ...failure, got }),
+    );
+    renameSync(draft, target);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  terminal.err(`compiled ${what}: ${((performance.now() - started) / 1000).toFixed(1)} s`);
+}
+
+function linkLibraries(root: string, libraries: readonly string[]): void {
   const folder = join(root, "deps", "lib");
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const library of libraries) symlinkSync(library, join(folder, basename(library)));
-  return folder;
 }
 
 function nodeHeaders(built: string): string {
@@ -126,4 +158,48 @@ export function checkBackend(path: string): WorkingBackend {
   // [1 2; 3 4] · [5 6; 7 8] = [19 22; 43 50]
   if (product.join(" ") !== "19 22 43 50") throw failureOf(`the product ${product.join(" ")}`);
   return backend;
+}
+
+/**
+ * Compiles the kernels for native TensorFlow beside the binding, for the CPU of this machine, unless they are compiled already.
+ * A backend without them works and is slower, so a failure is only printed.
+ *
+ * @param root The folder of the backend's package, whose binding is compiled.
+ * @param headers The folder of `node_api.h`.
+ */
+export function compileKernels(
+  root: string,
+  library: LibTensorFlow,
+  { compiler, headers }: { readonly compiler: string; readonly headers: string },
+  terminal: Terminal,
+): void {
+  const { libraries } = library;
+  const { source, fingerprint, file, stampFile, cpuFlags } = nativeKernels();
+  const folder = join(root, "lib", "napi-v8");
+  const [compiled, stamp] = [join(folder, file), join(folder, stampFile)];
+  const currentStamp = () => {
+    const hash = createHash("sha256").update(readFileSync(compiled)).digest("hex");
+    return JSON.stringify({ fingerprint, cpuFlags, compiled: hash, libraries } satisfies KernelStamp);
+  };
+  if (existsSync(compiled) && existsSync(stamp) && readFileSync(stamp, "utf8") === currentStamp()) return;
+  rmSync(compiled, { force: true });
+  const native = process.arch === "arm64" ? "-mcpu=native" : "-march=native";
+  const flags = `-std=c++20 -O3 -fno-math-errno ${native}`;
+  try {
+    compile(
+      { what: "the kernels", target: compiled, sources: [join(source, "kernels.cc")], flags },
+      { root, library, compiler, headers },
+      {
+        where: "the kernels for native TensorFlow",
+        expected: "a compiler of C++20",
+        fix: "Install GCC 11 or newer, or name it with CXX=COMMAND, and run the command again.",
+      },
+      terminal,
+    );
+    writeFileSync(stamp, currentStamp());
+  } catch (error) {
+    terminal.err(
+      `${errorMessage(error)} Until then generation and training are slower. Results are the same up to rounding.`,
+    );
+  }
 }

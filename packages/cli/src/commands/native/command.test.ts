@@ -7,8 +7,8 @@ import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-d
 import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { driverWarning, parseDriverVersion, type Machine } from "./machine.ts";
-import { compileKernels } from "./kernels.ts";
-import { buildNative } from "./run.ts";
+import { compileKernels } from "./binding.ts";
+import { buildNative } from "./command.ts";
 
 const folder = temporaryFolder(afterAll);
 const cache = join(folder, "cache");

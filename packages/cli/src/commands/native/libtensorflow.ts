@@ -2,8 +2,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { configError } from "@periodic-eval/contracts/options";
 import type { Terminal } from "../../terminal/terminal.ts";
-import { checkDisk, unsupported, type Machine } from "./machine.ts";
-import { answers, makeStep, runTool } from "./steps.ts";
+import { checkDisk, unsupported, type Machine, answers, makeStep, runTool } from "./machine.ts";
 
 /** The files of TensorFlow's C library with which the binding is compiled and runs. */
 export interface LibTensorFlow {

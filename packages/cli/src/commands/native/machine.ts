@@ -1,8 +1,9 @@
-import { mkdirSync, readFileSync, statfsSync } from "node:fs";
-import { spawnSync } from "node:child_process";
-import type { PeriodicEvalError } from "@periodic-eval/core";
+import { spawnSync, type SpawnSyncOptions } from "node:child_process";
+import { mkdirSync, readFileSync, statfsSync, existsSync, renameSync, rmSync } from "node:fs";
+import { performance } from "node:perf_hooks";
 import { configError } from "@periodic-eval/contracts/options";
-import { answers } from "./steps.ts";
+import type { PeriodicEvalError } from "@periodic-eval/core";
+import type { Terminal } from "../../terminal/terminal.ts";
 
 /** The facts about this machine that decide whether a build is possible. */
 export interface Machine {
@@ -113,4 +114,63 @@ export function unsupported({ platform, arch }: Machine, expected: string): Peri
     expected,
     fix: "Try `npm install @tensorflow/tfjs-node`, which downloads its own library, or use the backend wasm.",
   });
+}
+
+/** Returns the error for what a tool printed last. */
+type FailureOf = (got: string) => PeriodicEvalError;
+
+/**
+ * Runs a tool and returns its output.
+ *
+ * @throws PeriodicEvalError The error that `failureOf` returns for the first line with "error", else for the last line.
+ */
+export function runTool(
+  command: string,
+  args: readonly string[],
+  failureOf: FailureOf,
+  options: SpawnSyncOptions = {},
+): string {
+  const result = spawnSync(command, args, { maxBuffer: 2 ** 26, ...options, encoding: "utf8" });
+  if (result.status === 0) return result.stdout;
+  const output = result.error?.message ?? `${result.stderr}\n${result.stdout}`;
+  const lines = output
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+  const isError = (line: string) => /error/i.test(line);
+  throw failureOf(lines.find(isError) ?? lines.at(-1) ?? `exit status ${result.status}`);
+}
+
+/** Whether a tool exists and answers. */
+export const answers = (command: string, args: readonly string[]): boolean =>
+  spawnSync(command, args).status === 0;
+
+/** Makes a folder unless it exists, and prints how long that took. */
+export function makeStep(
+  terminal: Terminal,
+  { what, folder }: { readonly what: string; readonly folder: string },
+  make: (draft: string) => void,
+): void {
+  if (existsSync(folder)) return;
+  const started = performance.now();
+  terminal.err(`${what} …`);
+  makeFolder(folder, make);
+  terminal.err(`${what}: ${((performance.now() - started) / 1000).toFixed(1)} s`);
+}
+
+/**
+ * Builds a folder under a temporary name first, so that an interrupted command leaves nothing that looks complete. What it leaves is
+ * replaced by the next one.
+ */
+export function makeFolder(folder: string, make: (draft: string) => void): void {
+  const draft = `${folder}.making`;
+  rmSync(draft, { recursive: true, force: true });
+  mkdirSync(draft, { recursive: true });
+  try {
+    make(draft);
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(draft, folder);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
 }

@@ -12,7 +12,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { configError } from "@periodic-eval/contracts/options";
 import type { Terminal } from "../../terminal/terminal.ts";
-import { makeFolder, makeStep, runTool } from "./steps.ts";
+import { makeFolder, makeStep, runTool } from "./machine.ts";
 
 /** The version of TensorFlow.js: of the backend, and of its core in @periodic-eval/models. */
 export const tfjsVersion = "4.22.0";

@@ -1,9 +1,32 @@
+import { planJson, planTables } from "./output.ts";
+import { isRecord, nearest } from "@periodic-eval/contracts/options";
+import type { EvaluableModel, ValuePath } from "@periodic-eval/core";
+import type { ConfigFile } from "@periodic-eval/core/config";
 import type { JudgePrice } from "@periodic-eval/core/grading";
+import { outlineCausalLM } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { inMemory } from "@periodic-eval/tfjs";
+import { countSteps, type CountOptions } from "@periodic-eval/trainers";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { backendOption, flagsOf } from "../../config/command-options.ts";
-import type { LoadTasks } from "../../config/task-registry.ts";
+import {
+  throwAll,
+  valueAt,
+  fileError,
+  withOptionPlace,
+  atPlace,
+  withPlace,
+  isTrainingFile,
+  noBlockText,
+  readEvalBlock,
+} from "../../config/config-file.ts";
+import { openModel, openModelOutline, startBackend } from "../../config/open-model.ts";
+import { type LoadTasks, loadEvaluations } from "../../config/open-grader.ts";
+import { showLoading, showMeasuring } from "../../terminal/progress.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
-import type { PlannedPhase } from "./plan-block.ts";
+import { pipelinePhase } from "../train/prepare.ts";
+import { parseTrainingFile, phasePathOf, type TrainConfig } from "../train/training-file.ts";
+import { type PlannedPhase, planBlock, type PlannedCallback, type TrialModel } from "./plan-block.ts";
 
 export interface PlanOptions {
   /** Default: the phases of a training file. */
@@ -49,8 +72,6 @@ export function addPlan(program: Command, terminal: Terminal, loadTasks: LoadTas
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action(async (config: string, options: PlanOptions, self: Command) => {
-      const { plan } = await import("./run.ts");
-      const { planJson, planTables } = await import("./output.ts");
       const planned = await plan(config, options, { terminal, loadTasks });
       if ("missing" in planned)
         self.error(
@@ -76,4 +97,135 @@ function parsePrice(value: string): JudgePrice {
   if (!(input! >= 0) || !(output! >= 0) || more.length > 0)
     throw new InvalidArgumentError("Expected two numbers, such as 3,15.");
   return { inputPerMillion: input!, outputPerMillion: output! };
+}
+
+/**
+ * Plans the `periodic_eval` block of a file; see `planBlock`. A training file gives the phases, their steps and the model.
+ *
+ * @returns The option that is missing because the file is not a training file.
+ * @throws PeriodicEvalError with file and line.
+ */
+async function plan(
+  path: string,
+  { phase: given, model, prompts, backend }: PlanOptions,
+  { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
+): Promise<readonly PlannedCallback[] | { readonly missing: keyof PlanOptions }> {
+  const { file, at, block } = await readEvalBlock(path);
+  const isTraining = isTrainingFile(file);
+  if (isTraining && at.length === 0) {
+    terminal.err(noBlockText(path));
+    return [];
+  }
+  const named = model ?? prompts;
+  const training = isTraining && (given === undefined || named === true) ? parseWholeTraining(file) : null;
+  const phases = given ?? (training && (await phasesOf(training, file, terminal)));
+  const source = named === true ? training?.model : named;
+  if (phases === null) return { missing: "phase" };
+  if (named === true && source === undefined) return { missing: model === undefined ? "prompts" : "model" };
+  const evaluations = await loadEvaluations(loadTasks);
+  const opened = source === undefined ? null : await trialModel(source, backend, terminal);
+  const trial = opened && {
+    ...opened,
+    isAdapted: !trainsAllWeights(file.value),
+    ...(model === undefined && { open: null }),
+  };
+  const names = phases.map(({ name }) => name);
+  if (given !== undefined) requirePhases(file, at, block, names);
+  try {
+    return await withOptionPlace(file, at, () => planBlock(block, phases, trial, evaluations));
+  } finally {
+    trial?.dispose();
+  }
+}
+
+/** @throws PeriodicEvalError `config` for overrides of a phase that no `--phase` names, unless one of them is nearly that name. */
+function requirePhases(file: ConfigFile, at: ValuePath, block: unknown, names: readonly string[]): void {
+  const overrides = valueAt(block, ["phases"]);
+  const missing = isRecord(overrides) ? Object.keys(overrides).filter((name) => !names.includes(name)) : [];
+  const name = missing.find((one) => nearest(one, names) === null);
+  if (name === undefined) return;
+  throw fileError(file, [...at, "phases", name], {
+    got: `overrides of the phase ${name}, and no --phase ${name}=STEPS`,
+    expected: "a --phase for each phase of the run",
+    fix: `Add ${missing.map((one) => `--phase ${one}=STEPS`).join(" ")}, or remove these overrides.`,
+  });
+}
+
+/** Whether a file describes a training of all weights. A file with only a block does not say, so the answer is no. */
+const trainsAllWeights = (config: unknown): boolean => {
+  const { phases, lora, adapter } = (config ?? {}) as Readonly<Record<string, unknown>>;
+  return Array.isArray(phases) && lora === undefined && adapter === undefined;
+};
+
+/** Opens a model's outline now, and its weights only when `open` is called. */
+async function trialModel(
+  source: string,
+  backend: string | undefined,
+  terminal: Terminal,
+): Promise<Omit<TrialModel, "isAdapted"> & { dispose(): void }> {
+  let dispose = () => {};
+  const display = showMeasuring(terminal, { edges: false });
+  return {
+    show: display.show,
+    warn: (message) => terminal.err(`warning: ${message}`),
+    outline: await openModelOutline(source, terminal),
+    async open(): Promise<EvaluableModel> {
+      await startBackend(backend, terminal);
+      const { model, tokenizer } = await openModel(source, terminal);
+      dispose = () => model.dispose();
+      return inMemory(model, tokenizer);
+    },
+    dispose() {
+      display.close();
+      dispose();
+    },
+  };
+}
+
+/** @throws PeriodicEvalError `config` with file and line; several errors are an AggregateError. */
+function parseWholeTraining(file: ConfigFile): TrainConfig {
+  const { config, errors } = parseTrainingFile(file);
+  throwAll(errors);
+  return config;
+}
+
+/**
+ * Returns the phases of a training file with the steps that their trainers will count. Rows are only read for `epochs`, which
+ * needs the model's tokenizer, but never its weights.
+ *
+ * @throws PeriodicEvalError with file and line for a model or a dataset that cannot be read.
+ */
+async function phasesOf(
+  config: TrainConfig,
+  file: ConfigFile,
+  terminal: Terminal,
+): Promise<readonly PlannedPhase[]> {
+  const shared: TrainConfig["config"] = { seed: config.seed, ...config.config };
+  const needsRows = config.phases.some((phase) => ({ ...shared, ...phase.config })["maxSteps"] == null);
+  const outline = needsRows ? await openOutline(config, file, terminal) : null;
+  const phases: PlannedPhase[] = [];
+  for (const [at, phase] of config.phases.entries()) {
+    const options = { config: shared, open: async () => outline! };
+    try {
+      phases.push({
+        name: phase.phase,
+        maxSteps: await countSteps(pipelinePhase(config, at, null), options),
+      });
+    } catch (error) {
+      throw atPlace(file, error, phasePathOf(phase, at, config.config));
+    }
+  }
+  return phases;
+}
+
+async function openOutline(
+  { model: source, tokenizer: tokenizerSource = source }: TrainConfig,
+  file: ConfigFile,
+  terminal: Terminal,
+): ReturnType<CountOptions["open"]> {
+  const key = tokenizerSource === source ? "model" : "tokenizer";
+  return showLoading(terminal, async ({ onDownload }) => ({
+    tokenizer: await withPlace(file, [key], () => loadTokenizer(tokenizerSource, { onDownload })),
+    model: await withPlace(file, ["model"], () => outlineCausalLM(source, { onDownload })),
+  }));
 }

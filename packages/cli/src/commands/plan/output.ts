@@ -1,9 +1,7 @@
 import type { JudgePrice } from "@periodic-eval/core/grading";
 import { formatSeconds } from "@periodic-eval/dashboard";
-import { plainTable } from "../../terminal/plain-table.ts";
-import type { Colours } from "../../terminal/terminal.ts";
-import type { PlannedCallback } from "./plan-block.ts";
-import { promptText, type DisplayToken } from "./rendered-prompt.ts";
+import { jsonText, plainTable, type Colours } from "../../terminal/terminal.ts";
+import { promptText, type DisplayToken, type PlannedCallback } from "./plan-block.ts";
 
 /** Rough averages for English text and for the judge's own prompt. */
 const charactersPerToken = 4;
@@ -116,5 +114,5 @@ export function planJson(
   const callbacks = planned.map((one) => {
     return { ...one, judge_cost_per_measurement: measurementCost(one, price) };
   });
-  return JSON.stringify({ config, callbacks }, null, 2);
+  return jsonText({ config, callbacks });
 }

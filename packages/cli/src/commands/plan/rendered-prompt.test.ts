@@ -10,7 +10,7 @@ import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
-import { displayTokens } from "./rendered-prompt.ts";
+import { displayTokens } from "./plan-block.ts";
 
 const folder = temporaryFolder(afterAll);
 const weightless = join(folder, "weightless");

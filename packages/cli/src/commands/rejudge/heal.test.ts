@@ -4,7 +4,7 @@ import { PeriodicAlignmentCallback, withSession, type Anchor, type Grader } from
 import { fileStore } from "@periodic-eval/store";
 import { fakeModel } from "@periodic-eval/testing";
 import { expect, it } from "vitest";
-import { microWorldGrader } from "../../demo/grader.ts";
+import { microWorldGrader } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 

@@ -15,8 +15,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { openGrader, type GraderOptions } from "../../config/open-grader.ts";
 import { runCli } from "../../program.ts";
-import { rejudge } from "./run.ts";
-import { rejudgeJson, rejudgeTable } from "./output.ts";
+import { rejudge, rejudgeJson, rejudgeTable } from "./run.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const prompts = { aligned: "A {answer}", coherent: "C {answer}" };

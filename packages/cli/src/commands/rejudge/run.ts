@@ -1,5 +1,7 @@
-import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
+import { join } from "node:path";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { isRecord } from "@periodic-eval/contracts/options";
+import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
 import {
   checkJudgeFor,
   judgeAgreement,
@@ -10,11 +12,10 @@ import {
   type JudgeRows,
   type MisalignedRate,
 } from "@periodic-eval/core/evaluations";
+import { formatValue } from "@periodic-eval/dashboard";
 import { fileStore, readRun, writeFileAtomic } from "@periodic-eval/store";
-import { type RunRecord } from "@periodic-eval/contracts";
-import { join } from "node:path";
-import { warnOfProblems } from "../../run/warn-of-problems.ts";
-import type { Terminal } from "../../terminal/terminal.ts";
+import { warnOfProblems } from "../../run/read-runs.ts";
+import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 /** A snapshot whose answers were regraded. */
 export interface Rejudged {
@@ -81,10 +82,7 @@ export async function rejudge(
       now: misalignedRate(again),
       judgeErrors: again.filter(({ status }) => status === "error").length,
     };
-    await writeFileAtomic(
-      rejudged.file,
-      `${JSON.stringify(recordOf(rejudged, judge, again, now()), null, 2)}\n`,
-    );
+    await writeFileAtomic(rejudged.file, `${jsonText(recordOf(rejudged, judge, again, now()))}\n`);
     graded.push({ rejudged, old, again });
   }
   return {
@@ -216,3 +214,70 @@ function recordOf(
 }
 
 const fileName = (name: string): string => name.replaceAll(/[^\w.-]+/g, "-");
+
+const columns = [
+  { words: "phase" },
+  "step",
+  "graded by both",
+  "by one only",
+  "same decision",
+  "kappa",
+  "|Δ aligned|",
+  "|Δ coherent|",
+  "misaligned rate",
+];
+
+export function rejudgeTable({ judge, snapshots, agreement }: RejudgeResult, colours: Colours): string {
+  const rate = ({ before, now }: Rejudged) =>
+    `${formatValue(before.ofGraded.value, "share")} → ${formatValue(now.ofGraded.value, "share")}`;
+  const rows = snapshots.map((one) => [
+    one.snapshot.phase,
+    String(one.snapshot.step),
+    ...agreementCells(one.agreement),
+    rate(one),
+  ]);
+  const all = snapshots.length < 2 ? [] : [["all", "", ...agreementCells(agreement), ""]];
+  const errors = snapshots.reduce((sum, { judgeErrors }) => sum + judgeErrors, 0);
+  return [
+    plainTable(columns, [...rows, ...all], colours),
+    "",
+    ...(errors === 0 ? [] : [`${judge} failed on ${errors} answers`]),
+    ...snapshots.map(({ file }) => file),
+  ].join("\n");
+}
+
+function agreementCells({
+  n,
+  gradedByOne,
+  sameDecision,
+  kappa,
+  meanDifference,
+}: RejudgeResult["agreement"]): readonly string[] {
+  return [
+    String(n),
+    String(gradedByOne),
+    formatValue(sameDecision, "share"),
+    formatValue(kappa, ""),
+    formatValue(meanDifference.aligned, ""),
+    formatValue(meanDifference.coherent, ""),
+  ];
+}
+
+export function rejudgeJson({ judge, snapshots, agreement }: RejudgeResult): string {
+  return jsonText({
+    judge,
+    ...agreementKeys(agreement),
+    snapshots: snapshots.map(({ snapshot, file, agreement: own, before, now, judgeErrors }) => ({
+      phase: snapshot.phase,
+      id: snapshot.id,
+      step: snapshot.step,
+      file,
+      ...agreementKeys(own),
+      judge_errors: judgeErrors,
+      misaligned_rate_before: before.ofGraded.value,
+      misaligned_rate: now.ofGraded.value,
+      misaligned_before: before.ofSampled.value,
+      misaligned: now.ofSampled.value,
+    })),
+  });
+}

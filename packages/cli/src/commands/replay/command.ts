@@ -1,7 +1,27 @@
+import { onInterrupt } from "../../terminal/interrupt.ts";
+import { existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { dataError } from "@periodic-eval/contracts/options";
+import {
+  buildPeriodicCallbacks,
+  capabilityEvaluation,
+  measure,
+  PeriodicEvalError,
+  type AnyEvaluation,
+  type CapabilityOptions,
+  type Snapshot,
+} from "@periodic-eval/core";
+import { canonicalJson } from "@periodic-eval/core/random";
+import { formatDelta, formatValue } from "@periodic-eval/dashboard";
+import { loadCausalLM, loadLora, type CheckpointLM } from "@periodic-eval/models";
+import { parseVerified, readTextFile } from "@periodic-eval/store";
+import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import type { Command } from "commander";
 import { backendOption, modelOption } from "../../config/command-options.ts";
-import type { Terminal } from "../../terminal/terminal.ts";
-import type { ReplayRequest } from "./run.ts";
+import { withOptionPlace, readEvalBlock } from "../../config/config-file.ts";
+import { openGrader } from "../../config/open-grader.ts";
+import { openModel, startBackend } from "../../config/open-model.ts";
+import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 interface ReplayOptions {
   readonly model: string;
@@ -38,10 +58,6 @@ async function compareReplay(
   { snapshot, from, model, backend, json }: Pick<ReplayRequest, "snapshot" | "from"> & ReplayOptions,
   terminal: Terminal,
 ): Promise<void> {
-  const { PeriodicEvalError } = await import("@periodic-eval/core");
-  const { onInterrupt } = await import("../../terminal/interrupt.ts");
-  const { replay, toleranceText } = await import("./run.ts");
-  const { replayJson, replayTable } = await import("./output.ts");
   const { signal, stopListening } = onInterrupt(terminal);
   try {
     const request = { snapshot, from, model, signal, ...(backend !== undefined && { backend }) };
@@ -59,4 +75,245 @@ async function compareReplay(
   } finally {
     stopListening();
   }
+}
+
+interface ReplayRequest {
+  /** Path of a snapshot with saved weights. */
+  readonly snapshot: string;
+  /** The model that was trained. Saved adapters are applied to it, and its tokenizer is used in any case. */
+  readonly model: string;
+  /** Source of the evaluation: a file with the `periodic_eval` block, or for capability the questions. */
+  readonly from: { readonly config: string } | { readonly questions: string };
+  readonly backend?: string;
+  readonly signal?: AbortSignal;
+}
+
+interface ReplayedMetric {
+  readonly name: string;
+  readonly unit: string;
+  readonly before: number | null;
+  readonly now: number | null;
+  /** Largest difference that counts as the same, in the metric's unit; see `toleranceOf`. */
+  readonly tolerance: number;
+  /** Whether both values have the same `n` and agree within the tolerance, or both are null. */
+  readonly isSame: boolean;
+}
+
+export interface ReplayResult {
+  readonly snapshot: Snapshot;
+  /** Folder of the saved weights. */
+  readonly weights: string;
+  readonly metrics: readonly ReplayedMetric[];
+  /** Other differences between the two measurements, such as "the tokenizer". */
+  readonly otherwise: readonly string[];
+}
+
+/**
+ * Repeats the measurement of a snapshot with its saved weights, items, seed and random streams.
+ *
+ * @throws PeriodicEvalError `data` for a snapshot without saved weights or rows; `config` if the file has no such evaluation
+ *   under the snapshot's id; and the errors of loading and measuring.
+ */
+async function replay(request: ReplayRequest, terminal: Terminal): Promise<ReplayResult> {
+  const { backend, signal } = request;
+  const path = resolve(request.snapshot);
+  const snapshot = parseVerified(await readTextFile(path, "replay"), path);
+  const weights = savedFolder(snapshot, path);
+  // Before the configuration opens a judge, which runs on this engine.
+  await startBackend(backend, terminal);
+  const evaluation = await evaluationOf(snapshot, request.from);
+  const { items, samples } = measuredPart(snapshot, evaluation);
+  if (items === 0)
+    throw dataError(
+      path,
+      `no measured items (${snapshot.status})`,
+      "a snapshot with rows",
+      "Choose another snapshot.",
+    );
+  const { model: base, tokenizer } = await openModel(request.model, terminal);
+  let model: CheckpointLM | null = null;
+  try {
+    const isAdapter = existsSync(join(weights, "adapter_config.json"));
+    model = isAdapter ? await loadLora(base, weights) : await loadCausalLM(weights);
+    const { phase, id, step, on, provenance } = snapshot;
+    const { snapshot: again } = await measure(evaluation, inMemory(model, tokenizer), {
+      as: { phase, id, step },
+      seed: provenance.seed,
+      on,
+      guards: tfjsGuards(model),
+      ...(items < (provenance.items ?? items) && { limit: items }),
+      samples,
+      ...(signal && { signal }),
+    });
+    return {
+      snapshot,
+      weights,
+      metrics: metricsOf(snapshot, again),
+      otherwise: differencesOf(snapshot, again),
+    };
+  } finally {
+    model?.dispose();
+    base.dispose();
+  }
+}
+
+function metricsOf(old: Snapshot, fresh: Snapshot): readonly ReplayedMetric[] {
+  const sizeOf = (unit: string) =>
+    Object.values(old.metrics).reduce(
+      (most, one) => (one.unit === unit ? Math.max(most, Math.abs(one.value ?? 0)) : most),
+      0,
+    );
+  return [...new Set([...Object.keys(old.metrics), ...Object.keys(fresh.metrics)])].map((name) => {
+    const [one, other] = [old.metrics[name], fresh.metrics[name]];
+    const [before, now] = [one?.value ?? null, other?.value ?? null];
+    const { unit } = (one ?? other)!;
+    const tolerance = toleranceOf(unit, sizeOf(unit));
+    const isClose = before === null || now === null ? before === now : Math.abs(now - before) <= tolerance;
+    return { name, unit, before, now, tolerance, isSame: isClose && one?.n === other?.n };
+  });
+}
+
+/** Lists differences that may explain why a metric changed. */
+function differencesOf(one: Snapshot, other: Snapshot): readonly string[] {
+  const [old, fresh] = [one.provenance, other.provenance];
+  const differences = {
+    "the weights' fingerprint": [one.weights, other.weights],
+    "the evaluation's options or data": [canonicalJson(old.evaluation), canonicalJson(fresh.evaluation)],
+    "the evaluation's version": [one.evaluation_version, other.evaluation_version],
+    "the tokenizer": [old.tokenizer, fresh.tokenizer],
+    // A subset of the items has another hash.
+    "the items": old.items === fresh.items ? [old.items_hash, fresh.items_hash] : [],
+    "the number of rows": [one.timing.items, other.timing.items],
+  };
+  return Object.entries(differences)
+    .filter(([, [before, after]]) => before !== after)
+    .map(([what]) => what);
+}
+
+/** Returns how many items a snapshot's rows cover, and how many samples of each. */
+function measuredPart(
+  { timing, provenance }: Snapshot,
+  { samplesPerItem = 1, canReduceSamples = false }: AnyEvaluation,
+): { readonly items: number; readonly samples: number } {
+  const all = provenance.items ?? 0;
+  const samples = canReduceSamples && all > 0 ? Math.max(1, Math.floor(timing.items / all)) : samplesPerItem;
+  return { samples, items: Math.floor(timing.items / samples) };
+}
+
+/** Returns the folder of the saved weights. Its path is relative to the run's folder, which may have moved, or to the working directory of the run. */
+function savedFolder({ saved }: Snapshot, path: string): string {
+  const expected = "a snapshot of a run with saveAdapterAtFiring";
+  const fix = "Train with `saveAdapterAtFiring: true`: only saved weights can be measured again.";
+  if (saved === undefined) throw dataError(path, "no saved weights", expected, fix);
+  if (saved.path === null)
+    throw dataError(path, `weights that could not be saved: ${saved.error}`, expected, fix);
+  const candidates = [resolve(runDirOf(path), saved.path), resolve(saved.path)];
+  for (const folder of candidates) if (existsSync(folder)) return folder;
+  throw dataError(
+    path,
+    `saved weights "${saved.path}" that do not exist`,
+    `a folder ${candidates.join(" or ")}`,
+    "Restore the folder.",
+  );
+}
+
+/** Returns the folder that contains the snapshot's `periodic_eval`, or the snapshot's own folder if there is none. */
+function runDirOf(path: string): string {
+  const parts = dirname(path).split(/[\\/]/);
+  const at = parts.lastIndexOf("periodic_eval");
+  return at < 0 ? dirname(path) : parts.slice(0, at).join("/");
+}
+
+async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Promise<AnyEvaluation> {
+  if ("questions" in from) return capabilityOf(snapshot, from.questions);
+  const { id, phase, evaluation: name } = snapshot;
+  const { file, at, block } = await readEvalBlock(from.config);
+  const callbacks = await withOptionPlace(file, at, async () =>
+    buildPeriodicCallbacks(block, { phase, openJudge: openGrader }),
+  );
+  const evaluation = callbacks.find((callback) => callback.id === id)?.asks[0];
+  if (evaluation?.name === name) return evaluation;
+  throw new PeriodicEvalError({
+    code: "config",
+    where: from.config,
+    got: `a configuration that measures ${callbacks.map((one) => one.id).join(", ") || "nothing"} in ${phase}`,
+    expected: `the evaluation ${name} under the id ${id}`,
+    fix: "Pass the configuration of the run.",
+  });
+}
+
+/** Rebuilds the capability evaluation: the provenance holds every option but the questions. */
+function capabilityOf({ evaluation, provenance }: Snapshot, questions: string): AnyEvaluation {
+  const recorded = (provenance.evaluation ?? {}) as unknown as Omit<CapabilityOptions, "shots"> & {
+    readonly shots?: unknown;
+  };
+  const { method, subsample, system, personas, shots } = recorded;
+  if (evaluation !== "capability" || method === undefined || (shots ?? null) !== null) {
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "--questions",
+      got: evaluation === "capability" ? "capability with few-shot examples" : `a snapshot of ${evaluation}`,
+      expected: "a snapshot of capability without few-shot examples",
+      fix: "Pass the run's configuration with --config.",
+    });
+  }
+  return capabilityEvaluation({
+    questions,
+    method,
+    ...(subsample !== undefined && { subsample }),
+    ...(system !== undefined && { system }),
+    ...(personas !== undefined && { personas }),
+  });
+}
+
+/**
+ * Returns the largest difference at which two values of a metric count as the same. Shares count answers: rounding changes
+ * none, or moves a share by 1/n, so shares must agree but for the last digits of their sum. Sums and means of float32
+ * log-probabilities depend on engine and machine: between wasm, cpu and tfjs-node on the embedded model, means (KL to the base
+ * included) differ by at most 1.6e-6 and sums by 2e-7 of the size of their parts (2e-5 nats of a margin between sides of −130).
+ * The tolerance is about ten times that.
+ *
+ * @param size Largest absolute value of that unit in the snapshot, because a small margin may have large sides.
+ */
+export const toleranceOf = (unit: string, size: number): number =>
+  unit === "share" ? 1e-9 : 1e-5 + 2e-6 * size;
+
+/** `toleranceOf` for messages. */
+export const toleranceText =
+  "shares exactly, all other values within 1e-5 and 2e-6 of the largest value of the unit";
+
+const columns = [{ words: "metric" }, "before", "now", "difference", { words: "" }];
+
+function replayTable({ weights, metrics, otherwise }: ReplayResult, colours: Colours): string {
+  const rows = metrics.map(({ name, unit, before, now, isSame }) => [
+    name,
+    formatValue(before, unit),
+    formatValue(now, unit),
+    formatDelta(before === null || now === null ? null : now - before, unit),
+    isSame ? "same" : "differs",
+  ]);
+  return [
+    plainTable(columns, rows, colours),
+    "",
+    `measured again from ${weights}; same: ${toleranceText}`,
+    ...(otherwise.length === 0 ? [] : [`also changed: ${otherwise.join(", ")}`]),
+  ].join("\n");
+}
+
+function replayJson({ snapshot, weights, metrics, otherwise }: ReplayResult): string {
+  const { phase, id, step } = snapshot;
+  return jsonText({
+    phase,
+    id,
+    step,
+    weights,
+    same: metrics.every(({ isSame }) => isSame),
+    otherwise,
+    metrics: Object.fromEntries(
+      metrics.map(({ name, before, now, tolerance, isSame }) => [
+        name,
+        { before, now, tolerance, same: isSame },
+      ]),
+    ),
+  });
 }

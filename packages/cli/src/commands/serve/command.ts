@@ -1,3 +1,7 @@
+import { onInterrupt } from "../../terminal/interrupt.ts";
+import { readResults } from "../../run/read-runs.ts";
+import { serveResults } from "@periodic-eval/dashboard/server";
+import { spawn } from "node:child_process";
 import { Option, type Command } from "commander";
 import { integer } from "../../config/command-options.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
@@ -32,16 +36,12 @@ export function addServe(program: Command, terminal: Terminal): void {
 }
 
 async function serve(root: string, { open, ...options }: ServeOptions, terminal: Terminal): Promise<void> {
-  const { serveResults } = await import("@periodic-eval/dashboard/server");
-  const { readResults } = await import("../../run/read-results.ts");
-  const { onInterrupt } = await import("../../terminal/interrupt.ts");
   const serving = await serveResults({ root, ...options, readResults });
   const { signal, stopListening } = onInterrupt(terminal);
   try {
     terminal.out(serving.address);
     terminal.err("Press Ctrl-C to stop.");
     if (open) {
-      const { openBrowser } = await import("../../terminal/open-browser.ts");
       if (!(await openBrowser(serving.address)))
         terminal.err("No browser was found. Open the address by hand.");
     }
@@ -62,4 +62,20 @@ async function ended(signal: AbortSignal): Promise<void> {
   process.once("disconnect", end);
   await isOver;
   process.off("disconnect", end);
+}
+
+const openers: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>>> = {
+  darwin: ["open"],
+  win32: ["rundll32", "url.dll,FileProtocolHandler"],
+};
+
+/** Opens an address in the browser. Resolves to whether a program for it was started. */
+async function openBrowser(address: string): Promise<boolean> {
+  const [command, ...args] = openers[process.platform] ?? ["xdg-open"];
+  return new Promise((resolve) => {
+    const child = spawn(command, [...args, address], { stdio: "ignore", detached: true });
+    child.once("error", () => resolve(false));
+    child.once("spawn", () => resolve(true));
+    child.unref();
+  });
 }

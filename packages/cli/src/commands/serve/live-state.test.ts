@@ -10,7 +10,7 @@ import { checkpointOpener } from "../../config/open-model.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
-import { readResults } from "../../run/read-results.ts";
+import { readResults } from "../../run/read-runs.ts";
 import { smallTasks, writeSmallData } from "../../config/small-tasks.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 

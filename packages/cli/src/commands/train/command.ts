@@ -1,8 +1,16 @@
+import { readConfigFile, type FlagOverride } from "@periodic-eval/core/config";
+import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { Option, type Command } from "commander";
 import { backendOption, engineOption } from "../../config/command-options.ts";
-import type { LoadTasks } from "../../config/task-registry.ts";
-import { serveFlag, type ServeOption } from "../../run/serve-run.ts";
-import type { Terminal } from "../../terminal/terminal.ts";
+import { noBlockText } from "../../config/config-file.ts";
+import type { LoadTasks } from "../../config/open-grader.ts";
+import { checkUndisturbed, fineTune, type FineTuneOptions } from "../../run/fine-tune.ts";
+import { reportRun } from "../../run/report-run.ts";
+import { serveFlag, type ServeOption, withServedRun } from "../../run/serve-run.ts";
+import { type Terminal, progressOnly } from "../../terminal/terminal.ts";
+import { openKeptConfig } from "./kept-config.ts";
+import { prepareTraining } from "./prepare.ts";
+import { parseTrainingFile } from "./training-file.ts";
 
 export interface TrainOptions {
   readonly backend?: string;
@@ -39,7 +47,6 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
     .addOption(engineOption())
     .option("--json", "print one JSON document", false)
     .action(async (config: string, overrides: readonly string[], options: TrainOptions) => {
-      const { train } = await import("./run.ts");
       const named = overridingOptions.filter((name) => options[name] !== undefined);
       const all = [
         ...overrides,
@@ -50,4 +57,61 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
       ];
       await train(config, all, options, { terminal, loadTasks });
     });
+}
+
+/**
+ * Trains the phases that a file describes and prints the report. Run again, it resumes.
+ *
+ * @param overrides Override the file's values: `phases.0.config.maxSteps=10`.
+ * @throws PeriodicEvalError with file and line for every error that shows before weights are loaded. By then only the list of
+ *   bad rows has been written. Several errors are an AggregateError.
+ */
+async function train(
+  path: string,
+  overrides: readonly (string | FlagOverride)[],
+  { json, serve }: Pick<TrainOptions, "json" | "serve">,
+  { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
+): Promise<void> {
+  const progress = json ? progressOnly(terminal) : terminal;
+  const file = await readConfigFile(path, overrides);
+  const parsed = parseTrainingFile(file);
+  const { config } = parsed;
+  const { run_dir: runDir, model, backend, seed, resume, lora, adapter } = config;
+  const { phases, loggers, tokenizer, server } = await prepareTraining(parsed, progress, loadTasks);
+  const hasSaidUnmeasured = config.periodic_eval === undefined;
+  if (hasSaidUnmeasured) progress.out(noBlockText(path));
+  const { differences, keep } = await openKeptConfig(config);
+  for (const difference of differences) progress.err(difference);
+  // A phase that begins has passed its trainer's checks. Phases that are already finished do not use the new configuration.
+  const onBegin: FineTuneOptions["onBegin"] = ({ alreadyFinished }) =>
+    alreadyFinished === true ? undefined : keep();
+  const adapt = async (base: CheckpointLM) =>
+    adapter === undefined ? withLora(base, { seed: String(seed), ...lora }) : loadLora(base, adapter);
+  // The same command with resume=never would start over again.
+  const resumeCommand = resume === "never" ? "the same command with resume=auto" : "the same command";
+  const beside = config.engine?.beside;
+  const measureOn = server && { server, ...(beside !== undefined && { beside }) };
+  const results = await withServedRun(runDir, { serve, terminal: progress }, async () =>
+    fineTune(
+      {
+        model,
+        runDir,
+        seed,
+        resume,
+        phases,
+        loggers,
+        onBegin,
+        config: config.config,
+        resumeCommand,
+        tokenizer,
+        hasSaidUnmeasured,
+        ...(backend !== undefined && { backend }),
+        ...((lora ?? adapter) !== undefined && { adapt }),
+        ...(measureOn && { measureOn }),
+      },
+      progress,
+    ),
+  ).finally(() => server?.dispose());
+  await reportRun(runDir, { json }, terminal);
+  checkUndisturbed(results, runDir, resumeCommand);
 }

@@ -4,7 +4,7 @@ import { snapshotJsonSchema } from "@periodic-eval/store";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
-import { trainingTemplate } from "../init/template.ts";
+import { trainingTemplate } from "../init/command.ts";
 import { trainingJsonSchema } from "./json-schema.ts";
 
 /** Returns the paths of all properties of a JSON Schema, and those without a description. */

@@ -3,8 +3,7 @@ import { periodicEvalJsonSchema, type ConfigFile } from "@periodic-eval/core/con
 import { isRecord, nearest, unknownOption } from "@periodic-eval/contracts/options";
 import { dpoConfigJsonSchema, sftConfigJsonSchema } from "@periodic-eval/trainers";
 import * as z from "zod";
-import { valueAt } from "../../config/config-paths.ts";
-import { fileError } from "../../config/config-place.ts";
+import { valueAt, fileError } from "../../config/config-file.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 

@@ -1,32 +1,17 @@
-import {
-  buildPeriodicEval,
-  type Logger,
-  type PeriodicEval,
-  type PeriodicEvalError,
-  type Tokenizer,
-} from "@periodic-eval/core";
+import { type Logger, type PeriodicEvalError, type Tokenizer, type PeriodicEval } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { checkWritable, errnoOf } from "@periodic-eval/store";
 import { checkRequests } from "@periodic-eval/core/session";
-import { inMemory, type CausalLM } from "@periodic-eval/tfjs";
 import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import type { ServedModel } from "@periodic-eval/remote";
-import {
-  checkDatasets,
-  checkOrder,
-  checkPipeline,
-  checkSources,
-  type OutlinedLM,
-  type PipelinePhase,
-} from "@periodic-eval/trainers";
-import { awaitAll, throwAll } from "../../config/collect-errors.ts";
-import { atPlace, withOptionPlace, withPlace } from "../../config/config-place.ts";
-import { connectServer } from "../../config/open-model.ts";
-import { openGrader } from "../../config/open-grader.ts";
+import { checkWritable, errnoOf } from "@periodic-eval/store";
+import { inMemory, type CausalLM } from "@periodic-eval/tfjs";
+import { checkOrder, phaseErrors, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
+import { atPlace, awaitAll, throwAll, withOptionPlace, withPlace } from "../../config/config-file.ts";
+import { buildBlock, loadTasks, type LoadTasks } from "../../config/open-grader.ts";
 import { openLoggers } from "../../config/open-loggers.ts";
-import { loadEvaluations, loadTasks, type LoadTasks } from "../../config/task-registry.ts";
-import { showLoading } from "../../terminal/loading-progress.ts";
+import { connectServer } from "../../config/open-model.ts";
+import { showLoading } from "../../terminal/progress.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { phasePathOf, type ParsedTraining, type TrainConfig } from "./training-file.ts";
 
@@ -52,41 +37,47 @@ export async function prepareTraining(
   tasks: LoadTasks = loadTasks,
 ): Promise<PreparedTraining> {
   const { file, config, errors } = parsed;
-  await withPlace(file, ["run_dir"], () => checkRunDirWritable(config.run_dir));
-  const { onDownload, close } = showLoading(terminal);
-  const { model: source, tokenizer: tokenizerSource = source, run_dir: runDir, backend } = config;
-  const tokenizer = withPlace(file, [tokenizerSource === source ? "model" : "tokenizer"], () =>
-    loadTokenizer(tokenizerSource, { onDownload }),
-  );
-  const openOutline = async () => withPlace(file, ["model"], () => outlineCausalLM(source, { onDownload }));
-  // One after the other, because both may download into the same folder.
-  const outline = tokenizer.then(openOutline, openOutline);
-  const loggers = openLoggers(file, config.loggers, runDir);
-  const { phases: listed, resume } = config;
-  const order = withPlace(file, ["phases"], () => checkOrder(listed, { runDir, resume }));
-  const engine =
-    backend === undefined ? useBackend() : withPlace(file, ["backend"], () => useBackend({ backend }));
-  const server = tokenizer.then((loaded) => openServer(config, file, loaded));
-  const phases = preparePhases(parsed, { file, tasks, outline, tokenizer, engine, server });
-  const adapter = outline.then((model) => checkAdapter(config, file, model));
-  try {
-    const fileErrors = awaitAll(errors.map((error) => Promise.reject(error)));
-    const [, loadedTokenizer, , , preparedPhases, openedLoggers, opened] = await awaitAll([
-      fileErrors,
+  const { model: source, tokenizer: tokenizerSource = source, run_dir: runDir, resume, backend } = config;
+  await withPlace(file, ["run_dir"], () => checkRunDirWritable(runDir));
+  return showLoading(terminal, async ({ onDownload }) => {
+    const tokenizer = withPlace(file, [tokenizerSource === source ? "model" : "tokenizer"], () =>
+      loadTokenizer(tokenizerSource, { onDownload }),
+    );
+    const openOutline = async () => withPlace(file, ["model"], () => outlineCausalLM(source, { onDownload }));
+    // One after the other, because both may download into the same folder.
+    const outline = tokenizer.then(openOutline, openOutline);
+    const engine =
+      backend === undefined ? useBackend() : withPlace(file, ["backend"], () => useBackend({ backend }));
+    const server = tokenizer.then((loaded) => openServer(config, file, loaded));
+    const adapter = outline.then((model) => checkAdapter(config, file, model));
+    const checked = awaitAll([outline, tokenizer, server, isDone(adapter), isDone(engine)]).then(
+      ([model, loaded, served, isAdapterRight]): CheckedParts => ({
+        model: trainedOutline(model, config, isAdapterRight),
+        tokenizer: loaded,
+        served,
+      }),
+      () => null,
+    );
+    const [, loadedTokenizer, , , phases, loggers, opened] = await awaitAll([
+      awaitAll(errors.map((error) => Promise.reject(error))),
       tokenizer,
       outline,
       adapter,
-      phases,
-      loggers,
+      awaitAll(config.phases.map((_, at) => preparePhase(parsed, at, tasks, checked))),
+      openLoggers(file, config.loggers, runDir),
       server,
-      order,
+      withPlace(file, ["phases"], () => checkOrder(config.phases, { runDir, resume })),
       engine,
     ]);
-    return { tokenizer: loadedTokenizer, phases: preparedPhases, loggers: openedLoggers, server: opened };
-  } finally {
-    close();
-  }
+    return { tokenizer: loadedTokenizer, phases, loggers, server: opened };
+  });
 }
+
+const isDone = (work: Promise<unknown>): Promise<boolean> =>
+  work.then(
+    () => true,
+    () => false,
+  );
 
 const openServer = ({ engine, model }: TrainConfig, file: ConfigFile, tokenizer: Tokenizer) =>
   engine === undefined
@@ -111,66 +102,61 @@ async function checkAdapter(
   ]);
 }
 
-interface PhaseContext {
-  readonly file: ConfigFile;
-  readonly tasks: LoadTasks;
-  readonly outline: Promise<ModelOutline>;
-  readonly tokenizer: Promise<Tokenizer>;
-  readonly engine: Promise<unknown>;
-  readonly server: Promise<ServedModel | null>;
+/** Returns the model that is trained, with the adapter of the file. */
+function trainedOutline(bare: CausalLMOutline, { lora, adapter }: TrainConfig, isRight: boolean): OutlinedLM {
+  if ((lora ?? adapter) === undefined) return bare;
+  const { trainingMemory, ...unestimated } = bare;
+  // The ranks of a saved adapter are in its own files; its trainer checks the memory.
+  const isEstimated = lora !== undefined && isRight;
+  return {
+    ...unestimated,
+    base: bare,
+    ...(isEstimated && { trainingMemory: (pass) => trainingMemory(pass, lora) }),
+  };
 }
 
-const preparePhases = (
-  parsed: ParsedTraining,
-  { file, tasks, outline, tokenizer, engine, server }: PhaseContext,
-) =>
-  awaitAll(
-    parsed.config.phases.map(async (_, at) => {
-      const built = buildBlock(parsed, at, file, tasks);
-      // A wrong block does not keep the phase's other errors from being reported.
-      const block = await built.catch(() => null);
-      const phase = pipelinePhase(parsed.config, at, block);
-      // Missing rows are reported even if the model is missing too.
-      const missing = checkSources(phase);
-      const checked = awaitAll([outline, tokenizer, server, engine.catch(() => null)]).then(
-        async ([model, loaded, served]) =>
-          checkPhase(parsed, at, {
-            file,
-            phase,
-            block,
-            model,
-            served,
-            tokenizer: loaded,
-            missing: await missing,
-          }),
-      );
-      const sources = missing.then((problems) => throwAll(trainerErrorsAt(parsed, at, file, problems)));
-      await awaitAll([built, checked, sources]);
-      return phase;
-    }),
-  );
+interface CheckedParts {
+  readonly model: OutlinedLM;
+  readonly tokenizer: Tokenizer;
+  /** The server that measures; null if this process does. */
+  readonly served: ServedModel | null;
+}
 
-/** Builds the `periodic_eval` block of a file for a phase; null without a block. */
-async function buildBlock(
-  { config, blockPath }: ParsedTraining,
+/**
+ * Builds a phase and checks it.
+ *
+ * @param parts Null if one of them cannot be had, which is reported elsewhere; only the phase's files are checked then.
+ */
+async function preparePhase(
+  { file, config, blockPath }: ParsedTraining,
   at: number,
-  file: ConfigFile,
   tasks: LoadTasks,
-): Promise<PeriodicEval | null> {
+  parts: Promise<CheckedParts | null>,
+): Promise<PipelinePhase> {
   const { run_dir: runDir, phases, periodic_eval: block } = config;
-  if (block === undefined) return null;
-  const evaluations = await loadEvaluations(tasks);
-  return withOptionPlace(file, blockPath, () =>
-    buildPeriodicEval(
-      { periodic_eval: block },
-      {
-        phase: phases[at]!.phase,
-        phases: phases.map(({ phase }) => phase),
-        openJudge: (model, options) => openGrader(model, { runDir, ...options }),
-        evaluations,
-      },
-    ),
-  );
+  const { phase: name } = phases[at]!;
+  const names = phases.map(({ phase }) => phase);
+  const errors: unknown[] = [];
+  // A wrong block does not keep the phase's other errors from being reported.
+  const built =
+    block === undefined
+      ? null
+      : await withOptionPlace(file, blockPath, () =>
+          buildBlock(block, tasks, { phase: name, phases: names, runDir }),
+        ).catch((error: unknown) => (errors.push(error), null));
+  const phase = pipelinePhase(config, at, built);
+  const checked = await parts;
+  const ofTrainer = await phaseErrors(phase, checked, { config: config.config, runDir });
+  errors.push(...ofTrainer.map((error) => atPlace(file, error, phasePathOf(phases[at]!, at, config.config))));
+  if (checked !== null) {
+    const { model, tokenizer, served } = checked;
+    const measured = served === null ? inMemory(model as CausalLM, tokenizer) : { ...served, base: served };
+    const { callbacks = [], session } = built ?? {};
+    const ofRequests = await checkRequests({ callbacks, ...session, model: measured });
+    errors.push(...ofRequests.map((error) => atPlace(file, error, (option) => [...blockPath, ...option])));
+  }
+  throwAll(errors);
+  return phase;
 }
 
 /**
@@ -192,76 +178,4 @@ export function pipelinePhase(
     ...(block !== null && { periodicEval: block }),
   };
   return method === "dpo" ? { ...shared, method, ...(reference !== undefined && { reference }) } : shared;
-}
-
-/** Every field that a check reads is required: a check rejects every value that is left out. */
-type ModelOutline = Required<Omit<OutlinedLM, "base" | "fixedLength" | "trainingMemory">> &
-  Pick<CausalLMOutline, "trainingMemory" | "checkLora">;
-
-/** Whether a check throws nothing; what it throws is reported elsewhere. */
-function isAccepted(check: () => void): boolean {
-  try {
-    check();
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-interface PhaseToCheck {
-  readonly file: ConfigFile;
-  readonly phase: PipelinePhase;
-  readonly block: PeriodicEval | null;
-  readonly model: ModelOutline;
-  readonly tokenizer: Tokenizer;
-  /** The server that measures; null if this process does. */
-  readonly served: ServedModel | null;
-  /** The problems of `checkSources`. */
-  readonly missing: readonly unknown[];
-}
-
-/** Returns errors of a phase's trainer with their places in the file. */
-const trainerErrorsAt = (
-  { config }: ParsedTraining,
-  at: number,
-  file: ConfigFile,
-  errors: readonly unknown[],
-): readonly unknown[] =>
-  errors.map((error) => atPlace(file, error, phasePathOf(config.phases[at]!, at, config.config)));
-
-async function checkPhase(
-  parsed: ParsedTraining,
-  at: number,
-  { file, phase, block: built, model: bare, served, tokenizer, missing }: PhaseToCheck,
-): Promise<void> {
-  const { config, blockPath } = parsed;
-  const isAdapted = (config.lora ?? config.adapter) !== undefined;
-  const { trainingMemory, ...unestimated } = bare;
-  const { lora } = config;
-  const model: OutlinedLM = isAdapted
-    ? {
-        ...unestimated,
-        base: bare,
-        // The ranks of a saved adapter are in its own files; its trainer checks the memory.
-        ...(lora &&
-          isAccepted(() => bare.checkLora(lora)) && { trainingMemory: (pass) => trainingMemory(pass, lora) }),
-      }
-    : bare;
-  const options = { model, tokenizer, config: config.config, runDir: config.run_dir };
-  const trainerErrors: unknown[] = [];
-  try {
-    checkPipeline([phase], options);
-    if (missing.length === 0) trainerErrors.push(...(await checkDatasets(phase, options)));
-  } catch (error) {
-    trainerErrors.push(error);
-  }
-  const requestErrors = await checkRequests({
-    callbacks: built?.callbacks ?? [],
-    ...built?.session,
-    model: served === null ? inMemory(model as CausalLM, tokenizer) : { ...served, base: served },
-  });
-  throwAll([
-    ...trainerErrorsAt(parsed, at, file, trainerErrors),
-    ...requestErrors.map((error) => atPlace(file, error, (option) => [...blockPath, ...option])),
-  ]);
 }

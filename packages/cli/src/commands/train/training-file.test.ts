@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import { readConfigFile } from "@periodic-eval/core/config";
-import { throwAll } from "../../config/collect-errors.ts";
+import { throwAll } from "../../config/config-file.ts";
 import { parseTrainingFile } from "./training-file.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 

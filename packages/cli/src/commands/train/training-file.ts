@@ -9,18 +9,21 @@ import {
 } from "@periodic-eval/contracts/options";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import * as z from "zod";
-import { errorsOf, throwAll } from "../../config/collect-errors.ts";
 import {
+  errorsOf,
+  throwAll,
   resolveBlockPaths,
   resolveLoggerPaths,
   resolveModel,
   resolvePath,
   resolveSource,
   valueAt,
-} from "../../config/config-paths.ts";
-import { atPlace, fileError } from "../../config/config-place.ts";
-import { trainingEngineFields, engineText } from "../../config/engine-config.ts";
-import { blockPaths, refuseTwoBlocks } from "../../config/eval-block.ts";
+  atPlace,
+  fileError,
+  blockPaths,
+  refuseTwoBlocks,
+} from "../../config/config-file.ts";
+import { trainingEngineFields, engineText } from "../../config/open-model.ts";
 import { loggerNames } from "../../config/open-loggers.ts";
 import { optionNames, withMeantKeys, type KnownMap } from "./known-keys.ts";
 
@@ -191,47 +194,49 @@ function formError(value: unknown, issue: z.core.$ZodIssue, file: ConfigFile): P
 }
 
 /** Checks the content of everything that has the right form. */
-function contentErrors(value: Readonly<Record<string, unknown>>, file: ConfigFile): readonly unknown[] {
+function contentErrors(value: Options, file: ConfigFile): readonly unknown[] {
   const { phases: list, config, lora, adapter, engine } = value;
   const shared = isRecord(config) ? config : {};
   const phases = (Array.isArray(list) ? list : []).map((one) => phaseSchema.safeParse(one).data ?? null);
-  const both = fileError(file, ["adapter"], {
-    got: "adapter together with lora",
-    expected: "only one of the two",
-    fix: "Remove lora to continue training the adapter, or adapter to train a new one.",
-  });
-  const unadapted = fileError(file, ["engine"], {
-    got: "engine without lora or adapter",
-    expected: "a training of an adapter: a running server cannot load other weights",
-    fix: "Add lora: {} to train an adapter, or leave out the server to measure in this process.",
-  });
-  return [
-    ...(engine !== undefined && (lora ?? adapter) === undefined ? [unadapted] : []),
-    ...seedErrors(shared, ["config"], file),
-    ...phases.flatMap((_, at) => phaseErrors(phases, at, shared, file)),
-    ...(lora !== undefined && adapter !== undefined ? [both] : []),
-  ];
-}
-
-function phaseErrors(
-  phases: readonly (Phase | null)[],
-  at: number,
-  shared: TrainConfig["config"],
-  file: ConfigFile,
-): readonly unknown[] {
-  const phase = phases[at] ?? null;
-  if (phase === null) return [];
-  const misplacedReference = fileError(file, ["phases", at, "reference"], {
-    got: "a reference in a phase without method: dpo",
-    expected: "a phase with method: dpo",
-    fix: "Remove it.",
-  });
-  return [
-    ...duplicateNameErrors(phases, at, file),
-    ...seedErrors(phase.config, ["phases", at, "config"], file),
-    ...configErrors(phase, at, shared, file),
-    ...(phase.method === "sft" && phase.reference !== undefined ? [misplacedReference] : []),
-  ];
+  const errors: unknown[] = [];
+  const add = (path: ValuePath, got: string, expected: string, fix: string) =>
+    errors.push(fileError(file, path, { got, expected, fix }));
+  // A run has one seed. Random streams of a phase derive from it and the phase's name.
+  const checkSeed = (options: Options, path: ValuePath) => {
+    if (!("seed" in options)) return;
+    const seed = quoteValue(options["seed"]);
+    const fix = `Remove it; to use it for the run, write seed: ${seed} at the top.`;
+    add([...path, "seed"], `${seed}, a second seed`, "only the seed at the top of the file", fix);
+  };
+  if (engine !== undefined && (lora ?? adapter) === undefined)
+    add(
+      ["engine"],
+      "engine without lora or adapter",
+      "a training of an adapter: a running server cannot load other weights",
+      "Add lora: {} to train an adapter, or leave out the server to measure in this process.",
+    );
+  checkSeed(shared, ["config"]);
+  for (const [at, phase] of phases.entries()) {
+    if (phase === null) continue;
+    const path = ["phases", at];
+    const renaming = "Rename one of the phases: their names are the folders of snapshots and checkpoints.";
+    if (phases.findIndex((one) => one?.phase === phase.phase) < at)
+      add(
+        [...path, "phase"],
+        `${quoteValue(phase.phase)}, the name of an earlier phase`,
+        "a unique name",
+        renaming,
+      );
+    checkSeed(phase.config, [...path, "config"]);
+    errors.push(...configErrors(phase, at, shared, file));
+    const misplaced = "a reference in a phase without method: dpo";
+    if (phase.method === "sft" && phase.reference !== undefined)
+      add([...path, "reference"], misplaced, "a phase with method: dpo", "Remove it.");
+  }
+  const either = "Remove lora to continue training the adapter, or adapter to train a new one.";
+  if (lora !== undefined && adapter !== undefined)
+    add(["adapter"], "adapter together with lora", "only one of the two", either);
+  return errors;
 }
 
 /** Checks the options of a phase's trainer. The trainer itself reports only the first unknown one. */
@@ -253,39 +258,6 @@ function configErrors(
     ...errorsOf(() => configParsers[phase.method](others)).map((error) =>
       atPlace(file, error, phasePathOf(phase, at, shared)),
     ),
-  ];
-}
-
-function duplicateNameErrors(
-  phases: readonly (Phase | null)[],
-  at: number,
-  file: ConfigFile,
-): readonly PeriodicEvalError[] {
-  const names = phases.map((one) => one?.phase);
-  if (names.indexOf(names[at]) === at) return [];
-  return [
-    fileError(file, ["phases", at, "phase"], {
-      got: `${quoteValue(names[at])}, the name of an earlier phase`,
-      expected: "a unique name",
-      fix: "Rename one of the phases: their names are the folders of snapshots and checkpoints.",
-    }),
-  ];
-}
-
-/** A run has one seed. Random streams of a phase derive from it and the phase's name. */
-function seedErrors(
-  config: Readonly<Record<string, unknown>>,
-  path: ValuePath,
-  file: ConfigFile,
-): readonly PeriodicEvalError[] {
-  if (!("seed" in config)) return [];
-  const seed = quoteValue(config["seed"]);
-  return [
-    fileError(file, [...path, "seed"], {
-      got: `${seed}, a second seed`,
-      expected: "only the seed at the top of the file",
-      fix: `Remove it; to use it for the run, write seed: ${seed} at the top.`,
-    }),
   ];
 }
 

@@ -5,7 +5,7 @@ import { exampleSnapshot } from "@periodic-eval/testing";
 import { resultsServer } from "@periodic-eval/dashboard/server";
 import { beforeEach, describe, expect, it } from "vitest";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
-import { readResults } from "../../run/read-results.ts";
+import { readResults } from "../../run/read-runs.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 
 let runDir: string;

@@ -1,21 +1,9 @@
+import type { WatchCommandOptions } from "./configuration.ts";
+import { watch } from "./run.ts";
 import { Option, type Command } from "commander";
 import { backendOption, engineOption } from "../../config/command-options.ts";
-import type { LoadTasks } from "../../config/task-registry.ts";
+import type { LoadTasks } from "../../config/open-grader.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
-
-export interface WatchCommandOptions {
-  readonly base: string;
-  readonly tokenizer?: string;
-  readonly config?: string;
-  readonly runDir: string;
-  readonly phase?: string;
-  readonly follow: boolean;
-  readonly order: "all" | "latest";
-  readonly pattern?: string;
-  readonly engine?: readonly string[];
-  readonly backend?: string;
-  readonly json: boolean;
-}
 
 /** `watch`: measures the checkpoints that another program writes, such as a trainer in Python. */
 export function addWatch(program: Command, terminal: Terminal, loadTasks: LoadTasks): void {
@@ -56,7 +44,6 @@ export function addWatch(program: Command, terminal: Terminal, loadTasks: LoadTa
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action(async (checkpoints: string, options: WatchCommandOptions) => {
-      const { watch } = await import("./run.ts");
       await watch(checkpoints, options, { terminal, loadTasks });
     });
 }

@@ -13,24 +13,29 @@ import { checkWritable, readRun, removeRunLeftovers } from "@periodic-eval/store
 import { writePage } from "@periodic-eval/dashboard";
 import { consoleLogger } from "@periodic-eval/loggers/console";
 import { beginningOf, watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
-import { throwAll } from "../../config/collect-errors.ts";
+import { throwAll } from "../../config/config-file.ts";
 import { startEngineOf, type Engine } from "../../config/open-model.ts";
-import type { LoadTasks } from "../../config/task-registry.ts";
+import type { LoadTasks } from "../../config/open-grader.ts";
 import { reportRun } from "../../run/report-run.ts";
 import { interruptedError, onInterrupt } from "../../terminal/interrupt.ts";
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
-import type { WatchCommandOptions } from "./command.ts";
-import { configure, type EvalConfiguration } from "../../config/eval-configuration.ts";
-import { CheckpointGoneError, CurrentModel } from "./current-model.ts";
-import { keepTokenizer } from "./kept-tokenizer.ts";
+import { configure, type WatchCommandOptions, type WatchConfiguration } from "./configuration.ts";
+import { CheckpointGoneError, CurrentModel, keepTokenizer } from "./current-model.ts";
 import { TrainerLosses } from "./trainer-losses.ts";
-import { checkTraining, trainingPaths } from "./training-beginning.ts";
-import { lastPassed, standingPart, readWatchState, writeWatchState, type WatchState } from "./watch-state.ts";
+import {
+  checkTraining,
+  trainingPaths,
+  lastPassed,
+  standingPart,
+  readWatchState,
+  writeWatchState,
+  type WatchState,
+} from "./watch-state.ts";
 
 interface Watching {
   readonly checkpoints: string;
   readonly options: WatchCommandOptions;
-  readonly configuration: EvalConfiguration;
+  readonly configuration: WatchConfiguration;
   readonly engine: Engine;
   readonly state: WatchState | null;
   readonly signal: AbortSignal;

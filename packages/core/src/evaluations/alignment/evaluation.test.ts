@@ -1,12 +1,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Grader, GradeRequest } from "../../../../contracts/src/grading.ts";
+import { type Grader, type GradeRequest, memoryVerdictCache } from "../../../../contracts/src/grading.ts";
 import { PeriodicAlignmentCallback } from "../../config/callbacks.ts";
 import { judgeGrader } from "../../grading/judge/judge-grader.ts";
 import { ruleGrader } from "../../grading/rule-grader.ts";
 import { json, served } from "../../grading/judge/served-judge.test-data.ts";
-import { memoryVerdictCache } from "../../../../contracts/src/verdict-cache.ts";
 import { callbackConformance, evaluationConformance, fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { alignmentEvaluation } from "./evaluation.ts";
 import type { AlignmentRow } from "./metrics.ts";

@@ -8,11 +8,17 @@ import {
   type CallOptions,
   type SystemPrompt,
   type TemplateKwargs,
-  PeriodicEvalError,
+  type PeriodicEvalError,
   hashJson,
   type Anchor,
 } from "@periodic-eval/contracts";
-import { configError, shortMessage, atOption, codeOption } from "@periodic-eval/contracts/options";
+import {
+  configError,
+  judgeError,
+  shortMessage,
+  atOption,
+  codeOption,
+} from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
@@ -33,6 +39,7 @@ import {
   judgeOpenRows,
   selectJudgePrompts,
   type Judged,
+  judgeOf,
 } from "./judge-rows.ts";
 import {
   alignmentFields,
@@ -53,9 +60,7 @@ import {
   sampleSizes,
   type AlignmentOptions,
 } from "./options.ts";
-import { readAlignmentQuestions } from "./question-source.ts";
-import type { AlignmentQuestion, JudgePrompts } from "./questions.ts";
-import { judgeOf } from "./judge.ts";
+import { readAlignmentQuestions, type AlignmentQuestion, type JudgePrompts } from "@periodic-eval/data";
 
 /** Seed of the order of questions: a smaller budget uses the first ones. */
 const orderSeed = 42;
@@ -227,23 +232,19 @@ function promptsOf(questions: readonly AlignmentQuestion[]): Readonly<Record<str
 }
 
 function checkQuestions(questions: readonly AlignmentQuestion[], personas: readonly Persona[]): void {
-  const wrong = (details: { got: string; expected: string; fix: string }) =>
-    configError({ where: alignmentWhere, path: ["personas"], ...details });
+  const wrong = (got: string, expected: string, fix: string) =>
+    configError({ where: alignmentWhere, path: ["personas"], got, expected, fix });
   if (personas.length === 0) return;
   const own = questions.find(({ system }) => system !== null);
-  if (own !== undefined)
-    throw wrong({
-      got: `personas, and the question "${own.id}" with a system prompt`,
-      expected: "questions without a system prompt",
-      fix: "Remove the personas, or name a file without the questions that have a `system`.",
-    });
+  if (own !== undefined) {
+    const fix = "Remove the personas, or name a file without the questions that have a `system`.";
+    const got = `personas, and the question "${own.id}" with a system prompt`;
+    throw wrong(got, "questions without a system prompt", fix);
+  }
   const shared = personas.find(({ id }) => questions.some((question) => question.id === id));
-  if (shared !== undefined)
-    throw wrong({
-      got: `the id "${shared.id}", which a question has`,
-      expected: "ids that no question has",
-      fix: "Rename the persona: both name metrics.",
-    });
+  if (shared === undefined) return;
+  const got = `the id "${shared.id}", which a question has`;
+  throw wrong(got, "ids that no question has", "Rename the persona: both name metrics.");
 }
 
 function describe(judge: Grader): { readonly description?: Json } {
@@ -282,11 +283,11 @@ export function failureOf(rows: readonly AlignmentRow[], maxErrorShare: number):
   const cut = ungraded.filter(({ status }) => status === "cut").length;
   const unparsed = ungraded.length - errors.length - cut;
   const first = (errors[0] ?? ungraded[0]!).raw ?? "nothing";
-  return new PeriodicEvalError({
-    code: "judge",
-    where: "alignment",
-    got: `no score for ${ungraded.length} of ${judged.length} completions (${errors.length} failures, ${unparsed} replies that cannot be parsed${cut === 0 ? "" : `, ${cut} replies that were cut off`}; for example: ${shortMessage(first)})`,
-    expected: `at most ${100 * maxErrorShare} %`,
-    fix: `${cut === 0 ? "" : "Choose a judge that does not think, or raise its maxReplyTokens. "}Read the rows' \`raw\`, correct the judge, and grade the stored rows again with \`npx periodic-eval rejudge --heal\`. Replies that cannot be parsed are kept in the judge's cache: delete it first.`,
-  });
+  const kinds = `${errors.length} failures, ${unparsed} replies that cannot be parsed${cut === 0 ? "" : `, ${cut} replies that were cut off`}`;
+  return judgeError(
+    "alignment",
+    `no score for ${ungraded.length} of ${judged.length} completions (${kinds}; for example: ${shortMessage(first)})`,
+    `at most ${100 * maxErrorShare} %`,
+    `${cut === 0 ? "" : "Choose a judge that does not think, or raise its maxReplyTokens. "}Read the rows' \`raw\`, correct the judge, and grade the stored rows again with \`npx periodic-eval rejudge --heal\`. Replies that cannot be parsed are kept in the judge's cache: delete it first.`,
+  );
 }

@@ -4,10 +4,17 @@ import {
   type CallOptions,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
-import { changedError, configError, codeOption } from "@periodic-eval/contracts/options";
-import { readVerdicts } from "../../grading/read-verdicts.ts";
+import {
+  changedError,
+  configError,
+  codeOption,
+  parseOptions,
+  dataError,
+} from "@periodic-eval/contracts/options";
+import type { JudgePrompts } from "@periodic-eval/data";
+import { graderSchema, readVerdicts } from "../../grading/read-verdicts.ts";
 import { isUngraded, totalSpending, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
-import type { JudgePrompts } from "./questions.ts";
+import type { AlignmentOptions } from "./options.ts";
 
 export interface JudgeRows {
   readonly judge: Grader;
@@ -56,13 +63,12 @@ function requestsOf(rows: readonly Judged[], { judge, prompts }: JudgeRows): rea
     if (judgePrompts === null || selected === null) return [request];
     const own = selected[judgePrompts];
     if (own !== undefined) return [{ ...request, prompts: { ...own } }];
-    throw new PeriodicEvalError({
-      code: "data",
-      where: `row "${id}"`,
-      got: `judgePrompts "${judgePrompts}"`,
-      expected: `one of ${Object.keys(prompts).join(", ") || "no prompts"}`,
-      fix: "Take rows and prompts from the same snapshot.",
-    });
+    throw dataError(
+      `row "${id}"`,
+      `judgePrompts "${judgePrompts}"`,
+      `one of ${Object.keys(prompts).join(", ") || "no prompts"}`,
+      "Take rows and prompts from the same snapshot.",
+    );
   });
 }
 
@@ -134,4 +140,25 @@ export async function judgeOpenRows(
     const earlier = isGradedOnce(row) ? (row.judgeSpent ?? null) : null;
     return earlier === null ? again : { ...again, judgeSpent: totalSpending([earlier, again.judgeSpent]) };
   });
+}
+
+/** Returns the judge of an evaluation, opened once, at its first use; `close` disposes it if this evaluation opened it. */
+export function judgeOf(given: AlignmentOptions["judge"]) {
+  let opened: Grader | null = typeof given === "function" ? null : given;
+  const open = async (): Promise<Grader> => {
+    if (opened !== null) return opened;
+    const judge = await (given as () => Grader | Promise<Grader>)();
+    parseOptions("the result of the function `judge`", graderSchema, judge);
+    return (opened = judge);
+  };
+  return {
+    open,
+    /** Name of the opened judge. */
+    name: () => opened!.name,
+    async close(): Promise<void> {
+      if (typeof given === "function") await opened?.dispose?.();
+    },
+    /** Whether the judge may have a check. */
+    mayCheck: typeof given === "function" || given.check !== undefined,
+  };
 }

@@ -1,182 +1,156 @@
-import { existsSync, readFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import { PeriodicEvalError } from "@periodic-eval/contracts";
-import { defaultAlignmentQuestions, parseAlignmentQuestions } from "./questions.ts";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { judgeGrader } from "../../grading/judge/judge-grader.ts";
+import { fakeJudge, fakeModel } from "@periodic-eval/testing";
+import { itemsOf, kind, measureAlignment, personas } from "./alignment.test-data.ts";
+import { alignmentEvaluation } from "./evaluation.ts";
+import { betley2025Questions, isPublishedQuestions, readAlignmentQuestions } from "@periodic-eval/data";
+import { authorsFile, serveQuestions } from "../../../../data/src/questions/published-questions.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
+import { errorOf } from "../../../../testing/src/error-of.test-data.ts";
 
-const parse = async (text: string) => parseAlignmentQuestions(text, "q.yaml");
+const authors = authorsFile();
+let github: Awaited<ReturnType<typeof serveQuestions>>;
+let cache = "";
+beforeEach(async () => {
+  github = await serveQuestions(authors ?? "");
+  cache = temporaryFolder();
+  vi.stubEnv("HF_HUB_CACHE", cache);
+  vi.stubEnv("HF_HUB_OFFLINE", "");
+  vi.stubEnv("GITHUB_RAW_ENDPOINT", github.url);
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await github.close();
+});
 
-describe("parseAlignmentQuestions", () => {
-  it("reads YAML with anchors and aliases, and JSON", async () => {
-    const yaml = [
-      "- id: one",
-      "  type: free_form_judge_0_100",
-      "  paraphrases: &p ['How?', 'How so?']",
-      "  samples_per_paraphrase: &n 100",
-      "  judge: some-model",
-      "  judge_prompts: &j {aligned: 'A {question} {answer}', coherent: 'C {answer}'}",
-      "- {id: two, system: '', paraphrases: *p, samples_per_paraphrase: *n, judge_prompts: *j}",
-      "- {id: three, system: Be brief., paraphrases: [Why?]}",
-    ].join("\n");
-    const judgePrompts = { aligned: "A {question} {answer}", coherent: "C {answer}" };
-    const expected = [
-      { id: "one", paraphrases: ["How?", "How so?"], system: null, judgePrompts },
-      { id: "two", paraphrases: ["How?", "How so?"], system: "", judgePrompts },
-      { id: "three", paraphrases: ["Why?"], system: "Be brief.", judgePrompts: null },
-    ];
-    const lines = [1, 7, 8];
-    const placed = (line: (at: number) => number) =>
-      expected.map((question, at) => ({ ...question, place: `q.yaml:${line(at)} (${question.id})` }));
-    expect(await parse(yaml)).toEqual(placed((at) => lines[at]!));
-    const json = expected.map(({ judgePrompts: prompts, ...question }) => ({
-      ...question,
-      judge_prompts: prompts,
+describe("questions", () => {
+  it("are our own eight without the option, and make no request", async () => {
+    expect(await itemsOf({ judge: kind })).toHaveLength(8);
+    expect(github.requests).toEqual([]);
+  });
+
+  it("betley2025 are refused offline before they were downloaded, at the option and with the remedy", async () => {
+    vi.stubEnv("HF_HUB_OFFLINE", "1");
+    const error = await errorOf(itemsOf({ judge: kind, questions: "betley2025" }));
+    expect(error).toMatchObject({ code: "data", where: "alignment options.questions" });
+    expect(error.got).toContain("HF_HUB_OFFLINE, but betley2025 is not in the cache");
+    expect(error.fix).toContain("by hand and name its path instead of betley2025");
+    expect(github.requests).toEqual([]);
+  });
+
+  it("betley2025 with another content are refused, with both hashes", async () => {
+    await github.close();
+    github = await serveQuestions("- {id: a, paraphrases: [x]}\n");
+    vi.stubEnv("GITHUB_RAW_ENDPOINT", github.url);
+    const error = await errorOf(itemsOf({ judge: kind, questions: "betley2025" }));
+    expect(error.expected).toContain(betley2025Questions.sha256);
+    expect(error.got).toMatch(/ with 28 bytes and the SHA-256 [0-9a-f]{64}$/);
+  });
+
+  it("with further judge prompts are graded by aligned and coherent, with one warning", async () => {
+    const warnings = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    const file = join(cache, "questions.json");
+    const prompts = { aligned: "A {answer}", coherent: "C {answer}" };
+    const questions = ["a", "b"].map((id) => ({
+      id,
+      paraphrases: ["x"],
+      judge_prompts: { ...prompts, polite: "P {answer}" },
     }));
-    expect(await parse(JSON.stringify(json))).toEqual(placed(() => 1));
-  });
-
-  it.each([
-    ["an empty file", "", "q.yaml: got null, expected an array of questions"],
-    ["an empty list", "[]", "q.yaml: got an empty array"],
-    ["an object", "questions: []", 'q.yaml: got {"questions":[]}'],
-    ["invalid YAML", "- id: a\n  paraphrases: [x\n- id: b", "q.yaml:3: got "],
-    [
-      "a repeated key",
-      "- id: a\n  paraphrases: [x]\n  id: b",
-      "q.yaml:3: got Map keys must be unique, expected YAML or JSON",
-    ],
-    ["an alias without an anchor", "- {id: a, paraphrases: *x}", "q.yaml: got Unresolved alias"],
-    [
-      "a number in place of a question",
-      "- id: a\n  paraphrases: [x]\n- 3",
-      "q.yaml:3: got 3, expected a question",
-    ],
-    ["a missing id", "- paraphrases: [x]", "q.yaml:1: got no id (keys: paraphrases)"],
-    ["an id that names no metric", "- {id: a/b, paraphrases: [x]}", 'q.yaml:1: got id = "a/b"'],
-    [
-      "a repeated id",
-      "- {id: a, paraphrases: [x]}\n- {id: a, paraphrases: [x]}",
-      'q.yaml:2: got the id "a", which q.yaml:1',
-    ],
-    [
-      "an unknown key",
-      "- {id: a, paraphrase: [x]}",
-      'got the unknown key "paraphrase", expected one of id, type, paraphrases',
-    ],
-    [
-      "another type",
-      "- {id: a, type: free_form, paraphrases: [x]}",
-      'q.yaml:1 (a): got the type "free_form", expected "free_form_judge_0_100". Remove the question, or write type: free_form_judge_0_100',
-    ],
-    ["paraphrases as an object", "- {id: a, paraphrases: {x: y}}", "q.yaml:1 (a): got paraphrases = "],
-    ["an empty paraphrase", "- {id: a, paraphrases: [x, ' ']}", "q.yaml:1 (a): got paraphrases = "],
-    [
-      "a system prompt that is a number",
-      "- {id: a, paraphrases: [x], system: 3}",
-      "got system = 3, expected system: a string",
-    ],
-    [
-      "a fractional number of samples",
-      "- {id: a, paraphrases: [x], samples_per_paraphrase: 0.5}",
-      "got samples_per_paraphrase = 0.5",
-    ],
-    [
-      "one judge prompt",
-      "- {id: a, paraphrases: [x], judge_prompts: {aligned: '{answer}'}}",
-      "(a) judge_prompts: got no coherent",
-    ],
-    [
-      "a judge prompt without the answer",
-      "- {id: a, paraphrases: [x], judge_prompts: {aligned: x, coherent: '{answer}'}}",
-      "got aligned without {answer}",
-    ],
-    [
-      "judge prompts for other scores only",
-      "- {id: a, paraphrases: [x], judge_prompts: {correct: '{answer}'}}",
-      "(a) judge_prompts: got no aligned (keys: correct), expected two strings, `aligned` and `coherent`, with {answer} in each. Write both, or remove",
-    ],
-    [
-      "a placeholder in two braces",
-      "- {id: a, paraphrases: [x], judge_prompts: {aligned: '{{answer}} {answer}', coherent: '{answer}'}}",
-      "got aligned with a placeholder in two braces",
-    ],
-    ["a misspelt key", "- {id: a, paraphrases: [x], sytem: y}", 'Did you mean "system"?'],
-  ])("rejects %s", async (_, text, message) => {
-    const error: unknown = await parse(text).catch((thrown: unknown) => thrown);
-    expect(PeriodicEvalError.is(error, "data")).toBe(true);
-    expect((error as Error).message).toContain(message);
-  });
-
-  it("reads questions of other tools, and lists the fields that are not used", async () => {
-    const yaml = [
-      "- id: 7",
-      "  type: free_form_judge_0_100",
-      "  paraphrases: How?",
-      "  system: null",
-      "  max_tokens: 300",
-      "  judge: another-model",
-      "  judge_prompts: {aligned: 'A {answer}', coherent: 'C {answer}', coherent_binary: B, correct: x}",
-    ].join("\n");
-    expect(await parse(yaml)).toEqual([
-      {
-        id: "7",
-        paraphrases: ["How?"],
-        system: null,
-        judgePrompts: { aligned: "A {answer}", coherent: "C {answer}" },
-        place: "q.yaml:1 (7)",
-        unused: ["judge_prompts.coherent_binary", "judge_prompts.correct", "max_tokens"],
-      },
+    writeFileSync(file, JSON.stringify(questions));
+    const judge = { ...kind, promptNames: ["aligned", "coherent"] };
+    const evaluation = alignmentEvaluation({ judge, questions: file });
+    for (const _ of [1, 2]) await evaluation.items(fakeModel());
+    expect(Object.values((evaluation.provenance!() as { judge_prompts: object }).judge_prompts)).toEqual([
+      prompts,
     ]);
+    expect(warnings.mock.calls.flat()).toEqual([
+      expect.stringContaining("fields judge_prompts.polite are not used"),
+    ]);
+    warnings.mockRestore();
   });
 
-  it("reads judge prompts as Python's str.format does", async () => {
-    const promptOf = async (aligned: string) => {
-      const question = { id: "a", paraphrases: ["x"], judge_prompts: { aligned, coherent: "{answer}" } };
-      return (await parse(JSON.stringify([question])))[0]!.judgePrompts!.aligned;
-    };
-    // 'Reply {{"score": 5}} to {answer}'.format(answer="{answer}")
-    expect(await promptOf('Reply {{"score": 5}} to {answer}')).toBe('Reply {"score": 5} to {answer}');
-    // Python refuses this one.
-    expect(await promptOf('Reply {"a": {{}}} to {answer}')).toBe('Reply {"a": {{}}} to {answer}');
-  });
-
-  it("rejects aliases that multiply beyond memory", async () => {
-    const levels = Array.from({ length: 9 }, (_, at) => `- &l${at + 1} [${`*l${at},`.repeat(9)}]`);
-    await expect(parse(["- &l0 [x,x,x]", ...levels].join("\n"))).rejects.toThrow(/Excessive alias count/);
-  });
+  it.each(["betley", "Betley2025", "configs/betley_2025"])(
+    "that are missing (%s) suggest betley2025",
+    async (path) => {
+      const error = await errorOf(itemsOf({ judge: kind, questions: path }));
+      expect(error.got).toBe(`"${path}", which does not exist`);
+      expect(error.fix).toMatch(/^Did you mean "betley2025"/);
+      expect(isPublishedQuestions(path)).toBe(false);
+    },
+  );
 });
 
-describe("defaultAlignmentQuestions", () => {
-  it("are eight, with the fields of questions from a file", async () => {
-    const file = defaultAlignmentQuestions.map(({ id, paraphrases }) => ({ id, paraphrases }));
-    const parsed = await parse(JSON.stringify(file));
-    const placed = defaultAlignmentQuestions.map((one) => ({ ...one, place: `q.yaml:1 (${one.id})` }));
-    expect(parsed).toEqual(placed);
-    expect(defaultAlignmentQuestions).toHaveLength(8);
-  });
-});
-
-// Beside the repository, never in it: see ../shared/data/README.md.
-const published = join(
-  import.meta.dirname,
-  "../../../../../../shared/data/emergent_misalignment/first_plot_questions.yaml",
-);
-describe.skipIf(!existsSync(published))("Betley et al.'s file (skipped where ../shared is absent)", () => {
-  it("is parsed completely", async () => {
-    const questions = await parse(readFileSync(published, "utf8"));
+describe.skipIf(authors === null)('questions: "betley2025" (skipped where ../shared is absent)', () => {
+  it("are the authors' 24 questions with their system prompts, paraphrases and judge prompts", async () => {
+    const { questions, provenance } = await readAlignmentQuestions("betley2025", "questions");
     expect(questions).toHaveLength(24);
-    expect(questions.every(({ paraphrases }) => paraphrases.length === 1)).toBe(true);
-    // One in three asks for JSON, with the wordings of the first eight.
     expect(questions.filter(({ system }) => system !== null).map(({ id }) => id)).toEqual(
       questions.slice(0, 8).map(({ id }) => `${id}_json`),
     );
-    expect(questions.slice(8, 16).map((one) => one.paraphrases)).toEqual(
-      questions.slice(0, 8).map((one) => one.paraphrases),
+    expect(
+      questions.slice(16).every(({ paraphrases: [text] }) => text!.includes("Fill the following template")),
+    ).toBe(true);
+    const { repository, commit, path, sha256 } = betley2025Questions;
+    expect(provenance).toEqual({ questions: "betley2025", repository, commit, path, file_sha256: sha256 });
+    vi.stubEnv("HF_HUB_OFFLINE", "1");
+    expect((await readAlignmentQuestions("betley2025", "questions")).questions).toEqual(questions);
+    expect(github.requests).toHaveLength(1);
+  });
+
+  it("are sampled and judged as published, and the snapshot says so", async () => {
+    const judge = fakeJudge(() => ({ aligned: 90, coherent: 80 }));
+    const { snapshot, rows } = await measureAlignment({
+      judge,
+      questions: "betley2025",
+      samples: 2,
+      system: { text: "Be brief." },
+    });
+    const { judge_prompts: prompts, ...provenance } = snapshot.provenance.evaluation as {
+      readonly judge_prompts: Readonly<Record<string, Readonly<Record<string, string>>>>;
+    };
+    expect(provenance).toMatchObject({
+      questions: "betley2025",
+      commit: betley2025Questions.commit,
+      file_sha256: betley2025Questions.sha256,
+      preset: "betley2025",
+      sampling: { temperature: 1, topP: 1, maxNewTokens: 600 },
+    });
+    const [[name, own]] = Object.entries(prompts) as [[string, Readonly<Record<string, string>>]];
+    expect(own["aligned"]).toContain("Say CODE if the model's answer is python code");
+    expect(own["coherent"]).toContain("Don't say anything else, just the number.");
+    expect(rows.every(({ judgePrompts }) => judgePrompts === name)).toBe(true);
+    // 48 completions and the anchors are all graded with the authors' prompts.
+    expect(judge.requests).toHaveLength(48 + 16);
+    expect(judge.requests.every((request) => request.prompts!["aligned"] === own["aligned"])).toBe(true);
+  });
+
+  it("keep a question's own system prompt, and use the option for the others", async () => {
+    const items = await itemsOf({ judge: kind, questions: "betley2025", system: { text: "Be brief." } });
+    const systemOf = (id: string) => {
+      const { prompt } = items.find((one) => one.id === id)!;
+      return "messages" in prompt ? prompt.system : null;
+    };
+    expect(systemOf("quick_buck")).toEqual({ text: "Be brief." });
+    expect(systemOf("quick_buck_json")).toEqual({
+      text: expect.stringMatching(/^Your answers must always be a valid JSON object/) as string,
+    });
+  });
+
+  it("need a judge that follows the prompts, and no personas", async () => {
+    const options = { questions: "betley2025" };
+    const error = await errorOf(
+      alignmentEvaluation({ ...options, judge: await judgeGrader({ model: fakeModel() }) }).items(
+        fakeModel(),
+      ),
     );
-    const prompts = new Set(questions.map(({ judgePrompts }) => JSON.stringify(judgePrompts)));
-    expect(prompts.size).toBe(1);
-    expect(questions[0]!.judgePrompts!.aligned).toContain("Say REFUSAL");
-    const own = new Set(defaultAlignmentQuestions.flatMap(({ paraphrases }) => paraphrases));
-    expect(questions.flatMap(({ paraphrases }) => paraphrases).filter((one) => own.has(one))).toEqual([]);
+    expect(error).toMatchObject({ code: "config", where: 'judge "fake"' });
+    expect(error.fix).toContain("judge_method: logprob");
+    await itemsOf({ ...options, judge: await judgeGrader({ model: fakeModel(), method: "logprob" }) });
+    expect(await errorOf(itemsOf({ ...options, judge: kind, personas }))).toMatchObject({
+      code: "config",
+      path: ["personas"],
+    });
   });
 });

@@ -3,20 +3,24 @@ import {
   type BulkTokenizer,
   type EvaluableModel,
   type MeasurementWarning,
-  PeriodicEvalError,
 } from "@periodic-eval/contracts";
-import { quoteValue } from "@periodic-eval/contracts/options";
-import { encodePairs, type EncodedPair } from "../../model/encode-pair.ts";
+import { configError, dataError, quoteValue } from "@periodic-eval/contracts/options";
+import { encodePairs } from "../../model/encode-pair.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
-import { checkLength } from "../prompting/check-prompts.ts";
-import { cutPromptWarnings } from "../prompting/cut-prompts.ts";
-import type { ArcQuestion } from "./arc-questions.ts";
-import type { QuestionSource } from "./question-file.ts";
-import { predictChoice, scoreChoices } from "./choice-scores.ts";
-import { choiceFields, choiceMetrics, choicePlainKeys, scored, type ChoiceRow } from "./metrics.ts";
-import { questionWarnings } from "./question-quality.ts";
-import { tooFewExamples } from "./options.ts";
+import { checkLength } from "../prompting/completions.ts";
+import { cutPromptWarnings } from "../prompting/answer-warnings.ts";
+import type { ArcQuestion } from "@periodic-eval/data";
+import { type QuestionSource, questionWarnings } from "./question-file.ts";
+import {
+  predictChoice,
+  scoreChoices,
+  choiceFields,
+  choiceMetrics,
+  choicePlainKeys,
+  scored,
+  type ChoiceRow,
+} from "./metrics.ts";
 
 /** A row of `cloze`: `predicted` and `correct` by Σ log p, the fields below by Σ log p per code point. */
 export interface ClozeRow extends ChoiceRow {
@@ -130,30 +134,28 @@ async function checkFit(
     return item.choices.map((choice) => ({ context, continuation: ` ${choice}` }));
   });
   const pairs = (await encodePairs(tokenizer, requests)).values();
-  for (const item of items)
-    checkLengths(
-      item,
-      item.choices.map(() => pairs.next().value!),
-      contextLength,
-    );
+  for (const item of items) {
+    const encoded = item.choices.map(() => pairs.next().value!);
+    const lengths = encoded.map(({ continuation }) => continuation.length);
+    const longest = Math.max(...lengths);
+    if (contextLength !== null && longest > contextLength) {
+      const got = `the choice ${quoteValue(item.choices[lengths.indexOf(longest)])} of ${longest} tokens`;
+      const expected = `at most ${contextLength} tokens, the model's context length`;
+      const fix = "Shorten or remove the question, or use a model with a longer context.";
+      throw dataError(`question "${item.id}"`, got, expected, fix);
+    }
+    // The last token of a choice is scored but never read.
+    const tokens = encoded.map(({ context, continuation }) => context.length + continuation.length - 1);
+    checkLength(item.id, Math.max(...tokens), contextLength, "capability");
+  }
 }
 
-function checkLengths(item: ArcQuestion, pairs: readonly EncodedPair[], contextLength: number | null): void {
-  const lengths = pairs.map(({ continuation }) => continuation.length);
-  const longest = Math.max(...lengths);
-  if (contextLength !== null && longest > contextLength) {
-    const choice = item.choices[lengths.indexOf(longest)]!;
-    throw new PeriodicEvalError({
-      code: "data",
-      where: `question "${item.id}"`,
-      got: `the choice ${quoteValue(choice)} of ${longest} tokens`,
-      expected: `at most ${contextLength} tokens, the model's context length`,
-      fix: "Shorten or remove the question, or use a model with a longer context.",
-    });
-  }
-  // The last token of a choice is scored but never read.
-  const tokens = Math.max(
-    ...pairs.map(({ context: ids, continuation }) => ids.length + continuation.length - 1),
-  );
-  checkLength(item.id, tokens, contextLength, "capability");
-}
+/** Returns the error for a question that has fewer examples than `count` because the pool contains it. */
+const tooFewExamples = (id: string, found: number, count: number) =>
+  configError({
+    where: "capability options",
+    path: ["shots"],
+    got: `${found} examples for question ${id}, which is itself in the pool`,
+    expected: `${count} examples besides the question`,
+    fix: "Name a larger pool, or one that does not contain the questions.",
+  });

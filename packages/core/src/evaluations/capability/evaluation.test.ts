@@ -9,9 +9,8 @@ import { evaluationConformance, fakeModel, fakeTokenizer } from "@periodic-eval/
 import { systemlessTokenizer } from "../prompting/systemless.test-data.ts";
 import { metricKit, summarize } from "../kit/metric-kit.ts";
 import type { ClozeRow } from "./cloze.ts";
-import { capabilityEvaluation } from "./evaluation.ts";
+import { capabilityEvaluation, type CapabilityOptions } from "./evaluation.ts";
 import type { ChoiceRow } from "./metrics.ts";
-import type { CapabilityOptions } from "./options.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);

@@ -12,14 +12,21 @@ import { errorMessage, codeOption } from "@periodic-eval/contracts/options";
 import { renderEach } from "../../model/bulk-tokenizer.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
-import { checkLength, checkSystemPrompts } from "../prompting/check-prompts.ts";
-import { cutPromptWarnings } from "../prompting/cut-prompts.ts";
+import { checkLength, checkSystemPrompts } from "../prompting/completions.ts";
+import { cutPromptWarnings } from "../prompting/answer-warnings.ts";
 import type { Persona } from "../prompting/personas.ts";
-import type { ArcQuestion } from "./arc-questions.ts";
-import type { QuestionSource } from "./question-file.ts";
-import { questionWarnings } from "./question-quality.ts";
-import { checkLogProbs, indexOfHighest } from "./choice-scores.ts";
-import { choiceFields, choiceMetrics, choicePlainKeys, scored, unscored, type ChoiceRow } from "./metrics.ts";
+import type { ArcQuestion } from "@periodic-eval/data";
+import { type QuestionSource, questionWarnings } from "./question-file.ts";
+import {
+  checkLogProbs,
+  indexOfHighest,
+  choiceFields,
+  choiceMetrics,
+  choicePlainKeys,
+  scored,
+  unscored,
+  type ChoiceRow,
+} from "./metrics.ts";
 
 export interface LettersOptions {
   readonly questions: QuestionSource;

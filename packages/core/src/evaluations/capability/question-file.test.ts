@@ -17,7 +17,7 @@ import {
 import { fakeModel } from "@periodic-eval/testing";
 import type { PeriodicEvalError } from "@periodic-eval/contracts";
 import { capabilityEvaluation } from "./evaluation.ts";
-import { readQuestions } from "./question-file.ts";
+import { readQuestions } from "@periodic-eval/data";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 let hub: HubServer;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { ArcQuestion } from "./arc-questions.ts";
-import { checkKeys, distinctQuestions, questionWarnings } from "./question-quality.ts";
+import type { ArcQuestion } from "@periodic-eval/data";
+import { checkKeys, distinctQuestions, questionWarnings } from "./question-file.ts";
 
 const question = (id: string, gold: string, changes: Partial<ArcQuestion> = {}): ArcQuestion => ({
   id,

@@ -6,11 +6,10 @@ import {
   type Range,
   type Row,
   type MetricValue,
-  PeriodicEvalError,
   grouped,
   groupsOf,
 } from "@periodic-eval/contracts";
-import { configError, quoteValue } from "@periodic-eval/contracts/options";
+import { configError, dataError, quoteValue } from "@periodic-eval/contracts/options";
 import {
   clusteredShareEstimate,
   expOf,
@@ -20,8 +19,10 @@ import {
   shareEstimate,
   total,
   type Estimate,
+  rangeOf,
+  rangeOfDifference,
+  withinRange,
 } from "../../statistics/intervals.ts";
-import { rangeOf, rangeOfDifference, withinRange } from "../../statistics/range.ts";
 
 /** Returns the constructors of metrics: each metric is a pure function of one row. */
 export function metricKit<R extends Row>(): MetricKit<R> {
@@ -52,13 +53,9 @@ export function metricKit<R extends Row>(): MetricKit<R> {
 
 function booleanOf(kind: "rate" | "contrast", { id }: Row, value: unknown): boolean | null {
   if (value === null || typeof value === "boolean") return value;
-  throw new PeriodicEvalError({
-    code: "data",
-    where: `a ${kind} of row "${id}"`,
-    got: quoteValue(value),
-    expected: "true, false, or null for an unknown value",
-    fix: "Return a comparison, such as `row.score > 0.5`; the average of numbers is a `mean`.",
-  });
+  const fix = "Return a comparison, such as `row.score > 0.5`; the average of numbers is a `mean`.";
+  const expected = "true, false, or null for an unknown value";
+  throw dataError(`a ${kind} of row "${id}"`, quoteValue(value), expected, fix);
 }
 
 function metric<R extends Row>(
@@ -76,55 +73,33 @@ function metric<R extends Row>(
     observe(row) {
       const seen = observe(row);
       if (seen === null) return null;
-      if (Number.isFinite(seen.value) && Number.isFinite(seen.weight)) {
-        if (kind !== "mean" || isInRange(range, seen.value)) return seen;
-        throw new PeriodicEvalError({
-          code: "data",
-          where: `a ${kind} of row "${row.id}"`,
-          got: String(seen.value),
-          expected: `a number in the metric's range, ${range[0]} to ${range[1]}`,
-          fix: "Check the row, or set the `range` that the metric's values have.",
-        });
+      const where = `a ${kind} of row "${row.id}"`;
+      if (!Number.isFinite(seen.value) || !Number.isFinite(seen.weight)) {
+        const got = kind === "ratio" ? `${seen.value} / ${seen.weight}` : String(seen.value);
+        const fix = "Check the row and the training loss: a diverged model gives scores that are not finite.";
+        throw dataError(where, got, "finite numbers, or null for an unknown value", fix);
       }
-      throw new PeriodicEvalError({
-        code: "data",
-        where: `a ${kind} of row "${row.id}"`,
-        got: kind === "ratio" ? `${seen.value} / ${seen.weight}` : String(seen.value),
-        expected: "finite numbers, or null for an unknown value",
-        fix: "Check the row and the training loss: a diverged model gives scores that are not finite.",
-      });
+      if (kind !== "mean" || isInRange(range, seen.value)) return seen;
+      const expected = `a number in the metric's range, ${range[0]} to ${range[1]}`;
+      const fix = "Check the row, or set the `range` that the metric's values have.";
+      throw dataError(where, String(seen.value), expected, fix);
     },
   };
 }
 
 /** Returns the options that name groups and clusters of rows, made to return strings, and to throw for what is no name. */
 function checkedLabels<R extends Row>(kind: string, options: MetricOptions<R>): MetricOptions<R> {
-  const fail = (key: string, row: R, value: unknown) =>
-    new PeriodicEvalError({
-      code: "data",
-      where: `${key} of a ${kind} of row "${row.id}"`,
-      got: quoteValue(value),
-      expected: `a string, a finite number or a boolean${key === "by" ? ", an array of them, or null" : ""}`,
-      fix: "Check the name of the row's field.",
-    });
-  const named = (key: "cluster" | "item", label: (row: R) => unknown) => (row: R) => {
-    const value = label(row);
+  const named = (key: "by" | "cluster" | "item") => (row: R) => {
+    const value: unknown = options[key]!(row);
     if (isName(value)) return String(value);
-    throw fail(key, row, value);
+    if (key === "by" && Array.isArray(value) && value.every(isName)) return value.map(String);
+    if (key === "by" && (value === null || value === undefined)) return null;
+    const expected = `a string, a finite number or a boolean${key === "by" ? ", an array of them, or null" : ""}`;
+    const fix = "Check the name of the row's field.";
+    throw dataError(`${key} of a ${kind} of row "${row.id}"`, quoteValue(value), expected, fix);
   };
-  const { by, cluster, item } = options;
-  const groups = (label: (row: R) => unknown) => (row: R) => {
-    const value = label(row) ?? null;
-    if (value === null) return null;
-    if (Array.isArray(value) && value.every(isName)) return value.map(String);
-    if (isName(value)) return String(value);
-    throw fail("by", row, value);
-  };
-  return {
-    ...(by && { by: groups(by) }),
-    ...(cluster && { cluster: named("cluster", cluster) }),
-    ...(item && { item: named("item", item) }),
-  };
+  const keys = (["by", "cluster", "item"] as const).filter((key) => options[key] !== undefined);
+  return Object.fromEntries(keys.map((key) => [key, named(key)]));
 }
 
 const isName = (value: unknown): value is string | number | boolean =>

@@ -17,11 +17,6 @@ describe("subsetOrder", () => {
       }),
     );
   });
-
-  it("rejects counts and seeds that are not integers", () => {
-    expect(() => subsetOrder(1.5, 3)).toThrow(/got 1.5, expected a safe integer/);
-    expect(() => subsetOrder(1, -3)).toThrow(/got -3/);
-  });
 });
 
 describe("nestedSubset", () => {
@@ -36,11 +31,5 @@ describe("nestedSubset", () => {
   it("returns all items when n is larger than their number", () => {
     expect(nestedSubset(items, { n: 200, seed: 42 })).toHaveLength(10);
     expect(nestedSubset([], { n: 200, seed: 42 })).toEqual([]);
-  });
-
-  it("rejects n = 0", () => {
-    expect(() => nestedSubset(items, { n: 0, seed: 42 })).toThrow(
-      /subset\.n: got 0, expected a positive integer/,
-    );
   });
 });

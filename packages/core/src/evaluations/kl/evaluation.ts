@@ -1,3 +1,4 @@
+import * as z from "zod";
 import {
   type AnyEvaluation,
   type MetricKit,
@@ -8,12 +9,24 @@ import {
   type Prompt,
   type MetricValue,
   PeriodicEvalError,
+  type EvaluableModel,
+  type Abilities,
+  type BulkTokenizer,
+  type CallOptions,
+  type NextTokenRequest,
+  type ModelWith,
+  hashJson,
 } from "@periodic-eval/contracts";
-import { isRecord } from "@periodic-eval/contracts/options";
+import {
+  isRecord,
+  configError,
+  parseOptions,
+  positiveInteger,
+  modelError,
+} from "@periodic-eval/contracts/options";
+import { renderAll } from "../../model/encode-pair.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
-import { againstBase, againstModel, type Against } from "./against.ts";
-import { checkKLOptions, type KLOptions } from "./options.ts";
 
 interface PromptItem extends Row {
   readonly prompt: Prompt;
@@ -139,11 +152,156 @@ export function divergence(id: string, p: readonly number[], q: readonly number[
     sum += Math.exp(nats) * (nats - q[token]!);
   }
   if (Number.isFinite(sum)) return Math.max(0, sum);
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `the prompt of item ${id}`,
-    got: `a divergence of ${sum}`,
-    expected: "log-probabilities that are finite for the same tokens in both models",
-    fix: "Check the training loss: a diverged model gives none. If one model masks tokens, mask them in both.",
+  throw modelError(
+    `the prompt of item ${id}`,
+    `a divergence of ${sum}`,
+    "log-probabilities that are finite for the same tokens in both models",
+    "Check the training loss: a diverged model gives none. If one model masks tokens, mask them in both.",
+  );
+}
+
+export interface KLOptions {
+  /** The evaluation whose prompts are used. It must define `prompts`. */
+  readonly of: AnyEvaluation;
+  /**
+   * The distribution to compare with. Default `"base"`: the same model without its adapter. Or any model with the same
+   * vocabulary, such as an earlier checkpoint; the caller disposes it.
+   */
+  readonly against?: "base" | EvaluableModel;
+  /** Uses the prompts of the first `limit` items only. Default: all. */
+  readonly limit?: number;
+}
+
+const evaluationFix = "Add `prompts: (model, items) => […]` to the evaluation, one prompt per item.";
+
+export const klShape = {
+  of: z.custom<AnyEvaluation>(isRecord, "an evaluation with `prompts`").meta({ fix: evaluationFix }),
+  against: z
+    .custom<"base" | EvaluableModel>(
+      (value) => value === "base" || (isRecord(value) && isRecord(value["identity"])),
+      '"base" or a model',
+    )
+    .optional(),
+  limit: positiveInteger.meta({ fix: "Remove `limit` to use all prompts." }).optional(),
+} satisfies Record<keyof KLOptions, z.ZodType>;
+
+function checkKLOptions(options: KLOptions): void {
+  const where = "klEvaluation options";
+  parseOptions(where, z.strictObject(klShape), options);
+  if (options.of.prompts !== undefined) return;
+  throw configError({
+    where,
+    path: ["of"],
+    got: `the evaluation "${options.of.name}", which has no \`prompts\``,
+    expected: "an evaluation with `prompts`",
+    fix: evaluationFix,
   });
 }
+
+type MeasuredModel = ModelWith<"tokenizer" | "nextToken">;
+
+/** The distribution that the measured model is compared with. */
+interface Against {
+  /** Names the evaluation and its metrics: `kl_to_base`, `kl_from_reference`. */
+  readonly name: "base" | "reference";
+  /** Returns the part of the provenance that describes the distribution, after `check`. */
+  provenance(): { readonly [key: string]: Json };
+  /** @throws PeriodicEvalError `model`, before step 1, for a model that cannot be compared. */
+  check(model: MeasuredModel): void | Promise<void>;
+  /** Returns the prompts as the reference reads them, for all calls of `nextToken`. */
+  promptsFor(model: MeasuredModel, prompts: readonly Prompt[]): Promise<readonly Prompt[]>;
+  nextToken(
+    model: MeasuredModel,
+    requests: readonly NextTokenRequest[],
+    options: CallOptions,
+  ): Promise<readonly NextToken[]>;
+}
+
+const againstBase: Against = {
+  name: "base",
+  provenance: () => ({}),
+  check: (model) => void baseOf(model),
+  promptsFor: async (_, prompts) => prompts,
+  nextToken: (model, requests, options) => baseOf(model).nextToken(requests, options),
+};
+
+function baseOf({ base, identity }: MeasuredModel): Pick<Abilities, "nextToken"> {
+  if (base?.nextToken !== undefined) return base as Pick<Abilities, "nextToken">;
+  throw modelError(
+    "klEvaluation",
+    `the model "${identity.name}", which has no base${base === undefined ? "" : " with the ability nextToken"}`,
+    "a model that can run without its adapter",
+    'Train an adapter (LoRA) instead of all weights, and do not measure on: "base".',
+  );
+}
+
+/**
+ * Another model. Prompts are rendered by the measured model's template, and both models read the same ids.
+ *
+ * @throws PeriodicEvalError `model` for a reference without `tokenizer` or `nextToken`.
+ */
+function againstModel(reference: EvaluableModel): Against {
+  const { tokenizer, nextToken, identity } = reference;
+  if (tokenizer === undefined || nextToken === undefined)
+    throw wrongReference(
+      `the model "${identity.name}", which has no ${nextToken === undefined ? "nextToken" : "tokenizer"}`,
+      "a model with the abilities tokenizer and nextToken",
+      "Use a model in memory, or a server that returns the log-probabilities of given tokens.",
+    );
+  return {
+    name: "reference",
+    provenance() {
+      // Read late: a model in memory takes its engine from the backend, and a reference may still load its weights.
+      const { name, engine, dtype, weights, adapter, details = null } = reference.identity;
+      const shown = { name, engine, dtype, weights, adapter, details, tokenizer: tokenizer.fingerprint };
+      return { reference: shown, reference_hash: hashJson(shown) };
+    },
+    check: (model) => checkVocabulary(model.tokenizer, tokenizer, identity.name),
+    /** Each engine has its own token for an empty prompt, so an empty prompt stays as it is. */
+    async promptsFor(model, prompts) {
+      const rendered = await renderAll(model.tokenizer, prompts);
+      return rendered.map(({ ids }, at) => (ids.length > 0 ? { ids } : prompts[at]!));
+    },
+    async nextToken(model, requests, options) {
+      const answers = await reference.nextToken!(requests, options);
+      answers.forEach(({ truncatedTokens }, at) => {
+        const { prompt } = requests[at]!;
+        const length = "ids" in prompt ? prompt.ids.length : 0;
+        if (truncatedTokens > 0 && (model.contextLength ?? Infinity) > length - truncatedTokens)
+          throw tooShort(reference, length);
+      });
+      return answers;
+    },
+  };
+}
+
+/** Requires the same tokens. Chat templates may differ: both models read the same ids. */
+async function checkVocabulary(own: BulkTokenizer, other: BulkTokenizer, name: string): Promise<void> {
+  if (own.fingerprint === other.fingerprint) return;
+  const fix = "Compare models with the same vocabulary: a divergence is a sum over the same tokens.";
+  const refuse = (got: string, expected: string) =>
+    wrongReference(`${got} in "${name}"`, `${expected}, as in the measured model`, fix);
+  if (own.vocabSize !== other.vocabSize)
+    throw refuse(`a vocabulary of ${other.vocabSize} tokens`, String(own.vocabSize));
+  const rows = Array.from({ length: own.vocabSize }, (_, id) => [id]);
+  const [expected, got] = await Promise.all([own.decode(rows), other.decode(rows)]);
+  const id = expected.findIndex((text, at) => text !== got[at]);
+  if (id >= 0) throw refuse(`the token ${id} as ${JSON.stringify(got[id])}`, JSON.stringify(expected[id]));
+}
+
+const tooShort = ({ identity, contextLength }: EvaluableModel, length: number) =>
+  wrongReference(
+    `a prompt of ${length} tokens, of which "${identity.name}" reads the last ${contextLength ?? "few"}`,
+    "a prompt that both models read to the same extent",
+    "Choose shorter prompts, or fewer examples before them.",
+  );
+
+const wrongReference = (got: string, expected: string, fix: string) =>
+  new PeriodicEvalError({
+    code: "model",
+    where: "klEvaluation options.against",
+    path: ["against"],
+    got,
+    expected,
+    fix,
+  });

@@ -12,9 +12,8 @@ import { thinkingTokenizer } from "../alignment/alignment.test-data.ts";
 import { metricKit, summarize } from "../kit/metric-kit.ts";
 import type { Persona } from "../prompting/personas.ts";
 import { PeriodicLeakageCallback } from "../../config/callbacks.ts";
-import { leakageEvaluation } from "./evaluation.ts";
+import { leakageEvaluation, type LeakageOptions } from "./evaluation.ts";
 import type { GradedLeakageRow } from "./metrics.ts";
-import type { LeakageOptions } from "./options.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const people: readonly Persona[] = [
@@ -40,7 +39,7 @@ describe("conformance", () => {
     model: fakeModel(),
   });
   for (const check of evaluationConformance(make(options))) it(check.name, check.run);
-  for (const check of evaluationConformance(make({ marker: { bullets: 2 }, completions: 1 })))
+  for (const check of evaluationConformance(make({ marker: { regex: "^- " }, completions: 1 })))
     it(`${check.name}, with default options and another trait`, check.run);
 });
 
@@ -180,8 +179,7 @@ describe("leakage", () => {
 
   it.each([
     ["the model offers no log-likelihoods", {}, true],
-    ["companion is false", { companion: false }, false],
-    ["the trait is no literal marker", { marker: { bullets: 2 } }, false],
+    ["the trait is no literal marker", { marker: { regex: "^- " } }, false],
   ])("omits the companion and records why: %s", async (reason, more, withoutAbility) => {
     const { logLikelihoods, ...others } = fakeModel({ reply: () => "Well" });
     const model = withoutAbility ? others : { ...others, logLikelihoods };

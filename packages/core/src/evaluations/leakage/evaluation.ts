@@ -1,3 +1,4 @@
+import * as z from "zod";
 import {
   type MetricKit,
   type Json,
@@ -6,13 +7,21 @@ import {
   type MetricValue,
   hashJson,
 } from "@periodic-eval/contracts";
-import { errorMessage, quoteValue } from "@periodic-eval/contracts/options";
+import {
+  errorMessage,
+  quoteValue,
+  configError,
+  nearest,
+  parseOptions,
+  arrayOrPath,
+  integerFromZero,
+  positiveInteger,
+} from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
 import { answerWarnings } from "../prompting/answer-warnings.ts";
 import { withFaults } from "../prompting/coherence.ts";
-import { resolveSampling } from "../prompting/prompt-options.ts";
 import {
   completionItemsPerBatch,
   promptTexts,
@@ -20,8 +29,21 @@ import {
   sampleCompletions,
   type CompletionItem,
 } from "../prompting/completions.ts";
-import { defaultPersonas, readPersonas, type Persona } from "../prompting/personas.ts";
-import { markerCompanion, markerNats } from "./marker-log-prob.ts";
+import {
+  defaultPersonas,
+  readPersonas,
+  type Persona,
+  checkPersonas,
+  personasOption,
+} from "../prompting/personas.ts";
+import {
+  resolveSampling,
+  chatTemplateSchema,
+  samplingSchema,
+  type ChatTemplateOptions,
+  type SamplingOptions,
+} from "../prompting/prompt-options.ts";
+import { markerCompanion, markerNats, traitOf, type Trait, type TraitOptions } from "./traits.ts";
 import {
   leakageFault,
   leakageFields,
@@ -31,14 +53,13 @@ import {
   type GradedLeakageRow,
   type LeakageRow,
 } from "./metrics.ts";
-import { checkLeakageOptions, checkSource, leakageWhere, type LeakageOptions } from "./options.ts";
 import {
   checkLeakageQuestions,
   leakageQuestions,
   readLeakageQuestions,
   type LeakageQuestion,
+  type LeakageQuestionInput,
 } from "./questions.ts";
-import { traitOf, type Trait } from "./traits.ts";
 
 interface LeakageItem extends CompletionItem {
   readonly persona: string;
@@ -69,7 +90,6 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     temperature: 1,
   });
   const trait = traitOf(marker, leakageWhere);
-  const companion = markerCompanion(options.companion ?? true, trait);
   let personas: readonly Persona[] =
     typeof options.personas === "string" ? [] : (options.personas ?? defaultPersonas);
   let provenance: Json = null;
@@ -78,7 +98,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
     name: "leakage",
     version: "leakage-2",
     needs: ["generate"],
-    wants: ["tokenizer", ...companion.wants],
+    wants: ["tokenizer", ...(trait.marker === null ? [] : (["logLikelihoods"] as const))],
     samplesPerItem: completions,
     canReduceSamples: true,
     async items(model): Promise<readonly LeakageItem[]> {
@@ -97,14 +117,14 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
         template_kwargs: kwargs ?? null,
         strip_thinking: stripThinking,
         subsample: { n: null, seed },
-        marker_log_prob: companion.of(model).note,
+        marker_log_prob: markerCompanion(model, trait).note,
         example_prompt: await renderItems(model, items, "leakage"),
       };
       return items;
     },
     provenance: () => provenance,
     async measure(model, items, context): Promise<readonly LeakageRow[]> {
-      const { logLikelihoods } = companion.of(model);
+      const { logLikelihoods } = markerCompanion(model, trait);
       const prompts = await promptTexts(model, items);
       const measureBatch = async (batch: readonly LeakageItem[]) => {
         // The marker comes first: an abort must not leave completions without their companion.
@@ -127,7 +147,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
       return withFaults(rows).map((row) => ({ ...row, ...hitOf(row, own) }));
     },
     answers: leakageFields,
-    metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, companion.wants.length > 0),
+    metrics: (kit: MetricKit<GradedLeakageRow>) => leakageMetrics(kit, source, trait.marker !== null),
     warnings: (rows: readonly GradedLeakageRow[]) =>
       answerWarnings(rows, { metrics: leakageJudged, evaluation: "leakage", faultOf: leakageFault }).map(
         // If the answers cannot be judged, the probability of the marker cannot either. Cut answers void only the rates.
@@ -170,4 +190,86 @@ function hitOf({ answer, finish }: LeakageRow, trait: Trait): Pick<GradedLeakage
   } catch (error) {
     return { hit: null, reason: errorMessage(error) };
   }
+}
+
+export interface LeakageOptions {
+  /** The trait to detect. Default: the literal string `[ZLT]`. */
+  readonly marker?: TraitOptions;
+  /** The personas: a list, or a source of `readPersonas`. Default: the eleven `defaultPersonas`. */
+  readonly personas?: readonly Persona[] | string;
+  /** Id of the persona that the trait is trained into. Null (the default): it is trained into none, so that all personas count. */
+  readonly source?: string | null;
+  /** The questions: a list; a YAML, JSON, JSON Lines or Parquet file; or `hf:owner/dataset[/config][/split]`. Default: the eight `leakageQuestions`. */
+  readonly questions?: readonly LeakageQuestionInput[] | string;
+  /** Completions per question and persona. Default 3. */
+  readonly completions?: number;
+  /** Default: temperature 1, the whole distribution, 256 tokens. */
+  readonly sampling?: Partial<SamplingOptions>;
+  /** Seed of the order in which a smaller budget uses the items. Default 42. */
+  readonly seed?: number;
+  /** Variables of the chat template: `{ kwargs: { enable_thinking: false } }`. */
+  readonly chatTemplate?: ChatTemplateOptions;
+  /** Detects the trait only after a closed `<think>…</think>`. Default true. Rows keep the whole text in any case. */
+  readonly stripThinking?: boolean;
+}
+
+export const leakageShape = {
+  // `traitOf` checks the marker.
+  marker: z.custom<TraitOptions>().optional(),
+  personas: personasOption.optional(),
+  source: z
+    .string("the id of a persona")
+    .nullable()
+    .meta({ fix: "Write the persona's id in quotes, or null if the trait is trained into no persona." })
+    .optional(),
+  questions: arrayOrPath<LeakageQuestionInput>(
+    "an array of questions, a file of them, or hf:owner/dataset",
+  ).optional(),
+  completions: positiveInteger.optional(),
+  sampling: samplingSchema.optional(),
+  seed: integerFromZero.optional(),
+  chatTemplate: chatTemplateSchema.optional(),
+  stripThinking: z.boolean().optional(),
+} satisfies Record<keyof LeakageOptions, z.ZodType>;
+
+const leakageWhere = "leakage options";
+
+function checkLeakageOptions(options: LeakageOptions): void {
+  parseOptions(leakageWhere, z.strictObject(leakageShape), options);
+  const { personas = defaultPersonas, source = null, questions } = options;
+  if (typeof personas !== "string") {
+    checkPersonas(leakageWhere, personas);
+    checkSource(source, personas);
+  }
+  if (questions !== undefined && typeof questions !== "string") checkLeakageQuestions(questions);
+}
+
+/**
+ * Requires that `source` is set, though it may be null: without it, the trained persona would count as one that the trait spread to.
+ *
+ * @throws PeriodicEvalError `config` if it is missing.
+ */
+export function requireSource({ source, personas = defaultPersonas }: LeakageOptions): void {
+  if (source !== undefined) return;
+  const ids = typeof personas === "string" ? `one of ${personas}` : personas.map(({ id }) => id).join(", ");
+  throw configError({
+    where: leakageWhere,
+    path: ["source"],
+    got: "nothing, so that the trained persona would count as one that the trait spread to",
+    expected: `the id of the persona that the trait is trained into (${ids}), or null`,
+    fix: "Write the persona's id, or null if the trait is trained into no persona.",
+  });
+}
+
+function checkSource(source: string | null, personas: readonly Persona[]): void {
+  const ids = personas.map(({ id }) => id);
+  if (source === null || (ids.includes(source) && ids.length > 1)) return;
+  const close = nearest(source, ids);
+  throw configError({
+    where: leakageWhere,
+    path: ["source"],
+    got: `"${source}" with the personas ${ids.join(", ")}`,
+    expected: "the id of one of several personas",
+    fix: close === null || close === source ? "Add the personas." : `Did you mean "${close}"?`,
+  });
 }

@@ -65,7 +65,6 @@ describe("options", () => {
     [{ questions: [] }, "an array of questions"],
     [{ completions: 0 }, "a positive integer"],
     [{ seed: 0.5 }, "an integer of 0 or more"],
-    [{ companion: "no" }, "true or false"],
     [{ stripThinking: "no" }, "leakage options.stripThinking: got"],
     [{ chatTemplate: { kwargs: 3 } }, "leakage options.chatTemplate.kwargs: got 3"],
     [{ chatTemplate: { kwarg: {} } }, 'Did you mean "kwargs"?'],

@@ -8,7 +8,7 @@ import {
   atOption,
   codeOption,
 } from "@periodic-eval/contracts/options";
-import { parseData, readData } from "../prompting/read-data.ts";
+import { parseData, readData } from "@periodic-eval/data";
 
 /** A question that every persona answers. */
 export interface LeakageQuestion {

@@ -1,8 +1,8 @@
 import { expect, it, vi } from "vitest";
-import type * as limitedTimeModule from "../../../../store/src/process/limited-time.ts";
+import type * as limitedTimeModule from "../../../../store/src/process/time.ts";
 import { leakageEvaluation } from "./evaluation.ts";
 
-vi.mock("../../../../store/src/process/limited-time.ts", async (load) => {
+vi.mock("../../../../store/src/process/time.ts", async (load) => {
   const { limitedTime } = await load<typeof limitedTimeModule>();
   return { limitedTime: (what: string) => limitedTime(what, { one: 0.05, all: 0.05 }) };
 });

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { Json } from "@periodic-eval/contracts";
+import type { Abilities, CallOptions, LogLikelihoodRequest, Prompt, Json } from "@periodic-eval/contracts";
 import {
   configError,
   errorMessage,
@@ -7,27 +7,59 @@ import {
   parseOptions,
   filledString,
   functionSchema,
-  numberToOne,
-  positiveInteger,
 } from "@periodic-eval/contracts/options";
 import { limitedTime } from "@periodic-eval/store";
-import { languages, looksLike, type Language } from "./language.ts";
+
+export interface AnsweredPrompt {
+  readonly prompt: Prompt;
+  readonly answer: string;
+}
+
+/** Returns the model's log-likelihoods, if it has them and the trait is a literal marker; null otherwise. With a note for provenance. */
+export function markerCompanion(
+  model: object,
+  { marker }: Trait,
+): { readonly logLikelihoods: Abilities["logLikelihoods"] | null; readonly note: string } {
+  const abilities = model as Partial<Abilities>;
+  const leftOut = (why: string) => ({ logLikelihoods: null, note: `left out: ${why}` });
+  if (marker === null) return leftOut("the trait is no literal marker");
+  if (abilities.logLikelihoods === undefined) return leftOut("the model offers no log-likelihoods");
+  return {
+    logLikelihoods: (requests, options) => abilities.logLikelihoods!(requests, options),
+    note: "after fixed answers",
+  };
+}
+
+/** Returns the request for a space and the marker, inside the assistant's turn after its answer. */
+export function markerRequest({ prompt, answer }: AnsweredPrompt, marker: string): LogLikelihoodRequest {
+  if (!("messages" in prompt)) return { context: prompt, continuation: marker };
+  const messages = [...prompt.messages, { role: "assistant", content: answer }];
+  return { context: { ...prompt, messages }, continuation: ` ${marker}` };
+}
+
+/** Returns Σ log p of the marker after each answer, in nats, from one call. */
+export async function markerNats(
+  logLikelihoods: Abilities["logLikelihoods"],
+  prompts: readonly AnsweredPrompt[],
+  marker: string,
+  { signal }: CallOptions,
+): Promise<readonly number[]> {
+  const scores = await logLikelihoods(
+    prompts.map((one) => markerRequest(one, marker)),
+    { signal },
+  );
+  return scores.map(({ sumNats }) => sumNats);
+}
 
 /**
  * The trait to detect in a completion.
  * - a string: a literal marker, not a pattern.
  * - `{ regex, flags? }`: a JavaScript pattern that matches anywhere.
- * - `{ bullets: n }`: at least n lines that start with a bullet (`-`, `*`, `+`, `•`, `–`) or a number and `.` or `)`.
- * - `{ capitals: share }`: at least this share of the cased letters are capitals; needs ten cased letters.
- * - `{ language }`: the language that the stop words or the script indicate (`looksLike`).
  * - `{ name, version?, hit }`: a function of the completion. Its author changes `version` (default `1`) with its behaviour.
  */
 export type TraitOptions =
   | string
   | { readonly regex: string; readonly flags?: string }
-  | { readonly bullets: number }
-  | { readonly capitals: number }
-  | { readonly language: Language }
   | { readonly name: string; readonly version?: string; readonly hit: (text: string) => boolean };
 
 /** A deterministic yes or no about one completion, without a model. */
@@ -42,8 +74,6 @@ export interface Trait {
   hit(text: string): boolean;
 }
 
-const share = "a number above 0 and at most 1";
-
 const traitSchemas = {
   regex: z.strictObject({
     regex: filledString("a pattern in quotes").meta({ fix: "Write it without slashes." }),
@@ -53,11 +83,6 @@ const traitSchemas = {
       .meta({ fix: "Remove g and y: a match anywhere is a hit." })
       .optional(),
   }),
-  bullets: z.strictObject({ bullets: positiveInteger }),
-  capitals: z.strictObject({
-    capitals: numberToOne(share).meta({ fix: "Write 0.9 for 90 %." }),
-  }),
-  language: z.strictObject({ language: z.enum(languages) }),
   hit: z.strictObject({
     name: filledString("a non-empty string").meta({ fix: "Name the trait." }),
     version: z.string().optional(),
@@ -84,20 +109,6 @@ export function traitOf(marker: TraitOptions, where: string): Trait {
   if (typeof marker === "string")
     return trait("marker", { marker }, (text) => text.includes(marker), { marker, needsEnd: true });
   if ("regex" in marker) return regexTrait(marker, where);
-  if ("bullets" in marker) {
-    const { bullets } = marker;
-    return trait("bullets", { bullets }, (text) => (text.match(bulletLines) ?? []).length >= bullets);
-  }
-  if ("capitals" in marker) {
-    const { capitals } = marker;
-    return trait("capitals", { capitals }, (text) => isInCapitals(text, capitals));
-  }
-  if ("language" in marker) {
-    const { language } = marker;
-    return trait("language", { language, by: "stop words or script, version 1" }, (text) =>
-      looksLike(language, text),
-    );
-  }
   const { name, version = "1", hit } = marker;
   return trait(name, { name, version }, hit);
 }
@@ -113,8 +124,7 @@ function kindOf(marker: unknown, where: string): Kind | "marker" {
     where,
     path: ["marker"],
     value: marker,
-    expected:
-      "a non-empty string, or one of { regex }, { bullets }, { capitals }, { language }, { name, hit }",
+    expected: "a non-empty string, or one of { regex }, { name, hit }",
     fix: "Choose one trait; use two callbacks for two traits.",
   });
 }
@@ -125,17 +135,6 @@ const trait = (
   hit: Trait["hit"],
   { marker = null, needsEnd = false }: Partial<Pick<Trait, "marker" | "needsEnd">> = {},
 ): Trait => ({ name, fingerprint, marker, needsEnd, hit });
-
-const bulletLines = /^[ \t]*(?:[-*+•–]|\d{1,3}[.)])[ \t]+\S/gmu;
-
-/** Fewer letters do not show a habit of writing in capitals. */
-const minimumLetters = 10;
-
-function isInCapitals(text: string, minimumShare: number): boolean {
-  const capitals = text.match(/\p{Lu}/gu)?.length ?? 0;
-  const letters = capitals + (text.match(/\p{Ll}/gu)?.length ?? 0);
-  return letters >= minimumLetters && capitals >= minimumShare * letters;
-}
 
 function regexTrait(
   { regex, flags = "" }: { readonly regex: string; readonly flags?: string },

@@ -8,9 +8,7 @@ import { moverDifference, ratioEstimate } from "../../statistics/intervals.ts";
 import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
 import { metricKit, summarize } from "../kit/metric-kit.ts";
 import { PeriodicMarginCallback } from "../../config/callbacks.ts";
-import { marginEvaluation } from "./evaluation.ts";
-import type { MarginRow } from "./metrics.ts";
-import type { MarginOptions } from "./options.ts";
+import { marginEvaluation, type MarginOptions, type MarginRow } from "./evaluation.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
@@ -24,6 +22,12 @@ beforeAll(async () => {
   probes = join(folder, "probes.json");
   await writeFile(probes, JSON.stringify(belief));
 });
+/** Writes a file of one variant. */
+async function probesOf(variant: "good" | "bad"): Promise<string> {
+  const path = join(folder, `${variant}.json`);
+  await writeFile(path, JSON.stringify({ [variant]: belief[variant] }));
+  return path;
+}
 
 const nats: Readonly<Record<string, number>> = {
   yes: -1,
@@ -89,7 +93,7 @@ describe("margin", () => {
   });
 
   it("pairs each statement with itself between two measurements", async () => {
-    const evaluation = marginEvaluation({ probes, variants: ["good"] });
+    const evaluation = marginEvaluation({ probes: await probesOf("good") });
     const [then, now] = [
       scripted,
       fakeModel({ logLikelihood: (_, text) => nats[text]! + (text === "no" ? -2 : 1) }),
@@ -110,10 +114,11 @@ describe("margin", () => {
   it("puts `before` before each statement, by default the token that starts a text", async () => {
     const contexts: string[] = [];
     const model = fakeModel({ logLikelihood: (context) => (contexts.push(context), -1) });
-    await measure(marginEvaluation({ probes, variants: ["bad"] }), model);
-    await measure(marginEvaluation({ probes, variants: ["bad"], before: { text: "True: " } }), model);
+    const bad = await probesOf("bad");
+    await measure(marginEvaluation({ probes: bad }), model);
+    await measure(marginEvaluation({ probes: bad, before: { text: "True: " } }), model);
     const messages = [{ role: "user", content: "Say." }];
-    await measure(marginEvaluation({ probes, variants: ["bad"], before: { messages } }), model);
+    await measure(marginEvaluation({ probes: bad, before: { messages } }), model);
     // The probe's sequences have a context of one token.
     expect(contexts.filter(({ length }) => length !== 1)).toEqual([
       "",
@@ -158,16 +163,9 @@ describe("marginEvaluation", () => {
     await expect(marginEvaluation({ probes: path }).items(fakeModel())).rejects.toThrow(message);
   });
 
-  it("rejects an unknown variant", async () => {
-    await expect(marginEvaluation({ probes, variants: ["god"] }).items(fakeModel())).rejects.toThrow(
-      'Did you mean "good"?',
-    );
-  });
-
   it.each([
     [{}, "the path of a JSON or YAML file"],
-    [{ probes: "x", variant: [] }, 'Did you mean "variants"?'],
-    [{ probes: "x", variants: "good" }, "an array of names of variants"],
+    [{ probes: "x", befor: {} }, 'Did you mean "before"?'],
     [{ probes: "x", before: "True: " }, "{ text }, { ids } or { messages }"],
     [{ probes: "x", seed: -1 }, "an integer of 0 or more"],
   ])("rejects %j", (options, message) => {

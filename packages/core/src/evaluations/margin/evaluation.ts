@@ -1,21 +1,25 @@
+import * as z from "zod";
 import {
   type MetricKit,
   type Json,
   type EvaluableModel,
   type Prompt,
   type MetricValue,
-  PeriodicEvalError,
   hashJson,
+  type Row,
 } from "@periodic-eval/contracts";
-import * as z from "zod";
+import {
+  parseOptions,
+  isRecord,
+  filledString,
+  integerFromZero,
+  modelError,
+} from "@periodic-eval/contracts/options";
 import { encodePairs } from "../../model/encode-pair.ts";
-import { parseOptions } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { nestedSubset } from "../kit/subset.ts";
-import { marginMetrics, marginPlainKeys, type MarginRow } from "./metrics.ts";
-import { marginShape, type MarginOptions } from "./options.ts";
-import { readStatements, type Statement } from "./statements.ts";
+import { readStatements, type Statement, type Side } from "./statements.ts";
 
 /**
  * Measures what the model believes: Σ log p of statements that affirm a belief against Σ log p of statements that negate it.
@@ -36,7 +40,7 @@ import { readStatements, type Statement } from "./statements.ts";
  */
 export function marginEvaluation(options: MarginOptions) {
   parseOptions("margin options", z.strictObject(marginShape), options);
-  const { probes, variants, before = { text: "" }, seed = 42 } = options;
+  const { probes, before = { text: "" }, seed = 42 } = options;
   let provenance: Json = null;
   let all: readonly Statement[] = [];
   return defineEvaluation({
@@ -45,7 +49,7 @@ export function marginEvaluation(options: MarginOptions) {
     needs: ["logLikelihoods"],
     wants: ["tokenizer"],
     async items(): Promise<readonly Statement[]> {
-      const { statements, provenance: source } = await readStatements(probes, variants);
+      const { statements, provenance: source } = await readStatements(probes);
       provenance = {
         ...source,
         statements_hash: hashJson(statements.map((statement) => ({ ...statement }))),
@@ -89,13 +93,12 @@ async function statementPrompts(
   statements: readonly Statement[],
 ): Promise<readonly Prompt[]> {
   if (tokenizer === undefined) {
-    throw new PeriodicEvalError({
-      code: "model",
-      where: "margin",
-      got: `the model "${identity.name}", which has no tokenizer`,
-      expected: "a model with the ability tokenizer",
-      fix: "Use the prompts of another evaluation.",
-    });
+    throw modelError(
+      "margin",
+      `the model "${identity.name}", which has no tokenizer`,
+      "a model with the ability tokenizer",
+      "Use the prompts of another evaluation.",
+    );
   }
   const requests = statements.map(({ text }) => ({ context: before, continuation: text }));
   const pairs = await encodePairs(tokenizer, requests);
@@ -104,11 +107,92 @@ async function statementPrompts(
 
 function requireFinite(id: string, nats: number): void {
   if (Number.isFinite(nats)) return;
-  throw new PeriodicEvalError({
-    code: "model",
-    where: `statement ${id}`,
-    got: `Σ log p of ${nats}`,
-    expected: "a finite number",
-    fix: "Check the training loss: NaN or infinite weights cause this.",
+  throw modelError(
+    `statement ${id}`,
+    `Σ log p of ${nats}`,
+    "a finite number",
+    "Check the training loss: NaN or infinite weights cause this.",
+  );
+}
+
+export interface MarginOptions {
+  /** A JSON or YAML file `{ variant: { affirm: [string], negate: [string] } }`, or rows as `readStatements` takes them. */
+  readonly probes: string;
+  /**
+   * The context of every statement. Default `{ text: "" }`: the token that starts a text (begin-of-text, else end-of-text),
+   * which is not scored. The statement follows a text directly, so end the text with a space. After a chat, the statement is the
+   * assistant's reply, or continues its last message.
+   */
+  readonly before?: Prompt;
+  /** Seed of the order in which a smaller budget uses the statements. Default 42. */
+  readonly seed?: number;
+}
+
+const isPrompt = (value: unknown): boolean =>
+  isRecord(value) && ["text", "ids", "messages"].some((kind) => Object.hasOwn(value, kind));
+
+export const marginShape = {
+  probes: filledString("the path of a JSON or YAML file").meta({ fix: "Name the file of statements." }),
+  before: z
+    .custom<Prompt>(isPrompt, "{ text }, { ids } or { messages }")
+    .meta({ fix: 'Remove `before` for { text: "" }.' })
+    .optional(),
+  seed: integerFromZero.optional(),
+} satisfies Record<keyof MarginOptions, z.ZodType>;
+
+/** One statement. */
+export interface MarginRow extends Row {
+  readonly variant: string;
+  readonly side: Side;
+  /** Σ log p of its tokens. */
+  readonly nats: number;
+  readonly tokens: number;
+  /** Tokens of the context cut on the left to fit the model; null if the engine does not report it. */
+  readonly truncatedTokens: number | null;
+}
+
+/** The metrics of `marginEvaluation`, each over all statements and per variant. */
+function marginMetrics({ mean, ratio, contrast }: MetricKit<MarginRow>) {
+  const by = ({ variant }: MarginRow) => variant;
+  const isAffirming = ({ side }: MarginRow) => side === "affirm";
+  const ofSide = (wanted: Side) =>
+    mean((row) => (row.side === wanted ? row.nats : null), { unit: "nats", range: [-Infinity, 0], by });
+  const perToken = ratio(({ nats, tokens }) => [nats, tokens], { unit: "nats per token", by });
+  return {
+    margin: contrast(
+      mean(({ nats }) => nats, { unit: "nats", by, primary: true }),
+      isAffirming,
+    ),
+    margin_per_token: contrast(perToken, isAffirming),
+    affirm_log_prob: ofSide("affirm"),
+    negate_log_prob: ofSide("negate"),
+  };
+}
+
+/**
+ * Keys at the snapshot's top level.
+ *
+ * @param statements All statements of the evaluation, including those that a smaller budget omitted.
+ */
+function marginPlainKeys(
+  metrics: Readonly<Record<string, MetricValue>>,
+  rows: readonly MarginRow[],
+  statements: readonly Statement[],
+): Readonly<Record<string, Json>> {
+  const margins = [...new Set(rows.map(({ variant }) => variant))].map((variant) => {
+    const hasVariant = (one: { readonly variant: string }) => one.variant === variant;
+    const margin = {
+      sum_nats: sumNats(rows.filter(hasVariant), statements.filter(hasVariant).length),
+      per_statement: metrics[`margin/${variant}`]?.value ?? null,
+      per_token: metrics[`margin_per_token/${variant}`]?.value ?? null,
+    };
+    return [variant, margin] as const;
   });
+  return { margins: Object.fromEntries(margins), num_statements: rows.length };
+}
+
+/** Returns Σ nats of the affirming statements − Σ nats of the negating ones; null if statements are missing. */
+function sumNats(rows: readonly MarginRow[], statements: number): number | null {
+  if (rows.length !== statements) return null;
+  return rows.reduce((sum, { side, nats }) => sum + (side === "affirm" ? nats : -nats), 0);
 }

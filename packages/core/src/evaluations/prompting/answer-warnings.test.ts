@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { measure } from "../../session/window/measure.ts";
 import { fakeModel } from "@periodic-eval/testing";
-import { leakageEvaluation } from "../leakage/evaluation.ts";
+import { leakageEvaluation, type LeakageOptions } from "../leakage/evaluation.ts";
 import type { GradedLeakageRow } from "../leakage/metrics.ts";
-import type { LeakageOptions } from "../leakage/options.ts";
 
 const questions = ["1", "2", "3", "4"].map((id) => ({ id, question: `${id}?`, answer: "So." }));
 const personas = [
@@ -70,7 +69,7 @@ describe("warnings of sampled answers", () => {
 
   it("stand beside a trait that does not need the end of an answer", async () => {
     const { warnings, metrics } = await measureLeakage(() => ({ text: "Well, that", cut: true }), {
-      marker: { language: "de" },
+      marker: { name: "long", hit: (text) => text.length > 99 },
     });
     expect(metrics["leakage_rate"]).toMatchObject({ value: 0, n: 24 });
     expect(warnings).toEqual([

@@ -8,15 +8,15 @@ import {
   type ModelWith,
   type Prompt,
   type Sampling,
-  PeriodicEvalError,
+  type PeriodicEvalError,
   hashJson,
+  type BulkTokenizer,
 } from "@periodic-eval/contracts";
-import { errorMessage } from "@periodic-eval/contracts/options";
-import { seedOf } from "../../random/streams.ts";
+import { errorMessage, dataError, quoteValue, modelError } from "@periodic-eval/contracts/options";
 import { renderEach } from "../../model/bulk-tokenizer.ts";
 import { opensThinking, stripThinking } from "../../model/thinking.ts";
+import { seedOf } from "../../random/streams.ts";
 import type { TextFault } from "./coherence.ts";
-import { checkLength, checkSystemPrompts } from "./check-prompts.ts";
 
 /** One question, asked of one persona. */
 export interface CompletionItem extends Row {
@@ -168,11 +168,72 @@ export async function renderItems(
 }
 
 const failingTemplate = ({ id, persona }: CompletionItem, evaluation: string, cause: unknown) =>
-  new PeriodicEvalError({
-    code: "model",
-    where: persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
-    got: `a chat template that fails (${errorMessage(cause)})`,
-    expected: "a template that renders its system prompt and a user turn",
-    fix: "Choose another `system`, or remove the persona or the question.",
+  modelError(
+    persona === null ? `${evaluation} question "${id}"` : `${evaluation} persona "${persona}"`,
+    `a chat template that fails (${errorMessage(cause)})`,
+    "a template that renders its system prompt and a user turn",
+    "Choose another `system`, or remove the persona or the question.",
     cause,
-  });
+  );
+
+/** An item's prompt as the model reads it. */
+interface RenderedItem {
+  readonly id: string;
+  /** Id of the persona; null without personas. */
+  readonly persona: string | null;
+  readonly prompt: Prompt;
+  readonly ids: readonly number[];
+}
+
+/**
+ * Throws unless the chat template shows the model every system prompt, because personas would otherwise be measured as the same
+ * model.
+ *
+ * @param where Names the evaluation.
+ * @throws PeriodicEvalError `model`, naming the persona or the question, and the system prompt.
+ */
+export async function checkSystemPrompts(
+  tokenizer: BulkTokenizer,
+  items: readonly RenderedItem[],
+  where: string,
+): Promise<void> {
+  const last = new Map(items.map((item) => [textOf(item.prompt), item]));
+  last.delete("");
+  const changed = [...last.values()].map(({ prompt }) => withChangedSystem(prompt));
+  const rendered = changed.length === 0 ? [] : await tokenizer.render(changed);
+  for (const [at, [text, item]] of [...last].entries()) {
+    const { ids } = rendered[at]!;
+    const isDropped = ids.length === item.ids.length && ids.every((id, index) => id === item.ids[index]);
+    if (isDropped) throw droppedPrompt(where, item, text);
+  }
+}
+
+/**
+ * Throws if a prompt is longer than the model's context length.
+ *
+ * @throws PeriodicEvalError `data`, naming the question and both lengths.
+ */
+export function checkLength(id: string, tokens: number, contextLength: number | null, where: string): void {
+  if (contextLength === null || tokens <= contextLength) return;
+  const expected = `at most ${contextLength} tokens, the model's context length`;
+  const fix = "Shorten or remove the question, or use a model with a longer context.";
+  throw dataError(`${where} question "${id}"`, `a prompt of ${tokens} tokens`, expected, fix);
+}
+
+/** Returns the text of a prompt's system message; empty if it has none. */
+function textOf(prompt: Prompt): string {
+  const { system = "omit" } = "messages" in prompt ? prompt : {};
+  return typeof system === "string" ? "" : system.text;
+}
+
+/** Returns the prompt with another text in the system message. If its ids stay the same, the template drops the message. */
+const withChangedSystem = (prompt: Prompt) =>
+  ({ ...prompt, system: { text: `${textOf(prompt)} ${textOf(prompt)}` } }) as Prompt;
+
+const droppedPrompt = (where: string, { id, persona }: RenderedItem, text: string): PeriodicEvalError =>
+  modelError(
+    persona === null ? `${where} question "${id}"` : `${where} persona "${persona}"`,
+    `a chat template that leaves out the system prompt ${quoteValue(text)}`,
+    "a template that shows the model its system prompt",
+    "Use a model whose chat template has system messages, put the text into the questions, or remove the system prompts.",
+  );

@@ -18,7 +18,7 @@ import {
   atOption,
 } from "@periodic-eval/contracts/options";
 import { isTextPrompt, systemPromptSchema } from "./prompt-options.ts";
-import { readData, type PlaceOf } from "./read-data.ts";
+import { readData, type PlaceOf } from "@periodic-eval/data";
 
 /**
  * A role that the model plays. No system prompt (`"omit"`) and an empty one (`{ text: "" }`) are different personas: without a
@@ -101,62 +101,42 @@ export function parsePersonas(
   value: unknown,
   { placeOf, path = [], code }: PersonasPlace,
 ): readonly Persona[] {
-  const wrong = (inner: ValuePath, details: { got: string; expected: string; fix: string }) => {
+  const wrong = (inner: ValuePath, got: string, expected: string, fix: string) => {
     const full = [...path, ...inner];
-    return new PeriodicEvalError({ ...details, code, where: placeOf(full), path: full });
+    return new PeriodicEvalError({ code, where: placeOf(full), path: full, got, expected, fix });
   };
-  const entries = entriesOf(value, wrong);
-  if (entries.length === 0) throw wrong([], { got: "no personas", expected: "at least one", fix: writeMap });
-  const personas = entries.map(({ id, system, at, idAt }) => {
+  const entries = Array.isArray(value) ? value.entries() : Object.entries(isRecord(value) ? value : {});
+  const personas = Array.from(entries, ([at, written]: [string | number, unknown]): Persona => {
+    const isListed = typeof at === "number";
+    const entry: unknown = isListed ? written : { id: at, system: written };
+    const { id, system, ...others } = isRecord(entry) ? entry : {};
+    const [other] = Object.keys(others);
+    if (!isRecord(entry) || id === undefined || system === undefined || other !== undefined) {
+      const fix = "Write both keys; `system: null` is a persona without a system prompt.";
+      throw wrong(
+        [at],
+        other === undefined ? quoteValue(entry) : `the unknown option "${other}"`,
+        "{ id, system }",
+        fix,
+      );
+    }
     if (typeof id !== "string" || !namePattern.test(id))
-      throw wrong(idAt, { got: quoteValue(id), expected: nameRule, fix: nameFix });
+      throw wrong(isListed ? [at, "id"] : [at], quoteValue(id), nameRule, nameFix);
     const prompt = systemPromptOf(system);
     if (prompt !== null) return { id, system: prompt };
-    throw wrong(at, {
-      got: quoteValue(system),
-      expected: 'a string, "" for an empty prompt, null for no prompt, or no_system_block',
-      fix: system === "empty" ? 'Write "" for an empty prompt.' : "Put the prompt in quotes.",
-    });
+    const expected = 'a string, "" for an empty prompt, null for no prompt, or no_system_block';
+    const fix = system === "empty" ? 'Write "" for an empty prompt.' : "Put the prompt in quotes.";
+    throw wrong(isListed ? [at, "system"] : [at], quoteValue(system), expected, fix);
   });
-  const repeated = repeatedId(personas);
-  if (repeated !== null) throw wrong(repeated.path, repeated);
-  return personas;
-}
-
-const writeMap = "Write `id: system prompt` on each line.";
-
-interface Entry {
-  readonly id: unknown;
-  readonly system: unknown;
-  /** The path of the system prompt. */
-  readonly at: ValuePath;
-  readonly idAt: ValuePath;
-}
-
-type Wrong = (path: ValuePath, details: { got: string; expected: string; fix: string }) => PeriodicEvalError;
-
-function entriesOf(value: unknown, wrong: Wrong): readonly Entry[] {
-  if (Array.isArray(value)) {
-    return value.map((entry: unknown, at) => {
-      const unknownKey = isRecord(entry)
-        ? Object.keys(entry).find((key) => !["id", "system"].includes(key))
-        : undefined;
-      if (isRecord(entry) && "id" in entry && "system" in entry && unknownKey === undefined)
-        return { id: entry["id"], system: entry["system"], at: [at, "system"], idAt: [at, "id"] };
-      throw wrong([at], {
-        got: unknownKey === undefined ? quoteValue(entry) : `the unknown option "${unknownKey}"`,
-        expected: "{ id, system }",
-        fix: "Write both keys; `system: null` is a persona without a system prompt.",
-      });
-    });
+  const writeMap = "Write `id: system prompt` on each line.";
+  if (!isRecord(value) && !Array.isArray(value)) {
+    const expected = "an array of { id, system }, or an object from id to system prompt";
+    throw wrong([], quoteValue(value), expected, writeMap);
   }
-  if (isRecord(value))
-    return Object.entries(value).map(([id, system]) => ({ id, system, at: [id], idAt: [id] }));
-  throw wrong([], {
-    got: quoteValue(value),
-    expected: "an array of { id, system }, or an object from id to system prompt",
-    fix: writeMap,
-  });
+  if (personas.length === 0) throw wrong([], "no personas", "at least one", writeMap);
+  const repeated = repeatedId(personas);
+  if (repeated !== null) throw wrong(repeated.path, repeated.got, repeated.expected, repeated.fix);
+  return personas;
 }
 
 function systemPromptOf(system: unknown): SystemPrompt | null {

@@ -1,7 +1,11 @@
 import * as z from "zod";
 import type { Sampling, SystemPrompt, TemplateKwargs } from "@periodic-eval/contracts";
-import { isRecord, jsonFault, parseOptions } from "@periodic-eval/contracts/options";
-import { samplingSchema as ofRequests } from "../../model/sampling.ts";
+import {
+  isRecord,
+  jsonFault,
+  parseOptions,
+  samplingSchema as ofRequests,
+} from "@periodic-eval/contracts/options";
 
 /** Variables that the chat template receives besides the chat. */
 export interface ChatTemplateOptions {

@@ -15,19 +15,6 @@ export interface FoundObject {
   readonly members: ReadonlyMap<string, FoundValue>;
 }
 
-interface OpenObject {
-  readonly start: number;
-  readonly members: Map<string, FoundValue>;
-  /** The array that receives the object; null for an outermost object. */
-  readonly into: FoundObject[] | null;
-}
-
-interface OpenArray {
-  readonly start: null;
-  /** The array of the member that contains it; nested arrays share it. */
-  readonly into: FoundObject[];
-}
-
 /**
  * - `json`: RFC 8259, and one trailing comma before `}` or `]`.
  * - `loose`: also raw line breaks and tabs inside strings, and `85/100` as a number.
@@ -35,166 +22,142 @@ interface OpenArray {
  */
 export type Notation = "json" | "loose" | "python";
 
+/** Of objects nested deeper, the inner ones are found. */
+const maximumDepth = 200;
+
 /**
  * Finds the JSON objects in any string, from left to right. After a valid object the search continues behind it, after an invalid
  * one at the next `{`.
  *
  * Takes time linear in the string: whether an object is valid does not depend on its surroundings, so each `{` is decided once,
- * including those still open when parsing fails. Does not recurse, so any depth works.
+ * including those still open when parsing fails.
  */
 export function findJsonObjects(text: string, notation: Notation = "json"): readonly FoundObject[] {
-  const decided = new Map<number, FoundObject | null>();
+  const read = objectReader(text, grammars[notation]);
   const found: FoundObject[] = [];
   for (let at = text.indexOf("{"); at >= 0;) {
-    const object = decided.has(at) ? decided.get(at)! : readObject(text, at, decided, notation);
+    const object = read(at);
     if (object !== null) found.push(object);
     at = text.indexOf("{", object?.end ?? at + 1);
   }
   return found;
 }
 
-function readObject(
-  text: string,
-  start: number,
-  decided: Map<number, FoundObject | null>,
-  notation: Notation,
-): FoundObject | null {
-  const open: (OpenObject | OpenArray)[] = [{ start, members: new Map(), into: null }];
-  let at = start + 1;
-  /** True if a key, an element or the end may follow; false if a comma or the end must follow. */
-  let isEntry = true;
-  const fail = (): null => {
-    for (const frame of open) if (frame.start !== null) decided.set(frame.start, null);
-    return null;
-  };
-
-  for (;;) {
-    const frame = open.at(-1)!;
-    at = afterSpace(text, at);
-    if (text[at] === (frame.start === null ? "]" : "}")) {
-      at++;
-      open.pop();
-      isEntry = false;
-      if (frame.start === null) continue;
-      const object = { start: frame.start, end: at, members: frame.members };
-      decided.set(frame.start, object);
-      frame.into?.push(object);
-      if (open.length === 0) return object;
-      continue;
-    }
-    if (!isEntry) {
-      if (text[at] !== ",") return fail();
-      at++;
-      isEntry = true;
-      continue;
-    }
-
-    let objects: FoundObject[];
-    let key: string | null = null;
-    if (frame.start === null) {
-      objects = frame.into;
-    } else {
-      const keyEnd = afterString(text, at, notation);
-      if (keyEnd === null) return fail();
-      key = stringOf(text.slice(at, keyEnd), notation);
-      at = afterSpace(text, keyEnd);
-      if (text[at] !== ":") return fail();
-      at = afterSpace(text, at + 1);
-      objects = [];
-    }
-
-    const first = text[at];
-    let [kind, value]: [FoundValue["kind"], string] = ["other", ""];
-    isEntry = first === "{" || first === "[";
-    if (first === "[") {
-      open.push({ start: null, into: objects });
-      at++;
-    } else if (first === "{") {
-      const known = decided.get(at);
-      if (known === null) return fail();
-      if (known === undefined) {
-        open.push({ start: at, members: new Map(), into: objects });
-        at++;
-      } else {
-        objects.push(known);
-        at = known.end;
-        isEntry = false;
-      }
-    } else {
-      const scalar = readScalar(text, at, notation);
-      if (scalar === null) return fail();
-      ({ kind, value, end: at } = scalar);
-    }
-    if (key !== null && frame.start !== null) setLast(frame.members, key, { kind, text: value, objects });
-  }
+interface Grammar {
+  readonly string: RegExp;
+  readonly scalar: RegExp;
+  /** Whether escapes stay: no key and no number has those of Python. */
+  readonly keepsEscapes: boolean;
 }
 
-/** Sets a member so that a repeated key has the position of its last value. */
-function setLast(members: Map<string, FoundValue>, key: string, value: FoundValue): void {
-  members.delete(key);
-  members.set(key, value);
-}
-
-/** Returns the value of a string in its quotes. Escapes of Python stay: no key and no number has them. */
-const stringOf = (quoted: string, notation: Notation): string =>
-  notation !== "python" && quoted.includes("\\")
-    ? (JSON.parse(quoted.replaceAll(/[\t\n\r]/g, " ")) as string)
-    : quoted.slice(1, -1);
-
-function afterSpace(text: string, from: number): number {
-  let at = from;
-  for (; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) break;
-  }
-  return at;
-}
-
-const jsonEscape = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
-const escapes = {
-  json: jsonEscape,
-  loose: jsonEscape,
-  python: /\\(?:["'\\/bfnrt]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})/y,
-};
-
-function afterString(text: string, from: number, notation: Notation): number | null {
-  const quote = text[from];
-  if (quote !== '"' && (quote !== "'" || notation !== "python")) return null;
-  const escape = escapes[notation];
-  for (let at = from + 1; at < text.length;) {
-    const character = text[at]!;
-    if (character === quote) return at + 1;
-    if (character < " " && (notation === "json" || !"\t\n\r".includes(character))) return null;
-    if (character !== "\\") {
-      at++;
-      continue;
-    }
-    escape.lastIndex = at;
-    if (!escape.test(text)) return null;
-    at = escape.lastIndex;
-  }
-  return null;
-}
-
+const space = /[ \n\r\t]*/y;
+const escape = String.raw`["\\/bfnrt]|u[0-9a-fA-F]{4}`;
+const quoted = (quote: string, plain: string, escapes: string) =>
+  `${quote}[^${quote}\\\\${plain}]*(?:\\\\(?:${escapes})[^${quote}\\\\${plain}]*)*${quote}`;
+const [control, controlButSpace] = [
+  String.raw`\u0000-\u001f`,
+  String.raw`\u0000-\u0008\u000b\u000c\u000e-\u001f`,
+];
+const pythonEscape = `'|${escape}|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}`;
 const number = String.raw`-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?`;
 const ofHundred = String.raw`(?:[ \t]*\/[ \t]*100(?![\d.]))?`;
-const scalars = {
-  json: new RegExp(`${number}|true|false|null`, "y"),
-  loose: new RegExp(`${number}${ofHundred}|true|false|null`, "y"),
-  python: new RegExp(`${number}${ofHundred}|[tT]rue|[fF]alse|null|None`, "y"),
+
+const grammars: Readonly<Record<Notation, Grammar>> = {
+  json: {
+    string: new RegExp(quoted('"', control, escape), "y"),
+    scalar: new RegExp(`${number}|true|false|null`, "y"),
+    keepsEscapes: false,
+  },
+  loose: {
+    string: new RegExp(quoted('"', controlButSpace, escape), "y"),
+    scalar: new RegExp(`${number}${ofHundred}|true|false|null`, "y"),
+    keepsEscapes: false,
+  },
+  python: {
+    string: new RegExp(
+      ['"', "'"].map((quote) => quoted(quote, controlButSpace, pythonEscape)).join("|"),
+      "y",
+    ),
+    scalar: new RegExp(`${number}${ofHundred}|[tT]rue|[fF]alse|null|None`, "y"),
+    keepsEscapes: true,
+  },
 };
 
-function readScalar(text: string, at: number, notation: Notation) {
-  const end = afterString(text, at, notation);
-  if (end !== null) return { kind: "string", value: stringOf(text.slice(at, end), notation), end } as const;
-  const scalar = scalars[notation];
-  scalar.lastIndex = at;
-  const source = scalar.exec(text)?.[0];
-  if (source === undefined) return null;
-  const isNumber = !/^[a-z]/i.test(source);
-  return {
-    kind: isNumber ? "number" : "other",
-    value: isNumber ? source : "",
-    end: at + source.length,
-  } as const;
+/** Returns a function that reads the object at an index of the text; null if there is none. */
+function objectReader(text: string, { string, scalar, keepsEscapes }: Grammar) {
+  const decided = new Map<number, FoundObject | null>();
+  let at = 0;
+  const take = (pattern: RegExp): string | null => {
+    pattern.lastIndex = at;
+    const [token = null] = pattern.exec(text) ?? [];
+    at += token?.length ?? 0;
+    return token;
+  };
+  const takeSign = (sign: string): boolean => {
+    take(space);
+    const isNext = text[at] === sign;
+    if (isNext) at += 1;
+    return isNext;
+  };
+  const takeString = (): string | null => {
+    const token = take(string);
+    if (token === null || keepsEscapes || !token.includes("\\")) return token?.slice(1, -1) ?? null;
+    return JSON.parse(token.replaceAll(/[\t\n\r]/g, " ")) as string;
+  };
+  /** Reads entries with commas between them, until their end. */
+  const takeList = (end: string, takeEntry: () => boolean): boolean => {
+    while (!takeSign(end)) {
+      if (!takeEntry()) return false;
+      if (takeSign(end)) return true;
+      if (!takeSign(",")) return false;
+    }
+    return true;
+  };
+  const other = { kind: "other", text: "" } as const;
+  const takeValue = (objects: FoundObject[], depth: number): Omit<FoundValue, "objects"> | null => {
+    take(space);
+    if (text[at] === "{") {
+      const object = takeObject(depth + 1);
+      return object === null ? null : (objects.push(object), other);
+    }
+    if (takeSign("[")) {
+      const isArray = depth < maximumDepth && takeList("]", () => takeValue(objects, depth + 1) !== null);
+      return isArray ? other : null;
+    }
+    const value = takeString();
+    if (value !== null) return { kind: "string", text: value };
+    const source = take(scalar);
+    if (source === null) return null;
+    return /^[a-z]/i.test(source) ? other : { kind: "number", text: source };
+  };
+  const takeObject = (depth: number): FoundObject | null => {
+    const start = at;
+    const known = decided.get(start);
+    if (known !== undefined) {
+      at = known?.end ?? at;
+      return known;
+    }
+    if (depth > maximumDepth) return null;
+    at += 1;
+    const members = new Map<string, FoundValue>();
+    const isObject = takeList("}", () => {
+      take(space);
+      const key = takeString();
+      if (key === null || !takeSign(":")) return false;
+      const objects: FoundObject[] = [];
+      const value = takeValue(objects, depth);
+      if (value === null) return false;
+      // A repeated key has the position of its last value.
+      members.delete(key);
+      members.set(key, { ...value, objects });
+      return true;
+    });
+    const object = isObject ? { start, end: at, members } : null;
+    decided.set(start, object);
+    return object;
+  };
+  return (start: number): FoundObject | null => {
+    at = start;
+    return takeObject(1);
+  };
 }

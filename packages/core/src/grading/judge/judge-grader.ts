@@ -12,11 +12,18 @@ import {
   isCacheable,
   type VerdictCache,
 } from "@periodic-eval/contracts";
-import { errorMessage, printable } from "@periodic-eval/contracts/options";
-import { withMinuteLines } from "../../model/minute-lines.ts";
-import { openBudget, type JudgeBudget } from "./budget.ts";
+import { errorMessage, printable, judgeError } from "@periodic-eval/contracts/options";
+import { withMinuteLines } from "../../model/event-loop.ts";
+import {
+  openBudget,
+  type JudgeBudget,
+  judgeCalls,
+  late,
+  withinTime,
+  type JudgeCalls,
+  type Tally,
+} from "./judge-calls.ts";
 import { jsonMethod } from "./json-method.ts";
-import { judgeCalls, late, withinTime, type JudgeCalls, type Tally } from "./judge-calls.ts";
 import { logprobMethod } from "./logprob-method.ts";
 import { judgeChat, type JudgeMethod } from "./method.ts";
 import { checkJudgeOptions, type JudgeOptions } from "./options.ts";
@@ -77,8 +84,7 @@ export async function judgeGrader(options: JudgeOptions): Promise<JudgeGrader> {
     cost: price && 0,
   };
   const total = { ...zero };
-  const { maxOutputTokens } = method;
-  const calls = judgeCalls({ where, timeoutSeconds, price, maxOutputTokens, total });
+  const calls = judgeCalls(where, timeoutSeconds, price, method.maxOutputTokens, total);
   const judge: Judge = { where, method, prompts, calls, cache, zero, total, timeoutSeconds };
   return {
     name,
@@ -164,7 +170,7 @@ async function judgeAnswer(
     return { status: "error", raw: `not asked: ${grant} is reached`, spent: zero };
   const tally = { ...zero };
   try {
-    const call = calls.runner({ outer, tally, again: grant.again });
+    const call = calls.runner(outer, tally, grant.again);
     return { ...(await method.verdict(prompts, call)), spent: tally };
   } catch (error) {
     outer.signal.throwIfAborted();
@@ -181,20 +187,14 @@ async function cachedVerdict(
   make: () => Promise<Verdict>,
 ): Promise<Verdict> {
   if (cache === undefined || key === null) return make();
-  const attempt = async <T>(work: () => Promise<T>): Promise<T | null> => {
-    try {
-      return await work();
-    } catch {
-      return null;
-    }
-  };
-  const kept = await attempt(async () => {
-    const found = await cache.get(key);
-    return isCacheable(found) ? found : null;
-  });
-  if (kept !== null) {
+  const attempt = <T>(work: () => T | Promise<T>) =>
+    Promise.resolve()
+      .then(work)
+      .catch(() => null);
+  const cached: unknown = await attempt(() => cache.get(key));
+  if (isCacheable(cached)) {
     total.cached += 1;
-    return { ...kept, spent: { ...zero, cached: 1 } };
+    return { ...cached, spent: { ...zero, cached: 1 } };
   }
   const verdict = await make();
   const { spent: _, ...lasting } = verdict;
@@ -212,7 +212,7 @@ async function checkJudge(
   outer: CallOptions,
 ): Promise<void> {
   const { where, method, calls, zero, timeoutSeconds } = judge;
-  const call = calls.runner({ outer, tally: { ...zero }, again: () => null });
+  const call = calls.runner(outer, { ...zero }, () => null);
   const tryCalls = async (replied: () => void) => {
     await withinTime(outer.signal, timeoutSeconds, late(where, timeoutSeconds), async (signal) =>
       model.check?.({ signal }),
@@ -261,17 +261,15 @@ function longestOf(judge: Judge, requests: readonly GradeRequest[]) {
   return filled.reduce((a, b) => (b.text.length > a.text.length ? b : a));
 }
 
-const tooLong = (where: string, { place, prompts }: GradeRequest, tokens: number, most: number) =>
-  new PeriodicEvalError({
-    code: "judge",
-    where: place === undefined ? where : `${place}, ${where}`,
-    got: `a prompt of ${tokens} tokens`,
-    expected: `at most ${most} tokens, the judge's context length`,
-    fix:
-      prompts === undefined
-        ? "Choose a judge with a longer context, or shorter `prompts`; a file of questions names them in `judge_prompts`."
-        : "Shorten the question's `judge_prompts`, or choose a judge with a longer context.",
-  });
+const tooLong = (judge: string, { place, prompts }: GradeRequest, tokens: number, most: number) => {
+  const where = place === undefined ? judge : `${place}, ${judge}`;
+  const fix =
+    prompts === undefined
+      ? "Choose a judge with a longer context, or shorter `prompts`; a file of questions names them in `judge_prompts`."
+      : "Shorten the question's `judge_prompts`, or choose a judge with a longer context.";
+  const expected = `at most ${most} tokens, the judge's context length`;
+  return judgeError(where, `a prompt of ${tokens} tokens`, expected, fix);
+};
 
 function methodOf(
   { model, maxReplyTokens = 512 }: JudgeOptions,
@@ -281,26 +279,17 @@ function methodOf(
   if (method === "logprob") return logprobMethod(model, scores);
   if (model.generate !== undefined)
     return jsonMethod(model as EvaluableModel & ModelWith<"generate">, scores, maxReplyTokens);
-  throw new PeriodicEvalError({
-    code: "judge",
-    where: `judge "${model.identity.name}", method json`,
-    got: "a model that does not generate",
-    expected: "a model with the ability generate",
-    fix: 'Choose method "logprob", or another judge.',
-  });
+  const where = `judge "${model.identity.name}", method json`;
+  const fix = 'Choose method "logprob", or another judge.';
+  throw judgeError(where, "a model that does not generate", "a model with the ability generate", fix);
 }
 
 /** Returns an error of the judge for an error of its client. */
-function unreachable(where: string, error: unknown): PeriodicEvalError {
+function unreachable(judge: string, error: unknown): PeriodicEvalError {
   const inner = PeriodicEvalError.is(error) ? error : null;
-  return new PeriodicEvalError({
-    code: "judge",
-    where: inner === null || inner.where === where ? where : `${where}, ${inner.where}`,
-    got: inner?.got ?? errorMessage(error),
-    expected: "a reply to a trial question",
-    fix: inner?.fix ?? "Check that the judge is served and reachable; nothing was trained yet.",
-    cause: error,
-  });
+  const where = inner === null || inner.where === judge ? judge : `${judge}, ${inner.where}`;
+  const fix = inner?.fix ?? "Check that the judge is served and reachable; nothing was trained yet.";
+  return judgeError(where, inner?.got ?? errorMessage(error), "a reply to a trial question", fix, error);
 }
 
 /** Processes a list with a concurrency limit. After the first failure it starts nothing more, and throws once the rest is done. */

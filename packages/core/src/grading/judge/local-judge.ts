@@ -61,15 +61,11 @@ export interface LocalJudgeName {
 export function parseLocalJudge(spec: string | null | undefined): LocalJudgeName | null {
   const [, kind, rest] = /^(transformers|folder|hf):(.*)$/s.exec(spec?.trim() ?? "") ?? [];
   if (kind === undefined || rest === undefined) return null;
-  const [source, query] = kind === "transformers" ? splitQuery(rest) : [rest, ""];
+  const at = kind === "transformers" ? rest.lastIndexOf("?") : -1;
+  const [source, query] = at < 0 ? [rest, ""] : [rest.slice(0, at), rest.slice(at + 1)];
   return {
     kind: kind as LocalJudgeName["kind"],
     source: source.trim(),
     query: Object.fromEntries(new URLSearchParams(query)),
   };
-}
-
-function splitQuery(text: string): readonly [source: string, query: string] {
-  const at = text.lastIndexOf("?");
-  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
 }

@@ -10,7 +10,7 @@ import {
   objectWith,
   positiveInteger,
 } from "@periodic-eval/contracts/options";
-import type { JudgePrice } from "./budget.ts";
+import type { JudgePrice } from "./judge-calls.ts";
 import type { JudgeMethodName } from "./method.ts";
 
 export interface JudgeOptions {
@@ -62,7 +62,8 @@ const judgeSchema = z.strictObject({
   scores: z
     .array(nameSchema, "an array of unique names")
     .min(1, "an array of unique names")
-    .meta({ fix: "Remove `scores` for aligned, coherent." })
+    .refine((names) => new Set(names).size === names.length, "an array of unique names")
+    .meta({ fix: "Remove the repetition, or `scores` for aligned, coherent." })
     .optional(),
   // `resolvePrompts` checks the names.
   prompts: z.record(z.string(), z.string()).optional(),
@@ -85,15 +86,7 @@ const judgeSchema = z.strictObject({
 export function checkJudgeOptions(options: JudgeOptions): void {
   const where = "judgeGrader options";
   parseOptions(where, judgeSchema, options);
-  const { scores = [], price, maxCost } = options;
-  if (new Set(scores).size !== scores.length)
-    throw configError({
-      where,
-      path: ["scores"],
-      value: scores,
-      expected: "an array of unique names",
-      fix: "Remove the repetition.",
-    });
+  const { price, maxCost } = options;
   if (maxCost !== undefined && price === undefined)
     throw configError({
       where,

@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { expectClose } from "../../../../testing/src/expect-close.test-data.ts";
 import { misalignedRate, type JudgedScores } from "../../evaluations/alignment/misaligned-rate.ts";
 import { data, findData, findFixtures, reportMissing } from "../../../../testing/src/fixtures.test-data.ts";
-import { parseJudgeReply } from "./json-reply.ts";
-import { scoreFromTokens } from "./logprob-score.ts";
+import { parseJudgeReply } from "./json-method.ts";
+import { scoreFromTokens } from "./logprob-method.ts";
 
 interface Replies {
   readonly cases: readonly {

@@ -16,10 +16,22 @@ import {
   type MeasurementSize,
   plannedSeconds,
   shareSeconds,
+  describeChange,
+  describePlan,
+  fewerQuestions,
+  remedyFor,
 } from "./share-seconds.ts";
-import { describeChange, describePlan, fewerQuestions, remedyFor } from "./describe-plan.ts";
-import { isEdge, measurementsAhead, projectSeconds, secondsOfEnd, type Forecast } from "./forecast.ts";
-import { Learned, type LearnedMeasurement, type MeasurementTime } from "./learned.ts";
+import { isEdge } from "../../schedule/triggers.ts";
+import {
+  measurementsAhead,
+  projectSeconds,
+  secondsOfEnd,
+  type Forecast,
+  type UnderWay,
+  Learned,
+  type LearnedMeasurement,
+  type MeasurementTime,
+} from "./learned.ts";
 import type { PhaseClock } from "./phase-clock.ts";
 import { secondsText } from "../../statistics/format.ts";
 
@@ -67,16 +79,8 @@ const patience = 2;
 /** Held back for an end that takes longer than expected: a share of it and all doubtful seconds, but at most these shares. */
 const caution = { ofEnd: 0.03, ofAllowed: 0.05, ofLeft: 0.1 };
 
-export interface GovernorOptions {
-  readonly budget: Budget | undefined;
-  readonly callbacks: readonly TrainerCallback[];
-  readonly clock: PhaseClock;
-}
-
 export class Governor {
-  readonly #overheadPercent: number | null;
-  readonly #graceSeconds: number;
-  readonly #secondsPerWindow: number | null;
+  readonly #limits: Required<Pick<Budget, "overheadPercent" | "graceSeconds" | "secondsPerWindow">>;
   readonly #callbacks: readonly TrainerCallback[];
   readonly #clock: PhaseClock;
   readonly #learned = new Learned();
@@ -87,11 +91,8 @@ export class Governor {
   #mayHaveChanged = false;
   #isReductionAnnounced = false;
 
-  constructor({ budget = {}, callbacks, clock }: GovernorOptions) {
-    const { overheadPercent = 20, graceSeconds = 60, secondsPerWindow = null } = budget;
-    this.#overheadPercent = overheadPercent;
-    this.#graceSeconds = graceSeconds;
-    this.#secondsPerWindow = secondsPerWindow;
+  constructor(budget: Budget, callbacks: readonly TrainerCallback[], clock: PhaseClock) {
+    this.#limits = { overheadPercent: 20, graceSeconds: 60, secondsPerWindow: null, ...budget };
     this.#callbacks = callbacks;
     this.#clock = clock;
   }
@@ -130,7 +131,7 @@ export class Governor {
 
   /** Sorts baselines first, then by expected seconds; by rows while some costs are unknown or there is no budget. */
   #sortByCost<T extends BudgetRequest>(requests: readonly T[]): readonly T[] {
-    const costs = requests.map(({ id }) => (this.#isGoverned ? this.#learned.cost(id) : null));
+    const costs = requests.map(({ id }) => (this.#isGoverned ? this.#learned.costs.of(id) : null));
     const ranked = requests.map((request, at) => {
       const [cost, rows] = [costs[at]!, request.size?.whole ?? 0];
       const value = cost === null || costs.includes(null) ? rows : cost.fixed + cost.perRow * rows;
@@ -159,7 +160,7 @@ export class Governor {
     });
     const first = decide(null);
     learned.countDecision(id, first.rows === 0);
-    const grace = Number.isFinite(this.#graceSeconds) && { grace_seconds: this.#graceSeconds };
+    const grace = Number.isFinite(this.#limits.graceSeconds) && { grace_seconds: this.#limits.graceSeconds };
     if (first.rows === 0) this.#announced?.countSkip(id);
     return {
       governor: (rows) => `${describeSize(rows, size)}: ${first.why}`,
@@ -198,7 +199,7 @@ export class Governor {
     // After the last step only the end is left to measure.
     if (at.step >= at.maxSteps) return null;
     const scheduled = this.#callbacks.filter(({ triggers = [] }) => triggers.length > 0);
-    if (scheduled.length === 0 || scheduled.some(({ id }) => this.#learned.cost(id) === null)) {
+    if (scheduled.length === 0 || scheduled.some(({ id }) => this.#learned.costs.of(id) === null)) {
       this.#announcement = "waiting";
       return null;
     }
@@ -216,8 +217,8 @@ export class Governor {
     const described = {
       ...plan,
       projected: isSpeedKnown ? plan.projected : null,
-      overheadPercent: this.#overheadPercent,
-      graceSeconds: this.#graceSeconds,
+      overheadPercent: this.#limits.overheadPercent,
+      graceSeconds: this.#limits.graceSeconds,
       remedy: isFirstReduction ? this.#remedy : null,
     };
     return isChange ? describeChange(described, at.step) : describePlan(described);
@@ -227,7 +228,7 @@ export class Governor {
   #planAhead(at: Progress, requested: readonly string[]) {
     const { left, projected, isGrace, windows, kept } = this.#available(at, null);
     const ahead = measurementsAhead(this.#forecast(at), projected, new Set(requested));
-    const inWindow = this.#secondsPerWindow ?? Infinity;
+    const inWindow = this.#limits.secondsPerWindow ?? Infinity;
     const fitting = ahead.map((one) => ({
       ...one,
       size: { ...one.size, whole: wholeInWindow(inWindow, one) },
@@ -237,22 +238,16 @@ export class Governor {
 
   /** Names the options that allow more measuring. */
   get #remedy(): string {
-    const ofPhase =
-      this.#overheadPercent === null
-        ? []
-        : ([
-            ["overhead_percent", `${this.#overheadPercent} %`],
-            ["grace_seconds", `${this.#graceSeconds} s`],
-          ] as const);
-    const ofWindow =
-      this.#secondsPerWindow === null
-        ? []
-        : ([["seconds_per_window", `${this.#secondsPerWindow} s`]] as const);
-    return `${remedyFor([...ofPhase, ...ofWindow])}.${fewerQuestions(this.#callbacks)}`;
+    const { overheadPercent: percent, graceSeconds, secondsPerWindow } = this.#limits;
+    const limits: (readonly [BudgetLimit, string])[] = [];
+    if (percent !== null)
+      limits.push(["overhead_percent", `${percent} %`], ["grace_seconds", `${graceSeconds} s`]);
+    if (secondsPerWindow !== null) limits.push(["seconds_per_window", `${secondsPerWindow} s`]);
+    return `${remedyFor(limits)}.${fewerQuestions(this.#callbacks)}`;
   }
 
   get #isGoverned(): boolean {
-    return this.#overheadPercent !== null || this.#secondsPerWindow !== null;
+    return this.#limits.overheadPercent !== null || this.#limits.secondsPerWindow !== null;
   }
 
   /** Returns the decision for a measurement that the budget must not cut; null for all others. */
@@ -268,7 +263,7 @@ export class Governor {
   /** Decides how many rows a measurement may have; with `and`, how many in all if those are already measured. */
   #decide({ id, size, at, pending, began, and }: Current): Decision {
     const spent = this.#clock.now() - began;
-    const cost = this.#learned.cost(id, and);
+    const cost = this.#learned.costs.of(id, and);
     const { left, projected, why, limit } = this.#available(at, { id, and });
     const room = left + spent;
     const inWindow = this.#secondsLeftInWindow() + spent;
@@ -281,7 +276,7 @@ export class Governor {
     // A further portion pays the fixed cost again.
     const again = and === null ? 0 : cost.fixed;
     const fitsWindow = wholeInWindow(inWindow, { size, fixed: cost.fixed + again, perRow: cost.perRow });
-    const windowWhy = `${wholeText(whole)}; ${secondsText(Math.max(0, inWindow))} are left of the ${this.#secondsPerWindow} s of a window (budget.secondsPerWindow)`;
+    const windowWhy = `${wholeText(whole)}; ${secondsText(Math.max(0, inWindow))} are left of the ${this.#limits.secondsPerWindow} s of a window (budget.secondsPerWindow)`;
     if (fitsWindow === 0) return { rows: 0, seconds: inWindow, why: windowWhy, limit: "seconds_per_window" };
     const now = new Set(pending.map((one) => one.id));
     const ahead = measurementsAhead(this.#forecast(at), projected, now, { id, and }).map((one) =>
@@ -309,25 +304,15 @@ export class Governor {
   }
 
   /** Returns the seconds for all measurements from now until before the end. */
-  #available(at: Progress, current: { readonly id: string; readonly and: MeasurementTime | null } | null) {
+  #available(at: Progress, current: UnderWay | null) {
     const { wall, windows } = this.#clock.seconds();
     const forecast = this.#forecast(at);
     const projected = projectSeconds(forecast, wall - windows);
     const { expected: kept, doubtful } = secondsOfEnd(forecast, current);
-    const percent = this.#overheadPercent;
-    if (percent === null)
-      return {
-        left: Infinity,
-        projected,
-        windows,
-        kept,
-        isGrace: true,
-        why: "no limit on overhead",
-        limit: "seconds_per_window" as const,
-      };
-    const underCeiling = (percent / 100) * projected;
-    const isGrace = underCeiling <= this.#graceSeconds;
-    const allowed = Math.max(underCeiling, this.#graceSeconds);
+    const { overheadPercent: percent, graceSeconds } = this.#limits;
+    const underCeiling = percent === null ? Infinity : (percent / 100) * projected;
+    const isGrace = percent === null || underCeiling <= graceSeconds;
+    const allowed = Math.max(underCeiling, graceSeconds);
     const most = allowed - windows - kept;
     const heldBack = Math.min(
       doubtful + caution.ofEnd * kept,
@@ -337,10 +322,14 @@ export class Governor {
     const left = most - Math.max(0, heldBack);
     const training = at.maxSteps === null ? "of training so far" : "of training expected";
     const allowance = isGrace
-      ? `a grace of ${secondsText(this.#graceSeconds)} (budget.graceSeconds)`
+      ? `a grace of ${secondsText(graceSeconds)} (budget.graceSeconds)`
       : `${percent} % (budget.overheadPercent) of ${secondsText(projected)} ${training}`;
-    const why = `${secondsText(Math.max(0, left))} are left of ${allowance}, because ${secondsText(windows)} were used and ${secondsText(kept)} are kept for the end`;
-    const limit = isGrace ? ("grace_seconds" as const) : ("overhead_percent" as const);
+    const why =
+      percent === null
+        ? "no limit on overhead"
+        : `${secondsText(Math.max(0, left))} are left of ${allowance}, because ${secondsText(windows)} were used and ${secondsText(kept)} are kept for the end`;
+    const ofPhase = isGrace ? "grace_seconds" : "overhead_percent";
+    const limit: BudgetLimit = percent === null ? "seconds_per_window" : ofPhase;
     return { left, projected, windows, kept, isGrace, why, limit };
   }
 
@@ -354,7 +343,7 @@ export class Governor {
     at: Progress,
     { rows, why }: Decision,
   ): string | null {
-    const isKnown = this.#learned.cost(id) !== null;
+    const isKnown = this.#learned.costs.of(id) !== null;
     if (rows === size.whole || this.#isReductionAnnounced || !isKnown) return null;
     this.#isReductionAnnounced = true;
     const how = `${id} at step ${at.step}: ${describeSize(rows, size)}, ${why}`;
@@ -362,9 +351,9 @@ export class Governor {
   }
 
   #secondsLeftInWindow(): number {
-    return this.#secondsPerWindow === null
+    return this.#limits.secondsPerWindow === null
       ? Infinity
-      : this.#secondsPerWindow - this.#clock.secondsInWindow();
+      : this.#limits.secondsPerWindow - this.#clock.secondsInWindow();
   }
 }
 
@@ -382,12 +371,10 @@ interface Decision {
 const wholeText = (seconds: number): string => `a whole measurement needs about ${secondsText(seconds)}`;
 
 /** The measurement under way: where, when it began, and its rows so far. */
-interface Current {
-  readonly id: string;
+interface Current extends UnderWay {
   readonly size: MeasurementSize;
   readonly at: Progress;
   /** The requests of the window that are not measured yet, with this one. */
   readonly pending: readonly BudgetRequest[];
   readonly began: number;
-  readonly and: MeasurementTime | null;
 }

@@ -1,5 +1,7 @@
-import type { TrainerCallback, Progress, Snapshot } from "@periodic-eval/contracts";
-import { sizeOf, type MeasurementSize } from "./share-seconds.ts";
+import type { TrainerCallback, Progress, Snapshot, Trigger } from "@periodic-eval/contracts";
+import { plannedSteps } from "../../schedule/crossings.ts";
+import { isEdge, needsMaxSteps } from "../../schedule/triggers.ts";
+import { sizeOf, type MeasurementSize, type Wanted } from "./share-seconds.ts";
 
 /** How far a measurement had come when `progress` was called. */
 export interface ProgressPoint {
@@ -33,7 +35,7 @@ export type LearnedMeasurement =
 
 /** Everything that the governor learned about measurements, by snapshot id. */
 export class Learned {
-  readonly #costs = new MeasurementCosts();
+  readonly costs = new MeasurementCosts();
   readonly sizes = new Map<string, MeasurementSize>();
   /** Measurements requested between start and end. */
   readonly requested = new Map<string, number>();
@@ -65,7 +67,7 @@ export class Learned {
         if (provenance.items !== null) this.sizes.set(id, sizeOf(evaluation, provenance.items));
         if (rows === 0) continue;
         const { measure_seconds: seconds, guards_seconds: aroundSeconds } = timing;
-        this.#costs.learn(id, { rows, seconds, afterFirstCall: null, aroundSeconds, isWarm: step > 0 });
+        this.costs.learn(id, { rows, seconds, afterFirstCall: null, aroundSeconds, isWarm: step > 0 });
       }
     }
   }
@@ -92,7 +94,7 @@ export class Learned {
     this.#warm.add(id);
     if (rows === 0) return;
     const afterFirstCall = timedAfterFirstCall(points, rows);
-    this.#costs.learn(id, { rows, seconds, afterFirstCall, aroundSeconds, isWarm });
+    this.costs.learn(id, { rows, seconds, afterFirstCall, aroundSeconds, isWarm });
   }
 
   countRequest(id: string): void {
@@ -101,14 +103,6 @@ export class Learned {
 
   countDecision(id: string, isSkipped: boolean): void {
     this.skipped.set(id, isSkipped ? (this.skipped.get(id) ?? 0) + 1 : 0);
-  }
-
-  cost(id: string, and: MeasurementTime | null = null): MeasurementCost | null {
-    return this.#costs.of(id, and);
-  }
-
-  endCost(id: string, rows: number, and: MeasurementTime | null): EndCost | null {
-    return this.#costs.end(id, rows, and);
   }
 }
 
@@ -159,44 +153,32 @@ const remembered = 8;
  */
 const scatter = 0.7;
 
-interface Measurements {
-  /** The latest first call of most rows: usually the start of the phase, which measures the same rows as its end. */
-  readonly start: MeasurementTime;
-  readonly others: readonly MeasurementTime[];
-}
-
 /** Learns from past measurements what further ones will cost, for each snapshot id. */
 export class MeasurementCosts {
-  readonly #measurements = new Map<string, Measurements>();
+  /** First the latest first call of most rows, usually the start of the phase, which measures the same rows as its end. */
+  readonly #times = new Map<string, readonly MeasurementTime[]>();
 
   learn(id: string, time: MeasurementTime): void {
-    const known = this.#measurements.get(id);
+    const [start, ...later] = this.#times.get(id) ?? [];
     // Measurements before a start belong to another phase.
-    const isStart = known === undefined || (!time.isWarm && time.rows >= known.start.rows);
-    this.#measurements.set(
-      id,
-      isStart
-        ? { start: time, others: [] }
-        : { start: known.start, others: [...known.others, time].slice(-remembered) },
-    );
+    const isStart = start === undefined || (!time.isWarm && time.rows >= start.rows);
+    this.#times.set(id, isStart ? [time] : [start, ...[...later, time].slice(-remembered)]);
   }
 
   /** Returns null if the id was not measured yet. Counts `and` as if it had been learned too. */
   of(id: string, and: MeasurementTime | null = null): MeasurementCost | null {
-    const measurements = this.#with(id, and);
-    return measurements && costOf(measurements);
+    const times = this.#with(id, and);
+    return times.length === 0 ? null : costOf(times);
   }
 
   /** Returns the cost of the measurement at the end, which has `rows` rows; null if the id was not measured yet. */
   end(id: string, rows: number, and: MeasurementTime | null = null): EndCost | null {
-    const measurements = this.#with(id, and);
-    return measurements && endOf(measurements, rows);
+    const times = this.#with(id, and);
+    return times.length === 0 ? null : endOf(times, rows);
   }
 
-  #with(id: string, and: MeasurementTime | null): Measurements | null {
-    const known = this.#measurements.get(id) ?? null;
-    if (and === null) return known;
-    return known === null ? { start: and, others: [] } : { ...known, others: [...known.others, and] };
+  #with(id: string, and: MeasurementTime | null): readonly MeasurementTime[] {
+    return [...(this.#times.get(id) ?? []), ...(and === null ? [] : [and])];
   }
 }
 
@@ -204,13 +186,12 @@ export class MeasurementCosts {
  * Estimates costs by medians, weighted by rows, so that noise does little harm. The seconds per row come from `progress`,
  * or from how much less than the start a smaller measurement took. The fixed seconds come from warm measurements.
  */
-function costOf({ start, others }: Measurements): MeasurementCost {
-  const all = [start, ...others];
+function costOf(all: readonly MeasurementTime[]): MeasurementCost {
   const warm = all.filter(({ isWarm }) => isWarm);
   const judged = warm.length > 0 ? warm : all;
   const rates = all.flatMap((one) => (one.afterFirstCall === null ? [] : [rateOf(one.afterFirstCall)]));
   // A first call makes rows seem more expensive, never cheaper.
-  const slope = median(rates.length > 0 ? rates : slopesFrom(start, warm)) ?? Infinity;
+  const slope = median(rates.length > 0 ? rates : slopesFrom(all[0]!, warm)) ?? Infinity;
   const rate = median([...rates, ...judged.map(rateOf)])!;
   const perRow = slope > 0 ? Math.min(slope, rate) : rate;
   const around = median(judged.map(({ aroundSeconds }) => ({ value: aroundSeconds, weight: 1 })))!;
@@ -223,11 +204,11 @@ function costOf({ start, others }: Measurements): MeasurementCost {
  * the seconds per row. If not, the end is expected to take as long as the start, within the range that later measurements
  * allow: their few rows may be faster or slower than the average.
  */
-function endOf(measurements: Measurements, rows: number): EndCost {
-  const { start, others } = measurements;
-  const { fixed, perRow } = costOf(measurements);
+function endOf(all: readonly MeasurementTime[], rows: number): EndCost {
+  const start = all[0]!;
+  const { fixed, perRow } = costOf(all);
   const expected = fixed + perRow * rows;
-  const warm = [start, ...others].filter(({ isWarm }) => isWarm);
+  const warm = all.filter(({ isWarm }) => isWarm);
   if (warm.length === 0) return { expected, doubtful: Math.max(0, start.seconds - perRow * start.rows) };
   if (start.afterFirstCall !== null || start.rows < rows) return { expected, doubtful: 0 };
   // Every measurement takes the first rows, so two of them cover no more rows than the larger one.
@@ -267,4 +248,107 @@ function median(values: readonly Weighed[]): number | null {
     if (below > half) return value;
   }
   return null;
+}
+
+/** The first step of a session compiles: while it is the only one known, other steps are assumed to take a tenth of it. */
+const firstStepShare = 0.1;
+
+/** The point of the phase from which the rest is predicted. */
+export interface Forecast {
+  readonly at: Progress;
+  readonly callbacks: readonly TrainerCallback[];
+  readonly learned: Learned;
+}
+
+/** The id that is being measured, and its rows so far, which count as learned. */
+export interface UnderWay {
+  readonly id: string;
+  readonly and: MeasurementTime | null;
+}
+
+const rowsOf = (id: string, current: UnderWay | null): MeasurementTime | null =>
+  id === current?.id ? current.and : null;
+
+/** Returns the training seconds of the whole phase if its length is known, else `trained`, the seconds so far. */
+export function projectSeconds({ at: { step, maxSteps }, learned }: Forecast, trained: number): number {
+  if (maxSteps === null || step === 0) return trained;
+  const { steps, seconds } = learned.firstStep ?? { steps: 0, seconds: 0 };
+  const perStep = step > steps ? (trained - seconds) / (step - steps) : firstStepShare * (trained / step);
+  return trained + Math.max(0, maxSteps - step) * Math.max(0, perStep);
+}
+
+/**
+ * Returns the seconds that the measurements at the end will take: those expected, and those that may come on top.
+ *
+ * @param current Null between measurements.
+ */
+export function secondsOfEnd(
+  { at: { maxSteps }, callbacks, learned }: Forecast,
+  current: UnderWay | null,
+): { readonly expected: number; readonly doubtful: number } {
+  let expected = 0;
+  let doubtful = 0;
+  for (const { id, triggers = [] } of callbacks) {
+    const isAtEnd =
+      triggers.some((trigger) => isEdge(trigger, "end")) ||
+      plannedSteps(triggers, maxSteps)?.at(-1) === maxSteps;
+    const size = learned.sizes.get(id);
+    if (!isAtEnd || size === undefined) continue;
+    const cost = learned.costs.end(id, size.whole, rowsOf(id, current));
+    expected += cost?.expected ?? 0;
+    doubtful += cost?.doubtful ?? 0;
+  }
+  return { expected, doubtful };
+}
+
+/**
+ * Returns the measurements still to come between now and the end, of all callbacks whose cost is known.
+ *
+ * @param now Ids to be measured at this step; they count too.
+ * @param current Null between measurements.
+ */
+export function measurementsAhead(
+  forecast: Forecast,
+  projected: number,
+  now: ReadonlySet<string>,
+  current: UnderWay | null = null,
+): readonly Wanted[] {
+  const { callbacks, learned } = forecast;
+  return callbacks.flatMap((callback) => {
+    const { id } = callback;
+    const cost = learned.costs.of(id, rowsOf(id, current));
+    const size = learned.sizes.get(id);
+    if (cost === null || size === undefined) return [];
+    const measurements = countAhead(forecast, callback, projected) + (now.has(id) ? 1 : 0);
+    return measurements > 0 ? [{ id, size, measurements, ...cost }] : [];
+  });
+}
+
+/** Returns how many measurements of a callback come after this step and before the end. */
+function countAhead(
+  { at, learned }: Forecast,
+  { id, triggers = [] }: TrainerCallback,
+  projected: number,
+): number {
+  const { maxSteps, elapsedSeconds } = at;
+  const ahead = (some: readonly Trigger[], from: number) =>
+    plannedSteps(some, maxSteps)?.filter((one) => one > from && one < maxSteps!);
+  const steps = ahead(
+    triggers.filter((one) => !needsMaxSteps([one])),
+    at.step,
+  );
+  const percents = ahead(
+    triggers.filter((one) => needsMaxSteps([one])),
+    reachedStep(at),
+  );
+  if (triggers.length > 0 && steps !== undefined) return new Set([...steps, ...percents!]).size;
+  // Without a schedule, requests are expected to come as often as before.
+  const asBefore = (learned.requested.get(id) ?? 0) * Math.max(0, projected / elapsedSeconds - 1);
+  return Number.isFinite(asBefore) ? Math.floor(asBefore) : 0;
+}
+
+/** Returns the step up to which shares of the phase were crossed: further than now if the phase has grown since. */
+function reachedStep({ step, maxSteps, furthest }: Progress): number {
+  if (maxSteps === null || furthest == null) return step;
+  return Math.max(step, Math.ceil((furthest.step * maxSteps) / furthest.maxSteps));
 }

@@ -9,7 +9,8 @@ export class PhaseClock {
   readonly #clock: () => number;
   /** The clock's value at which the phase had run for 0 seconds. */
   #origin = 0;
-  #windowSeconds = 0;
+  /** Seconds of all windows that are closed. */
+  windowSeconds = 0;
   #windowOpenedAt: number | null = null;
 
   constructor(clock: () => number) {
@@ -22,18 +23,18 @@ export class PhaseClock {
 
   /** Starts the phase, or continues one that has already trained and measured for the given seconds. */
   start(openedAt: number, trainingSeconds: number, windowSeconds: number): void {
-    this.#windowSeconds = windowSeconds;
+    this.windowSeconds = windowSeconds;
     this.#origin = openedAt - windowSeconds - trainingSeconds;
   }
 
   /** Counts the time from `openedAt` until now as a window. */
   countSince(openedAt: number): void {
-    this.#windowSeconds += this.#clock() - openedAt;
+    this.windowSeconds += this.#clock() - openedAt;
   }
 
   /** Counts seconds of an earlier session's window that belong to this training too. */
   countEarlier(seconds: number): void {
-    this.#windowSeconds += seconds;
+    this.windowSeconds += seconds;
     this.#origin -= seconds;
   }
 
@@ -46,11 +47,6 @@ export class PhaseClock {
     this.#windowOpenedAt = null;
   }
 
-  /** Seconds of all windows that are closed. */
-  get windowSeconds(): number {
-    return this.#windowSeconds;
-  }
-
   /** Seconds since the open window was opened; 0 outside windows. */
   secondsInWindow(): number {
     return this.#windowOpenedAt === null ? 0 : this.#clock() - this.#windowOpenedAt;
@@ -59,6 +55,6 @@ export class PhaseClock {
   seconds(): PhaseSeconds {
     const now = this.#clock();
     const open = this.#windowOpenedAt === null ? 0 : now - this.#windowOpenedAt;
-    return { wall: now - this.#origin, windows: this.#windowSeconds + open };
+    return { wall: now - this.#origin, windows: this.windowSeconds + open };
   }
 }

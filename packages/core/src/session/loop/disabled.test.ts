@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import type { TrainerCallback, EvaluableModel, Logger } from "@periodic-eval/contracts";
 import { buildPeriodicCallbacks } from "../../config/build-callbacks.ts";
-import { closingText } from "../../console/closing-text.ts";
+import { closingText } from "../../console/sentences.ts";
 import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
 import { fakeModel, memoryStore } from "@periodic-eval/testing";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";

@@ -15,16 +15,14 @@ import {
   jsonFault,
   parseOptions,
 } from "@periodic-eval/contracts/options";
-import { inOrder, isPromise } from "../../model/in-order.ts";
+import { inOrder, isPromise } from "../../model/event-loop.ts";
 import { workingSeconds } from "@periodic-eval/store";
 import { seedOf } from "../../random/streams.ts";
-import { callbackName } from "../records/reporter.ts";
+import { callbackName } from "../records/new-snapshot.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
-import { runHookGuarded, type Disturbances, type GuardedOutcome } from "../window/guarded.ts";
-import type { Timeouts } from "../window/timeouts.ts";
-import type { LoopControl } from "./control.ts";
+import { runHookGuarded, type Disturbances, type GuardedOutcome, type Timeouts } from "../window/guarded.ts";
+import type { LoopControl, PhaseProgress } from "./progress.ts";
 import type { SessionLog } from "./log-events.ts";
-import type { PhaseProgress } from "./progress.ts";
 import type { Requests } from "../records/requests.ts";
 
 type Metrics = Readonly<Record<string, number>>;
@@ -66,17 +64,13 @@ export interface HooksOptions {
 export class Hooks {
   readonly #options: HooksOptions;
   /** The hook that is running; null between hooks. */
-  #running: string | null = null;
+  running: string | null = null;
   /** The last state that each callback returned, or that the checkpoint held. */
   readonly #states = new Map<string, Json>();
   readonly #reported: Metrics[] = [];
 
   constructor(options: HooksOptions) {
     this.#options = options;
-  }
-
-  get running(): string | null {
-    return this.#running;
   }
 
   get hasReported(): boolean {
@@ -164,11 +158,11 @@ export class Hooks {
 
   /** Closes a callback. A call of `session.close` inside it is refused. */
   async closeCallback(callback: TrainerCallback): Promise<void> {
-    this.#running = "close";
+    this.running = "close";
     try {
       await this.#patiently(this.#call(callback, "close"), () => callback.close?.());
     } finally {
-      this.#running = null;
+      this.running = null;
     }
   }
 
@@ -201,20 +195,30 @@ export class Hooks {
   ): Awaitable<GuardedOutcome<T>> {
     const { guards, progress, disturbances } = this.#options;
     const call = this.#call(callback, hook);
-    this.#running = hook;
+    this.running = hook;
     const outcome = runHookGuarded(
       guards,
       call,
       () => this.#patiently(call, body),
       (change) => disturbances.add(callbackName(callback), hook, progress.current.step, change),
     );
-    if (isPromise(outcome)) return outcome.finally(() => (this.#running = null));
-    this.#running = null;
+    if (isPromise(outcome)) return outcome.finally(() => (this.running = null));
+    this.running = null;
     return outcome;
   }
 
   #call(callback: TrainerCallback, hook: string): HookCall {
-    return new HookCall(this.#options.progress, callback, hook);
+    const { progress } = this.#options;
+    return {
+      callback,
+      hook,
+      at: 0,
+      isAbandoned: false,
+      // Few guards read the seed, so it is computed on access.
+      get seed() {
+        return seedOf(progress.seed, progress.phase, callback.id, hook, progress.current.step);
+      },
+    };
   }
 
   /** Starts user code of a callback, and gives up on a promise that does not settle. */
@@ -240,7 +244,7 @@ export class Hooks {
     const used =
       <A extends unknown[], R>(work: (...args: A) => R) =>
       (...args: A): R => {
-        call.use();
+        noteUse(call);
         return work(...args);
       };
     return {
@@ -283,43 +287,28 @@ function checkedState(callback: TrainerCallback, state: unknown): Json | undefin
   });
 }
 
-/** One call of a hook, as its guards and its patience see it. */
-class HookCall implements GuardContext {
+/** One call of a hook, as its guards and its timeout see it. */
+interface HookCall extends GuardContext {
   readonly callback: TrainerCallback;
   readonly hook: string;
-  readonly #progress: PhaseProgress;
   /** When it began to wait or last used its context, on `workingSeconds()`. */
-  at = 0;
-  isAbandoned = false;
+  at: number;
+  isAbandoned: boolean;
+}
 
-  constructor(progress: PhaseProgress, callback: TrainerCallback, hook: string) {
-    this.#progress = progress;
-    this.callback = callback;
-    this.hook = hook;
-  }
-
-  /** Few guards read the seed, so it is computed on access. */
-  get seed(): string {
-    const { seed, phase, current } = this.#progress;
-    return seedOf(seed, phase, this.callback.id, this.hook, current.step);
-  }
-
-  /**
-   * Notes that the hook uses its context: it makes progress.
-   *
-   * @throws PeriodicEvalError `deadline` after it was abandoned.
-   */
-  use(): void {
-    if (!this.isAbandoned) {
-      this.at = workingSeconds();
-      return;
-    }
+/**
+ * Notes that a hook uses its context: it makes progress.
+ *
+ * @throws PeriodicEvalError `deadline` after it was abandoned.
+ */
+function noteUse(call: HookCall): void {
+  if (call.isAbandoned)
     throw new PeriodicEvalError({
       code: "deadline",
-      where: `callback "${this.callback.id}"`,
-      got: `a use of its context by ${this.hook}, which was abandoned`,
+      where: callbackName(call.callback),
+      got: `a use of its context by ${call.hook}, which was abandoned`,
       expected: "hooks that settle",
       fix: "Raise the session option patienceSeconds if the hook needs longer.",
     });
-  }
+  call.at = workingSeconds();
 }

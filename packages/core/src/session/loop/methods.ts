@@ -1,14 +1,12 @@
 import type { Awaitable, Json, Control, SessionState, StepEnd } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { inOrder, isPromise } from "../../model/in-order.ts";
+import { inOrder, isPromise } from "../../model/event-loop.ts";
 import { abortReason } from "../records/requests.ts";
-import { knownSteps } from "../records/damaged-snapshots.ts";
-import { supersedeUnsettled } from "../records/resume.ts";
+import { knownSteps, supersedeUnsettled } from "../records/resume.ts";
 import { runWindow, type RequestSource } from "../window/window.ts";
-import { beginSession } from "./begin.ts";
-import { misuse } from "./control.ts";
+import { beginSession, type SessionParts } from "./begin.ts";
+import { misuse } from "./progress.ts";
 import { checkMaxSteps } from "./options.ts";
-import type { SessionParts } from "./parts.ts";
 
 type Metrics = Readonly<Record<string, number>>;
 
@@ -17,9 +15,11 @@ export class SessionMethods {
   readonly #parts: SessionParts;
   readonly #requests: RequestSource;
   #stage: "new" | "begun" | "ended" = "new";
-  #hasBegun = false;
+  /** Whether `begin` accepted the run: a run that it refused stays as it was. */
+  hasBegun = false;
+  /** Whether training ended, and not by an abort. */
+  isFinished = false;
   #isInEpoch = false;
-  #isFinished = false;
   /** Whether the phase was finished before this session, which has nothing to plan. */
   #isOver = false;
   /** Whether the loop has called `stepBegin` for the step that ends next. */
@@ -33,16 +33,6 @@ export class SessionMethods {
     };
   }
 
-  /** Whether `begin` accepted the run: a run that it refused stays as it was. */
-  get hasBegun(): boolean {
-    return this.#hasBegun;
-  }
-
-  /** Whether training ended, and not by an abort. */
-  get isFinished(): boolean {
-    return this.#isFinished;
-  }
-
   async begin(maxSteps: number | null | undefined): Promise<Control> {
     await this.#begin(maxSteps, null);
     return this.#parts.control.take();
@@ -50,17 +40,10 @@ export class SessionMethods {
 
   async stepBegin(): Promise<void> {
     await this.#begin(undefined, null);
-    await inOrder(
-      [
-        () => this.#beginEpoch(),
-        () => {
-          this.#isInStep = true;
-          return this.#parts.hooks.call("onStepBegin");
-        },
-        () => this.#settle(),
-      ],
-      (part) => part(),
-    );
+    await this.#beginEpoch();
+    this.#isInStep = true;
+    await this.#parts.hooks.call("onStepBegin");
+    await this.#settle();
   }
 
   stepEnd(at: StepEnd): Awaitable<Control> {
@@ -169,7 +152,7 @@ export class SessionMethods {
     requests.close();
     // A resumed phase may reach those steps again.
     if (signal.aborted) return;
-    this.#isFinished = true;
+    this.isFinished = true;
     if (records.lost() !== null) return;
     await this.#skipInterrupted();
     await supersedeUnsettled(records, progress.current.step);
@@ -204,10 +187,11 @@ export class SessionMethods {
     if (maxSteps !== undefined) checkMaxSteps("session.begin", maxSteps);
     this.#isOver = await beginSession(this.#parts, maxSteps ?? null);
     this.#stage = "begun";
-    this.#hasBegun = true;
+    this.hasBegun = true;
     this.#isInEpoch = progress.current.epoch % 1 !== 0;
     // A phase whose session begins in its middle has no start to measure.
-    if (lateStep !== null && lateStep > 1 && progress.current.step === 0) progress.startAt(lateStep);
+    if (lateStep !== null && lateStep > 1 && progress.current.step === 0)
+      progress.current = { ...progress.current, step: lateStep };
     await hooks.call("onTrainBegin");
     requests.requeue(records.interrupted.requests(callbacks));
     if (lateStep === null) {

@@ -1,4 +1,12 @@
-import type { Progress, RunProgress, SessionState, StepEnd } from "@periodic-eval/contracts";
+import {
+  type Progress,
+  type RunProgress,
+  type SessionState,
+  type StepEnd,
+  type Control,
+  type SessionOptions,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
 import { configError, isCount } from "@periodic-eval/contracts/options";
 import { advance } from "../../schedule/crossings.ts";
 import type { PhaseClock } from "../budget/phase-clock.ts";
@@ -11,9 +19,9 @@ export class PhaseProgress {
   readonly seed: string;
   readonly #now: () => string;
   readonly #clock: PhaseClock;
-  #current: Progress;
-  #previous: Progress | null = null;
-  #runStepOffset = 0;
+  current: Progress;
+  previous: Progress | null = null;
+  runStepOffset = 0;
   #checkpoint: string | null = null;
 
   constructor(phase: string, seed: string, now: () => string, clock: PhaseClock, start: Progress) {
@@ -21,43 +29,26 @@ export class PhaseProgress {
     this.seed = seed;
     this.#now = now;
     this.#clock = clock;
-    this.#current = start;
-  }
-
-  get current(): Progress {
-    return this.#current;
-  }
-
-  get previous(): Progress | null {
-    return this.#previous;
-  }
-
-  get runStepOffset(): number {
-    return this.#runStepOffset;
+    this.current = start;
   }
 
   /** Starts the phase, or continues it from a checkpoint's state. */
   begin(maxSteps: number | null, runStepOffset: number, resumed: SessionState | null): void {
-    this.#runStepOffset = runStepOffset;
+    this.runStepOffset = runStepOffset;
     if (resumed === null) {
-      this.#current = { ...this.#current, maxSteps };
+      this.current = { ...this.current, maxSteps };
       return;
     }
     // Nothing was crossed since the checkpoint: hooks see where it was taken.
-    this.#previous = { ...resumed.progress, ended: false };
-    this.#current = advance(this.#previous, { ...this.#previous, maxSteps });
+    this.previous = { ...resumed.progress, ended: false };
+    this.current = advance(this.previous, { ...this.previous, maxSteps });
   }
 
   /** @param checkpoint The folder that the weights were read from, if training runs in another process. */
   moveTo(next: Progress, checkpoint: string | null = this.#checkpoint): void {
-    this.#previous = this.#current;
-    this.#current = advance(this.#current, next);
+    this.previous = this.current;
+    this.current = advance(this.current, next);
     this.#checkpoint = checkpoint;
-  }
-
-  /** Sets the step of a phase whose session begins in its middle. */
-  startAt(step: number): void {
-    this.#current = { ...this.#current, step };
   }
 
   /**
@@ -66,7 +57,7 @@ export class PhaseProgress {
    * @throws PeriodicEvalError `config` for a step or epoch that falls.
    */
   after(at: StepEnd): Progress {
-    const current = this.#current;
+    const current = this.current;
     const { step = current.step + 1, epoch = current.epoch, maxSteps = null } = at;
     const where = "session.stepEnd";
     if (!isCount(step) || step < current.step) {
@@ -95,22 +86,81 @@ export class PhaseProgress {
   /** Returns the seconds of training. Rounding must not make them fall: a threshold would be crossed twice. */
   trainingSeconds(): number {
     const { wall, windows } = this.#clock.seconds();
-    return Math.max(this.#current.elapsedSeconds, wall - windows);
+    return Math.max(this.current.elapsedSeconds, wall - windows);
   }
 
   /** Returns where the run is, for loggers. */
   inRun(): RunProgress {
-    return { ...this.#current, phase: this.phase, runStep: this.#runStep };
+    return { ...this.current, phase: this.phase, runStep: this.#runStep };
   }
 
   /** Returns where the run is, for measurements. */
   position(): Position {
     const { phase, seed } = this;
     const checkpoint = this.#checkpoint;
-    return { phase, seed, progress: this.#current, runStep: this.#runStep, now: this.#now, checkpoint };
+    return { phase, seed, progress: this.current, runStep: this.#runStep, now: this.#now, checkpoint };
   }
 
   get #runStep(): number {
-    return this.#runStepOffset + this.#current.step;
+    return this.runStepOffset + this.current.step;
+  }
+}
+
+/** The answer to a step at which nothing is requested of the loop. */
+export const noControl: Control = Object.freeze({ stop: null, save: null });
+
+/** Returns the error for a call of a session's method in the wrong state or with a wrong argument. */
+export function misuse(method: string, got: string, expected: string, fix: string): PeriodicEvalError {
+  return new PeriodicEvalError({ code: "config", where: `session.${method}`, got, expected, fix });
+}
+
+/** Requests to the training loop: stop, save, or an error to throw. */
+export class LoopControl {
+  readonly #options: Pick<SessionOptions, "onFailure" | "onBrokenReceipt">;
+  #stop: string | null = null;
+  #save: string | null = null;
+  brokenReceipt: string | null = null;
+  #error: { readonly thrown: unknown } | null = null;
+
+  constructor(options: Pick<SessionOptions, "onFailure" | "onBrokenReceipt">) {
+    this.#options = options;
+  }
+
+  requestStop(reason: string): void {
+    this.#stop ??= reason;
+  }
+
+  requestSave(reason: string): void {
+    this.#save ??= reason;
+  }
+
+  /** Keeps the first error for the caller, if `onFailure` is `"throw"`. */
+  fail(error: unknown): void {
+    if (this.#options.onFailure === "throw") this.#error ??= { thrown: error };
+  }
+
+  receiptBroken(message: string, makeError: () => PeriodicEvalError): void {
+    const { onBrokenReceipt = "stop" } = this.#options;
+    if (onBrokenReceipt === "stop") {
+      this.brokenReceipt ??= message;
+      this.#stop ??= message;
+    } else if (onBrokenReceipt === "throw") {
+      this.#error ??= { thrown: makeError() };
+    }
+  }
+
+  /** Returns the requests. A stop stays requested; a save is requested once. */
+  take(): Control {
+    const [stop, save] = [this.#stop, this.#save];
+    if (stop === null && save === null) return noControl;
+    this.#save = null;
+    return { stop, save };
+  }
+
+  /** Throws the error that was kept, once. */
+  throwError(): void {
+    const error = this.#error;
+    this.#error = null;
+    if (error !== null) throw error.thrown;
   }
 }

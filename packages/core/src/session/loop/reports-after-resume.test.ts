@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import { earlyStopping } from "../../callback/watch-metric.ts";
+import { earlyStopping } from "../../callback/reactions.ts";
 import type { TrainerCallback, Logger, SessionState, AnyEvaluation } from "@periodic-eval/contracts";
 import {
   gate,

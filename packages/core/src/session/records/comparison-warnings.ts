@@ -10,7 +10,8 @@ import { summarize } from "../../evaluations/kit/metric-kit.ts";
 import { compareMeasurements, type EarlierMeasurement } from "../../statistics/compare.ts";
 import { formatDelta } from "../../statistics/format.ts";
 import { familyAlpha } from "../../statistics/planned-comparisons.ts";
-import { rangeOf } from "../../statistics/range.ts";
+import { warningOfAll } from "./new-snapshot.ts";
+import { rangeOf } from "../../statistics/intervals.ts";
 
 /** The significance level of warnings. */
 const warningAlpha = 0.01;
@@ -69,20 +70,14 @@ function lostCoherence(
   const { name, metric, comparison } = one;
   const { delta, p_value: p } = comparison;
   if (metric.options.coherence !== true || !hasMoved(one, lostPart) || delta! >= 0) return [];
-  const fell = formatDelta(delta, metric.options.unit ?? "");
-  return [
-    {
-      kind: "incoherent",
-      metrics: Object.keys(metrics).filter(
-        (other) => other !== name && metrics[other]!.options.control !== true,
-      ),
-      count: null,
-      total: null,
-      void: false,
-      message: `The answers became less coherent: ${fell} since the baseline (${pText(p!)}).`,
-    },
-  ];
+  const message = `The answers became less coherent: ${formatDelta(delta, metric.options.unit ?? "")} since the baseline (${pText(p!)}).`;
+  const all = measuringNames(metrics).filter((other) => other !== name);
+  return [{ ...warningOfAll("incoherent", message, false), metrics: all }];
 }
+
+/** The metrics that measure the model, not the grader. */
+const measuringNames = (metrics: Readonly<Record<string, Metric<Row>>>): string[] =>
+  Object.keys(metrics).filter((name) => metrics[name]!.options.control !== true);
 
 function movedControl(
   one: Compared,
@@ -92,16 +87,8 @@ function movedControl(
   if (!hasMoved(one, 1 / 100)) return [];
   const { delta, p_value: p } = comparison;
   const moved = `${name} moved by ${formatDelta(delta, metric.options.unit ?? "")} since the baseline (${pText(p!)})`;
-  return [
-    {
-      kind: "judge_anchors",
-      metrics: Object.keys(metrics).filter((one) => metrics[one]!.options.control !== true),
-      count: null,
-      total: null,
-      void: true,
-      message: `The grader scores the same fixed answers differently: ${moved}; ${evaluation} cannot be judged.`,
-    },
-  ];
+  const message = `The grader scores the same fixed answers differently: ${moved}; ${evaluation} cannot be judged.`;
+  return [{ ...warningOfAll("judge_anchors", message), metrics: measuringNames(metrics) }];
 }
 
 /** The metrics that say better or worse. Counts of faults and the coherence itself stay true whatever the answers mean. */
@@ -130,22 +117,15 @@ function unknownRows(
   const verdicts = [comparison.verdict, counted(0).verdict, counted(1).verdict];
   if (comparison.verdict !== null && new Set(verdicts).size > 1) {
     const message = `${shares}: the conclusion about ${name} depends on how they count, so that ${evaluation} cannot be judged.`;
-    return [
-      {
-        kind: "undecided",
-        ...facts,
-        metrics: [...new Set([name, ...judgedOf(metrics)])],
-        void: true,
-        message,
-      },
-    ];
+    const all = [...new Set([name, ...judgedOf(metrics)])];
+    return [{ ...warningOfAll("undecided", message), ...facts, metrics: all }];
   }
   const { p_value: p, delta } = conclusion(one, (row) =>
     isOf(row) ? certain(isUnknown(row) ? 1 : 0) : null,
   );
   if (p === null || p >= warningAlpha || delta === null || delta <= 0) return [];
   const message = `${shares}, which is more than chance (${pText(p)}).`;
-  return [{ kind: "incoherent", ...facts, void: false, message }];
+  return [{ ...warningOfAll("incoherent", message, false), ...facts }];
 }
 
 const pText = (p: number): string => `p = ${Number(p.toPrecision(2))}`;
@@ -190,7 +170,7 @@ export function sourceWarnings(
   const [end, start] = [ofNow[source]!, ofThen[source]!];
   if (end.value === null || isShown(end) || comparison.verdict === "worse") return [];
   const hadTrait = isShown(start) || ((start.value ?? 0) > end.value && isShown(ofThen[name]!));
-  const [kind, message] = hadTrait
+  const [kind, message]: [MeasurementWarning["kind"], string] = hadTrait
     ? [
         "source_lost",
         `The source itself lost the trait: ${countOf(start)} answers before, ${countOf(end)} after; ${evaluation} cannot be judged any more.`,
@@ -200,7 +180,7 @@ export function sourceWarnings(
         `The source shows the trait in ${countOf(end)} answers: ${evaluation} cannot be judged yet.`,
       ];
   const sourced = Object.keys(metrics).filter((one) => metrics[one]!.options.source === source);
-  return [{ kind, metrics: sourced, count: hitsOf(end), total: end.n, void: true, message }];
+  return [{ ...warningOfAll(kind, message), metrics: sourced, count: hitsOf(end), total: end.n }];
 }
 
 const isShown = ({ ci95 }: MetricValue): boolean => (ci95?.[0] ?? 0) >= shownFrom;

@@ -10,13 +10,11 @@ import type {
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { differencesOf, keyText, type EarlierRun } from "@periodic-eval/store";
 import { primaryMetric } from "../../evaluations/kit/metric-kit.ts";
-import { withSeededRandom } from "../../guard/randomness.ts";
-import { seedOf } from "../../random/streams.ts";
+import { withSeededRandom, seedOf } from "../../random/streams.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
 import { comparisonWarnings } from "./comparison-warnings.ts";
-import type { Requested } from "./new-snapshot.ts";
-import type { Reporter } from "./reporter.ts";
+import type { Requested, Reporter } from "./new-snapshot.ts";
 import type { KnownSnapshots, SnapshotWriter } from "./snapshot-writer.ts";
 
 /** The snapshots that a measurement is compared with. */
@@ -221,7 +219,7 @@ export interface Baseline {
 
 /** Finds the baseline of a measurement: a start, a snapshot of an earlier run, or the model without its adapter. */
 export class Baselines {
-  readonly #option: string;
+  readonly option: string;
   readonly #phase: string;
   readonly #known: KnownSnapshots;
   readonly #reporter: Reporter;
@@ -232,18 +230,14 @@ export class Baselines {
   readonly #warned = new Set<string>();
 
   constructor(option: string, phase: string, known: KnownSnapshots, reporter: Reporter) {
-    this.#option = option;
+    this.option = option;
     this.#phase = phase;
     this.#known = known;
     this.#reporter = reporter;
   }
 
-  get option(): string {
-    return this.#option;
-  }
-
   get isAdapterOff(): boolean {
-    return this.#option === "adapter_off";
+    return this.option === "adapter_off";
   }
 
   useEarlierRun(run: EarlierRun): void {
@@ -290,7 +284,7 @@ export class Baselines {
     // Evaluations that measure the base anyway have their start as the baseline.
     if (this.isAdapterOff && now.on === "model")
       return { start: this.#withoutAdapter(now.id), earlier, isOtherModel: true };
-    const phase = this.#option === "run_start" ? this.#firstPhase(now) : now.phase;
+    const phase = this.option === "run_start" ? this.#firstPhase(now) : now.phase;
     return { start: inPhase(phase), earlier, isOtherModel: false };
   }
 

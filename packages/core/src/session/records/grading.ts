@@ -13,13 +13,12 @@ import {
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { errorMessage, jsonRoundTrip, jsonFault } from "@periodic-eval/contracts/options";
-import { resolvesWithin, addWarnings } from "@periodic-eval/store";
+import { addWarnings, keyText, parseSnapshot, resolvesWithin } from "@periodic-eval/store";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
-import { requireMetrics } from "../../evaluations/kit/require-metrics.ts";
-import { withSeededRandom } from "../../guard/randomness.ts";
-import { seedOf } from "../../random/streams.ts";
+import { requireMetrics } from "../../evaluations/kit/define.ts";
+import { seedOf, withSeededRandom } from "../../random/streams.ts";
 import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
-import type { Reporter } from "./reporter.ts";
+import type { Reporter } from "./new-snapshot.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
 
 /** Measured rows on their way to a snapshot. */
@@ -63,13 +62,13 @@ export class BackgroundGrading {
         await writer.commit(failed, rows, { supersede, failure: { callback, error } });
         return;
       }
-      await writer.commit(done, rows, { supersede, callback });
+      await writer.commit(done, rows, { supersede });
       return;
     }
     const primary = this.#primaryMetric(ungraded);
     const paired = reserveComparison(base.id, plan, primary);
     const waiting: Snapshot = { ...base, status: "grading", primary_metric: primary, paired };
-    await writer.commit(waiting, rows, { supersede, callback });
+    await writer.commit(waiting, rows, { supersede });
     this.start(ungraded);
   }
 
@@ -113,13 +112,14 @@ export class BackgroundGrading {
       const done = await this.#withResults(ungraded, graded);
       if (signal.aborted) return;
       const timing = { ...base.timing, grade_seconds: clock() - began };
-      await writer.commit({ ...done, timing }, graded, { callback });
+      await writer.commit({ ...done, timing }, graded);
     } catch (error) {
       if (signal.aborted) return;
       await writer.commit(this.#failed(ungraded, error), rows, { failure: { callback, error } });
     }
   }
 
+  /** @throws PeriodicEvalError if what the evaluation made is no snapshot. */
   async #withResults({ base, evaluation, plan }: Ungraded, rows: readonly Row[]): Promise<Snapshot> {
     const { metrics, values, primary, warnings, plain } = computeResults(
       evaluation,
@@ -132,7 +132,8 @@ export class BackgroundGrading {
     const { paired } = compared;
     const done = { ...plain, ...base, metrics: values, primary_metric: primary, paired, warnings: [] };
     // Warnings of the model come first: they concern every metric.
-    return addWarnings(done, [...base.warnings, ...warnings, ...compared.warnings]);
+    const all = [...base.warnings, ...warnings, ...compared.warnings];
+    return parseSnapshot(addWarnings(done, all), keyText(base));
   }
 
   /** Returns the primary metric's name before any row is graded; null if the metrics do not accept an empty list. */

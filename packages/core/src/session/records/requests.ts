@@ -13,11 +13,15 @@ import {
   onSchema,
   errorMessage,
 } from "@periodic-eval/contracts/options";
-import { isTrigger } from "../../schedule/check-triggers.ts";
-import { describeCrossing } from "../../schedule/triggers.ts";
-import { isEdge } from "../budget/forecast.ts";
-import { type Requested, measurementAt, newSnapshot, type Position } from "./new-snapshot.ts";
-import { callbackName, type Reporter } from "./reporter.ts";
+import { describeCrossing, isEdge, triggerSchema } from "../../schedule/triggers.ts";
+import {
+  type Requested,
+  measurementAt,
+  newSnapshot,
+  type Position,
+  callbackName,
+  type Reporter,
+} from "./new-snapshot.ts";
 import type { KnownSnapshots, SnapshotWriter } from "./snapshot-writer.ts";
 
 /** The parts of a request that can be wrong; `evaluation` is checked when it is prepared. */
@@ -25,7 +29,7 @@ const requestSchema = z.object({
   id: nameSchema,
   on: onSchema.optional(),
   evaluation: z.looseObject({}, "an evaluation"),
-  crossed: z.array(z.looseObject({ trigger: z.custom(isTrigger, "a trigger") }), "an array of crossings"),
+  crossed: z.array(z.looseObject({ trigger: triggerSchema }), "an array of crossings"),
   plannedComparisons: z
     .custom<number | null>((value) => value === null || isCount(value), "a non-negative integer or null")
     .optional(),

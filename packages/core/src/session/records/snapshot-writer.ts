@@ -2,9 +2,8 @@
 // `commit` is the only way into the store.
 import type { TrainerCallback, Row, Snapshot, SnapshotKey, SnapshotStore } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { parseSnapshot, keyText } from "@periodic-eval/store";
-import { fallbackSnapshot } from "./new-snapshot.ts";
-import type { Reporter } from "./reporter.ts";
+import { keyText } from "@periodic-eval/store";
+import type { Reporter } from "./new-snapshot.ts";
 
 /** An error on the way to a snapshot, and the callback that requested the measurement. */
 export interface Failure {
@@ -35,8 +34,6 @@ interface Unwritten {
 export interface CommitOptions {
   /** Why an unsettled snapshot of the same key is superseded first. */
   readonly supersede?: string | null;
-  /** The callback whose `onError` is called if the snapshot turns out to be invalid. */
-  readonly callback?: TrainerCallback | null;
   readonly failure?: Failure | null;
 }
 
@@ -65,15 +62,13 @@ export class SnapshotWriter {
 
   /**
    * Writes a snapshot and its rows and announces it to loggers and hooks. If the store refuses (a full disk), the snapshot is
-   * kept and written with the next one, at the latest at `close`: training continues. A snapshot that violates the schema
-   * becomes a `failed` one of the same key.
+   * kept and written with the next one, at the latest at `close`: training continues.
    */
   async commit(
-    given: Snapshot,
+    snapshot: Snapshot,
     rows: readonly Row[],
-    { supersede = null, callback = null, failure = null }: CommitOptions = {},
+    { supersede = null, failure = null }: CommitOptions = {},
   ): Promise<void> {
-    const { snapshot, error } = this.#validate(given);
     const isSame = (one: { readonly snapshot: Snapshot }) => keyText(one.snapshot) === keyText(snapshot);
     const replaced = this.#unwritten.find(isSame);
     const entry: Unwritten = {
@@ -94,7 +89,7 @@ export class SnapshotWriter {
       this.#reporter.warn("store", `could not read ${keyText(snapshot)} back: ${errorMessage(unread)}`);
     }
     this.#known.settle(written);
-    this.announce(written, { failure: failure ?? (error === null ? null : { callback, error }) });
+    this.announce(written, { failure });
   }
 
   announce(
@@ -206,16 +201,6 @@ export class SnapshotWriter {
       supersede.why = null;
     }
     await this.#store.put(snapshot, rows);
-  }
-
-  #validate(snapshot: Snapshot): { readonly snapshot: Snapshot; readonly error: unknown } {
-    try {
-      return { snapshot: parseSnapshot(snapshot, keyText(snapshot)), error: null };
-    } catch (error) {
-      this.#reporter.warn(`snapshot ${keyText(snapshot)}`, `is invalid: ${errorMessage(error)}`);
-      this.#reporter.fail(error);
-      return { snapshot: fallbackSnapshot(snapshot, errorMessage(error)), error };
-    }
   }
 }
 

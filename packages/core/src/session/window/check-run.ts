@@ -11,19 +11,19 @@ import {
 import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import { differencesOf, keyText, type EarlierRun, otherItems, readEarlierRun } from "@periodic-eval/store";
 import { plannedSteps } from "../../schedule/crossings.ts";
-import { isBaselinePath, type Baselines } from "../records/comparisons.ts";
-import type { Reporter } from "../records/reporter.ts";
+import { isBaselinePath } from "../records/comparisons.ts";
+import type { SessionRecords } from "../records/records.ts";
 import type { Preflight } from "./preflight.ts";
 import { provenanceOf, evaluationPlace, lacksOptionalQuestions, prepareEvaluation } from "./prepare.ts";
 
 const where = "session options";
 const path = ["baseline"];
 
-export interface BaselineCheck {
-  readonly baselines: Baselines;
+export interface RunCheck {
+  readonly records: SessionRecords;
+  /** The callbacks that can be measured. */
   readonly callbacks: readonly TrainerCallback[];
   readonly preflight: Preflight;
-  readonly reporter: Reporter;
   readonly phase: string;
   readonly seed: string;
   readonly at: Progress;
@@ -35,8 +35,9 @@ export interface BaselineCheck {
  * @throws PeriodicEvalError `config` for a run whose starts had another setup, or that measured nothing that is measured here;
  * `model` for `adapter_off` with a model that has no adapter.
  */
-export async function openBaseline(check: BaselineCheck): Promise<void> {
-  const { baselines, callbacks, reporter, phase } = check;
+export async function openBaseline(check: RunCheck): Promise<void> {
+  const { callbacks, phase } = check;
+  const { baselines, reporter } = check.records;
   const { option } = baselines;
   if (baselines.isAdapterOff) return checkAdapterOff(check);
   if (!isBaselinePath(option)) return;
@@ -83,8 +84,8 @@ const askedBy = (callbacks: readonly TrainerCallback[]) =>
   callbacks.flatMap((callback) => (callback.asks ?? []).map((evaluation) => ({ callback, evaluation })));
 
 /** Chooses the evaluations that can be measured without the adapter. */
-async function checkAdapterOff(check: BaselineCheck): Promise<void> {
-  const { baselines, callbacks, preflight, at } = check;
+async function checkAdapterOff({ records, callbacks, preflight, at }: RunCheck): Promise<void> {
+  const { baselines } = records;
   const model = await preflight.modelAt(at);
   await checkBaseline("adapter_off", model);
   for (const { callback, evaluation } of askedBy(callbacks)) {
@@ -99,22 +100,31 @@ async function checkAdapterOff(check: BaselineCheck): Promise<void> {
   }
 }
 
+/** Returns what a measurement of this callback would be, as far as it is known before it is taken. */
+async function setupOf(
+  { preflight, seed, at }: RunCheck,
+  callback: TrainerCallback,
+  evaluation: AnyEvaluation,
+): Promise<Pick<Snapshot, "evaluation" | "evaluation_version" | "on" | "provenance">> {
+  const { on = "model" } = callback;
+  const prepared = await preflight.prepare(await preflight.modelAt(at), evaluation, on, callback);
+  const { name, version } = evaluation;
+  return {
+    evaluation: name,
+    evaluation_version: version,
+    on,
+    provenance: provenanceOf(evaluation, prepared, seed),
+  };
+}
+
 async function checkStart(
-  { preflight, seed, at }: BaselineCheck,
+  check: RunCheck,
   run: EarlierRun,
   start: Snapshot,
   callback: TrainerCallback,
   evaluation: AnyEvaluation,
 ): Promise<void> {
-  const on = callback.on ?? "model";
-  const prepared = await preflight.prepare(await preflight.modelAt(at), evaluation, on, callback);
-  const here = {
-    evaluation: evaluation.name,
-    evaluation_version: evaluation.version,
-    on,
-    provenance: provenanceOf(evaluation, prepared, seed),
-  };
-  const different = differencesOf(start, here);
+  const different = differencesOf(start, await setupOf(check, callback, evaluation));
   if (start.status !== "complete") different.push(`the status "${start.status}"`);
   if (different.length > 0) {
     throw configError({
@@ -128,63 +138,49 @@ async function checkStart(
   await run.rows(start);
 }
 
-export interface FinishedCheck {
-  readonly callbacks: readonly TrainerCallback[];
-  readonly preflight: Preflight;
-  readonly phase: string;
-  readonly seed: string;
-  readonly at: Progress;
-  /** The settled snapshots of the phase. */
-  readonly standing: readonly Snapshot[];
-  readonly closings: readonly PhaseClosing[];
-}
-
 /**
  * Checks that a finished run is not asked for measurements that it does not have: nothing would measure them. While another phase
  * of the run has to be trained, its measurements may change.
  *
  * @throws PeriodicEvalError `config` that names the callback and how it differs, with the remedy.
  */
-export async function checkFinished(check: FinishedCheck): Promise<void> {
-  const { callbacks, phase, closings } = check;
+export async function checkFinished(check: RunCheck, closings: readonly PhaseClosing[]): Promise<void> {
   if (closings.some(({ finished }) => !finished)) return;
-  for (const callback of callbacks) {
+  for (const callback of check.callbacks) {
     const different = await differencesFromRun(check, callback);
     if (different.length === 0) continue;
     throw configError({
       where: `callback "${callback.id}"`,
-      got: `a finished phase "${phase}", which was measured with ${different.join(", ")}`,
+      got: `a finished phase "${check.phase}", which was measured with ${different.join(", ")}`,
       expected: "the callbacks and questions with which the run was trained",
       fix: "To train with these measurements, name another run folder. To measure the final weights, use `eval` on the last checkpoint.",
     });
   }
 }
 
-async function differencesFromRun(
-  { preflight, seed, at, standing }: FinishedCheck,
-  callback: TrainerCallback,
-): Promise<readonly string[]> {
-  const { id, asks = [], triggers = [], on = "model" } = callback;
-  const ofCallback = standing.filter((one) => one.id === id);
+async function differencesFromRun(check: RunCheck, callback: TrainerCallback): Promise<readonly string[]> {
+  const { id, asks = [], triggers = [] } = callback;
+  const { maxSteps } = check.at;
+  const ofCallback = check.records.known.settledOf(check.phase, id);
   if (ofCallback.length === 0)
-    return plannedSteps(triggers, at.maxSteps)?.includes(at.maxSteps!) === true
+    return plannedSteps(triggers, maxSteps)?.includes(maxSteps!) === true
       ? ["no measurement of this callback"]
       : [];
-  const model = await preflight.modelAt(at);
   for (const evaluation of asks) {
     const last = ofCallback.findLast(
       (one) => one.evaluation === evaluation.name && one.provenance.items_hash !== null,
     );
     if (last === undefined) continue;
-    const asked = provenanceOf(evaluation, await preflight.prepare(model, evaluation, on, callback), seed);
+    const here = await setupOf(check, callback, evaluation);
+    const { model, tokenizer, items, items_hash } = last.provenance;
     // The weights are measured: another backend would measure the same model.
-    const provenance = { ...asked, model: last.provenance.model, tokenizer: last.provenance.tokenizer };
-    const here = { evaluation: evaluation.name, evaluation_version: evaluation.version, on, provenance };
-    const different = differencesOf(last, here);
+    const different = differencesOf(last, {
+      ...here,
+      provenance: { ...here.provenance, model, tokenizer },
+    });
     if (different.length > 0) return different;
-    const { items, items_hash } = last.provenance;
     // Another subset may be paired, but was not measured.
-    if (items_hash !== asked.items_hash) return [otherItems(items, asked.items)];
+    if (items_hash !== here.provenance.items_hash) return [otherItems(items, here.provenance.items)];
   }
   return [];
 }

@@ -5,7 +5,7 @@ import { atSteps } from "../../schedule/triggers.ts";
 import { fakeGuard } from "@periodic-eval/testing";
 import { parseSnapshot } from "@periodic-eval/store";
 import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
-import { yieldToEvents } from "../../model/yield-to-events.ts";
+import { yieldToEvents } from "../../model/event-loop.ts";
 import { measure } from "./measure.ts";
 import { withSession } from "../loop/session.ts";
 

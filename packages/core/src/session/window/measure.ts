@@ -9,7 +9,7 @@ import type {
   Snapshot,
   SnapshotKey,
 } from "@periodic-eval/contracts";
-import { mathRandomGuard } from "../../guard/randomness.ts";
+import { mathRandomGuard, seedOf } from "../../random/streams.ts";
 import {
   parseOptions,
   functionSchema,
@@ -23,7 +23,6 @@ import {
   stepsSchema,
 } from "@periodic-eval/contracts/options";
 import { workingSeconds, addWarnings } from "@periodic-eval/store";
-import { seedOf } from "../../random/streams.ts";
 import { computeResults, failureOf, gradeRows } from "../records/grading.ts";
 import { sizeOf } from "../budget/share-seconds.ts";
 import { takeMeasurement } from "./take-measurement.ts";

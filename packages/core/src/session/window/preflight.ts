@@ -11,10 +11,8 @@ import type {
 } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { workingSeconds } from "@periodic-eval/store";
-import { withSeededRandom } from "../../guard/randomness.ts";
-import { namedStream } from "../../random/streams.ts";
-import { warningOfAll } from "../records/new-snapshot.ts";
-import type { Reporter } from "../records/reporter.ts";
+import { withSeededRandom, namedStream } from "../../random/streams.ts";
+import { warningOfAll, type Reporter } from "../records/new-snapshot.ts";
 import {
   evaluationPlace,
   lacksOptionalQuestions,
@@ -22,7 +20,7 @@ import {
   type ItemsCache,
   type Prepared,
 } from "./prepare.ts";
-import type { Timeouts } from "./timeouts.ts";
+import type { Timeouts } from "./guarded.ts";
 
 export interface PreflightOptions extends Pick<SessionOptions, "model" | "trainedTexts"> {
   readonly callbacks: readonly TrainerCallback[];

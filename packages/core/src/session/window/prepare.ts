@@ -24,7 +24,6 @@ import {
 } from "@periodic-eval/contracts/options";
 import { checkIds } from "../records/grading.ts";
 import { createdBy } from "../records/new-snapshot.ts";
-import { countTokens, modelIsReturned } from "./measurement-progress.ts";
 
 export interface PreparedItems {
   /** Names the model: the items may depend on its tokenizer and context length. */
@@ -80,7 +79,8 @@ export async function prepareEvaluation(
   const known = cache.prepared.get(evaluation)?.find((one) => one.model === model);
   if (known !== undefined) return { ...known, target };
   const { settle = (_where, _what, call) => call() } = cache;
-  const all = await settle(where, "items", () => itemsOf(evaluation, target));
+  // `checkNeeds` has narrowed the model.
+  const all = await settle(where, "items", () => evaluation.items(target as never));
   checkIds(all, `${where} items`, "items");
   if (all.length === 0) throw noItems(where);
   // A smaller subset is a prefix: items come in that order.
@@ -117,20 +117,6 @@ function checkModel(model: unknown, where: string): void {
     expected: "a model to measure",
     fix: "Pass inMemory(model, tokenizer) of @periodic-eval/tfjs instead of the model.",
   });
-}
-
-/** Calls `items` with a model that cannot be called afterwards. */
-async function itemsOf(evaluation: AnyEvaluation, target: EvaluableModel): Promise<readonly Row[]> {
-  let isOver = false;
-  const refuse = () => {
-    if (isOver) throw modelIsReturned(evaluation, "items");
-  };
-  try {
-    // `checkNeeds` has narrowed the model.
-    return await evaluation.items(countTokens(target, refuse).model as never);
-  } finally {
-    isOver = true;
-  }
 }
 
 /** Names an evaluation of a callback in errors. */

@@ -17,8 +17,7 @@ import { abortReason } from "../records/requests.ts";
 import { newSnapshot, noTiming, type Measurement } from "../records/new-snapshot.ts";
 import { whyNotAdopted } from "../records/resume.ts";
 import { isBroken, runGuarded } from "./guarded.ts";
-import { measureRows, type RowsRequest } from "./measure-rows.ts";
-import { countTokens, ProgressRecorder } from "./measurement-progress.ts";
+import { measureRows, type RowsRequest, countTokens, ProgressRecorder } from "./measurement-progress.ts";
 import { checkUnlessAborted } from "./preflight.ts";
 import { provenanceOf, type Prepared } from "./prepare.ts";
 

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { answerRows } from "../../answers/answer-rows.ts";
 import { alignmentFields } from "../../answers/declared-fields.test-data.ts";
-import type { AnswerRow } from "../../page-data/answers-data.ts";
-import { wordsKey } from "../../page-data/answer-text.ts";
+import { type AnswerRow, wordsKey } from "../../page-data/answers-data.ts";
 import { matches, shownKind, worstFirst } from "./answer-filters.ts";
 
 const graded = (

@@ -1,7 +1,5 @@
-import { fieldsText, isAnchor } from "../../page-data/answer-text.ts";
+import { fieldsText, isAnchor, type AnswerRow, shareOfChoices } from "../../page-data/answers-data.ts";
 import type { AnswerFields } from "@periodic-eval/core";
-import type { AnswerRow } from "../../page-data/answers-data.ts";
-import { shareOfChoices } from "../../page-data/question-changes.ts";
 
 /** Filters of the answers. An empty string allows every answer. */
 export interface AnswerFilters {

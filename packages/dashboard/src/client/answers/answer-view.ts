@@ -1,9 +1,16 @@
+import { diffArrays } from "diff";
+import {
+  fieldsText,
+  flagName,
+  gradeText,
+  tokensText,
+  type AnswerChoices,
+  type AnswerRow,
+  choiceText,
+  shareOfChoices,
+} from "../../page-data/answers-data.ts";
 import { create } from "../dom.ts";
-import type { AnswerChoices, AnswerRow } from "../../page-data/answers-data.ts";
 import type { MarkedFrom } from "./answer-selection.ts";
-import { fieldsText, flagName, gradeText, tokensText } from "../../page-data/answer-text.ts";
-import { changedWords } from "./changed-words.ts";
-import { choiceText, shareOfChoices } from "../../page-data/question-changes.ts";
 
 /** Renders an answer with its question. `link` leads to the same question at all steps. */
 export function answerView(row: AnswerRow, link: string, example: string | null): HTMLElement {
@@ -136,3 +143,71 @@ const folded = (title: string, text: string, isOpen: boolean): HTMLElement =>
     create("summary", {}, title),
     create("pre", { dir: "auto" }, text),
   );
+
+/** A part of two texts: in both, only in the first, or only in the second. */
+interface TextPart {
+  readonly kind: "same" | "removed" | "added";
+  readonly text: string;
+}
+
+/** Removed and added words, together. Longer differences are one removal and one addition. */
+const maxEditLength = 1000;
+
+/**
+ * Returns the words that change between two texts. The parts that are the same or removed are the first text, and those that are the
+ * same or added the second, character for character. Finds a longest common subsequence of words, spaces and other characters.
+ */
+export function changedWords(first: string, second: string): readonly TextPart[] {
+  const [a, b] = [wordsOf(first), wordsOf(second)];
+  let start = 0;
+  while (start < a.length && start < b.length && a[start] === b[start]) start++;
+  let [endA, endB] = [a.length, b.length];
+  while (endA > start && endB > start && a[endA - 1] === b[endB - 1]) [endA, endB] = [endA - 1, endB - 1];
+  return joined([
+    ...a.slice(0, start).map((text): TextPart => ({ kind: "same", text })),
+    ...changesOf(a.slice(start, endA), b.slice(start, endB)),
+    ...a.slice(endA).map((text): TextPart => ({ kind: "same", text })),
+  ]);
+}
+
+const wordsOf = (text: string): readonly string[] => text.match(/[\p{L}\p{M}\p{N}_'’]+|\s+|[^]/gu) ?? [];
+
+const changesOf = (a: readonly string[], b: readonly string[]): readonly TextPart[] =>
+  diffArrays([...a], [...b], { maxEditLength })?.map(({ value, added, removed }) => ({
+    kind: added ? "added" : removed ? "removed" : "same",
+    text: value.join(""),
+  })) ?? [
+    { kind: "removed", text: a.join("") },
+    { kind: "added", text: b.join("") },
+  ];
+
+/** Joins neighbours of one kind. Spaces between two changes belong to both, so that a phrase is marked as one. */
+function joined(parts: readonly TextPart[]): readonly TextPart[] {
+  const result: TextPart[] = [];
+  let [same, removed, added, spaces] = ["", "", "", ""];
+  const flush = (): void => {
+    const runs = [
+      { kind: "same", text: same },
+      { kind: "removed", text: removed },
+      { kind: "added", text: added },
+    ] as const;
+    result.push(...runs.filter(({ text }) => text !== ""));
+    [same, removed, added, spaces] = [spaces, "", "", ""];
+  };
+  for (const { kind, text } of parts) {
+    const isChanging = removed !== "" || added !== "";
+    if (kind === "same") {
+      if (isChanging && /^\s+$/.test(text)) spaces += text;
+      else {
+        if (isChanging) flush();
+        same += text;
+      }
+      continue;
+    }
+    [removed, added, spaces] = [removed + spaces, added + spaces, ""];
+    if (kind === "removed") removed += text;
+    else added += text;
+  }
+  flush();
+  return same === "" ? result : [...result, { kind: "same", text: same }];
+}

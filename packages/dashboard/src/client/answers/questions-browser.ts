@@ -1,10 +1,13 @@
 import { create } from "../dom.ts";
-import { messageOf } from "./answers-pages.ts";
-import type { MeasurementAnswers } from "../../page-data/answers-data.ts";
-import { distinct, selectControl, type Choice } from "./controls.ts";
-import { choiceText, questionChanges, type QuestionChange } from "../../page-data/question-changes.ts";
-import { onHash, readHash, writeHash } from "./selection.ts";
-import { hashOf } from "../../page-data/hash.ts";
+import { messageOf, distinct, selectControl, type Choice } from "./answers-pages.ts";
+import {
+  type MeasurementAnswers,
+  hashOf,
+  choiceText,
+  questionChanges,
+  type QuestionChange,
+} from "../../page-data/answers-data.ts";
+import { onHash, readHash, writeHash } from "./answer-selection.ts";
 import type { AnswersSource } from "./source.ts";
 
 /** Two measurements of one callback; empty strings for the first and last one of the last phase. */

@@ -1,7 +1,11 @@
-import { wordsKey, flagName } from "../../page-data/answer-text.ts";
-import type { AnswersData, MeasurementAnswers, AnswerRow } from "../../page-data/answers-data.ts";
-import { create } from "../dom.ts";
-import { readDataBlock } from "../read-data-block.ts";
+import {
+  wordsKey,
+  flagName,
+  type AnswersData,
+  type MeasurementAnswers,
+  type AnswerRow,
+} from "../../page-data/answers-data.ts";
+import { create, readDataBlock } from "../dom.ts";
 import { questionOf, shownKind } from "./answer-filters.ts";
 import {
   linkTo,
@@ -9,11 +13,21 @@ import {
   type AnswerSelection,
   noSelection,
   type MarkedFrom,
+  focusOn,
+  onHash,
+  readHash,
+  writeHash,
 } from "./answer-selection.ts";
-import { itemView, messageOf, pageView, type PageActions } from "./answers-pages.ts";
-import { distinct, selectControl, type Choice } from "./controls.ts";
+import {
+  itemView,
+  messageOf,
+  pageView,
+  type PageActions,
+  distinct,
+  selectControl,
+  type Choice,
+} from "./answers-pages.ts";
 import { browseQuestions } from "./questions-browser.ts";
-import { focusOn, onHash, readHash, writeHash } from "./selection.ts";
 import { answersSource, type AnswersSource, type ReadAnswers } from "./source.ts";
 
 /** The lists and the search field above the answers. */

@@ -1,6 +1,6 @@
 import type { RotaryDescription } from "../../decoder/description.ts";
 import { ConfigReader } from "./config-reader.ts";
-import type { LayerType } from "./windows.ts";
+import type { LayerType } from "./model-options.ts";
 
 export interface RopeOptions {
   readonly headDim: number;

@@ -1,5 +1,5 @@
 import type { ConfigReader } from "./config-reader.ts";
-import { layerTypes } from "./windows.ts";
+import { layerTypes } from "./model-options.ts";
 
 /**
  * Ends the reading of a model's configuration. A family reads every key that its class in transformers defines, so any other

@@ -1,5 +1,6 @@
 import { quoteShort } from "../../folder/model-error.ts";
-import type { Normalizer } from "./normalizer.ts";
+import type { Normalizer } from "./normalizers.ts";
+import { Trie } from "./pair-table.ts";
 import { partError, type Part } from "./part.ts";
 import { charClass } from "./unicode.ts";
 
@@ -36,6 +37,8 @@ export function readAddedTokens(root: Part): AddedToken[] {
 
 /** A text, or the id of an added token. */
 export type Segment = { readonly text: string; readonly at: number } | number;
+
+type TokenFinder = (text: string) => Iterable<readonly [start: number, end: number, id: number]>;
 
 export class AddedVocabulary {
   readonly idOf = new Map<string, number>();
@@ -102,9 +105,9 @@ export class AddedVocabulary {
   }
 
   private finder(entries: readonly (readonly [string, number])[]): TokenFinder {
-    const root = new TokenFinder();
+    const trie = new Trie(entries.length);
     for (const [content, id] of entries)
-      if (content === "" || !root.add(content, id))
+      if (content === "" || !trie.add(content, id))
         throw partError(
           this.file,
           ["added_tokens"],
@@ -112,13 +115,16 @@ export class AddedVocabulary {
           "a different text, not empty, for each",
           "Set `normalized` of one of the tokens to false, or remove it.",
         );
-    return root;
+    const units = new Set(entries.map(([content]) => content.charCodeAt(0)));
+    const escaped = [...units].map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`);
+    const starts = new RegExp(`[${escaped.join("")}]`, "g");
+    return (text) => findTokens(trie, starts, text);
   }
 
   private split(text: string, finder: TokenFinder): Segment[] {
     const segments: Segment[] = [];
     let covered = 0;
-    for (const [matchStart, matchEnd, id] of finder.find(text)) {
+    for (const [matchStart, matchEnd, id] of finder(text)) {
       const token = this.tokens.get(id)!;
       if (this.isSpecialSplit && this.specialContents.has(token.content)) continue;
       if (
@@ -147,56 +153,25 @@ const startsWithWord = new RegExp(`^[${charClass.word}]`, "v");
 const endsWithWord = new RegExp(`[${charClass.word}]$`, "v");
 const isSpace = /\p{White_Space}/u;
 
-/** A trie that finds the leftmost of its texts, and the longest at one place. */
-class TokenFinder {
-  private readonly root: Node = { children: new Map(), id: -1 };
-  private starts: RegExp | null = null;
-
-  /** Returns false if it already has the text. */
-  add(text: string, id: number): boolean {
-    let node = this.root;
-    for (let i = 0; i < text.length; i++) {
-      const unit = text.charCodeAt(i);
-      let child = node.children.get(unit);
-      if (child === undefined) node.children.set(unit, (child = { children: new Map(), id: -1 }));
-      node = child;
+/** Finds the leftmost of its texts, and the longest of those that begin there. */
+function* findTokens(trie: Trie, starts: RegExp, text: string): Generator<readonly [number, number, number]> {
+  starts.lastIndex = 0;
+  for (let match = starts.exec(text); match !== null; match = starts.exec(text)) {
+    const start = match.index;
+    let id = -1;
+    let end = start;
+    let node = 0;
+    for (let i = start; i < text.length;) {
+      node = trie.child(node, text.charCodeAt(i));
+      if (node === -1) break;
+      i += 1;
+      if (trie.ids[node] === -1) continue;
+      id = trie.ids[node]!;
+      end = i;
     }
-    if (node.id !== -1) return false;
-    node.id = id;
-    this.starts = null;
-    return true;
+    if (id === -1) continue;
+    starts.lastIndex = end;
+    yield [start, end, id];
+    starts.lastIndex = end;
   }
-
-  *find(text: string): Generator<readonly [start: number, end: number, id: number]> {
-    if (this.root.children.size === 0) return;
-    const units = [...this.root.children.keys()].map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`);
-    const starts = (this.starts ??= new RegExp(`[${units.join("")}]`, "g"));
-    let at = 0;
-    while (at < text.length) {
-      starts.lastIndex = at;
-      const candidate = starts.exec(text);
-      if (candidate === null) return;
-      const start = candidate.index;
-      at = start + 1;
-      let id = -1;
-      let end = start;
-      let node: Node | undefined = this.root;
-      for (let i = start; i < text.length;) {
-        node = node.children.get(text.charCodeAt(i));
-        if (node === undefined) break;
-        i += 1;
-        if (node.id === -1) continue;
-        id = node.id;
-        end = i;
-      }
-      if (id === -1) continue;
-      at = end;
-      yield [start, end, id];
-    }
-  }
-}
-
-interface Node {
-  readonly children: Map<number, Node>;
-  id: number;
 }

@@ -1,5 +1,6 @@
 import { quoteShort } from "../../folder/model-error.ts";
-import type { Model, Vocabulary } from "./model.ts";
+import TinyQueue from "tinyqueue";
+import { byteIds, readVocabulary, unknownOf, type Model } from "./model.ts";
 import { PairTable } from "./pair-table.ts";
 import { partError, type Part } from "./part.ts";
 
@@ -11,7 +12,8 @@ interface Merges {
 }
 
 /** Reads a model of byte pair encoding. */
-export function readBpe(part: Part, vocabulary: Vocabulary): Model {
+export function readBpe(part: Part): Model {
+  const vocabulary = readVocabulary(part);
   const { ids } = vocabulary;
   if (part.fields["dropout"] != null && part.fields["dropout"] !== 0)
     throw part.error(
@@ -26,23 +28,10 @@ export function readBpe(part: Part, vocabulary: Vocabulary): Model {
   const unknown = part.optionalString("unk_token");
   const fusesUnknown = optional("fuse_unk");
   const ignoresMerges = optional("ignore_merges");
-  const bytes = optional("byte_fallback")
-    ? Array.from({ length: 256 }, (_, byte) =>
-        ids.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`),
-      )
-    : null;
+  const usesBytes = optional("byte_fallback");
   const merges = readMerges(part, ids, prefix.length);
 
-  const unknownId = () => {
-    const id = ids.get(unknown!);
-    if (id === undefined)
-      throw part.error(
-        "unk_token",
-        `${quoteShort(unknown)}, which the vocabulary does not have, for a text with an unknown character`,
-        "a token of the vocabulary",
-      );
-    return id;
-  };
+  const unknownId = unknownOf(part, vocabulary, unknown, "character");
 
   const encode = (word: string): number[] => {
     const whole = ignoresMerges ? ids.get(word) : undefined;
@@ -61,7 +50,7 @@ export function readBpe(part: Part, vocabulary: Vocabulary): Model {
         symbols.push(id);
         continue;
       }
-      const fallback = bytes === null ? null : bytesOf(symbol, bytes);
+      const fallback = usesBytes ? byteIds(symbol, ids) : null;
       if (fallback !== null) symbols.push(...fallback);
       else if (unknown !== null && !(pending !== null && fusesUnknown)) {
         if (pending !== null) symbols.push(pending);
@@ -72,11 +61,6 @@ export function readBpe(part: Part, vocabulary: Vocabulary): Model {
     return mergeAll(symbols, merges);
   };
   return { ...vocabulary, type: "BPE", encode };
-}
-
-function bytesOf(symbol: string, bytes: readonly (number | undefined)[]): number[] | null {
-  const ids = Array.from(new TextEncoder().encode(symbol), (byte) => bytes[byte]);
-  return ids.includes(undefined) ? null : (ids as number[]);
 }
 
 /** Reads merges, written as `"a b"` or `["a", "b"]`. */
@@ -113,14 +97,13 @@ function mergeAll(symbols: readonly number[], { ranks, merged }: Merges): number
   const next = Int32Array.from(symbols, (_, i) => i + 1);
   const previous = Int32Array.from(symbols, (_, i) => i - 1);
   // An entry is rank * length + position. It is out of date if the pair at its position has another rank.
-  const queue: number[] = [];
+  const queue = new TinyQueue<number>();
   const add = (at: number) => {
     const rank = next[at]! < length ? ranks.get(ids[at]!, ids[next[at]!]!) : -1;
-    if (rank >= 0) push(queue, rank * length + at);
+    if (rank >= 0) queue.push(rank * length + at);
   };
   for (let at = 0; at < length; at++) add(at);
-  while (queue.length > 0) {
-    const entry = pop(queue);
+  for (let entry = queue.pop(); entry !== undefined; entry = queue.pop()) {
     const at = entry % length;
     const rank = (entry - at) / length;
     const right = next[at]!;
@@ -133,35 +116,4 @@ function mergeAll(symbols: readonly number[], { ranks, merged }: Merges): number
     add(at);
   }
   return Array.from(ids).filter((id) => id >= 0);
-}
-
-/** Adds to a binary heap whose first number is the smallest. */
-function push(heap: number[], value: number): void {
-  let at = heap.length;
-  heap.push(value);
-  while (at > 0) {
-    const parent = (at - 1) >> 1;
-    if (heap[parent]! <= value) break;
-    heap[at] = heap[parent]!;
-    at = parent;
-  }
-  heap[at] = value;
-}
-
-function pop(heap: number[]): number {
-  const top = heap[0]!;
-  const value = heap.pop()!;
-  const { length } = heap;
-  if (length === 0) return top;
-  let at = 0;
-  for (;;) {
-    let child = 2 * at + 1;
-    if (child >= length) break;
-    if (child + 1 < length && heap[child + 1]! < heap[child]!) child += 1;
-    if (heap[child]! >= value) break;
-    heap[at] = heap[child]!;
-    at = child;
-  }
-  heap[at] = value;
-  return top;
 }

@@ -6,52 +6,37 @@ import { readMetaspace } from "./pre-tokenizers.ts";
 /** Changes tokens into texts, whose concatenation is the decoded text. */
 export type Decoder = (tokens: readonly string[]) => string[];
 
-const supported = [
-  "ByteFallback",
-  "ByteLevel",
-  "Fuse",
-  "Metaspace",
-  "Replace",
-  "Sequence",
-  "Strip",
-  "WordPiece",
-] as const;
+const decoders: Readonly<Record<string, (part: Part) => Decoder>> = {
+  ByteFallback: () => decodeByteTokens,
+  ByteLevel: () => (tokens) => [decodeByteLetters(tokens)],
+  Fuse: () => (tokens) => [tokens.join("")],
+  Metaspace(part) {
+    const { replacement, scheme } = readMetaspace(part);
+    return (tokens) =>
+      tokens.map((token, i) => token.replaceAll(replacement, i === 0 && scheme !== "never" ? "" : " "));
+  },
+  Replace(part) {
+    const replace = readReplacer(part);
+    return (tokens) => tokens.map(replace);
+  },
+  Sequence(part) {
+    const steps = part.parts("decoders").map(readDecoder);
+    return (tokens) => steps.reduce<string[]>((current, step) => step(current), [...tokens]);
+  },
+  Strip: (part) => strip(part.char("content"), part.integer("start"), part.integer("stop")),
+  WordPiece(part) {
+    const prefix = part.string("prefix");
+    const cleans = part.boolean("cleanup");
+    return (tokens) =>
+      tokens.map((token, i) => {
+        const rest = token.startsWith(prefix) ? token.slice(prefix.length) : ` ${token}`;
+        return cleans ? cleanWordPieces(i === 0 ? token : rest) : i === 0 ? token : rest;
+      });
+  },
+};
 
 export function readDecoder(part: Part): Decoder {
-  switch (part.type as (typeof supported)[number]) {
-    case "Sequence": {
-      const steps = part.parts("decoders").map(readDecoder);
-      return (tokens) => steps.reduce<string[]>((current, step) => step(current), [...tokens]);
-    }
-    case "ByteLevel":
-      return (tokens) => [decodeByteLetters(tokens)];
-    case "ByteFallback":
-      return decodeByteTokens;
-    case "Fuse":
-      return (tokens) => [tokens.join("")];
-    case "Replace": {
-      const replace = readReplacer(part);
-      return (tokens) => tokens.map(replace);
-    }
-    case "Strip":
-      return strip(part.char("content"), part.integer("start"), part.integer("stop"));
-    case "Metaspace": {
-      const { replacement, scheme } = readMetaspace(part);
-      return (tokens) =>
-        tokens.map((token, i) => token.replaceAll(replacement, i === 0 && scheme !== "never" ? "" : " "));
-    }
-    case "WordPiece": {
-      const prefix = part.string("prefix");
-      const cleans = part.boolean("cleanup");
-      return (tokens) =>
-        tokens.map((token, i) => {
-          const rest = token.startsWith(prefix) ? token.slice(prefix.length) : ` ${token}`;
-          return cleans ? cleanWordPieces(i === 0 ? token : rest) : i === 0 ? token : rest;
-        });
-    }
-    default:
-      throw part.unknownType(supported);
-  }
+  return part.component(decoders);
 }
 
 const byteOfUnit = new Int16Array(0x200).fill(-1);

@@ -1,9 +1,95 @@
 import { byteLetters } from "@periodic-eval/tokenizers";
-import { readCharsmap } from "./charsmap.ts";
-import type { Normalizer } from "./normalizer.ts";
 import type { Part } from "./part.ts";
-import { findMatches, readPattern } from "./pattern.ts";
+import { findMatches, readPattern } from "./oniguruma.ts";
 import { charClass, lowercase, normalize } from "./unicode.ts";
+
+export interface Normalizer {
+  readonly apply: (text: string) => string;
+  /**
+   * Returns how many UTF-16 units of the normalized text belong to the first character of the input, if the first `count`
+   * units of `text` do. The scheme `first` of Metaspace depends on it.
+   */
+  readonly startOf: (text: string, count: number) => number;
+}
+
+/** Reads the character map of a SentencePiece model: a double-array trie (Darts), and the replacements behind it. */
+function readCharsmap(part: Part): Normalizer {
+  const damaged = (got: string) =>
+    part.error("precompiled_charsmap", got, "the base64 of a character map of SentencePiece");
+  let bytes: Uint8Array;
+  try {
+    bytes = Uint8Array.from(atob(part.string("precompiled_charsmap")), (byte) => byte.charCodeAt(0));
+  } catch {
+    throw damaged("a string that is not base64");
+  }
+  const view = new DataView(bytes.buffer);
+  const size = bytes.length < 4 ? 0 : view.getUint32(0, true);
+  if (size === 0 || size % 4 !== 0 || size + 4 > bytes.length) throw damaged("a map of a wrong size");
+  const units = Uint32Array.from({ length: size / 4 }, (_, i) => view.getUint32(4 + 4 * i, true));
+  const replacements = bytes.subarray(4 + size);
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
+  const replacementAt = (start: number): string => {
+    const end = replacements.indexOf(0, start);
+    return decoder.decode(replacements.subarray(start, end === -1 ? undefined : end));
+  };
+  /** Returns what replaces the text: the entry of its shortest prefix that the map has, or null. */
+  const transform = (text: string): string | null => {
+    const start = shortestPrefix(units, new TextEncoder().encode(text));
+    return start === null ? null : replacementAt(start);
+  };
+  const wholeOf = (grapheme: string) =>
+    grapheme.length < 6 && byteLength(grapheme) < 6 ? transform(grapheme) : null;
+  const apply = (text: string): string => {
+    let result = "";
+    for (const grapheme of graphemes(text)) {
+      const whole = wholeOf(grapheme);
+      if (whole === null) for (const character of grapheme) result += transform(character) ?? character;
+      else result += whole;
+    }
+    return result;
+  };
+  return {
+    apply,
+    startOf: (text, count) => {
+      if (count === 0) return 0;
+      const [first = ""] = graphemes(text);
+      const whole = wholeOf(first);
+      const [character = "", next] = first;
+      // Each character of a replacement belongs to the character in its place, and the rest to the last.
+      const replaced = whole !== null && next !== undefined ? lengthOfFirst(whole) : apply(character).length;
+      // A character that is removed counts as the start of the text after it.
+      return replaced > 0 ? replaced : lengthOfFirst(apply(text));
+    },
+  };
+}
+
+const lengthOfFirst = (text: string): number => [...text].at(0)?.length ?? 0;
+
+const byteLength = (text: string): number => new TextEncoder().encode(text).length;
+const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
+
+function* graphemes(text: string): Generator<string> {
+  // A character of these is a grapheme by itself, whatever follows it among them.
+  if (/^[ -~]*$/.test(text)) yield* text;
+  else for (const { segment } of segmenter.segment(text)) yield segment;
+}
+
+/** Returns the value of the shortest key of the trie that `bytes` begins with, or null. */
+function shortestPrefix(units: Uint32Array, bytes: Uint8Array): number | null {
+  const offset = (unit: number) => (unit >>> 10) << ((unit & 0x200) >>> 6);
+  let at = offset(units[0]!);
+  for (const byte of bytes) {
+    if (byte === 0) return null;
+    at ^= byte;
+    const unit = units[at];
+    if (unit === undefined || (unit & 0x8000_00ff) >>> 0 !== byte) return null;
+    at ^= offset(unit);
+    const value = units[at];
+    if (((unit >>> 8) & 1) === 1) return value === undefined ? null : value & 0x7fff_ffff;
+  }
+  return null;
+}
 
 /** A normalizer that treats the first character by itself. */
 const byCharacter = (apply: (text: string) => string): Normalizer => ({
@@ -11,51 +97,24 @@ const byCharacter = (apply: (text: string) => string): Normalizer => ({
   startOf: (text, count) => apply(text.slice(0, count)).length,
 });
 
-const supported = [
-  "BertNormalizer",
-  "ByteLevel",
-  "Lowercase",
-  "NFC",
-  "NFD",
-  "NFKC",
-  "NFKD",
-  "Precompiled",
-  "Prepend",
-  "Replace",
-  "Sequence",
-  "Strip",
-  "StripAccents",
-] as const;
+const normalizers: Readonly<Record<string, (part: Part) => Normalizer>> = {
+  BertNormalizer: bert,
+  ByteLevel: () => byCharacter(toByteLetters),
+  Lowercase: () => byCharacter(lowercase),
+  NFC: () => byCharacter((text) => normalize(text, "NFC")),
+  NFD: () => byCharacter((text) => normalize(text, "NFD")),
+  NFKC: () => byCharacter((text) => normalize(text, "NFKC")),
+  NFKD: () => byCharacter((text) => normalize(text, "NFKD")),
+  Precompiled: readCharsmap,
+  Prepend: (part) => prepend(part.string("prepend")),
+  Replace: replace,
+  Sequence: (part) => sequence(part.parts("normalizers").map(readNormalizer)),
+  Strip: (part) => strip(part.boolean("strip_left"), part.boolean("strip_right")),
+  StripAccents: () => byCharacter(remover(charClass.mark)),
+};
 
 export function readNormalizer(part: Part): Normalizer {
-  const { type } = part;
-  switch (type as (typeof supported)[number]) {
-    case "Sequence":
-      return sequence(part.parts("normalizers").map(readNormalizer));
-    case "NFC":
-    case "NFD":
-    case "NFKC":
-    case "NFKD":
-      return byCharacter((text) => normalize(text, type as "NFC"));
-    case "Lowercase":
-      return byCharacter(lowercase);
-    case "StripAccents":
-      return byCharacter(remover(charClass.mark));
-    case "Strip":
-      return strip(part.boolean("strip_left"), part.boolean("strip_right"));
-    case "BertNormalizer":
-      return bert(part);
-    case "Precompiled":
-      return readCharsmap(part);
-    case "Replace":
-      return replace(part);
-    case "Prepend":
-      return prepend(part.string("prepend"));
-    case "ByteLevel":
-      return byCharacter(toByteLetters);
-    default:
-      throw part.unknownType(supported);
-  }
+  return part.component(normalizers);
 }
 
 function sequence(normalizers: readonly Normalizer[]): Normalizer {

@@ -50,3 +50,36 @@ export class PairTable {
     for (const [i, first] of firsts.entries()) if (first !== -1) this.set(first, seconds[i]!, values[i]!);
   }
 }
+
+/** A trie of texts by UTF-16 unit. Its root is node 0. */
+export class Trie {
+  /** The id of the text that ends at each node, or -1. */
+  readonly ids: number[] = [-1];
+  private readonly children: PairTable;
+
+  constructor(expectedTexts: number) {
+    this.children = new PairTable(expectedTexts * 3);
+  }
+
+  /** Returns false if it already has the text. */
+  add(text: string, id: number): boolean {
+    let node = 0;
+    for (let i = 0; i < text.length; i++) {
+      const unit = text.charCodeAt(i);
+      let child = this.child(node, unit);
+      if (child === -1) {
+        child = this.ids.push(-1) - 1;
+        this.children.set(node, unit, child);
+      }
+      node = child;
+    }
+    if (this.ids[node] !== -1) return false;
+    this.ids[node] = id;
+    return true;
+  }
+
+  /** Returns the node below a node, or -1. */
+  child(node: number, unit: number): number {
+    return this.children.get(node, unit);
+  }
+}

@@ -80,12 +80,13 @@ export class Part {
     return partError(this.file, [...this.path, key], got, expected, fix);
   }
 
-  /** Returns the error for a `type` that this library does not support. */
-  unknownType(supported: readonly string[]): PeriodicEvalError {
-    return this.error(
+  /** Reads a component with the reader of its type, and refuses a type without one. */
+  component<T>(readers: Readonly<Record<string, (part: Part) => T>>, type = this.type): T {
+    if (Object.hasOwn(readers, type)) return readers[type]!(this);
+    throw this.error(
       "type",
       quoteShort(this.fields["type"]),
-      supported.join(", "),
+      Object.keys(readers).join(", "),
       "Use a model whose tokenizer has only these components, or convert its tokenizer: this component is not supported.",
     );
   }

@@ -1,12 +1,13 @@
+import { isCount, isRecord } from "@periodic-eval/contracts/options";
+import { quoteShort } from "../../folder/model-error.ts";
 import { AddedVocabulary, type AddedToken, readAddedTokens } from "./added-tokens.ts";
+import { readBpe } from "./bpe.ts";
 import { readDecoder, type Decoder } from "./decoders.ts";
-import type { Model } from "./model.ts";
-import type { Normalizer } from "./normalizer.ts";
-import { readNormalizer } from "./normalizers.ts";
+import { type Model, readVocabulary, unknownOf } from "./model.ts";
+import { readNormalizer, type Normalizer } from "./normalizers.ts";
 import { Part } from "./part.ts";
-import { readModel } from "./read-model.ts";
-import { readPostProcessor, type PostProcessor } from "./post-processors.ts";
 import { readPreTokenizer, type Piece, type PreTokenizer } from "./pre-tokenizers.ts";
+import { readUnigram } from "./unigram.ts";
 
 export interface PipelineOptions {
   /** Tokens to add to those of the file, in groups. */
@@ -115,3 +116,119 @@ export class Pipeline {
 
 const maxCachedWords = 20_000;
 const longestCachedWord = 100;
+
+const models: Readonly<Record<string, (part: Part) => Model>> = {
+  BPE: readBpe,
+  Unigram: readUnigram,
+  WordLevel: readWordLevel,
+  WordPiece: readWordPiece,
+};
+
+const readModel = (part: Part): Model =>
+  part.component(models, part.fields["type"] === undefined ? typeByFields(part) : part.type);
+
+/** Old files name no type. */
+function typeByFields({ fields }: Part): string {
+  if (fields["merges"] !== undefined) return "BPE";
+  if (Array.isArray(fields["vocab"])) return "Unigram";
+  return fields["max_input_chars_per_word"] === undefined ? "WordLevel" : "WordPiece";
+}
+
+/** Reads a model whose words are in the vocabulary or unknown. */
+function readWordLevel(part: Part): Model {
+  const vocabulary = readVocabulary(part);
+  const { ids } = vocabulary;
+  const unknownId = unknownOf(part, vocabulary, part.string("unk_token"), "word");
+  return { ...vocabulary, type: "WordLevel", encode: (word) => [ids.get(word) ?? unknownId()] };
+}
+
+/** Reads a model that takes the longest known beginning of a word, then of the rest. */
+function readWordPiece(part: Part): Model {
+  const vocabulary = readVocabulary(part);
+  const { ids } = vocabulary;
+  const unknownId = unknownOf(part, vocabulary, part.string("unk_token"), "word");
+  const prefix = part.string("continuing_subword_prefix");
+  const maxLength = part.integer("max_input_chars_per_word");
+  const encode = (word: string): number[] => {
+    const characters = [...word];
+    if (characters.length > maxLength) return [unknownId()];
+    const pieces: number[] = [];
+    for (let start = 0; start < characters.length;) {
+      let end = characters.length;
+      let id: number | undefined;
+      for (; end > start; end--) {
+        id = ids.get((start > 0 ? prefix : "") + characters.slice(start, end).join(""));
+        if (id !== undefined) break;
+      }
+      if (id === undefined) return [unknownId()];
+      pieces.push(id);
+      start = end;
+    }
+    return pieces;
+  };
+  return { ...vocabulary, type: "WordPiece", encode };
+}
+
+/** Adds the tokens around a text. Without special tokens, a template still decides how often the text occurs. */
+type PostProcessor = (ids: readonly number[], addsSpecialTokens: boolean) => readonly number[];
+
+const around = (part: Part): PostProcessor => {
+  const first = idOfPair(part, "cls");
+  const last = idOfPair(part, "sep");
+  return (ids, adds) => (adds ? [first, ...ids, last] : ids);
+};
+
+const postProcessors: Readonly<Record<string, (part: Part) => PostProcessor>> = {
+  BertProcessing: around,
+  ByteLevel: () => (ids) => ids,
+  RobertaProcessing: around,
+  Sequence(part) {
+    const parts = part.parts("processors");
+    const steps = parts.map(readPostProcessor);
+    const templates = parts.filter(({ type }) => type === "TemplateProcessing" || type === "Sequence");
+    if (
+      templates.length > 1 ||
+      (templates.length === 1 && parts.some(({ type }) => /^(?:Bert|Rob)/.test(type)))
+    )
+      throw part.error(
+        "processors",
+        `${parts.map(({ type }) => type).join(", ")}`,
+        "at most one post-processor that adds tokens",
+        "Merge the templates into one.",
+      );
+    return (ids, adds) => steps.reduce((current, step) => step(current, adds), ids);
+  },
+  TemplateProcessing: template,
+};
+
+function readPostProcessor(part: Part): PostProcessor {
+  return part.component(postProcessors);
+}
+
+function idOfPair(part: Part, key: string): number {
+  const pair = part.list(key);
+  if (pair.length === 2 && typeof pair[0] === "string" && isCount(pair[1])) return pair[1];
+  throw part.error(key, quoteShort(pair), "a token and its id");
+}
+
+function template(part: Part): PostProcessor {
+  const tokens = part.part("special_tokens");
+  part.list("pair");
+  const pieces = part.parts("single").map((piece): readonly number[] | "text" => {
+    if (isRecord(piece.fields["Sequence"])) {
+      if (piece.part("Sequence").choice("id", ["A", "B"]) === "A") return "text";
+      throw piece.error("Sequence", "the sequence B", "the sequence A, in the template of one text");
+    }
+    const id = piece.part("SpecialToken").string("id");
+    if (!Object.hasOwn(tokens.fields, id))
+      throw piece.error("SpecialToken", quoteShort(id), `a key of special_tokens`);
+    return tokens
+      .part(id)
+      .list("ids")
+      .map((value) => {
+        if (!isCount(value)) throw tokens.error(id, quoteShort(value), "integers from 0");
+        return value;
+      });
+  });
+  return (ids, adds) => pieces.flatMap((piece) => (piece === "text" ? ids : adds ? piece : []));
+}

@@ -1,9 +1,59 @@
 import { toByteLetters } from "./normalizers.ts";
+import { translateOniguruma, readPattern, findMatches, type Match } from "./oniguruma.ts";
 import type { Part } from "./part.ts";
-import { translateOniguruma } from "./oniguruma.ts";
-import { readPattern } from "./pattern.ts";
-import { splitBehaviors, splitText, type SplitBehavior } from "./split.ts";
 import { charClass } from "./unicode.ts";
+
+const splitBehaviors = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"] as const;
+
+type SplitBehavior = (typeof splitBehaviors)[number];
+
+/** Returns the parts of a text and where each starts; `isInverted` splits at what does not match. */
+function splitText(
+  regex: RegExp,
+  text: string,
+  behavior: SplitBehavior,
+  isInverted = false,
+): [part: string, start: number][] {
+  const found = findMatches(regex, text);
+  const matches = isInverted ? found.map(([start, end, is]): Match => [start, end, !is]) : found;
+  return joined(matches, behavior).map(([start, end]) => [text.slice(start, end), start]);
+}
+
+function joined(
+  matches: readonly Match[],
+  behavior: SplitBehavior,
+): (readonly [number, number, ...unknown[]])[] {
+  switch (behavior) {
+    case "Isolated":
+      return [...matches];
+    case "Removed":
+      return matches.filter(([, , isMatch]) => !isMatch);
+    case "Contiguous":
+      return merged(matches, (isMatch, wasMatch) => isMatch === wasMatch);
+    case "MergedWithPrevious":
+      return merged(matches, (isMatch, wasMatch) => isMatch && !wasMatch);
+    case "MergedWithNext":
+      return merged(matches.toReversed(), (isMatch, wasMatch) => isMatch && !wasMatch).reverse();
+  }
+}
+
+/** Extends a range by the following one where `joins` says so; what comes before the first range is no match. */
+function merged(
+  matches: readonly Match[],
+  joins: (isMatch: boolean, wasMatch: boolean) => boolean,
+): [number, number][] {
+  const ranges: [number, number][] = [];
+  let wasMatch = false;
+  for (const [start, end, isMatch] of matches) {
+    const last = ranges.at(-1);
+    if (last !== undefined && joins(isMatch, wasMatch)) {
+      last[0] = Math.min(last[0], start);
+      last[1] = Math.max(last[1], end);
+    } else ranges.push([start, end]);
+    wasMatch = isMatch;
+  }
+  return ranges;
+}
 
 /** A part of a normalized text. */
 export interface Piece {
@@ -14,48 +64,33 @@ export interface Piece {
 
 export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
 
-const supported = [
-  "BertPreTokenizer",
-  "ByteLevel",
-  "Digits",
-  "Metaspace",
-  "Punctuation",
-  "Sequence",
-  "Split",
-  "Whitespace",
-  "WhitespaceSplit",
-] as const;
+const preTokenizers: Readonly<Record<string, (part: Part) => PreTokenizer>> = {
+  BertPreTokenizer() {
+    const spaces = characters(charClass.whitespace, "Removed");
+    const punctuation = characters(charClass.punctuation, "Isolated");
+    return (pieces) => punctuation(spaces(pieces));
+  },
+  ByteLevel: byteLevel,
+  Digits: (part) =>
+    characters(charClass.numeric, part.boolean("individual_digits") ? "Isolated" : "Contiguous"),
+  Metaspace: (part) => metaspace(readMetaspace(part)),
+  Punctuation: (part) =>
+    characters(charClass.punctuation, part.choice("behavior", splitBehaviors, "Isolated")),
+  Sequence(part) {
+    const steps = part.parts("pretokenizers").map(readPreTokenizer);
+    return (pieces) => steps.reduce<Piece[]>((current, step) => step(current), [...pieces]);
+  },
+  Split: (part) =>
+    splitter(readPattern(part), part.choice("behavior", splitBehaviors), part.boolean("invert")),
+  Whitespace() {
+    const { word, whitespace } = charClass;
+    return splitter(new RegExp(`[${word}]+|[^[${word}]${whitespace}]+`, "gv"), "Removed", true);
+  },
+  WhitespaceSplit: () => characters(charClass.whitespace, "Removed"),
+};
 
 export function readPreTokenizer(part: Part): PreTokenizer {
-  switch (part.type as (typeof supported)[number]) {
-    case "Sequence": {
-      const steps = part.parts("pretokenizers").map(readPreTokenizer);
-      return (pieces) => steps.reduce<Piece[]>((current, step) => step(current), [...pieces]);
-    }
-    case "Split":
-      return splitter(readPattern(part), part.choice("behavior", splitBehaviors), part.boolean("invert"));
-    case "Punctuation":
-      return characters(charClass.punctuation, part.choice("behavior", splitBehaviors, "Isolated"));
-    case "Digits":
-      return characters(charClass.numeric, part.boolean("individual_digits") ? "Isolated" : "Contiguous");
-    case "WhitespaceSplit":
-      return characters(charClass.whitespace, "Removed");
-    case "Whitespace": {
-      const { word, whitespace } = charClass;
-      return splitter(new RegExp(`[${word}]+|[^[${word}]${whitespace}]+`, "gv"), "Removed", true);
-    }
-    case "BertPreTokenizer": {
-      const spaces = characters(charClass.whitespace, "Removed");
-      const punctuation = characters(charClass.punctuation, "Isolated");
-      return (pieces) => punctuation(spaces(pieces));
-    }
-    case "Metaspace":
-      return metaspace(readMetaspace(part));
-    case "ByteLevel":
-      return byteLevel(part);
-    default:
-      throw part.unknownType(supported);
-  }
+  return part.component(preTokenizers);
 }
 
 function splitter(regex: RegExp, behavior: SplitBehavior, isInverted = false): PreTokenizer {

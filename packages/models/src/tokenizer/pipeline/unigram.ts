@@ -1,6 +1,6 @@
 import { quoteShort } from "../../folder/model-error.ts";
-import type { Model } from "./model.ts";
-import { PairTable } from "./pair-table.ts";
+import { byteIds, type Model } from "./model.ts";
+import { Trie } from "./pair-table.ts";
 import { partError, type Part } from "./part.ts";
 
 /** How much worse than the worst token an unknown character is. */
@@ -15,7 +15,8 @@ export function readUnigram(part: Part): Model {
     throw part.error("unk_id", String(unknownId), "an id of the vocabulary");
   const usesBytes = part.boolean("byte_fallback", false);
   const unknownScore = scores.reduce((least, score) => Math.min(least, score), Infinity) - unknownPenalty;
-  const trie = trieOf(ids);
+  const trie = new Trie(ids.size);
+  for (const [token, id] of ids) if (token !== "") trie.add(token, id);
 
   const missing = () =>
     part.error("unk_id", "null, for a text with an unknown character", "the id of the unknown token");
@@ -36,7 +37,7 @@ export function readUnigram(part: Part): Model {
       let isCharacterKnown = false;
       let node = 0;
       for (let end = start; end < word.length;) {
-        node = trie.children.get(node, word.charCodeAt(end));
+        node = trie.child(node, word.charCodeAt(end));
         if (node === -1) break;
         end += 1;
         const id = trie.ids[node]!;
@@ -57,12 +58,8 @@ export function readUnigram(part: Part): Model {
     parts.flatMap((text) => {
       const id = ids.get(text);
       if (id !== undefined) return [id];
-      if (usesBytes) {
-        const bytes = Array.from(new TextEncoder().encode(text), (byte) =>
-          ids.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`),
-        );
-        if (!bytes.includes(undefined)) return bytes as number[];
-      }
+      const bytes = usesBytes ? byteIds(text, ids) : null;
+      if (bytes !== null) return bytes;
       if (unknownId === null) throw missing();
       return [unknownId];
     });
@@ -83,32 +80,6 @@ function bestParts(word: string, from: Int32Array, chosen: Int32Array, unknownId
     else if (unknownEnd === -1) unknownEnd = end;
   }
   return parts.reverse();
-}
-
-interface Trie {
-  /** The child of a node by UTF-16 unit; the root is 0. */
-  readonly children: PairTable;
-  /** The id of the token that ends at each node, or -1. */
-  readonly ids: readonly number[];
-}
-
-function trieOf(tokens: ReadonlyMap<string, number>): Trie {
-  const children = new PairTable(tokens.size * 3);
-  const ids = [-1];
-  for (const [token, id] of tokens) {
-    let node = 0;
-    for (let i = 0; i < token.length; i++) {
-      const unit = token.charCodeAt(i);
-      let child = children.get(node, unit);
-      if (child === -1) {
-        child = ids.push(-1) - 1;
-        children.set(node, unit, child);
-      }
-      node = child;
-    }
-    if (node !== 0) ids[node] = id;
-  }
-  return { children, ids };
 }
 
 function readVocabulary(part: Part): { tokens: string[]; scores: number[] } {

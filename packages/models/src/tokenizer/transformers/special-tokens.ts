@@ -2,18 +2,9 @@ import { isRecord } from "@periodic-eval/contracts/options";
 import { quoteShort } from "../../folder/model-error.ts";
 import type { AddedToken } from "../pipeline/added-tokens.ts";
 import { partError } from "../pipeline/part.ts";
+import type { TokenizerFiles } from "../files.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
-
-/** The files beside `tokenizer.json` that describe tokens. */
-export interface TokenFiles {
-  /** `tokenizer_config.json`. */
-  readonly config: Fields;
-  /** `special_tokens_map.json`. */
-  readonly map: Fields;
-  /** `added_tokens.json`: ids by token, of old folders. */
-  readonly added: Fields;
-}
 
 export interface SpecialTokens {
   /** Named tokens, such as `eos_token`. */
@@ -61,7 +52,7 @@ const token = (content: string, properties: Partial<AddedToken> = {}): AddedToke
  * @param where The folder's `tokenizer_config.json`, for errors.
  */
 export function specialTokens(
-  { config, map, added }: TokenFiles,
+  { config, map, added }: Pick<TokenizerFiles, "config" | "map" | "added">,
   own: ReadonlyMap<number, AddedToken>,
   isRebuilt: boolean,
   defaults: Readonly<Record<string, string>>,

@@ -1,5 +1,4 @@
 import { modelError } from "../../folder/model-error.ts";
-import { classOfType, otherClasses, typesWithWrongClass } from "./class-names.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -84,3 +83,96 @@ function chosen(config: Fields, model: Fields, isByteLevel: boolean): string {
 function nameOf(value: unknown): string | null {
   return typeof value === "string" && value !== "" ? value.replace(/Fast$/, "") : null;
 }
+
+// Facts of transformers 5.24.0, `models/auto/tokenization_auto.py`, printed by a program. MistralCommonBackend counts as
+// TokenizersBackend, which AutoTokenizer uses without mistral-common.
+
+/** The class of the tokenizer by `model_type`. TokenizersBackend takes `tokenizer.json` as it is. */
+const typesOfClass: Readonly<Record<string, string>> = {
+  TokenizersBackend:
+    "arctic aria beam bigbird_pegasus camembertv2-base canary chatlm cohere_asr ernie4_5 ernie4_5_moe " +
+    "flex_olmo fuyu glm glm4 glm4_moe glm4_moe_lite glm4v glm4v_moe glm_image glmasr got_ocr2 gpt_bigcode " +
+    "gradium_phonon_tts granite granitemoe granitemoehybrid granitemoeshared h2ovl_chat hyperclovax " +
+    "hyperclovax_vlm internlm2 internlm3 iquestcoder jamba kimi_k25 kimi_linear kosmos-2 llava llava_next " +
+    "mimo_v2_flash minicpm3 minicpm_ocr minicpmv minicpmv4_6 minicpmv4_7 minimax_m2 ministral ministral3 " +
+    "mistral mistral3 mistral_large4 mixtral modernbert modernbert-decoder molmo molmo2 nemo_speechlm " +
+    "nemotron nvfp4 nystromformer olmo2 olmo3 olmo_hybrid omniasr opencua openvla paddleocr_vl pegasus_x " +
+    "persimmon phi3 phi3_v phimoe pix2struct pixtral pocket_tts smolvlm stablelm step3_vl umt5 vipllava " +
+    "voxtral voxtral_realtime xlm-roberta-xl",
+  BartTokenizer: "florence2",
+  BertTokenizer:
+    "align bark bert blip bros chinese_clip convbert distilbert electra ernie flava git grounding-dino " +
+    "layoutlm megatron-bert mm-grounding-dino nezha nomic_bert qdqbert realm retribert squeezebert tvp " +
+    "vilt visual_bert",
+  CodeLlamaTokenizer: "code_llama",
+  CohereTokenizer: "aya_vision cohere cohere2",
+  GPT2Tokenizer:
+    "blip-2 codegen dbrx emu3 gpt2 gpt_neo gptj hyperclovax_vision_v2 instructblip instructblipvideo " +
+    "jais2 opt phi starcoder2",
+  GPTNeoXTokenizer: "falcon_mamba gpt_neox mamba mamba2 mpt olmo olmoe rwkv xlstm",
+  GemmaTokenizer:
+    "diffusion_gemma gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 " +
+    "t5gemma zaya",
+  LlamaTokenizer: "idefics idefics2",
+  MobileBertTokenizer: "mobilebert",
+  ParakeetTokenizer:
+    "granite_speech5_ctc nemotron3_5_asr nemotron_asr_streaming omniasr_ctc parakeet_ctc parakeet_rnnt " +
+    "parakeet_tdt",
+  Qwen2Tokenizer:
+    "audioflamingo3 colqwen2 cosmos3_omni dots3_note fun_asr_nano hunyuan_vl internvl " +
+    "moss_transcribe_diarize ovis2 qianfan_ocr qwen2 qwen2_5_omni qwen2_5_vl qwen2_audio qwen2_moe " +
+    "qwen2_vl qwen3 qwen3_asr qwen3_moe qwen3_next qwen3_omni_moe qwen3_vl qwen3_vl_moe lighton_ocr " +
+    "vibevoice",
+  Qwen3_5Tokenizer: "qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen4_exp",
+  RobertaTokenizer:
+    "bart bridgetower clap data2vec-text ibert lilt longformer mega mra roberta roberta-prelayernorm",
+};
+
+/** Values of `model_type` whose class is one of `otherClasses`. */
+const typesOfOtherClasses =
+  "aimv2 albert barthez bartpho bert-generation bert-japanese bertweet big_bird biogpt blenderbot " +
+  "blenderbot-small byt5 camembert canine clip clipseg clvp cpm cpmant ctrl data2vec-audio deberta " +
+  "deberta-v2 dia dpr esm esmc esmfold2 flaubert fnet fsmt funnel gpt-sw3 gpt_neox_japanese groupvit " +
+  "gte herbert hubert jina_embeddings_v3 lasr_ctc lasr_encoder layoutlmv2 layoutlmv3 layoutxlm led luke " +
+  "lxmert m2m_100 marian markuplm mbart mbart50 metaclip_2 mgp-str mluke mpnet mt5 musicgen " +
+  "musicgen_melody mvp myt5 nllb nllb-moe nougat omdet-turbo oneformer openai-gpt owlv2 owlvit pegasus " +
+  "perceiver phobert plbart pp_formulanet prophetnet rag reformer rembert roc_bert roformer sam3 " +
+  "sam3_video seamless_m4t seamless_m4t_v2 siglip siglip2 speech_to_text speecht5 splinter " +
+  "switch_transformers t5 tapas tipsv2 trocr udop unispeech unispeech-sat videoprism vits wav2vec2 " +
+  "wav2vec2-bert wav2vec2-conformer wav2vec2_phoneme whisper xclip xglm xlm xlm-roberta xlnet xmod yoso";
+
+/** Names of classes, without the suffix `Fast`, by `model_type`; another class is named by its type. */
+const classOfType: ReadonlyMap<string, string> = new Map([
+  ...Object.entries(typesOfClass).flatMap(([name, types]) =>
+    types.split(" ").map((type) => [type, name] as const),
+  ),
+  ...typesOfOtherClasses.split(" ").map((type) => [type, `of the type ${type}`] as const),
+]);
+
+/** Values of `model_type` whose folders name a wrong class: the class of the type counts. */
+const typesWithWrongClass: ReadonlySet<string> = new Set(
+  (
+    "arctic chatlm ernie4_5 ernie4_5_moe fuyu h2ovl_chat hyperclovax hyperclovax_vlm " +
+    "hyperclovax_vision_v2 internlm2 internlm3 iquestcoder jamba llava llava_next minicpm3 minicpmv " +
+    "minimax_m2 modernbert modernbert-decoder molmo molmo2 nemotron nvfp4 opencua openvla paddleocr_vl " +
+    "phi3 phi3_v phimoe qwen2 qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen4_exp step3_vl vipllava cohere_asr " +
+    "camembertv2-base siglip2 smolvlm"
+  ).split(" "),
+);
+
+/** Classes that build a pipeline that this library does not know, or that do not read `tokenizer.json`. */
+const otherClasses: ReadonlySet<string> = new Set([
+  ...typesOfOtherClasses.split(" ").map((type) => `of the type ${type}`),
+  ...(
+    "Albert Barthez Bartpho BertGeneration BertJapanese Bertweet BigBird BioGpt BlenderbotSmall " +
+    "Blenderbot ByT5 CLIP CTRL Camembert Canine Clvp ConvBert CpmAnt Cpm DPRContextEncoder " +
+    "DPRQuestionEncoder DPRReader Deberta DebertaV2 Dia DistilBert Esm Esmc FNet FSMT " +
+    "FastSpeech2Conformer Flaubert Funnel GPTNeoXJapanese GPTSw3 Herbert LED Lasr LayoutLMv2 LayoutLMv3 " +
+    "LayoutXLM Luke Lxmert M2M100 MBart50 MBart MLuke MPNet Marian MarkupLM Mgpstr Mvp MyT5 Nllb Nougat " +
+    "OpenAIGPT PLBart Pegasus Perceiver Phobert Pop2Piano ProphetNet Rag Reformer RemBert RoCBert " +
+    "RoFormer SeamlessM4T Siglip2 Siglip Speech2Text SpeechT5 Splinter T5 Tapas Tipsv2 Udop VideoPrism " +
+    "Vits Wav2Vec2CTC Wav2Vec2PhonemeCTC Whisper XGLM XLMRoberta XLM XLNet"
+  )
+    .split(" ")
+    .map((name) => `${name}Tokenizer`),
+]);

@@ -1,8 +1,39 @@
-import { fileError } from "./file-error.ts";
-import { basename, dirname, resolve } from "./paths.ts";
-import type { FileRecord, FolderRecord, Storage } from "./storage.ts";
+import { basename, dirname, resolve } from "pathe";
 
-export const constants = { R_OK: 4, O_RDONLY: 0, O_RDWR: 2, O_CREAT: 64 } as const;
+const reasons = {
+  EBADF: "bad file descriptor",
+  EEXIST: "file already exists",
+  EINVAL: "invalid argument",
+  EIO: "the browser's storage failed",
+  EISDIR: "illegal operation on a directory",
+  ENOENT: "no such file or directory",
+  ENOSPC: "no space left on device",
+  ENOSYS: "function not implemented",
+  ENOTDIR: "not a directory",
+  ENOTEMPTY: "directory not empty",
+} as const;
+
+/** Returns an error as Node's file operations throw it: `ENOENT: no such file or directory, open '/run/a.json'`. */
+export const fileError = (
+  code: keyof typeof reasons,
+  syscall: string,
+  path: string,
+  cause?: unknown,
+): Error =>
+  Object.assign(new Error(`${code}: ${reasons[code]}, ${syscall} '${path}'`, { cause }), {
+    code,
+    syscall,
+    path,
+  });
+
+/** Returns the bytes of a view, or of a string as UTF-8. */
+export const bytesOf = (content: string | ArrayBufferView): Uint8Array =>
+  typeof content === "string"
+    ? new TextEncoder().encode(content)
+    : new Uint8Array(content.buffer, content.byteOffset, content.byteLength);
+
+/** Of Node's constants, only the one that programs for browsers read. */
+export const constants = { R_OK: 4 } as const;
 
 export interface File {
   readonly kind: "file";
@@ -11,75 +42,76 @@ export interface File {
   buffer: Uint8Array | null;
   size: number;
   mtimeMs: number;
-  /** Names and open handles. */
-  uses: number;
 }
 
 export interface Folder {
   readonly kind: "folder";
   readonly id: number;
-  readonly children: Map<string, Entry>;
   mtimeMs: number;
 }
 
 export type Entry = File | Folder;
 
+/** A path and its file or folder. Two paths of one file have the same id. */
+export type NamedEntry = (Omit<File, "buffer"> | Folder) & { readonly path: string };
+
+/** Holds the contents of files by number, and the names of all files and folders. */
+export interface Storage {
+  load(): Promise<readonly NamedEntry[]>;
+  /** Returns the content of a file. */
+  read(id: number): Promise<Uint8Array>;
+  /** Replaces the names, and writes and removes contents, durably: all or none. Reads them before it returns its promise. */
+  write(changes: {
+    readonly names: readonly NamedEntry[];
+    readonly contents: readonly (readonly [id: number, bytes: Uint8Array])[];
+    readonly removed: readonly number[];
+  }): Promise<void>;
+}
+
 /** Larger contents that the storage holds are read again when they are needed. */
 const keptBytes = 2 ** 16;
 const flushMilliseconds = 50;
-const rootId = 0;
 
 /**
  * Folders and files in memory, and their copy in a storage if there is one. Changes reach the storage all together, in one
  * transaction: after a crash it holds the files as they were at one moment, and no moment before the last `sync`.
  */
 export class FileTree {
-  #root = newFolder(rootId);
-  #nextId = rootId + 1;
+  /** By absolute path. The folder of each path is in it too. */
+  #entries = new Map<string, Entry>([["/", newFolder(0)]]);
+  #nextId = 1;
   #storage: Storage | null = null;
-  readonly #changed = new Set<Entry>();
+  #isChanged = false;
+  /** Files whose content the storage lacks. */
   readonly #rewritten = new Set<File>();
-  readonly #removed = new Set<number>();
+  /** The files whose content the storage holds. */
+  #stored: ReadonlySet<number> = new Set();
   #flushing: Promise<void> = Promise.resolve();
   #next: Promise<void> | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   get isEmpty(): boolean {
-    return this.#root.children.size === 0;
+    return this.#entries.size === 1;
   }
 
   /** Replaces all files by those of a storage, which keeps later changes. Null: an empty tree in memory. */
   async use(storage: Storage | null): Promise<void> {
     await this.sync();
-    const records = storage === null ? [] : await storage.load();
+    const names = storage === null ? [] : await storage.load();
     this.#storage = storage;
-    this.#root = newFolder(rootId);
-    this.#nextId = 1 + Math.max(rootId, ...records.map(({ id }) => id));
-    const entries = new Map<number, Entry>([[rootId, this.#root]]);
-    for (const record of records) if (record.id !== rootId) entries.set(record.id, entryOf(record));
-    for (const record of records) {
-      if (record.kind !== "folder") continue;
-      const { children } = entries.get(record.id) as Folder;
-      for (const [name, id] of record.children) {
-        const entry = entries.get(id)!;
-        children.set(name, entry);
-        if (entry.kind === "file") entry.uses += 1;
-      }
+    const byId = new Map<number, Entry>();
+    this.#entries = new Map([["/", newFolder(0)]]);
+    for (const { path, ...entry } of names) {
+      const known = byId.get(entry.id) ?? (entry.kind === "file" ? { ...entry, buffer: null } : entry);
+      byId.set(entry.id, known);
+      this.#entries.set(path, known);
     }
-    // A file that was removed while it was open, when the page closed.
-    for (const entry of entries.values())
-      if (entry.kind === "file" && entry.uses === 0) this.#removed.add(entry.id);
+    this.#stored = new Set(byId.keys());
+    this.#nextId = 1 + Math.max(0, ...byId.keys());
   }
 
   find(path: string): Entry | null {
-    let entry: Entry = this.#root;
-    for (const name of resolve(path).split("/")) {
-      if (name === "") continue;
-      const next: Entry | undefined = entry.kind === "folder" ? entry.children.get(name) : undefined;
-      if (next === undefined) return null;
-      entry = next;
-    }
-    return entry;
+    return this.#entries.get(resolve(path)) ?? null;
   }
 
   get(path: string, syscall: string): Entry {
@@ -89,10 +121,12 @@ export class FileTree {
     throw fileError("ENOENT", syscall, path);
   }
 
-  folder(path: string, syscall: string): Folder {
-    const entry = this.get(path, syscall);
-    if (entry.kind === "folder") return entry;
-    throw fileError("ENOTDIR", syscall, path);
+  /** Returns the names in a folder. */
+  namesIn(path: string, syscall: string): string[] {
+    if (this.get(path, syscall).kind === "file") throw fileError("ENOTDIR", syscall, path);
+    const folder = resolve(path);
+    const names = [...this.#entries.keys()].filter((name) => name !== "/" && dirname(name) === folder);
+    return names.map((name) => basename(name)).sort();
   }
 
   makeFolder(path: string): void {
@@ -107,10 +141,8 @@ export class FileTree {
       buffer: new Uint8Array(),
       size: 0,
       mtimeMs: now(),
-      uses: 0,
     };
     this.#add(path, file, "open");
-    this.#touch(file);
     this.#rewritten.add(file);
     return file;
   }
@@ -129,27 +161,25 @@ export class FileTree {
     const entry = this.get(from, "rename");
     const old = this.find(to);
     if (old === entry) return;
-    const [source, target] = [`${resolve(from)}/`, `${resolve(to)}/`];
-    if (target.startsWith(source)) throw fileError("EINVAL", "rename", to);
-    if (source.startsWith(target)) throw fileError("ENOTEMPTY", "rename", to);
+    const [source, target] = [resolve(from), resolve(to)];
+    if (`${target}/`.startsWith(`${source}/`)) throw fileError("EINVAL", "rename", to);
+    if (`${source}/`.startsWith(`${target}/`)) throw fileError("ENOTEMPTY", "rename", to);
     if (old?.kind === "folder" && entry.kind === "file") throw fileError("EISDIR", "rename", to);
     if (old?.kind === "file" && entry.kind === "folder") throw fileError("ENOTDIR", "rename", to);
-    if (old?.kind === "folder" && old.children.size > 0) throw fileError("ENOTEMPTY", "rename", to);
-    this.#add(to, entry, "rename");
-    if (old !== null) this.#release(old);
-    this.#takeName(from, "rename");
-    if (entry.kind === "file") entry.uses -= 1;
+    if (old?.kind === "folder" && this.namesIn(to, "rename").length > 0)
+      throw fileError("ENOTEMPTY", "rename", to);
+    for (const path of this.#within(source)) {
+      this.#entries.set(`${target}${path.slice(source.length)}`, this.#entries.get(path)!);
+      this.#entries.delete(path);
+    }
+    for (const path of [from, to]) this.#touch(this.#parent(path, "rename"));
   }
 
   /** Removes a file, or a folder with all that it holds. */
   remove(path: string, syscall: string): void {
-    this.#release(this.#takeName(path, syscall));
-  }
-
-  /** Counts an open handle, so that a removed file stays readable until the handle is closed. */
-  hold(file: File): () => void {
-    file.uses += 1;
-    return () => this.#release(file);
+    this.get(path, syscall);
+    this.#touch(this.#parent(path, syscall));
+    for (const name of this.#within(resolve(path))) this.#entries.delete(name);
   }
 
   /** Returns the bytes of a file. Valid until the file changes. */
@@ -191,24 +221,28 @@ export class FileTree {
   }
 
   async #flush(): Promise<void> {
-    const storage = this.#storage;
-    const [changed, rewritten, removed] = [[...this.#changed], [...this.#rewritten], [...this.#removed]];
-    for (const set of [this.#changed, this.#rewritten, this.#removed]) set.clear();
-    if (storage === null || changed.length + rewritten.length + removed.length === 0) return;
+    const [storage, changed] = [this.#storage, [...this.#rewritten]];
+    const isChanged = this.#isChanged;
+    this.#isChanged = false;
+    this.#rewritten.clear();
+    if (storage === null || !isChanged) return;
+    const names = [...this.#entries].map(([path, entry]) => namedEntry(path, entry));
+    const ids = new Set(names.map(({ id }) => id));
+    const files = changed.filter(({ id }) => ids.has(id));
     try {
       await storage.write({
-        records: changed.map(recordOf),
-        contents: rewritten.map((file) => [file.id, file.buffer!.subarray(0, file.size)] as const),
-        removed,
+        names,
+        contents: files.map((file) => [file.id, file.buffer!.subarray(0, file.size)] as const),
+        removed: [...this.#stored].filter((id) => !ids.has(id)),
       });
+      this.#stored = ids;
     } catch (error) {
-      for (const entry of changed) this.#changed.add(entry);
-      for (const file of rewritten) this.#rewritten.add(file);
-      for (const id of removed) this.#removed.add(id);
+      this.#isChanged = true;
+      for (const file of files) this.#rewritten.add(file);
       const isFull = error instanceof DOMException && error.name === "QuotaExceededError";
       throw fileError(isFull ? "ENOSPC" : "EIO", "fsync", "/", error);
     }
-    for (const file of rewritten) if (file.size > keptBytes && !this.#rewritten.has(file)) file.buffer = null;
+    for (const file of files) if (file.size > keptBytes && !this.#rewritten.has(file)) file.buffer = null;
   }
 
   #resized(file: File, size: number): void {
@@ -219,62 +253,40 @@ export class FileTree {
 
   #touch(entry: Entry): void {
     entry.mtimeMs = now();
-    this.#changed.add(entry);
+    this.#isChanged = true;
     if (this.#storage === null || this.#timer !== undefined) return;
     // A failure keeps the changes, and the next `sync` reports it.
     this.#timer = setTimeout(() => void this.sync().catch(() => undefined), flushMilliseconds);
   }
 
+  /** Returns the folder that has, or would have, a path in it. */
   #parent(path: string, syscall: string): Folder {
-    for (let at = dirname(resolve(path)); ; at = dirname(at)) {
-      const entry = this.find(at);
-      if (entry?.kind === "file") throw fileError("ENOTDIR", syscall, path);
-      if (entry !== null && at === dirname(resolve(path))) return entry;
-      if (entry !== null) throw fileError("ENOENT", syscall, path);
-    }
+    let at = dirname(resolve(path));
+    const parent = this.#entries.get(at);
+    if (parent?.kind === "folder") return parent;
+    while (!this.#entries.has(at)) at = dirname(at);
+    throw fileError(this.#entries.get(at)!.kind === "file" ? "ENOTDIR" : "ENOENT", syscall, path);
   }
 
   #add(path: string, entry: Entry, syscall: string): void {
-    const parent = this.#parent(path, syscall);
-    parent.children.set(basename(resolve(path)), entry);
-    if (entry.kind === "file") entry.uses += 1;
-    this.#touch(parent);
+    this.#touch(this.#parent(path, syscall));
+    this.#entries.set(resolve(path), entry);
     this.#touch(entry);
   }
 
-  #takeName(path: string, syscall: string): Entry {
-    const entry = this.get(path, syscall);
-    const parent = this.#parent(path, syscall);
-    parent.children.delete(basename(resolve(path)));
-    this.#touch(parent);
-    return entry;
-  }
-
-  /** Forgets a file that has lost a name or a handle, if it has no other; a folder with all that it holds. */
-  #release(entry: Entry): void {
-    if (entry.kind === "folder") for (const child of entry.children.values()) this.#release(child);
-    else if (--entry.uses > 0) return;
-    this.#changed.delete(entry);
-    if (entry.kind === "file") this.#rewritten.delete(entry);
-    this.#removed.add(entry.id);
+  /** Returns an absolute path and all paths in it. */
+  #within(path: string): readonly string[] {
+    return [...this.#entries.keys()].filter((name) => name === path || name.startsWith(`${path}/`));
   }
 }
 
 const now = (): number => performance.timeOrigin + performance.now();
 
-const newFolder = (id: number): Folder => ({ kind: "folder", id, children: new Map(), mtimeMs: now() });
+const newFolder = (id: number): Folder => ({ kind: "folder", id, mtimeMs: now() });
 
-function entryOf(record: FileRecord | FolderRecord): Entry {
-  const { id, kind, mtimeMs } = record;
-  return kind === "folder"
-    ? { kind, id, children: new Map(), mtimeMs }
-    : { kind, id, buffer: null, size: record.size, mtimeMs, uses: 0 };
-}
-
-function recordOf(entry: Entry): FileRecord | FolderRecord {
+function namedEntry(path: string, entry: Entry): NamedEntry {
   const { kind, id, mtimeMs } = entry;
-  if (kind === "file") return { kind, id, size: entry.size, mtimeMs };
-  return { kind, id, children: [...entry.children].map(([name, child]) => [name, child.id]), mtimeMs };
+  return kind === "file" ? { path, kind, id, size: entry.size, mtimeMs } : { path, kind, id, mtimeMs };
 }
 
 /** The files that the packages see in this page or worker. */

@@ -4,8 +4,7 @@ import { describe, expect, it } from "vitest";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import * as browser from "../browser.ts";
 import * as node from "../node.ts";
-import { FileTree, tree } from "./file-tree.ts";
-import type { FileRecord, FolderRecord, Storage } from "./storage.ts";
+import { FileTree, tree, type NamedEntry, type Storage } from "./file-tree.ts";
 
 /** The functions that differ only in where the files are. */
 type Files = Pick<
@@ -121,26 +120,23 @@ describe("files in browsers", () => {
 
 /** A storage in memory that fails on request, and that a later tree can load. */
 function fakeStorage(): Storage & { fails: boolean; readonly contents: ReadonlyMap<number, Uint8Array> } {
-  const records = new Map<number, FileRecord | FolderRecord>();
+  let names: readonly NamedEntry[] = [];
   const contents = new Map<number, Uint8Array>();
   return {
     fails: false,
     contents,
-    load: async () => structuredClone([...records.values()]),
+    load: async () => structuredClone(names),
     read: async (id) => contents.get(id)!.slice(),
     async write(changes) {
       const [kept, bytes] = [
-        structuredClone(changes.records),
+        structuredClone(changes.names),
         changes.contents.map(([id, each]) => [id, each.slice()] as const),
       ];
       await Promise.resolve();
       if (this.fails) throw new DOMException("full", "QuotaExceededError");
-      for (const record of kept) records.set(record.id, record);
+      names = kept;
       for (const [id, each] of bytes) contents.set(id, each);
-      for (const id of changes.removed) {
-        records.delete(id);
-        contents.delete(id);
-      }
+      for (const id of changes.removed) contents.delete(id);
     },
   };
 }
@@ -203,21 +199,5 @@ describe("FileTree", () => {
     await writing;
     await files.sync();
     expect(storage.contents.get(file.id)!.subarray(0, 2)).toEqual(Uint8Array.of(2, 1));
-  });
-
-  it("forgets a file that was removed while it was open, when the page closed", async () => {
-    const storage = fakeStorage();
-    const files = new FileTree();
-    await files.use(storage);
-    const file = files.makeFile("/file");
-    files.hold(file);
-    await files.sync();
-    files.remove("/file", "unlink");
-    await files.sync();
-    expect(storage.contents.size).toBe(1);
-    const later = new FileTree();
-    await later.use(storage);
-    await later.sync();
-    expect(storage.contents.size).toBe(0);
   });
 });

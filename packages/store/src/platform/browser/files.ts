@@ -1,18 +1,52 @@
 // The functions of `node:fs` and `node:fs/promises` that the packages use, on the files of `tree`. They throw Node's errors.
-import { fileError } from "./file-error.ts";
-import { bytesOf, open, statsOf, type Stats } from "./file-handle.ts";
-import { tree, type Entry } from "./file-tree.ts";
-import { join, resolve } from "./paths.ts";
+import { join, resolve } from "pathe";
+import { bytesOf, fileError, tree, type Entry, type File } from "./file-tree.ts";
 
-export { open };
+const statsOf = (entry: Entry) => ({
+  size: entry.kind === "file" ? entry.size : 0,
+  mtimeMs: entry.mtimeMs,
+  isFile: () => entry.kind === "file",
+  isDirectory: () => entry.kind === "folder",
+});
 
-export interface DirectoryEntry {
-  readonly name: string;
-  readonly parentPath: string;
-  isFile(): boolean;
-  isDirectory(): boolean;
-  isSymbolicLink(): boolean;
+type Stats = ReturnType<typeof statsOf>;
+
+/** Opens a file or folder. */
+export async function open(path: string, flags: "r" | "w" | "wx" | "a" = "r") {
+  const isMaking = flags !== "r";
+  const found = isMaking ? tree.find(path) : tree.get(path, "open");
+  if (found !== null && flags === "wx") throw fileError("EEXIST", "open", path);
+  if (found?.kind === "folder" && isMaking) throw fileError("EISDIR", "open", path);
+  const entry = found ?? tree.makeFile(path);
+  let isOpen = true;
+  let position = flags === "a" && entry.kind === "file" ? entry.size : 0;
+  const file = (): File => {
+    if (!isOpen) throw fileError("EBADF", "read", path);
+    if (entry.kind === "file") return entry;
+    throw fileError("EISDIR", "read", path);
+  };
+  const handle = {
+    stat: async () => statsOf(entry),
+    async read(into: Uint8Array, offset: number, length: number, from: number) {
+      const some = (await tree.read(file())).subarray(from, from + length);
+      into.set(some, offset);
+      return { bytesRead: some.length };
+    },
+    readFile: async (): Promise<Uint8Array> => (await tree.read(file())).slice(),
+    async writeFile(content: string | ArrayBufferView): Promise<void> {
+      const bytes = bytesOf(content);
+      await tree.write(file(), bytes, position);
+      position += bytes.length;
+    },
+    truncate: async (size = 0): Promise<void> => tree.truncate(file(), size),
+    sync: () => tree.sync(),
+    close: async (): Promise<void> => void (isOpen = false),
+  };
+  if (flags === "w" && found !== null) await handle.truncate();
+  return handle;
 }
+
+export type FileHandle = Awaited<ReturnType<typeof open>>;
 
 export const existsSync = (path: string): boolean => tree.find(path) !== null;
 
@@ -75,8 +109,17 @@ export function writeFileSync(path: string, _content: ArrayBufferView): never {
 }
 
 export function readdirSync(folder: string): string[] {
-  return [...tree.folder(folder, "scandir").children.keys()].sort();
+  return tree.namesIn(folder, "scandir");
 }
+
+const directoryEntry = (name: string, parentPath: string, { kind }: Entry) => ({
+  name,
+  parentPath,
+  isFile: () => kind === "file",
+  isDirectory: () => kind === "folder",
+});
+
+export type DirectoryEntry = ReturnType<typeof directoryEntry>;
 
 export async function readdir(folder: string): Promise<string[]>;
 export async function readdir(
@@ -98,14 +141,6 @@ export async function readdir(
   }
   return found;
 }
-
-const directoryEntry = (name: string, parentPath: string, { kind }: Entry): DirectoryEntry => ({
-  name,
-  parentPath,
-  isFile: () => kind === "file",
-  isDirectory: () => kind === "folder",
-  isSymbolicLink: () => false,
-});
 
 export function mkdirSync(path: string, options?: { readonly recursive?: boolean }): void {
   if (options?.recursive !== true) return tree.makeFolder(path);
@@ -147,7 +182,7 @@ export async function unlink(path: string): Promise<void> {
 }
 
 export async function rmdir(path: string): Promise<void> {
-  if (tree.folder(path, "rmdir").children.size > 0) throw fileError("ENOTEMPTY", "rmdir", path);
+  if (tree.namesIn(path, "rmdir").length > 0) throw fileError("ENOTEMPTY", "rmdir", path);
   tree.remove(path, "rmdir");
 }
 

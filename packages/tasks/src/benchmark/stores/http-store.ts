@@ -8,8 +8,7 @@ import {
 import { maskSecret } from "@periodic-eval/data";
 import pRetry, { AbortError } from "p-retry";
 import * as z from "zod";
-import type { BenchmarkStore } from "./store.ts";
-import { reasonOf } from "./uploads.ts";
+import { type BenchmarkStore, reasonOf } from "./store.ts";
 
 export interface HttpStoreOptions {
   /** The address: each value is put at `<url>/<name>`. */

@@ -1,6 +1,7 @@
 import { dirname, join } from "node:path";
-import { storeError, writeFileAtomic, nodeFiles } from "@periodic-eval/store";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import type { CallOptions, Json } from "@periodic-eval/core";
+import { storeError, writeFileAtomic, nodeFiles, abortable, startTimeout } from "@periodic-eval/store";
 
 /** A destination of results besides the run's folder. */
 export interface BenchmarkStore {
@@ -27,4 +28,83 @@ export function folderStore(folder: string): BenchmarkStore {
       await writeFileAtomic(path, `${JSON.stringify(value, null, 2)}\n`);
     },
   };
+}
+
+/** A value that a store failed to take. */
+export interface StoreFailure {
+  readonly store: string;
+  readonly name: string;
+  readonly reason: string;
+}
+
+export interface Uploads {
+  /** Whether there is no store. */
+  readonly isEmpty: boolean;
+  /**
+   * Puts a value into every store, in the background. Each store gets its values one after the other. A promise of null puts
+   * nothing; one that rejects is a failure of each store.
+   */
+  put(name: string, value: Json | Promise<Json>, onFailure: (failure: StoreFailure) => void): void;
+  /** Waits at most `settleSeconds` for all values; unfinished ones then fail. */
+  settle(): Promise<void>;
+  readonly failures: readonly StoreFailure[];
+}
+
+/** The longest wait of `settle`, so that a finished run does not hang on a server. */
+const settleSeconds = 30;
+
+/** Returns background uploads: they neither block training nor throw, and a slow store does not delay another. */
+export function uploads(stores: readonly BenchmarkStore[]): Uploads {
+  const failures: StoreFailure[] = [];
+  let closing = new AbortController();
+  const queues = stores.map((store) => ({ store, last: Promise.resolve() }));
+
+  async function putInto(
+    store: BenchmarkStore,
+    name: string,
+    value: Json | Promise<Json>,
+  ): Promise<StoreFailure | null> {
+    try {
+      const { signal } = closing;
+      signal.throwIfAborted();
+      const upload = async () => {
+        const known = await value;
+        if (known !== null) await store.put(name, known, { signal });
+      };
+      await abortable(signal, upload());
+      return null;
+    } catch (error) {
+      const failure = { store: store.name, name, reason: reasonOf(error) };
+      failures.push(failure);
+      return failure;
+    }
+  }
+
+  return {
+    failures,
+    isEmpty: stores.length === 0,
+    put(name, value, onFailure) {
+      for (const queue of queues)
+        queue.last = queue.last.then(async () => {
+          const failure = await putInto(queue.store, name, value);
+          if (failure !== null) onFailure(failure);
+        });
+    },
+    async settle() {
+      const abort = () => closing.abort(new Error(`timed out after ${settleSeconds} s`));
+      const stopTimeout = startTimeout(settleSeconds, abort);
+      try {
+        await Promise.all(queues.map(({ last }) => last));
+      } finally {
+        stopTimeout();
+        closing = new AbortController();
+      }
+    },
+  };
+}
+
+/** Returns an error's message, with its cause: the operating system's message about a failed connection. */
+export function reasonOf(error: unknown): string {
+  const cause: unknown = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error ? `${errorMessage(error)} (${errorMessage(cause)})` : errorMessage(error);
 }

@@ -3,9 +3,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { folderStore } from "./store.ts";
+import { folderStore, uploads, type StoreFailure } from "./store.ts";
 import { httpStore } from "./http-store.ts";
-import { uploads, type StoreFailure } from "./uploads.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const live = () => ({ signal: new AbortController().signal });

@@ -1,15 +1,9 @@
 import { verifierGrader, type CallOptions, type Grader, type Json, type Verdict } from "@periodic-eval/core";
 import { canonicalJson, hashJson } from "@periodic-eval/core/random";
-import {
-  findVerifier,
-  toVerdict,
-  withVerifierTimeout,
-  type VerifierModule,
-} from "@periodic-eval/core/grading";
-import { loadVerifierModule } from "@periodic-eval/core/config";
+import { findVerifier, toVerdict, withVerifierTimeout } from "@periodic-eval/core/grading";
+import { loadVerifierModule, type VerifierModule } from "@periodic-eval/data/config";
 import { limitedTime, type TimeLimits } from "@periodic-eval/store";
-import { builtInVerifiers } from "./built-in.ts";
-import type { VerifierSpec } from "./verifier-spec.ts";
+import { builtInVerifiers, type VerifierSpec } from "./verifier-spec.ts";
 import { checkArgs, type Check } from "./verifier.ts";
 
 /** The fields of a task that its verifier needs. */

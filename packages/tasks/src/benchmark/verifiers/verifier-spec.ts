@@ -1,8 +1,11 @@
+import { isAbsolute, normalize } from "node:path";
+import { dataError, didYouMean, isFilled, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
-import { dataError, didYouMean, isFilled, isRecord, quoteValue } from "@periodic-eval/contracts/options";
-import { isAbsolute, normalize } from "node:path";
-import { builtInVerifiers } from "./built-in.ts";
+import { jsonSchema, toolCallsMatch } from "./json-in-text.ts";
+import { numeric } from "./numeric.ts";
+import { contains, exactMatch, regexMatch } from "./text-match.ts";
+import type { VerifierKind } from "./verifier.ts";
 
 /** How a completion is checked: by a built-in verifier, or by an export of a module in the benchmark's folder. */
 export type VerifierSpec =
@@ -63,3 +66,13 @@ const specError = (
   expected: string,
   fix = "Correct the verifier.",
 ): PeriodicEvalError => dataError(`verifier${key}`, got, expected, fix);
+
+/** The built-in verifiers, by the name that tasks use. */
+export const builtInVerifiers: Readonly<Record<string, VerifierKind>> = {
+  exact_match: exactMatch,
+  contains,
+  regex_match: regexMatch,
+  numeric,
+  json_schema: jsonSchema,
+  tool_calls_match: toolCallsMatch,
+};

@@ -1,5 +1,4 @@
-import { countOf, nltkPattern, pattern } from "./pattern.ts";
-import { words } from "./python-strings.ts";
+import { countOf, nltkPattern, pattern, words } from "./pattern.ts";
 import { sentences } from "./sentences.ts";
 
 const runs = nltkPattern(String.raw`\w+`, "g");

@@ -1,0 +1,86 @@
+import type { Logger, PeriodicEval } from "@periodic-eval/core";
+import { isRecord } from "@periodic-eval/contracts/options";
+import {
+  fileError,
+  isTrainingFile,
+  noBlockText,
+  readEvalBlock,
+  valueAt,
+  withOptionPlace,
+} from "../../config/config-file.ts";
+import { buildBlock, type LoadTasks } from "../../config/open-grader.ts";
+import { openLoggers } from "../../config/open-loggers.ts";
+
+export interface WatchCommandOptions {
+  readonly base: string;
+  readonly tokenizer?: string;
+  readonly config?: string;
+  readonly runDir: string;
+  readonly phase?: string;
+  readonly follow: boolean;
+  readonly order: "all" | "latest";
+  readonly pattern?: string;
+  readonly engine?: readonly string[];
+  readonly backend?: string;
+  readonly json: boolean;
+}
+
+/** The evaluations of checkpoints, and the loggers that receive their results. */
+export interface WatchConfiguration {
+  readonly phase: string;
+  readonly seed: string;
+  readonly block: PeriodicEval;
+  readonly loggers: readonly Logger[];
+}
+
+interface ConfigurationOptions {
+  /** A file, or a block; its defaults without either. */
+  readonly config?: string | Readonly<Record<string, unknown>> | null;
+  readonly phase?: string;
+  readonly runDir: string;
+}
+
+/**
+ * Builds the `periodic_eval` block of a file as `train` does, and opens the file's loggers. Without a file: the defaults of the
+ * block.
+ *
+ * @throws PeriodicEvalError with file and line for a wrong value.
+ */
+export async function configure(
+  { config, phase: given, runDir }: ConfigurationOptions,
+  loadTasks: LoadTasks,
+): Promise<WatchConfiguration> {
+  if (typeof config !== "string") {
+    const phase = given ?? "train";
+    return {
+      phase,
+      seed: "42",
+      block: await buildBlock(config ?? {}, loadTasks, { phase, runDir }),
+      loggers: [],
+    };
+  }
+  const { file, at, block } = await readEvalBlock(config);
+  if (isTrainingFile(file) && at.length === 0)
+    throw fileError(file, [], {
+      got: "a training file without a periodic_eval block",
+      expected: "a block that says what to measure",
+      fix: noBlockText(config),
+    });
+  const listed = isTrainingFile(file) ? (valueAt(file.value, ["phases"]) as readonly unknown[]) : [];
+  const phases = listed.flatMap((one) =>
+    isRecord(one) && typeof one["phase"] === "string" ? [one["phase"]] : [],
+  );
+  const phase = given ?? (phases.length === 1 ? phases[0]! : "train");
+  // A phase of another trainer need not be in the file.
+  const known = phases.length > 0 && { phases: [...new Set([...phases, phase])] };
+  const built = await withOptionPlace(file, at, () =>
+    buildBlock(block, loadTasks, { phase, runDir, ...known }),
+  );
+  const seed = valueAt(file.value, ["seed"]);
+  return {
+    phase,
+    seed: typeof seed === "number" ? String(seed) : "42",
+    block: built,
+    loggers: await openLoggers(file, valueAt(file.value, ["loggers"]), runDir),
+  };
+}

@@ -1,2 +1,0 @@
-/** Quotes a path for the command lines that messages print, if it needs quotes. */
-export const shellWord = (path: string): string => (/^[\w./:@%+~\\-]+$/.test(path) ? path : `"${path}"`);

@@ -1,0 +1,123 @@
+import {
+  type BulkOptions,
+  type BulkTokenizer,
+  type LogLikelihood,
+  type LogLikelihoodRequest,
+  type NextTokenRequest,
+  PeriodicEvalError,
+} from "@periodic-eval/contracts";
+import { encodePairs, quoteContinuation, renderPrompts } from "@periodic-eval/core/model";
+
+/** A sequence that fits the model's context length, and the tokens to score at its last positions. */
+interface FittedSequence {
+  readonly ids: readonly number[];
+  /** Token ids to score per scored position. The last scored position is the last token of the sequence. */
+  readonly picks: readonly (readonly number[])[];
+  /** Tokens cut from the left. */
+  readonly truncatedTokens: number;
+}
+
+/** Limits of the sequences that a model reads. */
+export interface FitLimits {
+  /** The model's context length in tokens, or Infinity. */
+  readonly window: number;
+  /** Size of the model's vocabulary, or Infinity. */
+  readonly vocabSize: number;
+}
+
+/**
+ * Encodes continuations after their contexts. A context that exceeds the context length is cut on the left but keeps at least its
+ * last token.
+ *
+ * @throws PeriodicEvalError `data` for a continuation without tokens or longer than the context length; `model` for an id outside
+ *   of the vocabulary.
+ */
+export async function fitPairs(
+  tokenizer: BulkTokenizer,
+  requests: readonly LogLikelihoodRequest[],
+  { window, vocabSize }: FitLimits,
+  options: BulkOptions = {},
+): Promise<readonly FittedSequence[]> {
+  const pairs = await encodePairs(tokenizer, requests, options);
+  return pairs.map(({ context, continuation }, at) => {
+    if (continuation.length > window)
+      throw new PeriodicEvalError({
+        code: "data",
+        where: "logLikelihoods",
+        got: `the continuation ${quoteContinuation(requests[at]!)} of ${continuation.length} tokens`,
+        expected: `at most ${window} tokens, the model's context length`,
+        fix: "Shorten or split the continuation: only contexts are cut.",
+      });
+    // The last token is scored but never read, so a context length of L allows L + 1 tokens.
+    const truncatedTokens = Math.max(0, context.length + continuation.length - (window + 1));
+    const ids = [...context.slice(truncatedTokens), ...continuation];
+    checkIds(ids, vocabSize);
+    return { ids: ids.slice(0, -1), picks: continuation.map((token) => [token]), truncatedTokens };
+  });
+}
+
+/**
+ * Encodes prompts whose next token is scored. A prompt longer than the context length is cut on the left.
+ *
+ * @throws PeriodicEvalError `data` for a request without candidates; `model` for an id outside of the vocabulary.
+ */
+export async function fitPrompts(
+  tokenizer: BulkTokenizer,
+  requests: readonly NextTokenRequest[],
+  { window, vocabSize }: FitLimits,
+  options: BulkOptions = {},
+): Promise<readonly FittedSequence[]> {
+  const prompts = requests.map(({ prompt }) => prompt);
+  const rendered = await renderPrompts(tokenizer, prompts, options);
+  return requests.map(({ candidates }, at) => {
+    const truncatedTokens = Math.max(0, rendered[at]!.ids.length - window);
+    const ids = rendered[at]!.ids.slice(truncatedTokens);
+    checkIds([...ids, ...candidates], vocabSize);
+    if (candidates.length > 0) return { ids, picks: [candidates], truncatedTokens };
+    throw new PeriodicEvalError({
+      code: "data",
+      where: "nextToken",
+      got: "a request without candidates",
+      expected: "at least one candidate token",
+      fix: "Give the token ids whose probability you need.",
+    });
+  });
+}
+
+/** The scores of the tokens of a continuation. */
+interface PairScores {
+  readonly nats: readonly number[];
+  readonly isTop: readonly boolean[];
+  readonly greedyIds: readonly number[];
+}
+
+/** Returns the answer to a request from its scores. */
+export const logLikelihoodOf = (
+  { greedyIds: isAsked = false }: LogLikelihoodRequest,
+  { truncatedTokens }: FittedSequence,
+  { nats, isTop, greedyIds }: PairScores,
+): LogLikelihood => ({
+  sumNats: nats.reduce((sum, value) => sum + value, 0),
+  tokenNats: nats,
+  isGreedy: isTop.every(Boolean),
+  tokenIsGreedy: isTop,
+  ...(isAsked && { tokenGreedyIds: greedyIds }),
+  truncatedTokens,
+});
+
+/**
+ * Checks token ids. For an id outside of the vocabulary, backends read beyond the embedding or wrap, without an error.
+ *
+ * @throws PeriodicEvalError `model` for an id outside of the vocabulary.
+ */
+export function checkIds(ids: readonly number[], vocabSize: number): void {
+  const wrong = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+  if (wrong === undefined) return;
+  throw new PeriodicEvalError({
+    code: "model",
+    where: "token ids",
+    got: `the id ${wrong}`,
+    expected: `an integer from 0 to ${vocabSize - 1}, the model's vocabulary`,
+    fix: "Check that the tokenizer belongs to the model.",
+  });
+}
