@@ -165,6 +165,10 @@ export const packages = {
       "wandb/": "",
     },
   },
+  live: {
+    is: "the host of the live protocol: models of trainers in other processes",
+    imports: ["contracts", "core", "tokenizers", "loggers"],
+  },
   dashboard: {
     is: "pages: run/, results/ and feedback/ are the three kinds",
     imports: ["contracts", "store", "data", "core"],
@@ -229,6 +233,7 @@ export const packages = {
       "tasks",
       "models",
       "remote",
+      "live",
       "loggers",
     ],
     rooms: {
@@ -277,6 +282,7 @@ export const budgets = {
     dashboard: 8797,
     data: 2247,
     feedback: 3950,
+    live: 620,
     loggers: 1491,
     models: 15258,
     remote: 3159,
