@@ -17,7 +17,9 @@ export interface Done {
 }
 
 export interface LiveClientOptions {
-  readonly model: Required<Pick<EvaluableModel, "logLikelihoods" | "nextToken" | "generate">> &
+  readonly model: Required<
+    Pick<EvaluableModel, "logLikelihoods" | "nextToken" | "generate" | "hiddenStates">
+  > &
     EvaluableModel;
   readonly tokenizer: Tokenizer;
   readonly guards: readonly Guard[];
@@ -53,7 +55,7 @@ export class LiveClient {
         ...model.identity,
         context_length: model.contextLength,
         vocab_size: tokenizer.vocabSize,
-        abilities: ["log_likelihoods", "next_token", "generate"],
+        abilities: ["log_likelihoods", "next_token", "generate", "hidden_states"],
         base: model.base !== undefined,
       },
       tokenizer: {
@@ -159,6 +161,15 @@ export class LiveClient {
         const requests = rows.map((row) => ({ prompt: { ids: row["prompt"] }, sampling: samplingOf(row) }));
         const answers = await model.generate(requests, options);
         return answers.map(({ text, ids, tokenNats, finish }) => ({ text, ids, nats: tokenNats, finish }));
+      },
+      hidden_states: async () => {
+        const requests = rows.map((row) => ({
+          prompt: { ids: row["ids"] },
+          from: row["from"],
+          layers: params["layers"],
+        }));
+        const answers = await model.hiddenStates(requests, options);
+        return answers.map((vectors) => ({ layers: vectors.map((vector) => base64Of([...vector])) }));
       },
       enter: async () => {
         const before: Record<string, string | null> = {};

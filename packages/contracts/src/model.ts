@@ -235,6 +235,14 @@ export interface GenerateRequest {
   readonly sampling: Sampling;
 }
 
+export interface HiddenStatesRequest {
+  readonly prompt: Prompt;
+  /** 0 is the embedding; the last one is after the final norm (transformers' `output_hidden_states`). */
+  readonly layers: readonly number[];
+  /** The first of the tokens over which vectors are averaged, up to the last one. Default: the last token alone. */
+  readonly from?: number;
+}
+
 /** The abilities of a model. An evaluation names those it needs and sees no others. */
 export interface Abilities {
   readonly tokenizer: BulkTokenizer;
@@ -247,6 +255,11 @@ export interface Abilities {
   nextToken(requests: readonly NextTokenRequest[], options: CallOptions): Promise<readonly NextToken[]>;
   /** Samples one completion per request, in order. */
   generate(requests: readonly GenerateRequest[], options: CallOptions): Promise<readonly Completion[]>;
+  /** Returns the hidden states of prompts: per request one vector [width] for each of its layers, in order. */
+  hiddenStates(
+    requests: readonly HiddenStatesRequest[],
+    options: CallOptions,
+  ): Promise<readonly (readonly Float32Array[])[]>;
 }
 
 export type Ability = keyof Abilities;

@@ -4,11 +4,13 @@ import type {
   Completion,
   EvaluableModel,
   GenerateRequest,
+  HiddenStatesRequest,
   LogLikelihood,
   LogLikelihoodRequest,
   NextToken,
   NextTokenRequest,
 } from "@periodic-eval/contracts";
+import { renderPrompts } from "@periodic-eval/core/model";
 import { fitPairs, fitPrompts, fitRequests, logLikelihoodOf } from "@periodic-eval/tokenizers";
 import type { Connection } from "./connection.ts";
 import { liveTokenizer } from "./live-tokenizer.ts";
@@ -82,6 +84,28 @@ function modelOn(on: On, connection: Connection, { model }: Hello, tokenizer: Bu
             truncatedTokens: fitted[at]!.truncatedTokens,
           };
         });
+      },
+    }),
+    ...(can("hidden_states") && {
+      async hiddenStates(
+        requests: readonly HiddenStatesRequest[],
+        options: CallOptions,
+      ): Promise<readonly (readonly Float32Array[])[]> {
+        const prompts = await renderPrompts(
+          tokenizer,
+          requests.map(({ prompt }) => prompt),
+          options,
+        );
+        // The layers of all requests are asked for once.
+        const layers = [...new Set(requests.flatMap((request) => request.layers))];
+        const rows = requests.map(({ from }, at) => {
+          const { ids } = prompts[at]!;
+          return { ids: [...ids], from: from ?? ids.length - 1 };
+        });
+        const answers = await connection.rows("hidden_states", { on, layers, rows }, rows.length, options);
+        return requests.map((request, at) =>
+          request.layers.map((layer) => floatsOf(answers[at]!.layers[layers.indexOf(layer)]!)),
+        );
       },
     }),
     ...(can("generate") && {

@@ -32,7 +32,9 @@ export interface FakeModelOptions {
 }
 
 export type FakeModel = EvaluableModel &
-  Abilities & { readonly calls: { logLikelihoods: number; nextToken: number; generate: number } };
+  Omit<Abilities, "hiddenStates"> & {
+    readonly calls: { logLikelihoods: number; nextToken: number; generate: number };
+  };
 
 /**
  * Returns a language model whose distribution is a hash of the context: deterministic, normalized over the vocabulary and
@@ -80,6 +82,18 @@ export function fakeModel(options: FakeModelOptions = {}): FakeModel {
       calls.generate++;
       const ids = await idsOf(requests);
       return requests.map(({ prompt, sampling }, at) => complete(prompt, ids[at]!, sampling));
+    },
+    async hiddenStates(requests, { signal }) {
+      signal.throwIfAborted();
+      const ids = await idsOf(requests);
+      const { weights = () => "" } = options;
+      return requests.map(({ layers }, at) =>
+        layers.map((layer) =>
+          Float32Array.from({ length: 4 }, (_, place) =>
+            hash(`${weights()}|${layer}|${place}|${ids[at]!.join(",")}`),
+          ),
+        ),
+      );
     },
   };
 }

@@ -2,6 +2,8 @@ import * as tf from "@tensorflow/tfjs-core";
 import * as z from "zod";
 import {
   bulkTokenizer,
+  type CallOptions,
+  type HiddenStatesRequest,
   type EvaluableModel,
   type ModelIdentity,
   type ModelWith,
@@ -21,6 +23,7 @@ import {
   type MeasuringCall,
 } from "./batching/engine-memory.ts";
 import { generate } from "./generation/generate.ts";
+import { hiddenStates } from "./scoring/hidden-states.ts";
 import { logLikelihoods, nextToken, selfCheck } from "./scoring/scoring.ts";
 
 export interface InMemoryOptions {
@@ -113,6 +116,10 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
       checked("scores next tokens", () => nextToken(lm, bulk, requests, call, limits)),
     check: ({ signal }) => checked("checks the backend", () => selfCheck(lm, limits, signal)),
     generate: (requests, call) => checked("generates", () => generate(lm, tokenizer, requests, call, limits)),
+    ...(lm.hiddenStates && {
+      hiddenStates: (requests: readonly HiddenStatesRequest[], call: CallOptions) =>
+        checked("reads hidden states", () => hiddenStates(lm, bulk, requests, call, limits)),
+    }),
     ...(base && { base }),
   };
 }

@@ -80,7 +80,7 @@ export function wrapModel(
   around: <Q, A>(ask: Ask<Q, A>) => Ask<Q, A>,
 ): EvaluableModel {
   const { contextLength, tokenizer, base, isServed, concurrentCalls, check } = model;
-  const { logLikelihoods, nextToken, generate } = model;
+  const { logLikelihoods, nextToken, generate, hiddenStates } = model;
   return {
     // Read on access, as the model does: it may choose its engine late.
     get identity() {
@@ -93,6 +93,7 @@ export function wrapModel(
     ...(logLikelihoods && { logLikelihoods: around(logLikelihoods.bind(model)) }),
     ...(nextToken && { nextToken: around(nextToken.bind(model)) }),
     ...(generate && { generate: around(generate.bind(model)) }),
+    ...(hiddenStates && { hiddenStates: around(hiddenStates.bind(model)) }),
     ...(base && { base: wrapModel(base, around) }),
     ...(check && { check: check.bind(model) }),
   };

@@ -106,6 +106,7 @@ export type MeasuringCall =
   | "scores continuations"
   | "scores next tokens"
   | "generates"
+  | "reads hidden states"
   | "checks the backend";
 
 const shorter = "ask shorter questions, with fewer few-shot examples";
@@ -115,6 +116,7 @@ const remediesOf: Readonly<Record<MeasuringCall, readonly string[]>> = {
   "scores continuations": [shorter],
   "scores next tokens": [shorter],
   generates: ["generate fewer tokens (sampling.maxNewTokens of the callback)", shorter],
+  "reads hidden states": [shorter],
   "checks the backend": ["use a smaller model"],
 };
 

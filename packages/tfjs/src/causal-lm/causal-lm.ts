@@ -23,6 +23,8 @@ export interface CausalLM {
   logits(ids: tf.Tensor2D): tf.Tensor3D;
   /** Logits of scored positions only: ids int32 [B, T], rows int32 [N] that index the flattened B·T → float32 [N, V]. */
   logitsAt?(ids: tf.Tensor2D, rows: tf.Tensor1D): tf.Tensor2D;
+  /** Returns [B·T, width] before each layer and after the final norm: transformers' `output_hidden_states`. */
+  hiddenStates?(ids: tf.Tensor2D): tf.Tensor2D[];
   /** Reads token by token, or many branches at once. Without it every sequence is read whole. */
   readonly incremental?: Incremental;
   /** The same model without its adapter. */

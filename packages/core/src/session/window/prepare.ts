@@ -133,6 +133,7 @@ const offeredBy: Readonly<Record<Ability, string>> = {
   nextToken:
     "models in memory (`inMemory` of @periodic-eval/tfjs) and servers that return the log-probs of chosen tokens",
   generate: "models in memory (`inMemory` of @periodic-eval/tfjs) and every server",
+  hiddenStates: "models of @periodic-eval/models in memory, and trainers of the live protocol",
 };
 
 const abilities = Object.keys(offeredBy) as Ability[];
