@@ -32,7 +32,7 @@ export interface FakeModelOptions {
 }
 
 export type FakeModel = EvaluableModel &
-  Omit<Abilities, "hiddenStates"> & {
+  Abilities & {
     readonly calls: { logLikelihoods: number; nextToken: number; generate: number };
   };
 
