@@ -21,13 +21,17 @@ def decode(ids: Any, special: bool) -> str:
     return "".join("<s>" if i == 63 and special else "" if i == 63 else LETTERS[i] for i in ids)
 
 
-def written(forward: Forward, rows: list[dict[str, Any]], stop_ids: tuple[int, ...] = (2,)) -> list[dict[str, Any]]:
+def written(
+    forward: Forward, rows: list[dict[str, Any]], stop_ids: tuple[int, ...] = (2,)
+) -> list[dict[str, Any]]:
     answers: list[Any] = [None] * len(rows)
     generate(forward, rows, stop_ids, decode, answers.__setitem__, lambda _: None)
     return answers
 
 
-def row(prompt: list[int], count: int = 12, temperature: float = 0, seed: str = "a", **more: Any) -> dict[str, Any]:
+def row(
+    prompt: list[int], count: int = 12, temperature: float = 0, seed: str = "a", **more: Any
+) -> dict[str, Any]:
     return {"prompt": prompt, "max_new_tokens": count, "temperature": temperature, "seed": seed, **more}
 
 
@@ -56,9 +60,13 @@ def test_writes_greedily_what_transformers_generates(kind: str, caches: bool) ->
         assert answer["ids"] == expected
         assert answer["finish"] == ("stop" if expected[-1] in (2, 11, 12, 13, 14) else "length")
         with torch.no_grad():
-            nats = torch.log_softmax(model(torch.tensor([asked["prompt"] + expected])).logits[0].double(), dim=-1)
+            nats = torch.log_softmax(
+                model(torch.tensor([asked["prompt"] + expected])).logits[0].double(), dim=-1
+            )
         start = len(asked["prompt"]) - 1
-        assert answer["nats"] == pytest.approx([nats[start + i, t].item() for i, t in enumerate(expected)], abs=1e-4)
+        assert answer["nats"] == pytest.approx(
+            [nats[start + i, t].item() for i, t in enumerate(expected)], abs=1e-4
+        )
 
 
 def test_draws_the_same_in_any_batch() -> None:
@@ -81,11 +89,15 @@ def test_draws_other_tokens_for_another_seed() -> None:
     assert a["ids"] != b["ids"]
 
 
-@pytest.mark.parametrize(("top_k", "top_p", "temperature"), [(None, 1, 1), (5, 1, 0.7), (None, 0.6, 1.3), (8, 0.7, 1)])
+@pytest.mark.parametrize(
+    ("top_k", "top_p", "temperature"), [(None, 1, 1), (5, 1, 0.7), (None, 0.6, 1.3), (8, 0.7, 1)]
+)
 def test_draws_from_the_stated_distribution(top_k: int | None, top_p: float, temperature: float) -> None:
     model = random_model("llama")
     with torch.no_grad():
-        probabilities = torch.softmax(model(torch.tensor([[9, 4]])).logits[0, -1].double() / temperature, dim=-1)
+        probabilities = torch.softmax(
+            model(torch.tensor([[9, 4]])).logits[0, -1].double() / temperature, dim=-1
+        )
     order = probabilities.argsort(descending=True, stable=True).tolist()[:top_k]
     total, kept, mass = sum(probabilities[i].item() for i in order), [], 0.0
     for token in order:
@@ -118,7 +130,9 @@ def test_ends_before_a_stop_string_with_or_without_special_tokens() -> None:
         return decode([special.get(at, token) for at, token in enumerate(ids)], shows)
 
     answers: list[Any] = [None]
-    generate(Forward(model), [row([5, 6], 10, stop=["<s>"])], (), with_special, answers.__setitem__, lambda _: None)
+    generate(
+        Forward(model), [row([5, 6], 10, stop=["<s>"])], (), with_special, answers.__setitem__, lambda _: None
+    )
     assert (answers[0]["text"], len(answers[0]["ids"])) == (text[:5], 6)
 
 
@@ -128,7 +142,9 @@ def test_returns_the_most_likely_tokens_of_each_position() -> None:
     with torch.no_grad():
         logits = model(torch.tensor([[5, 6, *answer["ids"]]])).logits[0, 1:-1]
     values, ids = torch.log_softmax(logits.double(), dim=-1).topk(4)
-    assert [[text for text, _ in top] for top in answer["top"]] == [[LETTERS[i] for i in r] for r in ids.tolist()]
+    assert [[text for text, _ in top] for top in answer["top"]] == [
+        [LETTERS[i] for i in r] for r in ids.tolist()
+    ]
     assert answer["top"][1][2][1] == pytest.approx(values[1, 2].item(), abs=1e-4)
 
 

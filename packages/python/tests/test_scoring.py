@@ -79,7 +79,9 @@ def test_reads_a_context_of_several_continuations_once() -> None:
     context = ids(20, rng)
     rows = [{"context": context, "continuation": ids(2, rng)} for _ in range(4)]
     seen: list[tuple[int, ...]] = []
-    forward.model.register_forward_pre_hook(lambda *call: seen.append(tuple(call[2]["input_ids"].shape)), with_kwargs=True)
+    forward.model.register_forward_pre_hook(
+        lambda *call: seen.append(tuple(call[2]["input_ids"].shape)), with_kwargs=True
+    )
     _, put = collected(4)
     log_likelihoods(forward, rows, put, no_check)
     assert seen == [(1, 20), (4, 1)]
@@ -118,7 +120,10 @@ def test_scores_a_module_that_is_no_model_of_transformers() -> None:
     model = Bigrams()
     answers, put = collected(2)
     log_likelihoods(
-        Forward(model), [{"context": [4], "continuation": [5, 6]}, {"context": [4], "continuation": [7]}], put, no_check
+        Forward(model),
+        [{"context": [4], "continuation": [5, 6]}, {"context": [4], "continuation": [7]}],
+        put,
+        no_check,
     )
     nats = torch.log_softmax(model.table.weight, dim=-1)
     assert answers[0]["nats"] == pytest.approx([nats[4, 5].item(), nats[5, 6].item()], abs=1e-5)

@@ -46,7 +46,14 @@ def random_model(kind: str, **settings: Any) -> Any:
         "eos_token_id": 2,
     }
     if kind == "gpt2":
-        small = {"vocab_size": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "eos_token_id": 2}
+        small = {
+            "vocab_size": 64,
+            "n_embd": 32,
+            "n_layer": 2,
+            "n_head": 4,
+            "n_positions": 64,
+            "eos_token_id": 2,
+        }
     torch.manual_seed(0)
     config = AutoConfig.for_model(kind, **{**small, **settings})
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)

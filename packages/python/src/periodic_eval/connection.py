@@ -123,11 +123,13 @@ class Connection:
     thread sets it, so that no `wake` is lost.
     """
 
-    def __init__(self, command: Sequence[str], silence_seconds: float = SILENCE_SECONDS) -> None:
-        self.gate = Gate()
+    def __init__(
+        self, command: Sequence[str], gate: Gate | None = None, silence_seconds: float | None = None
+    ) -> None:
+        self.gate = gate or Gate()
         self.cancelled: set[int] = set()
         self.lost: str | None = None
-        self._silence_seconds = silence_seconds
+        self._silence_seconds = SILENCE_SECONDS if silence_seconds is None else silence_seconds
         self._heard = 0
         self._calls = 0
         self._active: HostCall | None = None
@@ -186,6 +188,12 @@ class Connection:
         """Raises HostLost if the host is known to be gone."""
         if self.lost is not None:
             raise HostLost(self.lost)
+
+    def hang_up(self) -> None:
+        """Ends the host's input and does not wait for it: the host keeps what is graded and ends by itself."""
+        self.lost = self.lost or "the training ended"
+        with contextlib.suppress(queue.Full):
+            self._outgoing.put(None, timeout=1)
 
     def close(self, wait_seconds: float = 10.0) -> None:
         """Ends the host's input, waits for it, and kills it if it does not end."""
@@ -248,7 +256,10 @@ class Connection:
             while line := stdout.readline(MAXIMUM_LINE + 1):
                 message = _parsed(line)
                 if message is None:
-                    self.lost = self.lost or f"it wrote a line that is not a message: {_excerpt(line.decode(errors='replace'))}"
+                    self.lost = (
+                        self.lost
+                        or f"it wrote a line that is not a message: {_excerpt(line.decode(errors='replace'))}"
+                    )
                     self._kill()
                     break
                 self._heard += 1
@@ -341,9 +352,15 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
             start_new_session=True,
         )
     except OSError as error:
-        fix = "Correct PERIODIC_EVAL_HOST." if "PERIODIC_EVAL_HOST" in os.environ else "Install periodic-eval again."
+        fix = (
+            "Correct PERIODIC_EVAL_HOST."
+            if "PERIODIC_EVAL_HOST" in os.environ
+            else "Install periodic-eval again."
+        )
         where = "PERIODIC_EVAL_HOST" if "PERIODIC_EVAL_HOST" in os.environ else "the host"
-        raise PeriodicEvalError("config", where, f"`{' '.join(command)}`, which does not start: {error}", "", fix) from error
+        raise PeriodicEvalError(
+            "config", where, f"`{' '.join(command)}`, which does not start: {error}", "", fix
+        ) from error
     if hasattr(os, "setpriority"):
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, process.pid, os.getpriority(os.PRIO_PROCESS, 0) + 5)
@@ -383,7 +400,9 @@ def _parsed(line: bytes) -> Message | None:
 def _error_of(error: Json) -> PeriodicEvalError:
     facts: Message = dict[str, Any](error) if isinstance(error, dict) else {"got": str(error)}
     text = {key: str(facts.get(key) or "") for key in ("code", "where", "got", "expected", "fix")}
-    return PeriodicEvalError(text["code"] or "model", text["where"] or "the host", text["got"], text["expected"], text["fix"])
+    return PeriodicEvalError(
+        text["code"] or "model", text["where"] or "the host", text["got"], text["expected"], text["fix"]
+    )
 
 
 def _excerpt(text: str) -> str:

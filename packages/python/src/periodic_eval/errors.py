@@ -9,9 +9,7 @@ class PeriodicEvalError(Exception):
     `code` is `config`, `data`, `model`, `memory` or `cancelled`, as in the live protocol.
     """
 
-    def __init__(
-        self, code: str, where: str, got: str, expected: str = "", fix: str = ""
-    ) -> None:
+    def __init__(self, code: str, where: str, got: str, expected: str = "", fix: str = "") -> None:
         self.code, self.where, self.got, self.expected, self.fix = code, where, got, expected, fix
         found = f"expected {expected}, got {got}" if expected else got
         super().__init__(f"{where}: {found}.{' ' + fix if fix else ''}")

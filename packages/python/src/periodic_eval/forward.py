@@ -55,9 +55,7 @@ class Forward:
         self.autocast = autocast
         parameters = _parameters(self.base)
         self.takes_mask = "attention_mask" in parameters and "position_ids" in parameters
-        self.takes_hidden = self.config is not None and bool(
-            {"output_hidden_states", "kwargs"} & parameters
-        )
+        self.takes_hidden = self.config is not None and bool({"output_hidden_states", "kwargs"} & parameters)
         self._cache_name = next((name for name in ("cache", "past_key_values") if name in parameters), None)
         self.caches = (
             self._cache_name is not None
@@ -133,7 +131,11 @@ class Forward:
         if hidden:
             arguments["output_hidden_states"] = True
         with self._arithmetic(), _OnlyAt(self._head(), ids.shape, at) as places:
-            output = self.model(ids, **arguments) if self.config is None else self.model(input_ids=ids, **arguments)
+            output = (
+                self.model(ids, **arguments)
+                if self.config is None
+                else self.model(input_ids=ids, **arguments)
+            )
         logits = places.logits_of(output)
         if hidden:
             return logits, output.hidden_states
@@ -208,7 +210,9 @@ class _OnlyAt:
         # Virtual tokens of prompt tuning lengthen the rows on the left.
         added = states.shape[1] - self._length
         rows = torch.tensor([row for row, _ in self._at], dtype=torch.long, device=states.device)
-        places = torch.tensor([place + added for _, place in self._at], dtype=torch.long, device=states.device)
+        places = torch.tensor(
+            [place + added for _, place in self._at], dtype=torch.long, device=states.device
+        )
         return states[rows, places]
 
     def logits_of(self, output: Any) -> Tensor:
@@ -338,7 +342,9 @@ def _text_config(base: Any) -> Any:
 
 def _is_recurrent(base: Any, config: Any) -> bool:
     kinds = [str(kind) for kind in getattr(config, "layer_types", None) or []]
-    return bool(getattr(base, "_is_stateful", False)) or any("attention" not in k or "linear" in k for k in kinds)
+    return bool(getattr(base, "_is_stateful", False)) or any(
+        "attention" not in k or "linear" in k for k in kinds
+    )
 
 
 def _adds_virtual_tokens(model: Any) -> bool:

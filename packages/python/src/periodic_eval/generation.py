@@ -74,7 +74,9 @@ def generate(
             put(writing.index, _completion(writing, stops, decode))
 
     order = sorted(writings, key=lambda w: len(w.prompt), reverse=True)
-    in_batches(forward, order, lambda w: len(w.prompt) + w.room, work, factor=CACHE_FACTOR, on_halved=on_halved)
+    in_batches(
+        forward, order, lambda w: len(w.prompt) + w.room, work, factor=CACHE_FACTOR, on_halved=on_halved
+    )
 
 
 def _begin(forward: Forward, index: int, row: dict[str, Any]) -> Writing:
@@ -97,7 +99,9 @@ def _begin(forward: Forward, index: int, row: dict[str, Any]) -> Writing:
     )
 
 
-def _write(forward: Forward, batch: list[Writing], stops: frozenset[int], decode: Decode, check: Check) -> None:
+def _write(
+    forward: Forward, batch: list[Writing], stops: frozenset[int], decode: Decode, check: Check
+) -> None:
     active = [writing for writing in batch if writing.room > 0]
     if not active:
         return
@@ -139,7 +143,9 @@ class _Cached:
         self._mask, positions = left_padding(prompts, self._device)
         self._next = torch.tensor([len(prompt) for prompt in prompts], device=self._device)[:, None]
         ends = [(row, ids.shape[1] - 1) for row in range(len(prompts))]
-        self.logits, self.cache = forward.run(ids, ends, mask=self._mask, positions=positions, keep_cache=True)
+        self.logits, self.cache = forward.run(
+            ids, ends, mask=self._mask, positions=positions, keep_cache=True
+        )
 
     def step(self, tokens: Sequence[int], kept: Sequence[int] | None) -> Tensor:
         """Reads one token per row and returns the next logits [B, V]. Rows that are not in `kept` leave the batch."""

@@ -78,7 +78,12 @@ def log_likelihoods(
 
     in_batches(forward, _by_length(alone), lambda group: group.length, whole, on_halved=on_halved)
     in_batches(
-        forward, _by_length(shared), lambda group: group.length * len(group.rows), cached, on_halved=on_halved, factor=2
+        forward,
+        _by_length(shared),
+        lambda group: group.length * len(group.rows),
+        cached,
+        on_halved=on_halved,
+        factor=2,
     )
 
 
@@ -89,7 +94,9 @@ def _by_length(groups: list[Group]) -> list[Group]:
 def _whole_rows(forward: Forward, batch: list[Group]) -> Tensor:
     """Returns the logits [N, V] that predict every token of each continuation, row after row."""
     rows = [[*group.context, *group.continuations[0][:-1]] for group in batch]
-    at = [(i, place) for i, group in enumerate(batch) for place in range(len(group.context) - 1, len(rows[i]))]
+    at = [
+        (i, place) for i, group in enumerate(batch) for place in range(len(group.context) - 1, len(rows[i]))
+    ]
     return forward.logits_at(rows, at)
 
 
@@ -109,7 +116,9 @@ def _shared_contexts(forward: Forward, batch: list[Group]) -> Tensor:
         return first[torch.tensor(owners, device=first.device)]
     if cache is None:
         forward.caches = False
-        rows = [Group(g.context, [r], [c]) for g in batch for r, c in zip(g.rows, g.continuations, strict=True)]
+        rows = [
+            Group(g.context, [r], [c]) for g in batch for r, c in zip(g.rows, g.continuations, strict=True)
+        ]
         return _whole_rows(forward, rows)
     reading = [i for i, ids in enumerate(continuations) if len(ids) > 1]
     chosen = torch.tensor([owners[i] for i in reading], device=device)
@@ -120,7 +129,9 @@ def _shared_contexts(forward: Forward, batch: list[Group]) -> Tensor:
         starts = torch.tensor([len(contexts[owners[i]]) for i in reading], device=device)
         positions = starts[:, None] + torch.arange(longest, device=device)[None]
     at = [(row, place) for row, ids in enumerate(rest) for place in range(len(ids))]
-    later, _ = forward.run(padded(rest, device), at, mask=mask, positions=positions, cache=cache, keep_cache=True)
+    later, _ = forward.run(
+        padded(rest, device), at, mask=mask, positions=positions, cache=cache, keep_cache=True
+    )
     order: list[int] = []
     taken = len(first)
     for owner, ids in zip(owners, continuations, strict=True):
@@ -167,7 +178,9 @@ def next_token(
 
     def work(batch: list[int]) -> None:
         check(0)
-        logits = forward.logits_at([rows[i] for i in batch], [(at, len(rows[i]) - 1) for at, i in enumerate(batch)])
+        logits = forward.logits_at(
+            [rows[i] for i in batch], [(at, len(rows[i]) - 1) for at, i in enumerate(batch)]
+        )
         for start, nats in log_softmax_rows(logits):
             # A token of probability 0 adds nothing: its log p is minus infinity.
             entropy = -(nats.exp() * nats.clamp(min=LOWEST)).sum(dim=1).clamp(max=0)
@@ -198,7 +211,9 @@ def hidden_states(
         _, states = forward.run(table, [(0, 0)], hidden=True)
         if states is None or max(layers, default=0) >= len(states):
             got = f"layer {max(layers, default=0)}"
-            expected = f"a layer of 0 to {len(states) - 1}" if states is not None else "a model with hidden states"
+            expected = (
+                f"a layer of 0 to {len(states) - 1}" if states is not None else "a model with hidden states"
+            )
             raise PeriodicEvalError("data", "layers", got, expected)
         for at, index in enumerate(batch):
             end = len(rows[index]["ids"])
