@@ -255,11 +255,11 @@ class LiveRun:
         return self._ranks.broadcast(outcome) if self._ranks.size > 1 else outcome
 
     def _answer(self, call: HostCall) -> dict[str, Any]:
-        answer = self._answering.answer(call)
-        connection = self._connection
-        while self._answering.warnings and connection is not None:
-            connection.notify("warn", {"message": self._answering.warnings.pop()})
-        return answer
+        try:
+            return self._answering.answer(call)
+        finally:
+            while self._answering.warnings and self._connection is not None:
+                self._connection.notify("warn", {"message": self._answering.warnings.pop()})
 
     def _follow(self) -> tuple[str, Any]:
         """Answers the host's calls as rank 0 passes them on, until its answer comes."""
