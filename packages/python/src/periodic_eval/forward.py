@@ -272,27 +272,31 @@ def in_batches(
     work: Callable[[list[T]], None],
     *,
     factor: int = 1,
+    split: Callable[[T], list[T]] | None = None,
     on_halved: Callable[[int], None] | None = None,
 ) -> None:
-    """Calls `work` with batches of items. Out of memory halves `forward.batch_tokens` and repeats the batch.
+    """Calls `work` with batches of items of at most `factor * forward.batch_tokens` tokens.
 
+    Out of memory halves `forward.batch_tokens` for good and repeats the batch; a single item is split if it can be.
     Raises PeriodicEvalError `memory` if a single item does not fit.
     """
     left = list(items)
     while left:
         batch = next(batches(left, length, forward.batch_tokens * factor))
-        if not _ran(work, batch):
-            free_memory()
-            if len(batch) == 1:
-                got = f"out of memory with one row of {length(batch[0])} tokens"
-                fix = "Use fewer tokens per row, or train with less memory."
-                raise PeriodicEvalError("memory", "the model", got, fix=fix)
-            size = max(length(item) for item in batch) * len(batch)
-            forward.batch_tokens = max(1, min(forward.batch_tokens, size // factor) // 2)
-            if on_halved is not None:
-                on_halved(forward.batch_tokens)
+        if _ran(work, batch):
+            left = left[len(batch) :]
             continue
-        left = left[len(batch) :]
+        free_memory()
+        size = max(length(item) for item in batch) * len(batch)
+        parts = split(batch[0]) if split is not None and len(batch) == 1 else batch
+        if len(parts) == 1:
+            got = f"out of memory with one row of {size} tokens"
+            fix = "Use fewer tokens per row, or train with less memory."
+            raise PeriodicEvalError("memory", "the model", got, fix=fix)
+        left[: len(batch)] = parts
+        forward.batch_tokens = max(1, min(forward.batch_tokens, size // factor) // 2)
+        if on_halved is not None:
+            on_halved(forward.batch_tokens)
 
 
 def _ran(work: Callable[[list[T]], None], batch: list[T]) -> bool:

@@ -77,14 +77,14 @@ def log_likelihoods(
         check(sum(len(g.context) + sum(map(len, g.continuations)) for g in batch))
 
     in_batches(forward, _by_length(alone), lambda group: group.length, whole, on_halved=on_halved)
-    in_batches(
-        forward,
-        _by_length(shared),
-        lambda group: group.length * len(group.rows),
-        cached,
-        on_halved=on_halved,
-        factor=2,
-    )
+    size = lambda group: group.length * len(group.rows)  # noqa: E731
+    in_batches(forward, _by_length(shared), size, cached, factor=2, split=_halves, on_halved=on_halved)
+
+
+def _halves(group: Group) -> list[Group]:
+    middle = (len(group.rows) + 1) // 2
+    parts = (slice(0, middle), slice(middle, None))
+    return [Group(group.context, group.rows[part], group.continuations[part]) for part in parts if group.rows[part]]
 
 
 def _by_length(groups: list[Group]) -> list[Group]:
