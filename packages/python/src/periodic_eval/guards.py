@@ -62,7 +62,8 @@ class Window:
         if self.is_open:
             self.leave()
         self._before = [guard.look() for guard in self.guards]
-        self._restores = [guard.capture() for guard in self.guards]
+        captured = [_capture_torch_settings, lambda: _capture_modes(self._model), *(g.capture for g in self.guards)]
+        self._restores = [capture() for capture in captured]
         for module in self._model.modules():
             # Not `eval()`: some adapters merge weights there.
             module.training = False
@@ -136,7 +137,7 @@ def training_guards(
         guards.append(Guard("adapter", lambda: _digest(_adapters(model)), lambda: _capture_adapters(model)))
     if next(_quantization(model), None) is not None:
         guards.append(of_tensors("quantization", lambda: _quantization(model)))
-    guards += [*_random_guards(), Guard("modes", lambda: _modes(model), lambda: _capture_modes(model))]
+    guards += [*_random_guards(), Guard("modes", lambda: _modes(model))]
     guards.append(
         Guard(
             "tokenizer",
@@ -146,7 +147,7 @@ def training_guards(
     )
     config = ModelSettings(model)
     guards.append(Guard("model-settings", config.observe, config.capture))
-    guards.append(Guard("torch-settings", _torch_settings, _capture_torch_settings))
+    guards.append(Guard("torch-settings", _torch_settings))
     return guards
 
 
