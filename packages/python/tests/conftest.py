@@ -57,7 +57,10 @@ WINDOW: list[dict[str, Any]] = [
         "params": {
             "on": "model",
             "greedy_ids": False,
-            "rows": [{"context": [5, 6, 7], "continuation": [8, 9]}, {"context": [5, 6, 7], "continuation": [10]}],
+            "rows": [
+                {"context": [5, 6, 7], "continuation": [8, 9]},
+                {"context": [5, 6, 7], "continuation": [10]},
+            ],
         },
     },
     {

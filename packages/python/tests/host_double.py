@@ -97,7 +97,13 @@ class Host:
             elif "notice" in action:
                 self.write({"method": action["notice"], "params": action.get("params", {})})
             elif action.get("fault") == "error":
-                error = {"code": "config", "where": "periodic_eval", "got": "a test", "expected": "", "fix": "Fix it."}
+                error = {
+                    "code": "config",
+                    "where": "periodic_eval",
+                    "got": "a test",
+                    "expected": "",
+                    "fix": "Fix it.",
+                }
                 self.write({"id": message["id"], "error": error})
                 return
             elif "sleep" in action:
@@ -106,7 +112,12 @@ class Host:
                 self.fault(action["fault"], message["id"])
         step = params.get("step", 0) if method in ("hello", "step") else 10**9
         ahead = [at for at in self.script.get("steps", []) if at > step]
-        done: dict[str, Any] = {"next_step": min(ahead, default=None), "stop": None, "save": None, "metrics": []}
+        done: dict[str, Any] = {
+            "next_step": min(ahead, default=None),
+            "stop": None,
+            "save": None,
+            "metrics": [],
+        }
         if method == "save":
             done["state"] = {"saved": True}
         done |= self.script.get("done", {}).get(name, {})

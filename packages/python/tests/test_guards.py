@@ -147,7 +147,9 @@ def test_draws_differently_for_another_seed_and_the_same_for_one() -> None:
     assert drawn[0] != drawn[1]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int8, torch.float64, torch.bool])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int8, torch.float64, torch.bool]
+)
 def test_fingerprints_any_cut_of_a_tensor_as_the_whole(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     tensor = (torch.randn(5, 4096) * 50).to(dtype)
@@ -184,7 +186,9 @@ def test_fingerprints_change_with_each_bit_name_shape_and_order() -> None:
 def lora(**settings: Any) -> Any:
     from peft import LoraConfig, get_peft_model
 
-    model = get_peft_model(random_model("llama"), LoraConfig(r=2, target_modules=["q_proj", "v_proj"], **settings))
+    model = get_peft_model(
+        random_model("llama"), LoraConfig(r=2, target_modules=["q_proj", "v_proj"], **settings)
+    )
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "lora_B" in name:

@@ -53,7 +53,12 @@ class Loop:
 
     def measured(self, folder: Path, steps: int = 6, **options: Any) -> Any:
         run = periodic_eval.live(
-            self.model, self.tokenizer, run_dir=str(folder), max_steps=steps, optimizer=self.optimizer, **options
+            self.model,
+            self.tokenizer,
+            run_dir=str(folder),
+            max_steps=steps,
+            optimizer=self.optimizer,
+            **options,
         )
         with run:
             for step in range(1, steps + 1):
@@ -124,8 +129,12 @@ def test_answers_the_tokenizer(host: Any, tmp_path: Path) -> None:
     assert script.answers("encode")[0]["rows"] == [loop.tokenizer("the ice")["input_ids"], []]
     assert script.answers("decode")[0]["rows"] == [loop.tokenizer.decode([5, 6])]
     good, refused = script.answers("render")
-    text = loop.tokenizer.apply_chat_template(chats[0]["messages"], tokenize=False, add_generation_prompt=True)
-    assert good["rows"] == [{"text": text, "ids": loop.tokenizer(text, add_special_tokens=False)["input_ids"]}]
+    text = loop.tokenizer.apply_chat_template(
+        chats[0]["messages"], tokenize=False, add_generation_prompt=True
+    )
+    assert good["rows"] == [
+        {"text": text, "ids": loop.tokenizer(text, add_special_tokens=False)["input_ids"]}
+    ]
     assert refused["error"]["code"] == "data"
     assert "Roles are system, user and assistant." in refused["error"]["got"]
     assert "does not know" in script.answers("polish")[0]["error"]["got"]
@@ -182,7 +191,9 @@ def test_goes_on_when_the_host_fails(host: Any, tmp_path: Path, caplog: Any, mom
 
 
 @pytest.mark.parametrize("fault", ["silent", "deaf"])
-def test_abandons_a_silent_host(host: Any, window: Any, tmp_path: Path, caplog: Any, monkeypatch: Any, fault: str) -> None:
+def test_abandons_a_silent_host(
+    host: Any, window: Any, tmp_path: Path, caplog: Any, monkeypatch: Any, fault: str
+) -> None:
     monkeypatch.setattr(connection, "SILENCE_SECONDS", 2.0)
     host(steps=[2], on={"step:2": [*window[:3], {"fault": fault}]})
     loop = Loop()
@@ -211,7 +222,9 @@ def test_never_starts_when_the_host_refuses_the_run(host: Any, tmp_path: Path) -
 def test_never_starts_without_a_host_or_its_file(monkeypatch: Any, tmp_path: Path) -> None:
     loop = Loop()
     monkeypatch.setenv("PERIODIC_EVAL_HOST", "/no/such/program live")
-    with pytest.raises(PeriodicEvalError, match="PERIODIC_EVAL_HOST: `/no/such/program live`, which does not start"):
+    with pytest.raises(
+        PeriodicEvalError, match="PERIODIC_EVAL_HOST: `/no/such/program live`, which does not start"
+    ):
         loop.measured(tmp_path)
     with pytest.raises(PeriodicEvalError, match="which is no file"):
         periodic_eval.live(loop.model, loop.tokenizer, run_dir="r", max_steps=1, config="missing.yaml")
@@ -231,7 +244,9 @@ def test_reports_an_error_of_the_training(host: Any, tmp_path: Path) -> None:
     assert script.heard()[1]["params"]["message"] == "ZeroDivisionError: division by zero"
 
 
-def test_hangs_up_and_restores_on_ctrl_c_in_a_window(host: Any, window: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_hangs_up_and_restores_on_ctrl_c_in_a_window(
+    host: Any, window: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
     script = host(steps=[1], on={"step:1": window})
     loop = Loop()
 

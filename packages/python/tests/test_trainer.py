@@ -21,7 +21,9 @@ def rows(count: int = 64) -> list[dict[str, list[int]]]:
     return [{"input_ids": ids, "labels": ids} for ids in table]
 
 
-def trainer_of(folder: Path, callbacks: list[Any], *, lora: bool = True, model: Any = None, **settings: Any) -> Trainer:
+def trainer_of(
+    folder: Path, callbacks: list[Any], *, lora: bool = True, model: Any = None, **settings: Any
+) -> Trainer:
     from peft import LoraConfig, get_peft_model
 
     torch.manual_seed(3)
@@ -44,6 +46,7 @@ def trainer_of(folder: Path, callbacks: list[Any], *, lora: bool = True, model: 
         model=model,
         args=TrainingArguments(output_dir=str(folder / "out"), **{**plain, **settings}),
         train_dataset=rows(),  # type: ignore[arg-type]
+        eval_dataset=rows(4),  # type: ignore[arg-type]
         processing_class=tokenizer,
         callbacks=callbacks,
     )
@@ -62,8 +65,12 @@ def assert_same(a: list[Any], b: list[Any]) -> None:
     assert all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
 
-@pytest.mark.parametrize("settings", [{}, {"lora": False}, {"gradient_accumulation_steps": 4}, {"dataloader_num_workers": 1}])
-def test_trains_bit_for_bit_as_without_the_callback(host: Any, window: Any, tmp_path: Path, settings: Any) -> None:
+@pytest.mark.parametrize(
+    "settings", [{}, {"lora": False}, {"gradient_accumulation_steps": 4}, {"dataloader_num_workers": 1}]
+)
+def test_trains_bit_for_bit_as_without_the_callback(
+    host: Any, window: Any, tmp_path: Path, settings: Any
+) -> None:
     plain = trainer_of(tmp_path, [], **settings)
     plain.train()
     expected = final(plain)
@@ -113,15 +120,14 @@ def test_stops_and_saves_when_the_host_asks(host: Any, tmp_path: Path) -> None:
     assert script.methods() == ["hello", "step", "save", "end", "close"]
 
 
-def test_passes_metrics_to_the_log_and_the_reporters(host: Any, tmp_path: Path) -> None:
+def test_passes_metrics_to_the_log_and_the_reporters(host: Any, tmp_path: Path, monkeypatch: Any) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     values = {"periodic_eval/arc_c_accuracy": 0.25, "periodic_eval/unknown": None}
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "tb"))
     host(steps=[3], done={"step:3": {"metrics": [{"step": 2, "values": values}]}})
-    trainer = trainer_of(
-        tmp_path, [PeriodicEval(run_dir="r")], report_to="tensorboard", logging_dir=str(tmp_path / "tb")
-    )
+    trainer = trainer_of(tmp_path, [PeriodicEval(run_dir="r")], report_to="tensorboard")
     trainer.train()
     entry = next(e for e in trainer.state.log_history if "periodic_eval/arc_c_accuracy" in e)
     assert (entry["step"], entry["periodic_eval/arc_c_accuracy"]) == (2, 0.25)
@@ -133,7 +139,11 @@ def test_passes_metrics_to_the_log_and_the_reporters(host: Any, tmp_path: Path) 
 
 @pytest.mark.parametrize("restores", [False, True])
 def test_resumes_with_the_state_of_the_checkpoint(host: Any, tmp_path: Path, restores: bool) -> None:
-    settings = {"save_strategy": "steps", "save_steps": 4, "restore_callback_states_from_checkpoint": restores}
+    settings = {
+        "save_strategy": "steps",
+        "save_steps": 4,
+        "restore_callback_states_from_checkpoint": restores,
+    }
     host(steps=[3])
     trainer_of(tmp_path, [PeriodicEval(run_dir="r")], **settings, max_steps=4).train()
     stored = json.loads((tmp_path / "out" / "checkpoint-4" / "trainer_state.json").read_text())
@@ -157,7 +167,9 @@ def test_begins_without_a_state_at_step_0_and_in_another_phase(host: Any, tmp_pa
     assert [(hello["step"], hello["state"]) for hello in hellos] == [(0, None), (4, None)]
 
 
-def test_measures_the_last_weights_before_the_best_are_loaded(host: Any, window: Any, tmp_path: Path, caplog: Any) -> None:
+def test_measures_the_last_weights_before_the_best_are_loaded(
+    host: Any, window: Any, tmp_path: Path, caplog: Any
+) -> None:
     script = host(on={"end": window})
     seen: dict[str, Any] = {}
 
@@ -178,7 +190,6 @@ def test_measures_the_last_weights_before_the_best_are_loaded(host: Any, window:
         load_best_model_at_end=True,
         learning_rate=5e-2,
     )
-    trainer.eval_dataset = rows(4)
     trainer.train()
     assert trainer.state.best_model_checkpoint.endswith("checkpoint-2")
     assert "The last measurement is of the last step's" in caplog.text
@@ -221,14 +232,16 @@ def test_begins_again_after_an_error(host: Any, tmp_path: Path) -> None:
         trainer.train()
     fails["at"] = -1
     trainer.train()
-    assert script.methods() == ["hello", "fail", "close", "hello", "step", "save", "end", "close"]
+    assert script.methods() == ["hello", "save", "fail", "close", "hello", "step", "save", "end", "close"]
     message = next(fact["params"]["message"] for fact in script.heard() if fact.get("heard") == "fail")
     assert message == "training began again in the same process"
 
 
 def test_begins_again_when_batches_shrink(host: Any, tmp_path: Path) -> None:
     script = host()
-    trainer = trainer_of(tmp_path, [PeriodicEval(run_dir="r")], auto_find_batch_size=True, per_device_train_batch_size=4)
+    trainer = trainer_of(
+        tmp_path, [PeriodicEval(run_dir="r")], auto_find_batch_size=True, per_device_train_batch_size=4
+    )
     sizes: list[int] = []
 
     def refuse(module: Any, args: Any, kwargs: Any) -> None:
@@ -238,7 +251,7 @@ def test_begins_again_when_batches_shrink(host: Any, tmp_path: Path) -> None:
 
     trainer.model.register_forward_pre_hook(refuse, with_kwargs=True)
     trainer.train()
-    assert script.methods()[:4] == ["hello", "fail", "close", "hello"]
+    assert script.methods()[:5] == ["hello", "save", "fail", "close", "hello"]
     assert set(sizes) == {2}
 
 
@@ -253,11 +266,15 @@ def test_two_callbacks_keep_their_states_apart(host: Any, tmp_path: Path) -> Non
     trainer_of(tmp_path, [PeriodicEval(run_dir="b"), PeriodicEval(run_dir="c")], **settings).train(
         resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-2")
     )
-    states = [(f["params"]["run_dir"], f["params"]["state"]) for f in script.heard() if f.get("heard") == "hello"]
+    states = [
+        (f["params"]["run_dir"], f["params"]["state"]) for f in script.heard() if f.get("heard") == "hello"
+    ]
     assert states[2:] == [("b", {"saved": True}), ("c", None)]
 
 
-def test_goes_on_when_the_host_dies_and_never_starts_when_it_refuses(host: Any, window: Any, tmp_path: Path) -> None:
+def test_goes_on_when_the_host_dies_and_never_starts_when_it_refuses(
+    host: Any, window: Any, tmp_path: Path
+) -> None:
     plain = trainer_of(tmp_path, [])
     plain.train()
     expected = final(plain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 from torch import nn
@@ -44,7 +44,7 @@ def why_base_is_absent(model: Any) -> str | None:
 
 
 @contextlib.contextmanager
-def without_adapter(model: Any) -> Iterator[None]:
+def without_adapter(model: Any) -> Generator[None, None, None]:
     """Switches the adapter off. Every `requires_grad` comes back: PEFT sets it for all weights of an adapter."""
     kept = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     try:
@@ -61,8 +61,9 @@ def _trained_outside(model: nn.Module) -> str | None:
     inside: set[int] = set()
     for module in model.modules():
         names = (*getattr(module, "adapter_layer_names", ()), *getattr(module, "other_param_names", ()))
-        for holder in (getattr(module, name, None) for name in names):
-            if isinstance(holder, (nn.Module, nn.ParameterDict)):
-                inside.update(id(parameter) for parameter in holder.parameters())
+        holders = [getattr(module, name, None) for name in names]
+        inside.update(
+            id(p) for holder in holders if isinstance(holder, nn.Module) for p in holder.parameters()
+        )
     trained = (name for name, p in model.named_parameters() if p.requires_grad and id(p) not in inside)
     return next(trained, None)

