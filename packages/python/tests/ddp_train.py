@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch.distributed as dist
 from tiny import random_model
 
 
-def main(kind: str, folder: str, measured: str) -> None:
+def main(kind: str, folder: str, measured: str, pause: str) -> None:
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     torch.manual_seed(rank)
@@ -42,6 +43,7 @@ def main(kind: str, folder: str, measured: str) -> None:
         optimizer.step()
         optimizer.zero_grad()
         losses.append(loss.item())
+        time.sleep(float(pause))
         return loss
 
     steps, counts = 8, {}

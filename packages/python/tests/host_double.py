@@ -120,7 +120,8 @@ class Host:
         }
         if method == "save":
             done["state"] = {"saved": True}
-        done |= self.script.get("done", {}).get(name, {})
+        fields = self.script.get("done", {})
+        done |= fields.get(method, {}) | fields.get(name, {})
         self.write({"id": message["id"], "result": done})
 
     def run(self) -> None:

@@ -20,12 +20,20 @@ from periodic_eval.distributed import Ranks, refuse_unsupported
 RANKS = 2
 
 
-def launch(kind: str, folder: Path, measured: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(RANKS), "--master-port", "0"]
+def launch(kind: str, folder: Path, measured: str, pause: float = 0) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        str(RANKS),
+        "--master-port",
+        "0",
+    ]
     command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
     script = Path(__file__).with_name("ddp_train.py")
     return subprocess.run(
-        [*command, str(script), kind, str(folder), measured],
+        [*command, str(script), kind, str(folder), measured, str(pause)],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -83,7 +91,10 @@ def test_two_processes_train_bit_for_bit_and_share_the_rows(host: Any, tmp_path:
                 logits = model(torch.tensor([row["context"] + row["continuation"]])).logits[0]
             nats = torch.log_softmax(logits, dim=-1)[len(row["context"]) - 1, row["continuation"][0]].item()
             assert answer["nats"][0] == pytest.approx(nats, abs=1e-4)
-    assert [len(row["ids"]) <= count for row, count in zip(script.answers("generate")[0]["rows"], (1, 7, 3, 12, 2), strict=True)] == [True] * 5
+    assert [
+        len(row["ids"]) <= count
+        for row, count in zip(script.answers("generate")[0]["rows"], (1, 7, 3, 12, 2), strict=True)
+    ] == [True] * 5
     if kind == "ddp":
         # Two windows of 9 rows to score; a row that writes n tokens is in n forward passes.
         assert all(count["rows"] <= 2 * (5 + 1 + 12 * 3) for count in counts)
@@ -92,8 +103,8 @@ def test_two_processes_train_bit_for_bit_and_share_the_rows(host: Any, tmp_path:
 
 
 def test_stops_all_ranks_at_the_same_step_after_a_wake(host: Any, tmp_path: Path) -> None:
-    script = host(on={"hello": [{"later": 0.01, "notice": "wake"}]}, done={"step": {"stop": "a verdict"}})
-    measured = launch("ddp", tmp_path, "measured")
+    script = host(on={"hello": [{"later": 0.3, "notice": "wake"}]}, done={"step": {"stop": "a verdict"}})
+    measured = launch("ddp", tmp_path, "measured", 0.2)
     assert measured.returncode == 0, measured.stderr[-3000:]
     _, counts = results(tmp_path, "measured")
     assert counts[0]["steps"] == counts[1]["steps"] < 8
@@ -131,7 +142,10 @@ def test_refuses_what_this_process_cannot_run() -> None:
     model = random_model("llama")
     refuse_unsupported(model, Ranks())
     model.hf_device_map = {"model": 0, "lm_head": "cpu"}
-    with pytest.raises(PeriodicEvalError, match=r"offloaded while it trains. Measure its checkpoints with `periodic-eval watch`"):
+    with pytest.raises(
+        PeriodicEvalError,
+        match=r"offloaded while it trains. Measure its checkpoints with `periodic-eval watch`",
+    ):
         refuse_unsupported(model, Ranks())
     with pytest.raises(PeriodicEvalError, match="hold no numbers"):
         refuse_unsupported(torch.nn.Linear(2, 2, device="meta"), Ranks())

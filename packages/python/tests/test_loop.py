@@ -175,6 +175,7 @@ def test_hears_a_wake_at_the_next_step(host: Any, tmp_path: Path) -> None:
         while run._gate.next_step > 2 and time.monotonic() < deadline:
             time.sleep(0.01)
         run.step_end(2)
+    assert run.stop == "a verdict"
     assert script.methods() == ["hello", "step", "save", "end", "close"]
 
 

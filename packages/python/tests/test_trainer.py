@@ -188,6 +188,9 @@ def test_measures_the_last_weights_before_the_best_are_loaded(
         save_strategy="steps",
         save_steps=2,
         load_best_model_at_end=True,
+        # The loss falls, so the worse of two checkpoints is the first.
+        metric_for_best_model="loss",
+        greater_is_better=True,
         learning_rate=5e-2,
     )
     trainer.train()

@@ -61,9 +61,9 @@ def _trained_outside(model: nn.Module) -> str | None:
     inside: set[int] = set()
     for module in model.modules():
         names = (*getattr(module, "adapter_layer_names", ()), *getattr(module, "other_param_names", ()))
-        holders = [getattr(module, name, None) for name in names]
-        inside.update(
-            id(p) for holder in holders if isinstance(holder, nn.Module) for p in holder.parameters()
-        )
+        for name in names:
+            holder: Any = getattr(module, name, None)
+            if hasattr(holder, "parameters"):
+                inside.update(id(parameter) for parameter in holder.parameters())
     trained = (name for name, p in model.named_parameters() if p.requires_grad and id(p) not in inside)
     return next(trained, None)

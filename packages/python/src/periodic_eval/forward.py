@@ -216,9 +216,7 @@ class _OnlyAt:
         return states[rows, places]
 
     def logits_of(self, output: Any) -> Tensor:
-        logits: Any = output if isinstance(output, Tensor) else getattr(output, "logits", None)
-        if logits is None and isinstance(output, (tuple, list)):
-            logits = list[Any](output)[0]
+        logits = output if isinstance(output, Tensor) else getattr(output, "logits", None)
         if not isinstance(logits, Tensor):
             got = f"{type(output).__name__} without logits"
             raise PeriodicEvalError("model", "the model's forward pass", got, "logits [B, T, V]")

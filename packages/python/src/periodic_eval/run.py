@@ -232,7 +232,8 @@ class LiveRun:
             raise
         finally:
             self._answering.window.restore()
-        kind, content = outcome
+        kind: str = outcome[0]
+        content: Any = outcome[1]
         if kind == "done":
             return self._accept(content)
         if kind == "error":

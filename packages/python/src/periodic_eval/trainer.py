@@ -148,10 +148,10 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         if run is None or not run.is_open:
             return None
         self._apply(run.end(), args, state, control)
-        if args.load_best_model_at_end and state.best_model_checkpoint:
+        best = state.best_model_checkpoint if args.load_best_model_at_end else None
+        if best and not best.endswith(f"-{state.global_step}"):
             logger.warning(
-                "periodic-eval: the trainer loaded the weights of %s. The last measurement is of the last step's.",
-                state.best_model_checkpoint,
+                "periodic-eval: the trainer loaded the weights of %s. The last measurement is of the last step's.", best
             )
         self._apply(run.close(), args, state, control)
         return control
