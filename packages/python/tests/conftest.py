@@ -67,7 +67,6 @@ WINDOW: list[dict[str, Any]] = [
         "call": "generate",
         "params": {
             "on": "model",
-            "stop_ids": [1019, 1023],
             "rows": [{"prompt": [5, 6], "max_new_tokens": 5, "temperature": 1, "seed": "r"}],
         },
     },

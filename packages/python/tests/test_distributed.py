@@ -58,7 +58,7 @@ def measurement(rows: int) -> list[dict[str, Any]]:
     return [
         {"call": "enter", "params": {"seed": "s"}},
         {"call": "log_likelihoods", "params": {"on": "model", "greedy_ids": False, "rows": scored}},
-        {"call": "generate", "params": {"on": "model", "stop_ids": [2], "rows": written}},
+        {"call": "generate", "params": {"on": "model", "rows": written}},
         {"call": "leave", "params": {}},
     ]
 

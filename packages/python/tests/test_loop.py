@@ -291,7 +291,7 @@ def test_cancels_a_call_and_keeps_finished_rows(host: Any, tmp_path: Path) -> No
             "hello": [
                 {"call": "enter", "params": {"seed": "s"}},
                 {"later": 1.0, "notice": "cancel", "params": {"call": 2}},
-                {"call": "generate", "params": {"on": "model", "stop_ids": [], "rows": rows}},
+                {"call": "generate", "params": {"on": "model", "rows": rows}},
                 {"call": "leave"},
             ]
         }

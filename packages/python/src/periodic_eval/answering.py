@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from .adapters import without_adapter
 from .connection import HostCall
+from .describe import stop_ids
 from .distributed import Ranks, keep_together, reshard
 from .errors import Cancelled, HostLost, PeriodicEvalError
 from .forward import Forward, is_out_of_memory
@@ -55,6 +56,7 @@ class Answering:
     ) -> None:
         self.forward, self.window = forward, window
         self.tokenizer, self._ranks, self._has_base, self._run_dir = tokenizer, ranks, has_base, run_dir
+        self._stop_ids = stop_ids(tokenizer, forward.base)
         self.warnings: list[str] = []
         keep_together(forward, ranks)
 
@@ -141,7 +143,7 @@ class Answering:
         elif call.method == "hidden_states":
             hidden_states(forward, rows, params["layers"], put, check, on_halved=self._halved)
         else:
-            generate(forward, rows, params["stop_ids"], self._text, put, check, on_halved=self._halved)
+            generate(forward, rows, self._stop_ids, self._text, put, check, on_halved=self._halved)
 
     def _leave(self) -> list[dict[str, Any]]:
         """Leaves the window on all ranks. A guard is intact if it is intact on each rank."""

@@ -58,13 +58,13 @@ def describe_tokenizer(tokenizer: Any, base: Any) -> dict[str, Any]:
     return {
         "fingerprint": _tokenizer_fingerprint(tokenizer),
         "vocab_size": len(tokenizer),
-        "stop_ids": _stop_ids(tokenizer, base),
+        "stop_ids": stop_ids(tokenizer, base),
         "eos_id": eos if isinstance(eos, int) else None,
         "has_template": bool(getattr(tokenizer, "chat_template", None)),
     }
 
 
-def _stop_ids(tokenizer: Any, base: Any) -> list[int]:
+def stop_ids(tokenizer: Any, base: Any) -> list[int]:
     """Returns the model's end-of-text ids and the id that the chat template writes after an answer."""
     found: list[Any] = [getattr(tokenizer, "eos_token_id", None)]
     for holder in (getattr(base, "generation_config", None), getattr(base, "config", None)):
