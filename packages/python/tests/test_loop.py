@@ -113,7 +113,7 @@ def test_says_hello_with_the_facts_of_the_model(host: Any, tmp_path: Path) -> No
     assert (hello["step"], hello["max_steps"], hello["state"]) == (0, 1, None)
 
 
-def test_answers_the_tokenizer(host: Any, tmp_path: Path) -> None:
+def test_answers_the_tokenizer_and_next_tokens(host: Any, tmp_path: Path) -> None:
     chats = [{"messages": [{"role": "user", "content": "hello"}]}]
     bad = [{"messages": [{"role": "robot", "content": "hello"}]}]
     hello = [
@@ -121,6 +121,8 @@ def test_answers_the_tokenizer(host: Any, tmp_path: Path) -> None:
         {"call": "decode", "params": {"rows": [[1023, 5, 6]], "special_tokens": False}},
         {"call": "render", "params": {"chats": chats, "ending": "generation"}},
         {"call": "render", "params": {"chats": bad, "ending": "complete"}},
+        {"call": "next_token", "params": {"on": "model", "rows": [[5], [6]], "candidates": [[7, 8], [9]]}},
+        {"call": "next_token", "params": {"on": "model", "rows": [[5], [6]], "candidates": "all"}},
         {"call": "polish", "params": {}},
     ]
     script = host(on={"hello": hello})
@@ -137,6 +139,8 @@ def test_answers_the_tokenizer(host: Any, tmp_path: Path) -> None:
     ]
     assert refused["error"]["code"] == "data"
     assert "Roles are system, user and assistant." in refused["error"]["got"]
+    widths = [[len(row["nats"]) * 3 // 16 for row in fact["rows"]] for fact in script.answers("next_token")]
+    assert widths == [[2, 1], [1024, 1024]]
     assert "does not know" in script.answers("polish")[0]["error"]["got"]
 
 

@@ -134,14 +134,14 @@ def test_returns_next_tokens_with_entropy() -> None:
     model, rng = random_model("llama"), random.Random(2)
     rows = [ids(count, rng) for count in (3, 11, 1, 7)]
     full, put = collected(4)
-    next_token(Forward(model), rows, "all", put, no_check)
+    next_token(Forward(model), [(row, None) for row in rows], put, no_check)
     few, put = collected(4)
-    next_token(Forward(model), rows, [9, 3], put, no_check)
-    for row, all_of, chosen in zip(rows, full, few, strict=True):
+    next_token(Forward(model), [(row, [9, at]) for at, row in enumerate(rows)], put, no_check)
+    for at, (row, all_of, chosen) in enumerate(zip(rows, full, few, strict=True)):
         with torch.no_grad():
             nats = torch.log_softmax(model(torch.tensor([row])).logits[0, -1].double(), dim=-1).numpy()
         np.testing.assert_allclose(vector(all_of["nats"]), nats, atol=1e-4)
-        np.testing.assert_allclose(vector(chosen["nats"]), nats[[9, 3]], atol=1e-4)
+        np.testing.assert_allclose(vector(chosen["nats"]), nats[[9, at]], atol=1e-4)
         assert all_of["entropy_nats"] == pytest.approx(-(np.exp(nats) * nats).sum(), abs=1e-4)
 
 
@@ -201,4 +201,4 @@ def test_refuses_nan_and_empty_contexts() -> None:
     with pytest.raises(PeriodicEvalError, match="NaN"):
         log_likelihoods(Forward(model), [{"context": [3], "continuation": [6]}], put, no_check)
     with pytest.raises(PeriodicEvalError, match="NaN"):
-        next_token(Forward(model), [[3]], "all", put, no_check)
+        next_token(Forward(model), [([3], None)], put, no_check)

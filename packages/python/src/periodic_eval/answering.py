@@ -88,6 +88,10 @@ class Answering:
         if call.method not in BLOCK_ROWS:
             raise PeriodicEvalError("model", call.method, "a call that this client does not know")
         rows: Sequence[Any] = call.params["rows"]
+        if call.method == "next_token":
+            candidates = call.params["candidates"]
+            wanted: Sequence[Any] = [None] * len(rows) if isinstance(candidates, str) else candidates
+            rows = list(zip(rows, wanted, strict=True))
         size = BLOCK_ROWS[call.method] * self._ranks.size
         with self._on(call.params.get("on", "model")):
             for start in range(0, len(rows), size):
@@ -139,7 +143,7 @@ class Answering:
             wants_ids = bool(params.get("greedy_ids"))
             log_likelihoods(forward, rows, put, check, greedy_ids=wants_ids, on_halved=self._halved)
         elif call.method == "next_token":
-            next_token(forward, rows, params["candidates"], put, check, on_halved=self._halved)
+            next_token(forward, rows, put, check, on_halved=self._halved)
         elif call.method == "hidden_states":
             hidden_states(forward, rows, params["layers"], put, check, on_halved=self._halved)
         else:

@@ -167,35 +167,33 @@ def _scored(table: Tensor, ids: Ids, greedy_ids: bool) -> dict[str, Any]:
 
 def next_token(
     forward: Forward,
-    rows: Sequence[Ids],
-    candidates: Sequence[int] | str,
+    rows: Sequence[tuple[Ids, Ids | None]],
     put: Put,
     check: Check,
     *,
     on_halved: Halved | None = None,
 ) -> None:
-    """Puts log p of the candidates after each row, in nats, and the entropy of the whole distribution."""
-    wanted = None if isinstance(candidates, str) else torch.tensor(list(candidates), dtype=torch.long)
-    for index, ids in enumerate(rows):
+    """Puts log p of each row's candidates (None: of every id) after its ids, in nats, and the whole entropy."""
+    for index, (ids, _) in enumerate(rows):
         if not ids:
             raise PeriodicEvalError("data", f"rows[{index}]", "no ids", "at least one id")
 
     def work(batch: list[int]) -> None:
         check(0)
-        logits = forward.logits_at(
-            [rows[i] for i in batch], [(at, len(rows[i]) - 1) for at, i in enumerate(batch)]
-        )
+        tables = [rows[i][0] for i in batch]
+        logits = forward.logits_at(tables, [(at, len(ids) - 1) for at, ids in enumerate(tables)])
         for start, nats in log_softmax_rows(logits):
             # A token of probability 0 adds nothing: its log p is minus infinity.
             entropy = -(nats.exp() * nats.clamp(min=LOWEST)).sum(dim=1).clamp(max=0)
             _refuse_nan(entropy)
-            chosen = nats if wanted is None else nats[:, wanted.to(nats.device)]
-            for at, (values, value) in enumerate(zip(chosen.cpu(), entropy.tolist(), strict=True)):
-                put(batch[start + at], {"nats": encoded(values), "entropy_nats": value})
-        check(sum(len(rows[i]) for i in batch))
+            for at, (values, value) in enumerate(zip(nats.cpu(), entropy.tolist(), strict=True)):
+                candidates = rows[batch[start + at]][1]
+                chosen = values if candidates is None else values[list(candidates)]
+                put(batch[start + at], {"nats": encoded(chosen), "entropy_nats": value})
+        check(sum(map(len, tables)))
 
-    order = sorted(range(len(rows)), key=lambda i: len(rows[i]), reverse=True)
-    in_batches(forward, order, lambda i: len(rows[i]), work, on_halved=on_halved)
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]), reverse=True)
+    in_batches(forward, order, lambda i: len(rows[i][0]), work, on_halved=on_halved)
 
 
 def hidden_states(

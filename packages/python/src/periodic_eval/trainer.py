@@ -151,7 +151,8 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         best = state.best_model_checkpoint if args.load_best_model_at_end else None
         if best and not best.endswith(f"-{state.global_step}"):
             logger.warning(
-                "periodic-eval: the trainer loaded the weights of %s. The last measurement is of the last step's.", best
+                "periodic-eval: the trainer loaded the weights of %s. The last measurement is of the last step's.",
+                best,
             )
         self._apply(run.close(), args, state, control)
         return control
