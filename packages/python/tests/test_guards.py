@@ -69,7 +69,7 @@ RESTORED: dict[str, Callable[[Setup], Any]] = {
     "random-python": lambda s: random.random(),
     "random-numpy": lambda s: np.random.rand(),
     "random-torch": lambda s: torch.rand(1),
-    "modes": lambda s: s.model.train(),
+    "mode": lambda s: s.model.train(),
     "tokenizer": lambda s: s.tokenizer(["a", "a a a"], padding=True, truncation=True, max_length=2),
     "model-settings": lambda s: setattr(s.model.generation_config, "temperature", 0.5),
     "torch-settings": lambda s: torch.set_default_dtype(torch.float64),

@@ -92,7 +92,7 @@ def test_trains_bit_for_bit_as_without_measuring(host: Any, window: Any, tmp_pat
     for leave in leaves:
         evidence = {part["part"]: part for part in leave["result"]["evidence"]}
         assert [name for name, part in evidence.items() if part["intact"] is not True] == []
-        assert {"weights", "optimizer", "gradients", "modes", "random-torch", "random-numpy"} <= set(evidence)
+        assert {"weights", "optimizer", "gradients", "mode", "random-torch", "random-numpy"} <= set(evidence)
     steps = [fact["params"] for fact in script.heard() if fact.get("heard") == "step"]
     assert [params["step"] for params in steps] == [2, 4, 6]
     assert [entry["step"] for params in steps for entry in params["logged"]] == [1, 2, 3, 4, 5, 6]

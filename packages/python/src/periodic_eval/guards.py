@@ -1,12 +1,13 @@
-"""Guards: each observes a part of the training's state before and after a window, and restores what a window may change."""
+"""Guards: each observes a part of the training before and after a window, and restores what a window may change."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,27 +19,26 @@ Restore = Callable[[], None]
 Evidence = dict[str, Any]
 
 
+Setting = tuple[str, Callable[[], Any], Callable[[Any], Any]]
+"""A name, a function that returns the value, and one that sets it."""
+
+
 class Guard:
     """Observes one part of the training's state.
 
-    `observe` returns the state as a short string, or None if it cannot be observed. `capture` returns a function that
-    restores it.
+    `observe` returns the state as a short string. `capture` returns a function that restores it.
     """
 
     def __init__(
-        self,
-        name: str,
-        observe: Callable[[], str | None],
-        capture: Callable[[], Restore] | None = None,
-        note: str = "",
+        self, name: str, observe: Callable[[], str], capture: Callable[[], Restore] | None = None
     ) -> None:
-        self.name, self.observe, self.note = name, observe, note
+        self.name, self.observe = name, observe
         self.capture: Callable[[], Restore] = capture or (lambda: lambda: None)
 
     def look(self) -> tuple[str | None, str]:
-        """Returns the state, and why it is unknown if it could not be observed."""
+        """Returns the state and an empty note; or None and why it could not be observed."""
         try:
-            return self.observe(), self.note
+            return self.observe(), ""
         except Exception as error:
             return None, f"not observed: {type(error).__name__}: {error}"
 
@@ -50,24 +50,14 @@ class Window:
         self.guards = list(guards)
         self._model = model
         self._before: list[tuple[str | None, str]] = []
-        self._restores: list[Restore] | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the guards are entered."""
-        return self._restores is not None
+        self._restores: list[Restore] = []
 
     def enter(self, seed: str) -> dict[str, str | None]:
-        """Observes and captures the state, then switches to evaluation mode, no gradients and seeded random states."""
-        if self.is_open:
-            self.leave()
+        """Observes and captures the state, then sets evaluation mode, no gradients and seeded random states."""
+        self.restore()
         self._before = [guard.look() for guard in self.guards]
-        captured = [
-            _capture_torch_settings,
-            lambda: _capture_modes(self._model),
-            *(g.capture for g in self.guards),
-        ]
-        self._restores = [capture() for capture in captured]
+        always = (_settings_guard("", _torch_settings), _settings_guard("", lambda: _modes(self._model)))
+        self._restores = [guard.capture() for guard in (*always, *self.guards)]
         for module in self._model.modules():
             # Not `eval()`: some adapters merge weights there.
             module.training = False
@@ -76,16 +66,14 @@ class Window:
         return {guard.name: state for guard, (state, _) in zip(self.guards, self._before, strict=True)}
 
     def leave(self) -> list[Evidence]:
-        """Restores the captured state in reverse order, observes again, and returns the evidence of each guard."""
+        """Restores the captured state, observes again, and returns the evidence of each guard."""
         self.restore()
-        return [
-            _evidence(guard.name, before, guard.look())
-            for guard, before in zip(self.guards, self._before, strict=True)
-        ]
+        pairs = zip(self.guards, self._before, strict=True)
+        return [_evidence(guard.name, before, guard.look()) for guard, before in pairs]
 
     def restore(self) -> None:
-        """Restores the captured state; does nothing outside of a window."""
-        restores, self._restores = self._restores or [], None
+        """Restores the captured state in reverse order; does nothing outside of a window."""
+        restores, self._restores = self._restores, []
         for restore in reversed(restores):
             with contextlib.suppress(Exception):
                 restore()
@@ -93,14 +81,9 @@ class Window:
 
 def _evidence(name: str, before: tuple[str | None, str], after: tuple[str | None, str]) -> Evidence:
     intact = None if before[0] is None or after[0] is None else before[0] == after[0]
+    evidence = {"part": name, "before": before[0], "after": after[0], "intact": intact}
     note = before[1] or after[1]
-    return {
-        "part": name,
-        "before": before[0],
-        "after": after[0],
-        "intact": intact,
-        **({"note": note} if note else {}),
-    }
+    return {**evidence, "note": note} if note else evidence
 
 
 def training_guards(
@@ -112,47 +95,38 @@ def training_guards(
     reduce: Reduce | None = None,
     rank: int = 0,
 ) -> list[Guard]:
-    """Returns the guards of a model, its tokenizer, its optimizer and its GradScaler. Guards without a subject are absent."""
+    """Returns the guards of a training. A guard without a subject is absent."""
 
-    def of_tensors(name: str, tensors: Callable[[], Iterator[tuple[str, Tensor]]], **more: Any) -> Guard:
-        return Guard(name, lambda: fingerprint(tensors(), reduce, rank), **more)
+    def of_tensors(tensors: Iterator[tuple[str, Tensor]]) -> str:
+        return fingerprint(tensors, reduce, rank)
+
+    def of_optimizer() -> str:
+        numbers = _digest(_optimizer_numbers(optimizer))
+        return f"{of_tensors(_optimizer_tensors(optimizer))} {numbers}"
 
     guards = [
-        of_tensors("weights", lambda: iter(model.named_parameters())),
-        of_tensors("buffers", lambda: iter(model.named_buffers()), capture=lambda: _capture_buffers(model)),
-        of_tensors("gradients", lambda: _gradients(model)),
+        Guard("weights", lambda: of_tensors(model.named_parameters())),
+        Guard("buffers", lambda: of_tensors(model.named_buffers()), lambda: _capture_buffers(model)),
+        Guard("gradients", lambda: of_tensors(_gradients(model))),
     ]
     if optimizer is not None:
         optimizer = unwrap_optimizer(optimizer)
-        guards.append(
-            Guard(
-                "optimizer",
-                lambda: (
-                    f"{fingerprint(_optimizer_tensors(optimizer), reduce, rank)} {_digest(_optimizer_numbers(optimizer))}"
-                ),
-            )
-        )
+        guards.append(Guard("optimizer", of_optimizer))
     if scaler is not None:
         guards.append(Guard("grad-scaler", lambda: _digest(scaler.state_dict())))
-    guards.append(
-        Guard("requires-grad", lambda: _requires_grad(model), lambda: _capture_requires_grad(model))
-    )
+    guards.append(_settings_guard("requires-grad", lambda: _requires_grad(model)))
     if any(hasattr(module, "_active_adapter") for module in model.modules()):
-        guards.append(Guard("adapter", lambda: _digest(_adapters(model)), lambda: _capture_adapters(model)))
+        guards.append(_settings_guard("adapter", lambda: _adapters(model)))
     if next(_quantization(model), None) is not None:
-        guards.append(of_tensors("quantization", lambda: _quantization(model)))
-    guards += [*_random_guards(), Guard("modes", lambda: _modes(model))]
-    guards.append(
-        Guard(
-            "tokenizer",
-            lambda: _digest(_tokenizer_settings(tokenizer)),
-            lambda: _capture_tokenizer(tokenizer),
-        )
-    )
-    config = ModelSettings(model)
-    guards.append(Guard("model-settings", config.observe, config.capture))
-    guards.append(Guard("torch-settings", _torch_settings))
-    return guards
+        guards.append(Guard("quantization", lambda: of_tensors(_quantization(model))))
+    guards += [_settings_guard(f"random-{kind}", lambda s=state: [s]) for kind, *state in _random_states()]
+    return [
+        *guards,
+        _settings_guard("mode", lambda: _modes(model)),
+        _settings_guard("tokenizer", lambda: _tokenizer_settings(tokenizer)),
+        _settings_guard("model-settings", lambda: _model_settings(model)),
+        _settings_guard("torch-settings", _torch_settings),
+    ]
 
 
 # Tensors
@@ -224,38 +198,44 @@ def _quantization(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
                 yield f"{name}.{key}", value
 
 
-# Flags of the model
+# Settings
 
 
-def _requires_grad(model: nn.Module) -> str:
-    names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
-    return f"{len(names)} train {_digest(names)}"
+def _settings_guard(name: str, settings: Callable[[], Iterable[Setting]]) -> Guard:
+    """Returns a guard of values that can be read and set."""
+
+    def values() -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, get, _ in settings():
+            # torch refuses to read some flags where the older and the newer names of them were mixed.
+            with contextlib.suppress(RuntimeError):
+                found[key] = copy.copy(get())
+        return found
+
+    def capture() -> Restore:
+        kept = values()
+
+        def restore() -> None:
+            now = values()
+            for key, _, put in settings():
+                if key in kept and _digest(kept[key]) != _digest(now.get(key)):
+                    put(kept[key])
+
+        return restore
+
+    return Guard(name, lambda: _digest(values()), capture)
 
 
-def _capture_requires_grad(model: nn.Module) -> Restore:
-    kept = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
-
-    def restore() -> None:
-        for parameter, flag in kept:
-            if parameter.requires_grad != flag:
-                parameter.requires_grad_(flag)
-
-    return restore
+def _attribute(holder: Any, key: str, name: str = "") -> Setting:
+    return f"{name}.{key}", lambda: getattr(holder, key), lambda value: setattr(holder, key, value)
 
 
-def _modes(model: nn.Module) -> str:
-    training = [name for name, module in model.named_modules() if module.training]
-    return f"{len(training)} in training mode {_digest(training)}"
+def _requires_grad(model: nn.Module) -> list[Setting]:
+    return [_attribute(parameter, "requires_grad", name) for name, parameter in model.named_parameters()]
 
 
-def _capture_modes(model: nn.Module) -> Restore:
-    kept = [(module, module.training) for module in model.modules()]
-
-    def restore() -> None:
-        for module, mode in kept:
-            module.training = mode
-
-    return restore
+def _modes(model: nn.Module) -> list[Setting]:
+    return [_attribute(module, "training", name) for name, module in model.named_modules()]
 
 
 _ADAPTER_STATE = (
@@ -267,103 +247,26 @@ _ADAPTER_STATE = (
 )
 
 
-def _adapters(model: nn.Module) -> list[Any]:
+def _adapters(model: nn.Module) -> list[Setting]:
+    modules = model.named_modules()
     return [
-        (name, {key: module.__dict__[key] for key in _ADAPTER_STATE if key in module.__dict__})
-        for name, module in model.named_modules()
-        if any(key in module.__dict__ for key in _ADAPTER_STATE)
+        _attribute(module, key, name)
+        for name, module in modules
+        for key in _ADAPTER_STATE
+        if key in vars(module)
     ]
 
 
-def _capture_adapters(model: nn.Module) -> Restore:
-    kept = [
-        (module, key, list(value) if isinstance(value, list) else value)
-        for module in model.modules()
-        for key, value in module.__dict__.items()
-        if key in _ADAPTER_STATE
-    ]
-
-    def restore() -> None:
-        for module, key, value in kept:
-            module.__dict__[key] = value
-
-    return restore
+def _model_settings(model: Any) -> list[Setting]:
+    generation, config = getattr(model, "generation_config", None), getattr(model, "config", None)
+    keys = ("use_cache", "_attn_implementation", "pad_token_id", "eos_token_id", "bos_token_id")
+    settings = [_attribute(config, key, "config") for key in keys if hasattr(config, key)]
+    if generation is not None:
+        settings += [_attribute(generation, key) for key in list(vars(generation)) if not key.startswith("_")]
+    return settings
 
 
-class ModelSettings:
-    """The generation settings and `use_cache` of a model."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._holders = [
-            holder
-            for holder in (getattr(model, "generation_config", None), getattr(model, "config", None))
-            if holder is not None
-        ]
-
-    def observe(self) -> str:
-        """Returns a digest of the settings."""
-        return _digest([self._settings(holder) for holder in self._holders])
-
-    def capture(self) -> Restore:
-        """Returns a function that restores the settings."""
-        kept = [(holder, self._settings(holder)) for holder in self._holders]
-
-        def restore() -> None:
-            for holder, settings in kept:
-                for key, value in settings.items():
-                    if getattr(holder, key, None) != value:
-                        setattr(holder, key, value)
-
-        return restore
-
-    @staticmethod
-    def _settings(holder: Any) -> dict[str, Any]:
-        if hasattr(holder, "max_new_tokens"):
-            return {k: v for k, v in vars(holder).items() if not k.startswith("_")}
-        keys = ("use_cache", "_attn_implementation", "pad_token_id", "eos_token_id", "bos_token_id")
-        return {key: getattr(holder, key) for key in keys if hasattr(holder, key)}
-
-
-# Random states
-
-
-def _random_guards() -> list[Guard]:
-    guards = [
-        _random_guard("random-python", random.getstate, random.setstate),
-        _random_guard("random-torch", torch.get_rng_state, torch.set_rng_state),
-    ]
-    if "numpy" in sys.modules:
-        numpy = sys.modules["numpy"]
-        guards.append(_random_guard("random-numpy", numpy.random.get_state, numpy.random.set_state))
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        guards.append(
-            _random_guard("random-cuda", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all)
-        )
-    if torch.backends.mps.is_available():
-        guards.append(_random_guard("random-mps", torch.mps.get_rng_state, torch.mps.set_rng_state))
-    return guards
-
-
-def _random_guard(name: str, get: Callable[[], Any], restore: Callable[[Any], Any]) -> Guard:
-    def capture() -> Restore:
-        state = get()
-        return lambda: restore(state)
-
-    return Guard(name, lambda: _digest(get()), capture)
-
-
-def _seed_all(seed: str) -> None:
-    number = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=8).digest(), "little")
-    random.seed(number)
-    torch.manual_seed(number)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(number % 2**32)
-
-
-# The tokenizer
-
-
-_TOKENIZER_SETTINGS = (
+_TOKENIZER_KEYS = (
     "padding_side",
     "truncation_side",
     "model_max_length",
@@ -373,67 +276,26 @@ _TOKENIZER_SETTINGS = (
 )
 
 
-def _tokenizer_settings(tokenizer: Any) -> dict[str, Any]:
-    settings = {key: getattr(tokenizer, key) for key in _TOKENIZER_SETTINGS if hasattr(tokenizer, key)}
+def _tokenizer_settings(tokenizer: Any) -> list[Setting]:
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    for key in ("truncation", "padding"):
-        settings[f"backend.{key}"] = getattr(backend, key, None)
-    settings["size"] = len(tokenizer) if hasattr(tokenizer, "__len__") else None
-    return settings
+
+    def of_backend(key: str) -> Setting:
+        def put(value: Any) -> None:
+            getattr(backend, f"no_{key}")() if value is None else getattr(backend, f"enable_{key}")(**value)
+
+        return f"backend.{key}", lambda: getattr(backend, key), put
+
+    settings = [_attribute(tokenizer, key) for key in _TOKENIZER_KEYS if hasattr(tokenizer, key)]
+    settings.append(("size", lambda: len(tokenizer), lambda _: None))
+    return [*settings, *(of_backend(key) for key in ("truncation", "padding") if hasattr(backend, key))]
 
 
-def _capture_tokenizer(tokenizer: Any) -> Restore:
-    kept = _tokenizer_settings(tokenizer)
-
-    def restore() -> None:
-        now = _tokenizer_settings(tokenizer)
-        for key in _TOKENIZER_SETTINGS:
-            if key in kept and kept[key] != now.get(key):
-                setattr(tokenizer, key, kept[key])
-        backend = getattr(tokenizer, "backend_tokenizer", None)
-        for key in ("truncation", "padding"):
-            value = kept[f"backend.{key}"]
-            if backend is not None and value != now[f"backend.{key}"]:
-                getattr(backend, f"no_{key}")() if value is None else getattr(backend, f"enable_{key}")(
-                    **value
-                )
-
-    return restore
-
-
-# Settings of torch
-
-
-def _torch_switches() -> list[tuple[str, Callable[[], Any], Callable[[Any], Any]]]:
+def _torch_settings() -> list[Setting]:
     cudnn: Any = torch.backends.cudnn
-    devices = [
-        kind for kind in ("cpu", "cuda", "mps") if kind == "cpu" or getattr(torch, kind).is_available()
-    ]
-
-    def flag(name: str) -> tuple[str, Callable[[], Any], Callable[[Any], Any]]:
-        return f"cudnn.{name}", lambda: getattr(cudnn, name), lambda value: setattr(cudnn, name, value)
-
-    def autocast(kind: str) -> list[tuple[str, Callable[[], Any], Callable[[Any], Any]]]:
-        return [
-            (
-                f"autocast.{kind}",
-                lambda: torch.is_autocast_enabled(kind),
-                lambda value: torch.set_autocast_enabled(kind, value),
-            ),
-            (
-                f"autocast.{kind}.dtype",
-                lambda: torch.get_autocast_dtype(kind),
-                lambda value: torch.set_autocast_dtype(kind, value),
-            ),
-        ]
-
-    return [
+    settings: list[Setting] = [
         ("default-dtype", torch.get_default_dtype, torch.set_default_dtype),
         ("grad-mode", torch.is_grad_enabled, torch.set_grad_enabled),
-        *(switch for kind in devices for switch in autocast(kind)),
-        *(flag(name) for name in ("enabled", "benchmark", "deterministic")),
         ("float32-matmul", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-        ("cudnn.tf32", lambda: cudnn.allow_tf32, lambda value: setattr(cudnn, "allow_tf32", value)),
         (
             "deterministic",
             lambda: (
@@ -442,32 +304,54 @@ def _torch_switches() -> list[tuple[str, Callable[[], Any], Callable[[Any], Any]
             ),
             lambda value: torch.use_deterministic_algorithms(value[0], warn_only=value[1]),
         ),
+        *(_attribute(cudnn, key, "cudnn") for key in ("enabled", "benchmark", "deterministic", "allow_tf32")),
+    ]
+    for kind in ("cpu", "cuda", "mps"):
+        if kind == "cpu" or getattr(torch, kind).is_available():
+            settings += _autocast(kind)
+    return settings
+
+
+def _autocast(kind: str) -> list[Setting]:
+    return [
+        (
+            kind,
+            lambda: torch.is_autocast_enabled(kind),
+            lambda value: torch.set_autocast_enabled(kind, value),
+        ),
+        (
+            f"{kind}.dtype",
+            lambda: torch.get_autocast_dtype(kind),
+            lambda value: torch.set_autocast_dtype(kind, value),
+        ),
     ]
 
 
-def _torch_values() -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, get, _ in _torch_switches():
-        # torch refuses to read some flags where the older and the newer names of them were mixed.
-        with contextlib.suppress(RuntimeError):
-            values[name] = get()
-    return values
+# Random states
 
 
-def _torch_settings() -> str:
-    return _digest(_torch_values())
+def _random_states() -> list[Any]:
+    """Returns `(kind, name, get, set)` of each random state of this process."""
+    states: list[Any] = [
+        ("python", "state", random.getstate, random.setstate),
+        ("torch", "state", torch.get_rng_state, torch.set_rng_state),
+    ]
+    if "numpy" in sys.modules:
+        numpy = sys.modules["numpy"].random
+        states.append(("numpy", "state", numpy.get_state, numpy.set_state))
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        states.append(("cuda", "state", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
+    if torch.backends.mps.is_available():
+        states.append(("mps", "state", torch.mps.get_rng_state, torch.mps.set_rng_state))
+    return states
 
 
-def _capture_torch_settings() -> Restore:
-    kept = _torch_values()
-
-    def restore() -> None:
-        now = _torch_values()
-        for name, _, put in _torch_switches():
-            if name in kept and kept[name] != now.get(name):
-                put(kept[name])
-
-    return restore
+def _seed_all(seed: str) -> None:
+    number = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=8).digest(), "little")
+    random.seed(number)
+    torch.manual_seed(number)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(number % 2**32)
 
 
 def _digest(value: Any) -> str:
