@@ -48,8 +48,9 @@ def main(kind: str, folder: str, measured: str, pause: str) -> None:
 
     steps, counts = 8, {}
     if measured == "measured":
-        import periodic_eval
         from letters import Letters
+
+        import periodic_eval
 
         run = periodic_eval.live(
             model, Letters(), run_dir=folder, max_steps=steps, optimizer=optimizer, sync_every=2

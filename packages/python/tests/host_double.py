@@ -1,9 +1,10 @@
 """A double of the host: plays scripted calls and faults, and writes down what it hears.
 
-Run as `python host_double.py SCRIPT`. The script is JSON: `log`, a file for what was heard; `steps`, the steps of
-interest; `on`, what to do by the trainer's call (`hello`, `step`, `step:3`, `save`, `end`, `close`): a list of
-`{"call": method, "params": {}}` and `{"fault": "kill" | "silent" | "nonsense" | "error" | "exit"}`,
-`{"notice": method, "params": {}}`, `{"later": seconds, "notice": …}`; `done`, fields of the answer by the same names.
+Run as `python host_double.py SCRIPT`. The script is JSON: `log`, a file for what was heard; `steps`, the
+steps of interest; `on`, what to do by the trainer's call (`hello`, `step`, `step:3`, `save`, `end`, `close`):
+a list of `{"call": method, "params": {}}` and `{"fault": "kill" | "silent" | "nonsense" | "error" | "exit"}`,
+`{"notice": method, "params": {}}`, `{"later": seconds, "notice": …}`; `done`, fields of the answer by the
+same names.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ def test_restores_the_training_when_the_host_dies_in_a_window(host: Any, window:
 def test_never_starts_when_the_host_refuses_the_run(host: Any, tmp_path: Path) -> None:
     host(on={"hello": [{"fault": "error"}]})
     loop = Loop()
-    with pytest.raises(PeriodicEvalError, match="periodic_eval: a test. Fix it."):
+    with pytest.raises(PeriodicEvalError, match=r"periodic_eval: a test\. Fix it\."):
         loop.measured(tmp_path)
     assert loop.losses == []
 
@@ -337,7 +337,7 @@ def test_an_idle_step_takes_at_most_5_microseconds_and_sends_nothing(host: Any, 
 
 def test_a_forked_worker_does_not_keep_the_host_alive(tmp_path: Path) -> None:
     double = Path(__file__).with_name("host_double.py")
-    (tmp_path / "script.json").write_text('{"log": "%s"}' % (tmp_path / "heard.jsonl"))  # noqa: UP031
+    (tmp_path / "script.json").write_text('{"log": "%s"}' % (tmp_path / "heard.jsonl"))
     program = """
 import os, sys, time, torch
 sys.path[:0] = [{tests!r}, {src!r}]

@@ -45,7 +45,10 @@ def why_base_is_absent(model: Any) -> str | None:
 
 @contextlib.contextmanager
 def without_adapter(model: Any) -> Generator[None, None, None]:
-    """Switches the adapter off. Every `requires_grad` comes back: PEFT sets it for all weights of an adapter."""
+    """Switches the adapter off.
+
+    Every `requires_grad` comes back: PEFT sets it for all weights of an adapter.
+    """
     kept = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     try:
         with model.disable_adapter():

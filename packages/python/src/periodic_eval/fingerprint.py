@@ -1,8 +1,8 @@
-"""Fingerprints of tensors: integer sums modulo 2^64 over name, global index and bits, computed where the tensor is.
+"""Fingerprints of tensors: integer sums modulo 2^64, computed where the tensor is.
 
-The element with global index i = 4096 q + r of a tensor adds u(name, q) * v(r) * bits(i), with odd pseudo-random
-factors u and v. A change of a single element always changes the sum; several changes cancel with a probability of about
-2^-32. The sum does not depend on how a tensor is cut into chunks, shards or ranks.
+The element with global index i = 4096 q + r of a tensor adds u(name, q) * v(r) * bits(i), with odd pseudo-
+random factors u and v. A change of a single element always changes the sum; several changes cancel with a
+probability of about 2^-32. The sum does not depend on how a tensor is cut into chunks, shards or ranks.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def fingerprint(tensors: Iterable[tuple[str, Tensor]], reduce: Reduce | None = N
 
 
 def local_parts(tensor: Any, rank: int) -> list[tuple[int, Tensor]]:
-    """Returns what this process adds of a tensor: flat parts, each with the global index of its first element.
+    """Returns what this process adds of a tensor: flat parts with the global index of their first element.
 
     Raises ValueError for a tensor that is sharded along another dimension than the first.
     """
@@ -105,7 +105,7 @@ def _row(seed: int, start: int, bits: Tensor) -> Tensor:
 
 
 def _rows(seed: int, first: int, bits: Tensor) -> Tensor:
-    """Returns the sum of whole rows [rows, 4096], in chunks that fit a processor's cache or 256 MB of a GPU."""
+    """Returns the sum of whole rows [rows, 4096], in chunks that fit a CPU cache or 256 MB of a GPU."""
     device, size = bits.device, 32 if bits.device.type == "cpu" else 8192
     columns = _columns(device)
     sums = torch.empty(len(bits), dtype=torch.int64, device=device)

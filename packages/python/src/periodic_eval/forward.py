@@ -92,7 +92,7 @@ class Forward:
         return int(self.logits_at([[0]], [(0, 0)]).shape[-1])
 
     def logits_at(self, rows: Sequence[Ids], at: Sequence[tuple[int, int]]) -> Tensor:
-        """Returns the logits [N, V] at N places `(row, position)` of whole rows, which are padded on the right.
+        """Returns the logits [N, V] at N places `(row, position)` of whole rows, padded on the right.
 
         Padding on the right needs no mask: a causal model does not look ahead.
         """
@@ -112,8 +112,8 @@ class Forward:
     ) -> tuple[Tensor, Any]:
         """Runs one forward pass of ids [B, T].
 
-        Returns the logits [N, V] at the places `at`, and the cache of keys and values or, with `hidden`, the hidden
-        states of each layer, [B, T, H].
+        Returns the logits [N, V] at the places `at`, and the cache of keys and values or, with `hidden`, the
+        hidden states of each layer, [B, T, H].
         """
         if self.lockstep is not None:
             self.lockstep.before_pass()
@@ -161,9 +161,10 @@ class Forward:
 
 
 class Lockstep:
-    """Keeps the ranks of a collective forward pass together: each runs as many passes as the one that needs most.
+    """Keeps ranks together: each runs as many forward passes as the one that needs most.
 
-    `any_needs` is an all-reduce: it returns whether any rank passed true. `idle_pass` runs a forward pass of one token.
+    `any_needs` is an all-reduce: it returns whether any rank passed true. `idle_pass` runs a forward pass of
+    one token.
     """
 
     def __init__(self, any_needs: Callable[[bool], bool], idle_pass: Callable[[], None]) -> None:
@@ -216,7 +217,7 @@ class _OnlyAt:
         return states[rows, places]
 
     def logits_of(self, output: Any) -> Tensor:
-        logits = output if isinstance(output, Tensor) else getattr(output, "logits", None)
+        logits: Any = output if isinstance(output, Tensor) else getattr(output, "logits", None)
         if not isinstance(logits, Tensor):
             got = f"{type(output).__name__} without logits"
             raise PeriodicEvalError("model", "the model's forward pass", got, "logits [B, T, V]")
@@ -275,8 +276,8 @@ def in_batches(
 ) -> None:
     """Calls `work` with batches of items of at most `factor * forward.batch_tokens` tokens.
 
-    Out of memory halves `forward.batch_tokens` for good and repeats the batch; a single item is split if it can be.
-    Raises PeriodicEvalError `memory` if a single item does not fit.
+    Out of memory halves `forward.batch_tokens` for good and repeats the batch; a single item is split if it
+    can be. Raises PeriodicEvalError `memory` if a single item does not fit.
     """
     left = list(items)
     while left:

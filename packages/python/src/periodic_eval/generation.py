@@ -134,7 +134,10 @@ def _reread(forward: Forward, active: Sequence[Writing]) -> Tensor:
 
 
 class _Cached:
-    """Reads prompts, then one token per row and step. Prompts are padded on the left, so that rows grow together."""
+    """Reads prompts, then one token per row and step.
+
+    Prompts are padded on the left, so that rows grow together.
+    """
 
     def __init__(self, forward: Forward, active: Sequence[Writing]) -> None:
         prompts = [writing.prompt for writing in active]
@@ -148,7 +151,10 @@ class _Cached:
         )
 
     def step(self, tokens: Sequence[int], kept: Sequence[int] | None) -> Tensor:
-        """Reads one token per row and returns the next logits [B, V]. Rows that are not in `kept` leave the batch."""
+        """Reads one token per row and returns the next logits [B, V].
+
+        Rows that are not in `kept` leave the batch.
+        """
         if kept is not None:
             chosen = torch.tensor(kept, device=self._device)
             self.cache.reorder_cache(chosen)
@@ -248,7 +254,10 @@ def _stop(writing: Writing, stops: frozenset[int], decode: Decode) -> None:
 
 
 def _cut(writing: Writing, decode: Decode, shows_special: bool) -> bool:
-    """Sets the text before the first stop string. A string with special tokens shows only in text that has them."""
+    """Sets the text before the first stop string.
+
+    A string with special tokens shows only in text that has them.
+    """
     text = decode(writing.ids, shows_special)
     places = [at for at in (text.find(stop) for stop in writing.stop) if at >= 0]
     if not places:

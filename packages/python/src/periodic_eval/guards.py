@@ -1,4 +1,4 @@
-"""Guards: each observes a part of the training before and after a window, and restores what a window may change."""
+"""Guards, which observe a part of the training before and after a window, and restore it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Window:
         self._restores: list[Restore] = []
 
     def enter(self, seed: str) -> dict[str, str | None]:
-        """Observes and captures the state, then sets evaluation mode, no gradients and seeded random states."""
+        """Observes and captures the state, then sets evaluation mode, no gradients and seeded randomness."""
         self.restore()
         self._before = [guard.look() for guard in self.guards]
         always = (_settings_guard("", _torch_settings), _settings_guard("", lambda: _modes(self._model)))
@@ -119,7 +119,7 @@ def training_guards(
         guards.append(_settings_guard("adapter", lambda: _adapters(model)))
     if next(_quantization(model), None) is not None:
         guards.append(Guard("quantization", lambda: of_tensors(_quantization(model))))
-    guards += [_settings_guard(f"random-{kind}", lambda s=state: [s]) for kind, *state in _random_states()]
+    guards += [_random_guard(state) for state in _random_states()]
     return [
         *guards,
         _settings_guard("mode", lambda: _modes(model)),
@@ -330,19 +330,23 @@ def _autocast(kind: str) -> list[Setting]:
 # Random states
 
 
-def _random_states() -> list[Any]:
-    """Returns `(kind, name, get, set)` of each random state of this process."""
-    states: list[Any] = [
-        ("python", "state", random.getstate, random.setstate),
-        ("torch", "state", torch.get_rng_state, torch.set_rng_state),
+def _random_guard(state: Setting) -> Guard:
+    return _settings_guard(f"random-{state[0]}", lambda: [state])
+
+
+def _random_states() -> list[Setting]:
+    """Returns the random states of this process."""
+    states: list[Setting] = [
+        ("python", random.getstate, random.setstate),
+        ("torch", torch.get_rng_state, torch.set_rng_state),
     ]
     if "numpy" in sys.modules:
         numpy = sys.modules["numpy"].random
-        states.append(("numpy", "state", numpy.get_state, numpy.set_state))
+        states.append(("numpy", numpy.get_state, numpy.set_state))
     if torch.cuda.is_available() and torch.cuda.is_initialized():
-        states.append(("cuda", "state", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
+        states.append(("cuda", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
     if torch.backends.mps.is_available():
-        states.append(("mps", "state", torch.mps.get_rng_state, torch.mps.set_rng_state))
+        states.append(("mps", torch.mps.get_rng_state, torch.mps.set_rng_state))
     return states
 
 

@@ -21,8 +21,8 @@ logger = logging.getLogger("periodic_eval")
 class LoopRun:
     """A training loop that is measured; `live` returns it.
 
-    `stop` and `save` say why the host wants training to stop, or a checkpoint to be saved; None if it does not.
-    `metrics` holds the metrics of the last call, `[{"step", "values"}]`, for the loop's own loggers.
+    `stop` and `save` say why the host wants training to stop, or a checkpoint to be saved; None if it does
+    not. `metrics` holds the metrics of the last call, `[{"step", "values"}]`, for the loop's own loggers.
     """
 
     def __init__(
@@ -77,7 +77,10 @@ class LoopRun:
             self._end(run)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns what a checkpoint of this step holds, as JSON-like values. One process of several may call it."""
+        """Returns what a checkpoint of this step holds, as JSON-like values.
+
+        One process of several may call it.
+        """
         live = self._run.save() if self._run is not None else None
         return {"step": self._step, "epoch": self._epoch, "live": live}
 
@@ -91,7 +94,7 @@ class LoopRun:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        """Measures the end, waits for grades, and ends the host; after an error it reports the error first."""
+        """Measures the end, waits for grades, and ends the host; an error is reported instead of the end."""
         run = self._run
         if run is None or not run.is_open:
             return
@@ -147,9 +150,9 @@ def live(
                 break
     ```
 
-    `config` and `options` are those of `PeriodicEval`. `autocast` is the dtype of the `torch.autocast` in which the
-    loop runs the model. `sync_every` is the number of steps after which several processes ask whether the host wants
-    to hear of a step.
+    `config` and `options` are those of `PeriodicEval`. `autocast` is the dtype of the `torch.autocast` in
+    which the loop runs the model. `sync_every` is the number of steps after which several processes ask
+    whether the host wants to hear of a step.
     """
     training = {
         "model": model,

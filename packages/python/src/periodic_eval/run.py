@@ -31,7 +31,7 @@ QUIET_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Done:
-    """What the host answers: why training should stop or save now, and metrics `{"step", "values"}` for its loggers."""
+    """What the host answers: requests to stop or to save, with their reasons, and metrics for loggers."""
 
     stop: str | None = None
     save: str | None = None
@@ -42,9 +42,10 @@ class Done:
 class Training:
     """The training that is measured.
 
-    `step` and `epoch` are completed; `state` is what `save` returned for the checkpoint that training resumes from;
-    `autocast` is the dtype of the trainer's autocast, and `wraps_forward` whether the model's forward pass applies it;
-    `sync_every` is the number of steps after which several ranks ask whether the host wants to hear of a step.
+    `step` and `epoch` are completed; `state` is what `save` returned for the checkpoint that training resumes
+    from; `autocast` is the dtype of the trainer's autocast, and `wraps_forward` whether the model's forward
+    pass applies it; `sync_every` is the number of steps after which several ranks ask whether the host wants
+    to hear of a step.
     """
 
     model: nn.Module
@@ -63,8 +64,8 @@ class Training:
 class LiveRun:
     """The conversation with the host of one phase of a run.
 
-    All ranks call the same methods at the same steps. If the host is lost, the run is abandoned once, with a warning,
-    and every later call returns at once.
+    All ranks call the same methods at the same steps. If the host is lost, the run is abandoned once, with a
+    warning, and every later call returns at once.
     """
 
     def __init__(
@@ -215,7 +216,9 @@ class LiveRun:
         }
 
     def _exchange(self, method: str, params: dict[str, Any], *, is_hello: bool = False) -> Done:
-        """Calls the host on rank 0, while the other ranks answer its calls, and returns its answer on all ranks."""
+        """Calls the host on rank 0, while the other ranks answer its calls, and returns its answer on all
+        ranks.
+        """
         if not self.is_open:
             return Done()
         outcome: tuple[str, Any]

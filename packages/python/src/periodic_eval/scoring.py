@@ -43,7 +43,10 @@ def log_likelihoods(
     greedy_ids: bool = False,
     on_halved: Halved | None = None,
 ) -> None:
-    """Scores continuations after their contexts: log p of each token, in nats, from a log-softmax in float32."""
+    """Scores continuations after their contexts.
+
+    Log p of each token, in nats, from a log-softmax in float32.
+    """
     groups: dict[tuple[int, ...], Group] = {}
     for index, row in enumerate(rows):
         context, continuation = row["context"], row["continuation"]
@@ -105,7 +108,9 @@ def _whole_rows(forward: Forward, batch: list[Group]) -> Tensor:
 
 
 def _shared_contexts(forward: Forward, batch: list[Group]) -> Tensor:
-    """Reads each context once and then all continuations with its keys and values; logits as in `_whole_rows`."""
+    """Reads each context once and then all continuations with its keys and values; logits as in
+    `_whole_rows`.
+    """
     device = forward.device
     contexts = [group.context for group in batch]
     mask, positions = left_padding(contexts, device)
@@ -173,7 +178,10 @@ def next_token(
     *,
     on_halved: Halved | None = None,
 ) -> None:
-    """Puts log p of each row's candidates (None: of every id) after its ids, in nats, and the whole entropy."""
+    """Puts log p of each row's candidates (None.
+
+    Of every id) after its ids, in nats, and the whole entropy.
+    """
     for index, (ids, _) in enumerate(rows):
         if not ids:
             raise PeriodicEvalError("data", f"rows[{index}]", "no ids", "at least one id")
@@ -205,7 +213,9 @@ def hidden_states(
     *,
     on_halved: Halved | None = None,
 ) -> None:
-    """Puts, for each layer, the mean in float32 of the hidden states [H] from position `from` to the end of a row."""
+    """Puts, for each layer, the mean in float32 of the hidden states [H] from position `from` to the end of a
+    row.
+    """
 
     def work(batch: list[int]) -> None:
         check(0)

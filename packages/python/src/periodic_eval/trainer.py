@@ -22,9 +22,9 @@ logger = logging.getLogger("periodic_eval")
 class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportUntypedBaseClass]
     """Measures the model while it trains.
 
-    `config` is a file with the `periodic_eval` block, the block as a dict, or None for its defaults; `options` are
-    further keys of the block. `run_dir` is the run's folder, and `phase` names the phase in it. `batch_tokens` bounds
-    the tokens of a forward pass; by default it depends on the device.
+    `config` is a file with the `periodic_eval` block, the block as a dict, or None for its defaults;
+    `options` are further keys of the block. `run_dir` is the run's folder, and `phase` names the phase in it.
+    `batch_tokens` bounds the tokens of a forward pass; by default it depends on the device.
     """
 
     def __init__(
@@ -151,8 +151,7 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         best = state.best_model_checkpoint if args.load_best_model_at_end else None
         if best and not best.endswith(f"-{state.global_step}"):
             logger.warning(
-                "periodic-eval: the trainer loaded the weights of %s. The last measurement is of the last step's.",
-                best,
+                "periodic-eval: the trainer loaded %s. The last measurement is of the last step's.", best
             )
         self._apply(run.close(), args, state, control)
         return control
@@ -193,7 +192,10 @@ def _calling_handler() -> Any:
 
 
 def _report(reporter: Any, values: dict[str, float], step: int, args: Any, state: Any, control: Any) -> None:
-    """Passes metrics to a reporter of transformers, under their names: `on_log` would prefix them with `train/`."""
+    """Passes metrics to a reporter of transformers, under their names.
+
+    `on_log` would prefix them with `train/`.
+    """
     from transformers.integrations import integration_utils
 
     kind = type(reporter).__name__
