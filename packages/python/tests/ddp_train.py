@@ -15,7 +15,26 @@ import torch.distributed as dist
 from tiny import random_model
 
 
+def with_trainer(folder: str, measured: str) -> None:
+    """Trains the embedded model with LoRA in the Trainer of transformers."""
+    from test_trainer import final, trainer_of
+
+    from periodic_eval import PeriodicEval
+
+    callbacks = [PeriodicEval(run_dir=folder)] if measured == "measured" else []
+    settings = {"save_strategy": "steps", "save_steps": 4, "ddp_backend": "gloo"}
+    trainer = trainer_of(Path(folder) / measured, callbacks, **settings)
+    trainer.train()
+    rank = dist.get_rank()
+    torch.save(final(trainer), f"{folder}/{measured}-{rank}.pt")
+    Path(f"{folder}/{measured}-{rank}.json").write_text(json.dumps({"steps": trainer.state.global_step}))
+    dist.destroy_process_group()
+
+
 def main(kind: str, folder: str, measured: str, pause: str) -> None:
+    if kind == "trainer":
+        with_trainer(folder, measured)
+        return
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     torch.manual_seed(rank)

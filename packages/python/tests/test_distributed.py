@@ -102,6 +102,26 @@ def test_two_processes_train_bit_for_bit_and_share_the_rows(host: Any, tmp_path:
         assert counts[0]["passes"] == counts[1]["passes"]
 
 
+def test_two_processes_train_bit_for_bit_in_the_trainer(host: Any, tmp_path: Path) -> None:
+    plain = launch("trainer", tmp_path, "plain")
+    assert plain.returncode == 0, plain.stderr[-3000:]
+    window = measurement(9)
+    script = host(steps=[3], on={"hello": window, "step:3": window, "end": window})
+    measured = launch("trainer", tmp_path, "measured")
+    assert measured.returncode == 0, measured.stderr[-3000:]
+    expected, _ = results(tmp_path, "plain")
+    found, _ = results(tmp_path, "measured")
+    for a, b in zip(expected, found, strict=True):
+        assert all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+    assert script.methods() == ["hello", "step", "save", "step", "save", "end", "close"]
+    leaves = script.answers("leave")
+    assert [
+        part["part"] for leave in leaves for part in leave["result"]["evidence"] if not part["intact"]
+    ] == []
+    state = json.loads((tmp_path / "measured" / "out" / "checkpoint-4" / "trainer_state.json").read_text())
+    assert state["stateful_callbacks"]["PeriodicEval"]["attributes"]["saved"]["host"] == {"saved": True}
+
+
 def test_stops_all_ranks_at_the_same_step_after_a_wake(host: Any, tmp_path: Path) -> None:
     script = host(on={"hello": [{"later": 0.3, "notice": "wake"}]}, done={"step": {"stop": "a verdict"}})
     measured = launch("ddp", tmp_path, "measured", 0.2)

@@ -202,3 +202,37 @@ def test_refuses_nan_and_empty_contexts() -> None:
         log_likelihoods(Forward(model), [{"context": [3], "continuation": [6]}], put, no_check)
     with pytest.raises(PeriodicEvalError, match="NaN"):
         next_token(Forward(model), [([3], None)], put, no_check)
+
+
+def test_measures_a_compiled_model_uncompiled() -> None:
+    graphs: list[Any] = []
+
+    def backend(graph: Any, _: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    model, rows = random_model("llama"), rows_of(6)
+    reference = [direct(model, row["context"], row["continuation"]) for row in rows]
+    wrapped = torch.compile(model, backend=backend)
+    model.model.layers[0].compile(backend=backend)
+    answers, put = collected(len(rows))
+    log_likelihoods(Forward(wrapped), rows, put, no_check)
+    assert graphs == []
+    for answer, nats in zip(answers, reference, strict=True):
+        assert answer["nats"] == pytest.approx(nats, abs=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_scores_in_half_precision_with_a_softmax_in_float32(dtype: torch.dtype) -> None:
+    model, rows = random_model("llama").to(dtype), rows_of(8)
+    forward = Forward(model)
+    forward.caches = False
+    for row in rows:
+        answers, put = collected(1)
+        log_likelihoods(forward, [row], put, no_check)
+        with torch.no_grad():
+            logits = model(torch.tensor([(row["context"] + row["continuation"])[:-1] or [0]])).logits[0]
+        nats = torch.log_softmax(logits.float(), dim=-1)
+        at = range(len(row["context"]) - 1, len(row["context"]) + len(row["continuation"]) - 1)
+        expected = [nats[place, token].item() for place, token in zip(at, row["continuation"], strict=True)]
+        assert answers[0]["nats"] == pytest.approx(expected, abs=1e-3)

@@ -218,7 +218,7 @@ def test_measures_the_end_when_another_callback_stops_training(host: Any, tmp_pa
             return control
 
     trainer_of(tmp_path, [PeriodicEval(run_dir="r"), Stop()]).train()
-    assert script.methods() == ["hello", "save", "end", "close"]
+    assert script.methods() == ["hello", "step", "save", "end", "close"]
 
 
 def test_begins_again_after_an_error(host: Any, tmp_path: Path) -> None:

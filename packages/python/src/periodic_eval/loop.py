@@ -72,7 +72,8 @@ class LoopRun:
             self._logged.clear()
             return
         self._log(run)
-        self._apply(run.step(step, epoch=epoch))
+        if step < self._last_step:
+            self._apply(run.step(step, epoch=epoch))
         if self.stop is not None or step >= self._last_step:
             self._end(run)
 
@@ -110,7 +111,7 @@ class LoopRun:
 
     def _end(self, run: LiveRun) -> None:
         self._is_ended = True
-        self._apply(run.end())
+        self._apply(run.end(self._step, epoch=self._epoch))
 
     def _log(self, run: LiveRun) -> None:
         for step, metrics in self._logged:

@@ -75,6 +75,7 @@ class LiveRun:
         self.run_dir = run_dir
         self.is_open = True
         self._is_ended = False
+        self._reported = training.step
         self._training, self._config, self._phase = training, config, phase
         self._ranks = find_ranks()
         refuse_unsupported(training.model, self._ranks)
@@ -88,7 +89,6 @@ class LiveRun:
         self._host_next = NEVER
         self._last_message = 0.0
         self._logged: list[dict[str, Any]] = []
-        self._max_steps = training.max_steps
         self._answering = self._prepare(forward, tokenizer)
 
     def _prepare(self, forward: Forward, tokenizer: Any) -> Answering:
@@ -127,7 +127,7 @@ class LiveRun:
         if numbers:
             self._logged.append({"step": step, "metrics": numbers})
 
-    def step(self, step: int, *, epoch: float | None = None, max_steps: int | None = None) -> Done:
+    def step(self, step: int, *, epoch: float | None = None) -> Done:
         """Reports that an optimizer step is completed. Call it when `gate` opens."""
         if not self.is_open:
             return Done()
@@ -138,11 +138,13 @@ class LiveRun:
         ):
             self._arm(step)
             return Done()
+        return self._report(step, epoch)
+
+    def _report(self, step: int, epoch: float | None) -> Done:
         params: dict[str, Any] = {"step": step, "logged": self._take_logged()}
         if epoch is not None:
             params["epoch"] = epoch
-        if max_steps is not None and max_steps != self._max_steps:
-            params["max_steps"] = self._max_steps = max_steps
+        self._reported = step
         done = self._exchange("step", params)
         self._arm(step)
         return done
@@ -163,13 +165,15 @@ class LiveRun:
                     self._abandon(f"is gone: {error}")
         return {"host": self._host_state, "batch_tokens": self._answering.forward.batch_tokens}
 
-    def end(self) -> Done:
-        """Reports the last step, on its weights, and measures what is due at the end."""
-        if self._is_ended:
+    def end(self, step: int, *, epoch: float | None = None) -> Done:
+        """Reports the last step, if it was not yet, and measures what is due at the end, on its weights."""
+        if self._is_ended or not self.is_open:
             return Done()
+        last = self._report(step, epoch) if step > self._reported else Done()
         self.save()
         self._is_ended = True
-        return self._exchange("end", {"logged": self._take_logged()})
+        done = self._exchange("end", {"logged": self._take_logged()})
+        return Done(done.stop or last.stop, done.save or last.save, [*last.metrics, *done.metrics])
 
     def fail(self, message: str) -> None:
         """Reports that training raised an error."""

@@ -119,10 +119,10 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         run = self._run
         if run is None or not run.is_open:
             return None
-        done = run.step(step, epoch=state.epoch, max_steps=state.max_steps if state.max_steps > 0 else None)
-        self._apply(done, args, state, control)
+        if step < self._last_step:
+            self._apply(run.step(step, epoch=state.epoch), args, state, control)
         if control.should_training_stop or step >= self._last_step:
-            self._apply(run.end(), args, state, control)
+            self._apply(run.end(state.global_step, epoch=state.epoch), args, state, control)
         return control
 
     def on_log(
@@ -134,12 +134,12 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
             return
         run.log(state.global_step, logs or {})
         if "train_runtime" in (logs or {}) and not self._loaded_best_before_logging(args, state):
-            self._apply(run.end(), args, state, control)
+            self._apply(run.end(state.global_step, epoch=state.epoch), args, state, control)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Measures the end if another callback stopped training."""
         if self._run is not None and control.should_training_stop:
-            self._apply(self._run.end(), args, state, control)
+            self._apply(self._run.end(state.global_step, epoch=state.epoch), args, state, control)
         return control
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
@@ -147,7 +147,7 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         run = self._run
         if run is None or not run.is_open:
             return None
-        self._apply(run.end(), args, state, control)
+        self._apply(run.end(state.global_step, epoch=state.epoch), args, state, control)
         best = state.best_model_checkpoint if args.load_best_model_at_end else None
         if best and not best.endswith(f"-{state.global_step}"):
             logger.warning(
