@@ -63,7 +63,7 @@ class Forward:
             and not _is_recurrent(self.base, self.config)
             and not _adds_virtual_tokens(self.model)
         )
-        self.batch_tokens = batch_tokens or (16384 if self.device.type == "cuda" else 2048)
+        self.batch_tokens = batch_tokens or (16384 if self.device.type == "cuda" else 4096)
         self.passes = self.rows = 0
         self.lockstep: Lockstep | None = None
 

@@ -17,7 +17,7 @@ from .scoring import LOWEST, Halved, Put
 Decode = Callable[[Sequence[int], bool], str]
 """Returns the text of ids; the second argument says whether special tokens stay."""
 
-CACHE_FACTOR = 8
+CACHE_FACTOR = 4
 """Tokens that a batch may cache, for each token of a forward pass of a scoring batch."""
 
 

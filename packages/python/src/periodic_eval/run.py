@@ -18,7 +18,7 @@ from .answering import Answering, CopiedCall
 from .connection import NEVER, Connection, Gate, HostCall, host_command
 from .describe import describe_model, describe_tokenizer, package_version
 from .distributed import find_ranks, refuse_unsupported
-from .errors import Cancelled, HostLost, PeriodicEvalError
+from .errors import HostLost, PeriodicEvalError
 from .forward import Forward
 from .guards import Window, training_guards
 from .options import Config
@@ -278,9 +278,9 @@ class LiveRun:
                 return message
             try:
                 self._answering.together(CopiedCall(message[1], message[2]))
-            except (PeriodicEvalError, Cancelled):
-                # Rank 0 raises it too, and tells the host.
-                continue
+            except Exception:
+                # Rank 0 has gathered what failed here, and tells the host.
+                logger.debug("periodic-eval: %s failed", message[1], exc_info=True)
 
     def _accept(self, done: dict[str, Any]) -> Done:
         self._last_message = time.monotonic()
