@@ -1,6 +1,6 @@
 // Measures the code for the budgets of scripts/house.mjs.
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { parseSync } from "oxc-parser";
 import { publicApi } from "./public-api.mjs";
@@ -75,7 +75,7 @@ export function measureCode() {
   const { importers, exported } = graph(files);
   const isSmall = (file) => readFileSync(join(root, file), "utf8").split("\n").length - 1 < 30;
   const names = [...byPackage.keys()]
-    .filter((name) => name !== "scripts")
+    .filter((name) => existsSync(join(root, "packages", name, "package.json")))
     .flatMap((name) => {
       const folder = join(root, "packages", name);
       const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));

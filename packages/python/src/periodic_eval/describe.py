@@ -95,7 +95,7 @@ def _tokenizer_fingerprint(tokenizer: Any) -> str:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None and hasattr(backend, "to_str"):
         facts = json.loads(backend.to_str())
-        # Set anew by each call.
+        # Each call of the tokenizer sets them.
         facts.pop("truncation", None)
         facts.pop("padding", None)
     else:
