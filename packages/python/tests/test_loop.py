@@ -98,6 +98,16 @@ def test_trains_bit_for_bit_as_without_measuring(host: Any, window: Any, tmp_pat
     assert [entry["step"] for params in steps for entry in params["logged"]] == [1, 2, 3, 4, 5, 6]
 
 
+def test_protects_the_training_from_calls_outside_of_a_window(host: Any, window: Any, tmp_path: Path) -> None:
+    script = host(steps=[2], on={"hello": [window[2], *window[1:4]], "step": window[1:4]})
+    loop = Loop()
+    loop.measured(tmp_path)
+    assert is_same(loop, twin())
+    # Without dropout, the same tokens score the same.
+    first, second = script.answers("log_likelihoods")[:2]
+    assert first["rows"] == second["rows"]
+
+
 def test_says_hello_with_the_facts_of_the_model(host: Any, tmp_path: Path) -> None:
     script = host()
     Loop().measured(tmp_path, 1, config={"capability": {"limit": 3}}, alignment=False)

@@ -93,7 +93,7 @@ class Answering:
             wanted: Sequence[Any] = [None] * len(rows) if isinstance(candidates, str) else candidates
             rows = list(zip(rows, wanted, strict=True))
         size = BLOCK_ROWS[call.method] * self._ranks.size
-        with self._on(call.params.get("on", "model")):
+        with self.window.protected(call.method), self._on(call.params.get("on", "model")):
             for start in range(0, len(rows), size):
                 self._block(call, rows[start : start + size])
         return {}

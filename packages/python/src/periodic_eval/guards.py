@@ -7,7 +7,7 @@ import copy
 import hashlib
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -56,6 +56,22 @@ class Window:
         """Observes and captures the state, then sets evaluation mode, no gradients and seeded randomness."""
         self.restore()
         self._before = [guard.look() for guard in self.guards]
+        self._open(seed)
+        return {guard.name: state for guard, (state, _) in zip(self.guards, self._before, strict=True)}
+
+    @contextlib.contextmanager
+    def protected(self, seed: str) -> Generator[None, None, None]:
+        """Protects the training during a call that comes outside of `enter` and `leave`, without evidence."""
+        if self._restores:
+            yield
+            return
+        self._open(seed)
+        try:
+            yield
+        finally:
+            self.restore()
+
+    def _open(self, seed: str) -> None:
         always = (_settings_guard("", _torch_settings), _settings_guard("", lambda: _modes(self._model)))
         self._restores = [guard.capture() for guard in (*always, *self.guards)]
         for module in self._model.modules():
@@ -63,7 +79,6 @@ class Window:
             module.training = False
         torch.set_grad_enabled(False)
         _seed_all(seed)
-        return {guard.name: state for guard, (state, _) in zip(self.guards, self._before, strict=True)}
 
     def leave(self) -> list[Evidence]:
         """Restores the captured state, observes again, and returns the evidence of each guard."""
