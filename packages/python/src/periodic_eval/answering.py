@@ -94,8 +94,12 @@ class Answering:
             rows = list(zip(rows, wanted, strict=True))
         size = BLOCK_ROWS[call.method] * self._ranks.size
         with self.window.protected(call.method), self._on(call.params.get("on", "model")):
-            for start in range(0, len(rows), size):
-                self._block(call, rows[start : start + size])
+            try:
+                for start in range(0, len(rows), size):
+                    self._block(call, rows[start : start + size])
+            finally:
+                if self.forward.lockstep is not None:
+                    reshard(self.forward.model)
         return {}
 
     def _block(self, call: Call, rows: Sequence[Any]) -> None:
@@ -154,8 +158,6 @@ class Answering:
 
     def _leave(self) -> list[dict[str, Any]]:
         """Leaves the window on all ranks. A guard is intact if it is intact on each rank."""
-        if self.forward.lockstep is not None:
-            reshard(self.forward.model)
         evidence = self.window.leave()
         if self._ranks.size == 1:
             return evidence
