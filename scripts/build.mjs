@@ -13,7 +13,7 @@ import { root } from "./steps.mjs";
 const build = join(root, ".build");
 const stamp = join(build, "sources.sha256");
 const packages = readdirSync(join(root, "packages")).filter((name) =>
-  existsSync(join(root, "packages", name, "src")),
+  existsSync(join(root, "packages", name, "package.json")),
 );
 
 /** Matches tests and their data. */

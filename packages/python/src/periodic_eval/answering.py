@@ -1,0 +1,248 @@
+"""Answers to the host's calls: the tokenizer's on rank 0, the model's on all ranks."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from .adapters import without_adapter
+from .connection import HostCall
+from .describe import stop_ids
+from .distributed import Ranks, keep_together, reshard
+from .errors import Cancelled, HostLost, PeriodicEvalError
+from .forward import Forward, is_out_of_memory
+from .generation import generate
+from .guards import Window
+from .scoring import hidden_states, log_likelihoods, next_token
+
+logger = logging.getLogger("periodic_eval")
+
+BLOCK_ROWS = {"log_likelihoods": 2048, "next_token": 512, "generate": 256, "hidden_states": 512}
+"""Rows of a call that a rank computes before their answers are sent."""
+
+
+class Call(Protocol):
+    """What answering needs of a call: on rank 0 the host's, on the others its copy."""
+
+    method: str
+    params: dict[str, Any]
+    tokens: int
+
+    def check(self) -> None: ...
+    def add_row(self, row: Any) -> None: ...
+
+
+class CopiedCall:
+    """A call of the host on another rank than 0: its answer is gathered there."""
+
+    def __init__(self, method: str, params: dict[str, Any]) -> None:
+        self.method, self.params, self.tokens = method, params, 0
+
+    def check(self) -> None:
+        """Does nothing: rank 0 hears a cancel."""
+
+    def add_row(self, row: Any) -> None:
+        """Does nothing: rank 0 sends the rows."""
+
+
+class Answering:
+    """Answers calls with a model and a tokenizer, inside of a window."""
+
+    def __init__(
+        self, forward: Forward, tokenizer: Any, window: Window, ranks: Ranks, *, has_base: bool, run_dir: str
+    ) -> None:
+        self.forward, self.window = forward, window
+        self.tokenizer, self._ranks, self._has_base, self._run_dir = tokenizer, ranks, has_base, run_dir
+        self._stop_ids = stop_ids(tokenizer, forward.base)
+        self.warnings: list[str] = []
+        keep_together(forward, ranks)
+
+    @property
+    def can_save(self) -> bool:
+        """Whether `save_checkpoint` is answered."""
+        return hasattr(self.forward.model, "save_pretrained") and self.forward.lockstep is None
+
+    def answer(self, call: HostCall) -> dict[str, Any]:
+        """Answers a call of the host on rank 0, together with the other ranks."""
+        own = {
+            "encode": self._encode,
+            "decode": self._decode,
+            "render": self._render,
+            "save_checkpoint": self._save,
+        }
+        if call.method in own:
+            return own[call.method](call)
+        if self._ranks.size > 1:
+            self._ranks.broadcast(("call", call.method, call.params))
+        return self.together(call)
+
+    def together(self, call: Call) -> dict[str, Any]:
+        """Answers a call that all ranks answer."""
+        if call.method == "enter":
+            return {"before": self.window.enter(call.params["seed"])}
+        if call.method == "leave":
+            return {"evidence": self._leave()}
+        if call.method not in BLOCK_ROWS:
+            raise PeriodicEvalError("model", call.method, "a call that this client does not know")
+        rows: Sequence[Any] = call.params["rows"]
+        if call.method == "next_token":
+            candidates = call.params["candidates"]
+            wanted: Sequence[Any] = [None] * len(rows) if isinstance(candidates, str) else candidates
+            rows = list(zip(rows, wanted, strict=True))
+        size = BLOCK_ROWS[call.method] * self._ranks.size
+        with self.window.protected(call.method), self._on(call.params.get("on", "model")):
+            try:
+                for start in range(0, len(rows), size):
+                    self._block(call, rows[start : start + size])
+            finally:
+                if self.forward.lockstep is not None:
+                    reshard(self.forward.model)
+        return {}
+
+    def _block(self, call: Call, rows: Sequence[Any]) -> None:
+        """Computes rows on all ranks, and adds them to the answer in order.
+
+        Rows before an error are added too.
+        """
+        mine = self._ranks.share(len(rows))
+        found: dict[int, Any] = {}
+        failure: Exception | None = None
+        try:
+            self._compute(
+                call, [rows[i] for i in mine], lambda index, row: found.__setitem__(mine[index], row)
+            )
+        except Exception as error:
+            failure = (
+                error
+                if isinstance(error, (PeriodicEvalError, Cancelled, HostLost))
+                else _failure(call, error)
+            )
+        if self.forward.lockstep is not None:
+            self.forward.lockstep.drain()
+        wire = (
+            failure.wire() if isinstance(failure, PeriodicEvalError) else failure and type(failure).__name__
+        )
+        gathered = self._ranks.gather((found, wire)) if self._ranks.size > 1 else [(found, wire)]
+        together = {index: row for part, _ in gathered for index, row in part.items()}
+        failures = [wire for _, wire in gathered if wire]
+        if failure is None and failures:
+            first = failures[0]
+            failure = PeriodicEvalError(**first) if isinstance(first, dict) else Cancelled()
+        if not isinstance(failure, HostLost):
+            for index in range(len(rows)):
+                if index not in together:
+                    break
+                call.add_row(together[index])
+        if failure is not None:
+            raise failure
+
+    def _compute(self, call: Call, rows: Sequence[Any], put: Callable[[int, Any], None]) -> None:
+        forward, params = self.forward, call.params
+
+        def check(tokens: int) -> None:
+            call.tokens += tokens
+            call.check()
+
+        if call.method == "log_likelihoods":
+            wants_ids = bool(params.get("greedy_ids"))
+            log_likelihoods(forward, rows, put, check, greedy_ids=wants_ids, on_halved=self._halved)
+        elif call.method == "next_token":
+            next_token(forward, rows, put, check, on_halved=self._halved)
+        elif call.method == "hidden_states":
+            hidden_states(forward, rows, params["layers"], put, check, on_halved=self._halved)
+        else:
+            generate(forward, rows, self._stop_ids, self._text, put, check, on_halved=self._halved)
+
+    def _leave(self) -> list[dict[str, Any]]:
+        """Leaves the window on all ranks. A guard is intact if it is intact on each rank."""
+        evidence = self.window.leave()
+        if self._ranks.size == 1:
+            return evidence
+        return [_combined(parts) for parts in zip(*self._ranks.gather(evidence), strict=True)]
+
+    def _halved(self, batch_tokens: int) -> None:
+        message = f"out of memory: batches have at most {batch_tokens} tokens from now on"
+        logger.warning("periodic-eval: %s", message)
+        self.warnings.append(message)
+
+    def _on(self, what: str) -> contextlib.AbstractContextManager[None]:
+        if what != "base":
+            return contextlib.nullcontext()
+        if not self._has_base:
+            raise PeriodicEvalError("model", "on: base", "a model without an exact base")
+        return without_adapter(self.forward.model)
+
+    # The tokenizer
+
+    def _encode(self, call: HostCall) -> dict[str, Any]:
+        for text in call.params["texts"]:
+            call.check()
+            # One at a time: the tokenizer's threads would make it warn when a data loader forks.
+            call.add_row(self._ids(text, bool(call.params["special_tokens"])))
+        return {}
+
+    def _decode(self, call: HostCall) -> dict[str, Any]:
+        for ids in call.params["rows"]:
+            call.check()
+            call.add_row(self._text(ids, bool(call.params["special_tokens"])))
+        return {}
+
+    def _render(self, call: HostCall) -> dict[str, Any]:
+        ending = call.params["ending"]
+        for index, chat in enumerate(call.params["chats"]):
+            call.check()
+            try:
+                text = self.tokenizer.apply_chat_template(
+                    chat["messages"],
+                    tokenize=False,
+                    add_generation_prompt=ending == "generation",
+                    continue_final_message=ending == "continue",
+                    **(chat.get("template_kwargs") or {}),
+                )
+            except Exception as error:
+                fix = "Use messages that the model's chat template accepts."
+                raise PeriodicEvalError("data", f"chats[{index}]", f"{error}", fix=fix) from error
+            call.add_row({"text": text, "ids": self._ids(text, False)})
+        return {}
+
+    def _ids(self, text: str, special_tokens: bool) -> list[int]:
+        encoded = self.tokenizer(
+            text, add_special_tokens=special_tokens, return_attention_mask=False, verbose=False
+        )
+        return [int(token) for token in encoded["input_ids"]]
+
+    def _text(self, ids: Sequence[int], special_tokens: bool) -> str:
+        return self.tokenizer.decode(
+            list(ids), skip_special_tokens=not special_tokens, clean_up_tokenization_spaces=False
+        )
+
+    def _save(self, call: HostCall) -> dict[str, Any]:
+        """Saves the adapter, or the model if there is none, in the folder of the run."""
+        if not self.can_save:
+            raise PeriodicEvalError("model", "save_checkpoint", "a model that one process cannot save")
+        path = Path(self._run_dir).resolve() / "live" / f"step-{call.params['step']}"
+        model: Any = self.forward.model
+        model.save_pretrained(str(path))
+        self.tokenizer.save_pretrained(str(path))
+        return {"path": str(path)}
+
+
+def _failure(call: Call, error: Exception) -> PeriodicEvalError:
+    logger.debug("periodic-eval: %s failed", call.method, exc_info=error)
+    code = "memory" if is_out_of_memory(error) else "model"
+    return PeriodicEvalError(code, call.method, f"{type(error).__name__}: {error}"[:2000])
+
+
+def _combined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Returns rank 0's evidence of a guard, or that of the first rank where the guard found a change."""
+    for rank, part in enumerate(parts):
+        if part["intact"] is False:
+            return {
+                **part,
+                "note": f"changed on rank {rank}" + (f"; {part['note']}" if part.get("note") else ""),
+            }
+    unknown = next((part for part in parts if part["intact"] is None), None)
+    return unknown or parts[0]

@@ -1,0 +1,289 @@
+"""Sampling with a cache of keys and values. Each row has its own random stream."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .errors import PeriodicEvalError
+from .forward import Check, Forward, in_batches, left_padding, log_softmax_rows, padded
+from .scoring import LOWEST, Halved, Put
+
+Decode = Callable[[Sequence[int], bool], str]
+"""Returns the text of ids; the second argument says whether special tokens stay."""
+
+CACHE_FACTOR = 4
+"""Tokens that a batch may cache, for each token of a forward pass of a scoring batch."""
+
+
+def uniform(seed: str, counter: int) -> float:
+    """Returns number `counter` of the random stream that a seed names, in [0, 1), with 53 random bits."""
+    digest = hashlib.blake2b(f"{seed}\n{counter}".encode(), digest_size=8).digest()
+    return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
+
+
+@dataclass
+class Writing:
+    """A completion that is being written."""
+
+    index: int
+    prompt: list[int]
+    room: int
+    temperature: float
+    top_p: float
+    top_k: int | None
+    stop: list[str]
+    top_tokens: int
+    seed: str
+    ids: list[int] = field(default_factory=list[int])
+    nats: list[float] = field(default_factory=list[float])
+    top: list[list[tuple[str, float]]] = field(default_factory=list[Any])
+    text: str | None = None
+    is_stopped: bool = False
+
+    @property
+    def is_finished(self) -> bool:
+        return self.is_stopped or len(self.ids) >= self.room
+
+
+def generate(
+    forward: Forward,
+    rows: Sequence[dict[str, Any]],
+    stop_ids: Sequence[int],
+    decode: Decode,
+    put: Put,
+    check: Check,
+    *,
+    on_halved: Halved | None = None,
+) -> None:
+    """Writes a completion for each row, and puts text, ids, log p of each id, and how it finished."""
+    writings = [_begin(forward, index, row) for index, row in enumerate(rows)]
+    stops = frozenset(stop_ids)
+
+    def work(batch: list[Writing]) -> None:
+        for writing in batch:
+            # A batch that ran out of memory begins again.
+            writing.ids, writing.nats, writing.top, writing.text, writing.is_stopped = [], [], [], None, False
+        _write(forward, batch, stops, decode, check)
+        for writing in batch:
+            put(writing.index, _completion(writing, stops, decode))
+
+    order = sorted(writings, key=lambda w: len(w.prompt), reverse=True)
+    in_batches(
+        forward, order, lambda w: len(w.prompt) + w.room, work, factor=CACHE_FACTOR, on_halved=on_halved
+    )
+
+
+def _begin(forward: Forward, index: int, row: dict[str, Any]) -> Writing:
+    prompt, window = row["prompt"], forward.context_length
+    if not prompt or (window is not None and len(prompt) > window):
+        expected = "1 or more" if window is None else f"1 to {window}, the model's context length"
+        raise PeriodicEvalError("data", f"rows[{index}].prompt", f"{len(prompt)} tokens", expected)
+    # The last token is drawn and never read.
+    room = row["max_new_tokens"] if window is None else min(row["max_new_tokens"], window + 1 - len(prompt))
+    return Writing(
+        index,
+        list(prompt),
+        room,
+        float(row["temperature"]),
+        float(row.get("top_p") or 1),
+        row.get("top_k"),
+        list(row.get("stop") or []),
+        int(row.get("top_tokens") or 0),
+        str(row["seed"]),
+    )
+
+
+def _write(
+    forward: Forward, batch: list[Writing], stops: frozenset[int], decode: Decode, check: Check
+) -> None:
+    active = [writing for writing in batch if writing.room > 0]
+    if not active:
+        return
+    check(0)
+    reading = _Cached(forward, active) if forward.caches else None
+    if reading is not None and reading.cache is None:
+        forward.caches, reading = False, None
+    logits = reading.logits if reading is not None else _reread(forward, active)
+    check(sum(len(writing.prompt) for writing in active))
+    while True:
+        _draw(logits, active, decode)
+        for writing in active:
+            _stop(writing, stops, decode)
+        check(len(active))
+        kept = [at for at, writing in enumerate(active) if not writing.is_finished]
+        if not kept:
+            return
+        is_thinner = len(kept) < len(active)
+        active = [active[at] for at in kept]
+        if reading is None:
+            logits = _reread(forward, active)
+        else:
+            logits = reading.step([writing.ids[-1] for writing in active], kept if is_thinner else None)
+
+
+def _reread(forward: Forward, active: Sequence[Writing]) -> Tensor:
+    """Returns the next logits [B, V] from whole sequences, for a model without a cache."""
+    rows = [[*writing.prompt, *writing.ids] for writing in active]
+    return forward.logits_at(rows, [(at, len(row) - 1) for at, row in enumerate(rows)])
+
+
+class _Cached:
+    """Reads prompts, then one token per row and step.
+
+    Prompts are padded on the left, so that rows grow together.
+    """
+
+    def __init__(self, forward: Forward, active: Sequence[Writing]) -> None:
+        prompts = [writing.prompt for writing in active]
+        self._forward, self._device = forward, forward.device
+        ids = padded(prompts, self._device, left=True)
+        self._mask, positions = left_padding(prompts, self._device)
+        self._next = torch.tensor([len(prompt) for prompt in prompts], device=self._device)[:, None]
+        ends = [(row, ids.shape[1] - 1) for row in range(len(prompts))]
+        self.logits, self.cache = forward.run(
+            ids, ends, mask=self._mask, positions=positions, keep_cache=True
+        )
+
+    def step(self, tokens: Sequence[int], kept: Sequence[int] | None) -> Tensor:
+        """Reads one token per row and returns the next logits [B, V].
+
+        Rows that are not in `kept` leave the batch.
+        """
+        if kept is not None:
+            chosen = torch.tensor(kept, device=self._device)
+            self.cache.reorder_cache(chosen)
+            self._next = self._next[chosen]
+            self._mask = None if self._mask is None else self._mask[chosen]
+        ids = torch.tensor(tokens, device=self._device)[:, None]
+        positions = None
+        if self._mask is not None:
+            self._mask = torch.cat([self._mask, self._mask.new_ones(len(ids), 1)], dim=1)
+            positions = self._next
+        ends = [(row, 0) for row in range(len(ids))]
+        logits, self.cache = self._forward.run(
+            ids, ends, mask=self._mask, positions=positions, cache=self.cache, keep_cache=True
+        )
+        self._next = self._next + 1
+        return logits
+
+
+def _draw(logits: Tensor, active: Sequence[Writing], decode: Decode) -> None:
+    """Draws a token for each row from logits [B, V], and adds it with its log p."""
+    tokens = logits.argmax(dim=1)
+    sampled = [at for at, writing in enumerate(active) if writing.temperature > 0]
+    if sampled:
+        rows = torch.tensor(sampled, device=logits.device)
+        tokens[rows] = _sampled(logits[rows], [active[at] for at in sampled])
+    widest = max(writing.top_tokens for writing in active)
+    for start, nats in log_softmax_rows(logits):
+        chosen = tokens[start : start + len(nats)]
+        values = nats.gather(1, chosen[:, None])[:, 0].tolist()
+        if any(value != value for value in values):
+            fix = "Training may have diverged: look at the loss."
+            raise PeriodicEvalError("model", "the model's forward pass", "NaN", "numbers", fix)
+        top = nats.topk(min(widest, nats.shape[1])) if widest > 0 else None
+        for at, (token, value) in enumerate(zip(chosen.tolist(), values, strict=True)):
+            writing = active[start + at]
+            writing.ids.append(token)
+            writing.nats.append(max(value, LOWEST))
+            if top is not None and writing.top_tokens > 0:
+                likely = zip(top.indices[at].tolist(), top.values[at].tolist(), strict=True)
+                pairs = [(decode([other], True), max(n, LOWEST)) for other, n in likely]
+                writing.top.append(pairs[: writing.top_tokens])
+
+
+def _sampled(logits: Tensor, active: Sequence[Writing]) -> Tensor:
+    """Returns tokens [B], drawn by the inverse of the cumulated distribution in float64."""
+    device = logits.device
+    numbers = [uniform(writing.seed, len(writing.ids)) for writing in active]
+    # Apple's GPUs have no float64.
+    where = torch.device("cpu") if device.type == "mps" else device
+    temperatures = torch.tensor([w.temperature for w in active], dtype=torch.float64, device=where)[:, None]
+    wide = logits.to(where).double()
+    weights = ((wide - wide.amax(dim=1, keepdim=True)) / temperatures).exp()
+    goals = torch.tensor(numbers, dtype=torch.float64, device=where)
+    width = weights.shape[1]
+    cut = [at for at, w in enumerate(active) if w.top_p < 1 or (w.top_k is not None and w.top_k < width)]
+    tokens = _inverse(weights, goals)
+    if cut:
+        rows = torch.tensor(cut, device=where)
+        # Largest first, equal weights in the order of their ids.
+        ordered, ids = weights[rows].sort(dim=1, descending=True, stable=True)
+        ordered = _restricted(ordered, [active[at] for at in cut])
+        tokens[rows] = ids.gather(1, _inverse(ordered, goals[rows])[:, None])[:, 0]
+    return tokens.to(device)
+
+
+def _restricted(ordered: Tensor, active: Sequence[Writing]) -> Tensor:
+    """Returns weights [B, V], largest first, with zeros outside of top-k and then top-p."""
+    width = ordered.shape[1]
+    at = torch.arange(width, device=ordered.device)[None]
+    counts = torch.tensor([width if w.top_k is None else w.top_k for w in active], device=ordered.device)
+    ordered = ordered * (at < counts[:, None])
+    shares = torch.tensor([w.top_p for w in active], dtype=ordered.dtype, device=ordered.device)[:, None]
+    before = ordered.cumsum(dim=1) - ordered
+    return ordered * ((before < shares * ordered.sum(dim=1, keepdim=True)) | (shares >= 1))
+
+
+def _inverse(weights: Tensor, numbers: Tensor) -> Tensor:
+    """Returns the index [B] at which the cumulated weight passes `number` times the sum."""
+    reached = weights.cumsum(dim=1)
+    index = (reached <= (numbers[:, None] * reached[:, -1:])).sum(dim=1)
+    # Rounding can leave the sum below the goal: the last index with a weight is drawn then.
+    last = weights.shape[1] - 1 - (weights > 0).flip(1).int().argmax(dim=1)
+    return torch.minimum(index, last)
+
+
+def _stop(writing: Writing, stops: frozenset[int], decode: Decode) -> None:
+    """Ends a completion at a stop id or a stop string."""
+    if writing.ids[-1] in stops:
+        writing.is_stopped = True
+        return
+    for shows_special in (False, True) if writing.stop else ():
+        longest = max(len(text) for text in writing.stop)
+        # A byte can be a token, and a character has up to four bytes.
+        tail = decode(writing.ids[-(4 * longest + 8) :], shows_special)
+        if any(text in tail for text in writing.stop) and _cut(writing, decode, shows_special):
+            return
+
+
+def _cut(writing: Writing, decode: Decode, shows_special: bool) -> bool:
+    """Sets the text before the first stop string.
+
+    A string with special tokens shows only in text that has them.
+    """
+    text = decode(writing.ids, shows_special)
+    places = [at for at in (text.find(stop) for stop in writing.stop) if at >= 0]
+    if not places:
+        return False
+    end = min(places)
+    if shows_special:
+        count = len(writing.ids)
+        while count > 0 and len(decode(writing.ids[:count], True)) > end:
+            count -= 1
+        shown = decode(writing.ids[:count], True) if count else ""
+        writing.text = (decode(writing.ids[:count], False) if count else "") + text[len(shown) : end]
+    else:
+        writing.text = text[:end]
+    writing.is_stopped = True
+    return True
+
+
+def _completion(writing: Writing, stops: frozenset[int], decode: Decode) -> dict[str, Any]:
+    ids = writing.ids
+    if writing.text is None:
+        shown = ids[:-1] if writing.is_stopped and ids[-1] in stops else ids
+        writing.text = decode(shown, False) if shown else ""
+    answer: dict[str, Any] = {
+        "text": writing.text,
+        "ids": ids,
+        "nats": writing.nats,
+        "finish": "stop" if writing.is_stopped else "length",
+    }
+    return {**answer, "top": writing.top} if writing.top_tokens > 0 else answer

@@ -1,0 +1,359 @@
+"""A run that is measured live: the conversation with the host, and what it asks of the training."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from .adapters import why_base_is_absent
+from .answering import Answering, CopiedCall
+from .connection import NEVER, Connection, Gate, HostCall, host_command
+from .describe import describe_model, describe_tokenizer, package_version
+from .distributed import find_ranks, refuse_unsupported
+from .errors import HostLost, PeriodicEvalError
+from .forward import Forward
+from .guards import Window, training_guards
+from .options import Config
+
+logger = logging.getLogger("periodic_eval")
+
+QUIET_SECONDS = 10.0
+"""A step is reported when so long nothing was said."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What the host answers: requests to stop or to save, with their reasons, and metrics for loggers."""
+
+    stop: str | None = None
+    save: str | None = None
+    metrics: list[dict[str, Any]] = field(default_factory=list[Any])
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training that is measured.
+
+    `step` and `epoch` are completed; `state` is what `save` returned for the checkpoint that training resumes
+    from; `autocast` is the dtype of the trainer's autocast, and `wraps_forward` whether the model's forward
+    pass applies it; `sync_every` is the number of steps after which several ranks ask whether the host wants
+    to hear of a step.
+    """
+
+    model: nn.Module
+    tokenizer: Any
+    optimizer: Any = None
+    scaler: Any = None
+    max_steps: int | None = None
+    step: int = 0
+    epoch: float = 0.0
+    state: Any = None
+    autocast: torch.dtype | None = None
+    wraps_forward: bool = False
+    sync_every: int = 10
+
+
+class LiveRun:
+    """The conversation with the host of one phase of a run.
+
+    All ranks call the same methods at the same steps. If the host is lost, the run is abandoned once, with a
+    warning, and every later call returns at once.
+    """
+
+    def __init__(
+        self, training: Training, config: Config, run_dir: str, phase: str, *, batch_tokens: int | None = None
+    ) -> None:
+        self.gate = Gate()
+        self.run_dir = run_dir
+        self.is_open = True
+        self._is_ended = False
+        self._reported = training.step
+        self._training, self._config, self._phase = training, config, phase
+        self._ranks = find_ranks()
+        refuse_unsupported(training.model, self._ranks)
+        state = training.state if isinstance(training.state, dict) else {}
+        batch_tokens = batch_tokens or state.get("batch_tokens")
+        self._host_state: Any = state.get("host")
+        dtype = None if training.wraps_forward else training.autocast
+        forward = Forward(training.model, autocast=dtype, batch_tokens=batch_tokens)
+        tokenizer = getattr(training.tokenizer, "tokenizer", training.tokenizer)
+        self._connection: Connection | None = None
+        self._host_next = NEVER
+        self._last_message = 0.0
+        self._logged: list[dict[str, Any]] = []
+        self._answering = self._prepare(forward, tokenizer)
+
+    def _prepare(self, forward: Forward, tokenizer: Any) -> Answering:
+        training, ranks = self._training, self._ranks
+        has_base = why_base_is_absent(forward.model) is None
+        window = Window(forward.model, [])
+        answering = Answering(forward, tokenizer, window, ranks, has_base=has_base, run_dir=self.run_dir)
+        reduce = ranks.add if forward.lockstep is not None else None
+        window.guards = training_guards(
+            forward.model, tokenizer, training.optimizer, training.scaler, reduce=reduce, rank=ranks.rank
+        )
+        return answering
+
+    # The calls of the protocol
+
+    def begin(self) -> Done:
+        """Starts the host, says hello, and measures what is due before the first step.
+
+        Raises PeriodicEvalError if the host refuses the run: training has not begun.
+        """
+        hello = self._hello()
+        failure: PeriodicEvalError | None = None
+        if self._ranks.rank == 0:
+            try:
+                self._connection = Connection(host_command(), self.gate if self._ranks.size == 1 else Gate())
+            except PeriodicEvalError as error:
+                failure = error
+        self._raise_on_all(failure)
+        return self._exchange("hello", hello, is_hello=True)
+
+    def log(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Keeps metrics that the trainer logged, for the next message."""
+        if not self.is_open or self._ranks.rank != 0:
+            return
+        numbers = {name: _number(value) for name, value in metrics.items() if _is_number(value)}
+        if numbers:
+            self._logged.append({"step": step, "metrics": numbers})
+
+    def step(self, step: int, *, epoch: float | None = None) -> Done:
+        """Reports that an optimizer step is completed. Call it when `gate` opens."""
+        if not self.is_open:
+            return Done()
+        if (
+            self._ranks.size > 1
+            and step < self._host_next
+            and not self._ranks.broadcast(self._is_wanted(step))
+        ):
+            self._arm(step)
+            return Done()
+        return self._report(step, epoch)
+
+    def _report(self, step: int, epoch: float | None) -> Done:
+        params: dict[str, Any] = {"step": step, "logged": self._take_logged()}
+        if epoch is not None:
+            params["epoch"] = epoch
+        self._reported = step
+        done = self._exchange("step", params)
+        self._arm(step)
+        return done
+
+    def save(self) -> Any:
+        """Returns the state for a checkpoint. Rank 0 alone may call it: the trainer of transformers does.
+
+        After `end` it is the state at the last step.
+        """
+        if self.is_open and not self._is_ended and self._connection is not None:
+            try:
+                done = self._connection.call("save", {}, _answer_nothing)
+                self._host_state = done.get("state", self._host_state)
+            except (HostLost, PeriodicEvalError) as error:
+                # Several ranks agree at their next step that the host is gone.
+                self._connection.lost = self._connection.lost or f"{error}"
+                if self._ranks.size == 1:
+                    self._abandon(f"is gone: {error}")
+        return {"host": self._host_state, "batch_tokens": self._answering.forward.batch_tokens}
+
+    def end(self, step: int, *, epoch: float | None = None) -> Done:
+        """Reports the last step, if it was not yet, and measures what is due at the end, on its weights."""
+        if self._is_ended or not self.is_open:
+            return Done()
+        last = self._report(step, epoch) if step > self._reported else Done()
+        self.save()
+        self._is_ended = True
+        done = self._exchange("end", {"logged": self._take_logged()})
+        return Done(done.stop or last.stop, done.save or last.save, [*last.metrics, *done.metrics])
+
+    def fail(self, message: str) -> None:
+        """Reports that training raised an error."""
+        self._exchange("fail", {"message": message})
+
+    def close(self) -> Done:
+        """Waits until grading is done and everything is written, and ends the host."""
+        done = self._exchange("close", {})
+        self._shut()
+        return done
+
+    def hang_up(self) -> None:
+        """Ends the conversation without a word: the host keeps what is graded, and the next run resumes."""
+        self._answering.window.restore()
+        if self._connection is not None:
+            self._connection.hang_up()
+            self._connection = None
+        self._shut()
+
+    # Inside
+
+    def _hello(self) -> dict[str, Any]:
+        training, answering = self._training, self._answering
+        config = self._config
+        return {
+            "protocol": 1,
+            "client": {"name": "periodic-eval for Python", "version": package_version()},
+            "run_dir": self.run_dir,
+            "phase": self._phase,
+            "config": dict(config)
+            if isinstance(config, Mapping)
+            else None
+            if config is None
+            else os.fspath(config),
+            "max_steps": training.max_steps,
+            "step": training.step,
+            "epoch": training.epoch,
+            "state": self._host_state,
+            "model": describe_model(answering.forward, autocast=training.autocast),
+            "tokenizer": describe_tokenizer(answering.tokenizer, answering.forward.base),
+            "guards": [guard.name for guard in answering.window.guards],
+            "ranks": self._ranks.size,
+            "can_save": answering.can_save,
+        }
+
+    def _exchange(self, method: str, params: dict[str, Any], *, is_hello: bool = False) -> Done:
+        """Calls the host on rank 0, while the other ranks answer its calls, and returns its answer on all
+        ranks.
+        """
+        if not self.is_open:
+            return Done()
+        outcome: tuple[str, Any]
+        try:
+            outcome = self._speak(method, params) if self._ranks.rank == 0 else self._follow()
+        except Exception as error:
+            if is_hello:
+                self.hang_up()
+                raise
+            outcome = ("lost", f"{type(error).__name__}: {error}")
+        except BaseException:
+            # Ctrl-C, perhaps in the middle of a window.
+            self.hang_up()
+            raise
+        finally:
+            self._answering.window.restore()
+        kind: str = outcome[0]
+        content: Any = outcome[1]
+        if kind == "done":
+            return self._accept(content)
+        if kind == "error":
+            error = PeriodicEvalError(**content)
+            if is_hello:
+                self._shut()
+                raise error
+            self._abandon(f"answered {method} with an error: {error}")
+        else:
+            self._abandon(f"is gone: {content}")
+        return Done()
+
+    def _speak(self, method: str, params: dict[str, Any]) -> tuple[str, Any]:
+        assert self._connection is not None
+        try:
+            outcome: tuple[str, Any] = ("done", self._connection.call(method, params, self._answer))
+        except PeriodicEvalError as error:
+            outcome = ("error", error.wire())
+        except HostLost as lost:
+            outcome = ("lost", str(lost))
+        return self._ranks.broadcast(outcome) if self._ranks.size > 1 else outcome
+
+    def _answer(self, call: HostCall) -> dict[str, Any]:
+        try:
+            return self._answering.answer(call)
+        finally:
+            while self._answering.warnings and self._connection is not None:
+                self._connection.notify("warn", {"message": self._answering.warnings.pop()})
+
+    def _follow(self) -> tuple[str, Any]:
+        """Answers the host's calls as rank 0 passes them on, until its answer comes."""
+        while True:
+            message = self._ranks.broadcast(None)
+            if message[0] != "call":
+                return message
+            try:
+                self._answering.together(CopiedCall(message[1], message[2]))
+            except Exception:
+                # Rank 0 has gathered what failed here, and tells the host.
+                logger.debug("periodic-eval: %s failed", message[1], exc_info=True)
+
+    def _accept(self, done: dict[str, Any]) -> Done:
+        self._last_message = time.monotonic()
+        step = done.get("next_step")
+        self._host_next = step if isinstance(step, int) else NEVER
+        if "state" in done:
+            self._host_state = done["state"]
+        if self._ranks.size == 1:
+            # The reader thread has set the next step of interest, and perhaps a wake since.
+            self.gate.quiet_until = self._last_message + QUIET_SECONDS
+        else:
+            self._arm(self._training.step)
+        metrics = done.get("metrics")
+        return Done(done.get("stop"), done.get("save"), metrics if isinstance(metrics, list) else [])
+
+    def _arm(self, step: int) -> None:
+        """Sets the next step at which several ranks stop for a moment: all must compute the same."""
+        if self._ranks.size > 1 and self.is_open:
+            every = max(1, self._training.sync_every)
+            self.gate.next_step = min(self._host_next, (step // every + 1) * every)
+
+    def _is_wanted(self, step: int) -> bool:
+        connection = self._connection
+        if connection is None:
+            return False
+        is_quiet = time.monotonic() - self._last_message > QUIET_SECONDS
+        return is_quiet or connection.gate.next_step <= step or connection.lost is not None
+
+    def _take_logged(self) -> list[dict[str, Any]]:
+        logged, self._logged = self._logged, []
+        return logged
+
+    def _abandon(self, reason: str) -> None:
+        if self._ranks.rank == 0:
+            logger.warning(
+                "periodic-eval: the host %s. Measuring ends, and training goes on. "
+                "`periodic-eval report %s` shows what was measured.",
+                reason,
+                self.run_dir,
+            )
+        self._shut()
+
+    def _shut(self) -> None:
+        self.is_open = False
+        self.gate.next_step, self.gate.quiet_until = NEVER, math.inf
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        # Nothing of the training stays alive because it was measured.
+        self._answering.window.guards = []
+
+    def _raise_on_all(self, failure: PeriodicEvalError | None) -> None:
+        if self._ranks.size > 1:
+            wire = self._ranks.broadcast(failure.wire() if failure is not None else None)
+            failure = PeriodicEvalError(**wire) if wire is not None else None
+        if failure is not None:
+            self._shut()
+            raise failure
+
+
+def _answer_nothing(call: HostCall) -> Any:
+    raise PeriodicEvalError("model", call.method, "a call of the host outside of a step")
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, (int, float)) or (
+        hasattr(value, "item") and getattr(value, "numel", lambda: 1)() == 1
+    )
+
+
+def _number(value: Any) -> float | int | None:
+    """Returns a number that JSON has, or None for NaN and infinities."""
+    plain = value if isinstance(value, (int, float)) else value.item()
+    return plain if math.isfinite(plain) else None

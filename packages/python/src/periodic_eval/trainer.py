@@ -1,0 +1,217 @@
+"""A callback for the Trainer of transformers and TRL's trainers."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from time import monotonic
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+from transformers.trainer_callback import ExportableState
+
+from .connection import Gate
+from .errors import PeriodicEvalError
+from .options import Config, block_of
+from .run import Done, LiveRun, Training
+
+logger = logging.getLogger("periodic_eval")
+
+
+class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportUntypedBaseClass]
+    """Measures the model while it trains.
+
+    `config` is a file with the `periodic_eval` block, the block as a dict, or None for its defaults;
+    `options` are further keys of the block. `run_dir` is the run's folder, and `phase` names the phase in it.
+    `batch_tokens` bounds the tokens of a forward pass; by default it depends on the device.
+    """
+
+    def __init__(
+        self,
+        config: Config = None,
+        *,
+        run_dir: str,
+        phase: str = "train",
+        batch_tokens: int | None = None,
+        **options: Any,
+    ) -> None:
+        self.saved: Any = None
+        self._arguments: dict[str, Any] = {
+            "config": config if config is None or isinstance(config, dict) else str(config),
+            "run_dir": str(run_dir),
+            "phase": phase,
+            "batch_tokens": batch_tokens,
+            **options,
+        }
+        self._block = block_of(config, options)
+        self._gate = Gate()
+        self._last_step = 0
+        self._run: LiveRun | None = None
+        self._handler: Any = None
+
+    # The state in checkpoints
+
+    def state(self) -> dict[str, Any]:
+        """Returns what a checkpoint holds of this callback."""
+        if self._run is not None:
+            self.saved = self._run.save()
+        return {"args": self._arguments, "attributes": {"saved": self.saved}}
+
+    def _saved_in(self, state: Any) -> Any:
+        """Returns this callback's state in the checkpoint that training resumes from, or None."""
+        if state.global_step == 0:
+            return None
+        entries = (state.stateful_callbacks or {}).get(type(self).__name__) or []
+        entries = entries if isinstance(entries, list) else [entries]
+        keys = ("run_dir", "phase")
+        # A list grows with every checkpoint: the last entry of this run and phase is the newest.
+        for entry in reversed(entries):
+            if all(entry.get("args", {}).get(key) == self._arguments[key] for key in keys):
+                return entry.get("attributes", {}).get("saved")
+        return None
+
+    # Events
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """Starts the host, and measures what is due before the first step."""
+        if self._run is not None and self._run.is_open:
+            # The training before this one raised an error, or began again with smaller batches.
+            self._run.fail("training began again in the same process")
+            self._run.close()
+        tokenizer = kwargs.get("processing_class") or kwargs.get("tokenizer")
+        if tokenizer is None:
+            fix = "Pass `processing_class=tokenizer` to the trainer."
+            raise PeriodicEvalError("config", "PeriodicEval", "a trainer without a tokenizer", fix=fix)
+        self._handler = _calling_handler()
+        optimizer = kwargs.get("optimizer")
+        logging_steps = state.logging_steps
+        training = Training(
+            model=kwargs["model"],
+            tokenizer=tokenizer,
+            optimizer=optimizer,
+            scaler=getattr(optimizer, "scaler", None),
+            max_steps=state.max_steps if state.max_steps > 0 else None,
+            step=state.global_step,
+            epoch=float(state.epoch or 0),
+            state=self._saved_in(state),
+            autocast=torch.bfloat16 if args.bf16 else torch.float16 if args.fp16 else None,
+            # Accelerate wraps the forward pass, in training and in evaluation.
+            wraps_forward=True,
+            sync_every=logging_steps if isinstance(logging_steps, int) and logging_steps > 0 else 10,
+        )
+        arguments = self._arguments
+        run = LiveRun(
+            training,
+            self._block,
+            arguments["run_dir"],
+            arguments["phase"],
+            batch_tokens=arguments["batch_tokens"],
+        )
+        self._run, self._gate, self._last_step = run, run.gate, state.max_steps
+        return self._apply(run.begin(), args, state, control)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """Measures what is due, and the end in the last step. An idle step compares three numbers."""
+        step, gate = state.global_step, self._gate
+        if step < gate.next_step and step < self._last_step and monotonic() < gate.quiet_until:
+            return None
+        run = self._run
+        if run is None or not run.is_open:
+            return None
+        if step < self._last_step:
+            self._apply(run.step(step, epoch=state.epoch), args, state, control)
+        if control.should_training_stop or step >= self._last_step:
+            self._apply(run.end(state.global_step, epoch=state.epoch), args, state, control)
+        return control
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        """Keeps what the trainer logs, and measures the end if training ended between two steps."""
+        run = self._run
+        if run is None or not run.is_open:
+            return
+        run.log(state.global_step, logs or {})
+        if "train_runtime" in (logs or {}) and not self._loaded_best_before_logging(args, state):
+            self._apply(run.end(state.global_step, epoch=state.epoch), args, state, control)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """Measures the end if another callback stopped training."""
+        if self._run is not None and control.should_training_stop:
+            self._apply(self._run.end(state.global_step, epoch=state.epoch), args, state, control)
+        return control
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """Waits for grades, and ends the host."""
+        run = self._run
+        if run is None or not run.is_open:
+            return None
+        self._apply(run.end(state.global_step, epoch=state.epoch), args, state, control)
+        best = state.best_model_checkpoint if args.load_best_model_at_end else None
+        if best and not best.endswith(f"-{state.global_step}"):
+            logger.warning(
+                "periodic-eval: the trainer loaded %s. The last measurement is of the last step's.", best
+            )
+        self._apply(run.close(), args, state, control)
+        return control
+
+    # Inside
+
+    @staticmethod
+    def _loaded_best_before_logging(args: Any, state: Any) -> bool:
+        import transformers
+
+        is_old = int(transformers.__version__.partition(".")[0]) < 5
+        return is_old and args.load_best_model_at_end and bool(state.best_model_checkpoint)
+
+    def _apply(self, done: Done, args: Any, state: Any, control: Any) -> Any:
+        """Passes the host's requests to the trainer, and its metrics to the log and the reporters."""
+        if done.stop is not None:
+            logger.warning("periodic-eval: training stops: %s", done.stop)
+            control.should_training_stop = True
+        if done.save is not None:
+            logger.warning("periodic-eval: the trainer saves a checkpoint: %s", done.save)
+            control.should_save = True
+        for entry in done.metrics:
+            values = {name: value for name, value in entry["values"].items() if value is not None}
+            if not values:
+                continue
+            state.log_history.append({**values, "epoch": state.epoch, "step": entry["step"]})
+            if state.is_world_process_zero:
+                for reporter in getattr(self._handler, "callbacks", []):
+                    _report(reporter, values, entry["step"], args, state, control)
+        return control
+
+
+def _calling_handler() -> Any:
+    """Returns the trainer's list of callbacks, which called: transformers passes no trainer to a callback."""
+    frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    handler = frame.f_locals.get("self")
+    return handler if hasattr(handler, "callbacks") else None
+
+
+def _report(reporter: Any, values: dict[str, float], step: int, args: Any, state: Any, control: Any) -> None:
+    """Passes metrics to a reporter of transformers, under their names.
+
+    `on_log` would prefix them with `train/`.
+    """
+    from transformers.integrations import integration_utils
+
+    kind = type(reporter).__name__
+    if not isinstance(reporter, tuple(set(integration_utils.INTEGRATION_TO_CALLBACK.values()))):
+        return
+    try:
+        if kind == "TensorBoardCallback" and reporter.tb_writer is not None:
+            for name, value in values.items():
+                reporter.tb_writer.add_scalar(name, value, step)
+        elif kind == "WandbCallback" and reporter._wandb is not None:
+            reporter._wandb.log({**values, "train/global_step": step})
+        elif kind == "TrackioCallback":
+            reporter._trackio.log({**values, "train/global_step": step})
+        elif kind == "MLflowCallback":
+            reporter._ml_flow.log_metrics(metrics=dict(values), step=step)
+        else:
+            reporter.on_log(args, state, control, logs=dict(values))
+    except Exception as error:
+        logger.warning("periodic-eval: %s did not take the metrics of step %s: %s", kind, step, error)

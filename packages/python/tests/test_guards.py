@@ -1,0 +1,233 @@
+"""Each guard breaks when its part of the training changes, and only that one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny import micro_world, random_model
+
+from periodic_eval.adapters import adapter_name, why_base_is_absent, without_adapter
+from periodic_eval.fingerprint import fingerprint
+from periodic_eval.forward import Forward
+from periodic_eval.guards import Guard, Window, training_guards
+
+
+class Setup:
+    """A model with LoRA, an optimizer that has stepped, and a GradScaler."""
+
+    def __init__(self) -> None:
+        from peft import LoraConfig, get_peft_model
+
+        base, self.tokenizer = micro_world()
+        base.register_buffer("counter", torch.zeros(3))
+        self.model: Any = get_peft_model(base, LoraConfig(r=2, target_modules=["q_proj"], lora_dropout=0.1))
+        self.model.train()
+        self.trained = [p for p in self.model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(self.trained, lr=1e-3)
+        self.scaler = torch.amp.GradScaler("cpu")
+        ids = torch.tensor([[5, 6, 7]])
+        self.model(input_ids=ids, labels=ids).loss.backward()
+        self.optimizer.step()
+        weight = self.model.base_model.model.lm_head.weight
+        weight.quant_state = type("State", (), {"absmax": torch.ones(4), "state2": None})()
+        self.quant_state = weight.quant_state
+        guards = training_guards(self.model, self.tokenizer, self.optimizer, self.scaler)
+        self.window = Window(self.model, guards)
+
+    def first_weight(self) -> torch.Tensor:
+        return next(p for p in self.model.parameters() if not p.requires_grad)
+
+
+def flip(tensor: torch.Tensor) -> None:
+    """Flips the last bit of one entry."""
+    with torch.no_grad():
+        tensor.detach().view(-1)[:1].view(torch.int32).bitwise_xor_(1)
+
+
+def set_scaler(s: Setup) -> None:
+    s.scaler._init_scale = 4.0
+    s.scaler._growth_factor = 3.0
+
+
+DISTURBANCES: dict[str, Callable[[Setup], Any]] = {
+    "weights": lambda s: flip(s.first_weight()),
+    "gradients": lambda s: flip(s.trained[0].grad),
+    "optimizer": lambda s: flip(s.optimizer.state[s.trained[1]]["exp_avg"]),
+    "grad-scaler": set_scaler,
+    "quantization": lambda s: flip(s.quant_state.absmax),
+}
+
+RESTORED: dict[str, Callable[[Setup], Any]] = {
+    "buffers": lambda s: s.model.base_model.model.counter.add_(1),
+    "requires-grad": lambda s: s.first_weight().requires_grad_(True),
+    "adapter": lambda s: s.model.base_model.disable_adapter_layers(),
+    "random-python": lambda s: random.random(),
+    "random-numpy": lambda s: np.random.rand(),
+    "random-torch": lambda s: torch.rand(1),
+    "mode": lambda s: s.model.train(),
+    "tokenizer": lambda s: s.tokenizer(["a", "a a a"], padding=True, truncation=True, max_length=2),
+    "model-settings": lambda s: setattr(s.model.generation_config, "temperature", 0.5),
+    "torch-settings": lambda s: torch.set_default_dtype(torch.float64),
+}
+
+
+def broken(evidence: list[dict[str, Any]]) -> list[str]:
+    return [part["part"] for part in evidence if part["intact"] is not True]
+
+
+def test_covers_every_guard() -> None:
+    assert {guard.name for guard in Setup().window.guards} == {*DISTURBANCES, *RESTORED}
+
+
+def test_is_intact_when_nothing_changes() -> None:
+    setup = Setup()
+    before = setup.window.enter("seed")
+    assert not any(module.training for module in setup.model.modules())
+    assert not torch.is_grad_enabled()
+    evidence = setup.window.leave()
+    assert broken(evidence) == []
+    assert {part["part"]: part["before"] for part in evidence} == before
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("name", DISTURBANCES)
+def test_names_the_part_that_changed(name: str) -> None:
+    setup = Setup()
+    setup.window.enter("seed")
+    DISTURBANCES[name](setup)
+    evidence = setup.window.leave()
+    assert broken(evidence) == [name]
+    assert next(part for part in evidence if part["part"] == name)["intact"] is False
+
+
+@pytest.mark.parametrize("name", RESTORED)
+def test_restores_what_measuring_may_change(name: str) -> None:
+    setup = Setup()
+    setup.window.enter("seed")
+    RESTORED[name](setup)
+    assert broken(setup.window.leave()) == []
+
+
+@pytest.mark.parametrize("name", RESTORED)
+def test_observes_the_part_that_would_stay_changed(name: str) -> None:
+    setup = Setup()
+    setup.window.enter("a")
+    states = {guard.name: guard.observe() for guard in setup.window.guards}
+    RESTORED[name](setup)
+    changed = [guard.name for guard in setup.window.guards if guard.observe() != states[guard.name]]
+    evidence = setup.window.leave()
+    # PEFT switches `requires_grad` off with the adapter.
+    assert changed == ([name] if name != "adapter" else ["requires-grad", "adapter"])
+    assert broken(evidence) == []
+
+
+def test_reports_a_guard_that_cannot_observe() -> None:
+    def fail() -> str:
+        raise ValueError("no such thing")
+
+    window = Window(torch.nn.Linear(1, 1), [Guard("odd", fail)])
+    assert window.enter("s") == {"odd": None}
+    note = "not observed: ValueError: no such thing"
+    assert window.leave() == [{"part": "odd", "before": None, "after": None, "intact": None, "note": note}]
+
+
+def test_draws_differently_for_another_seed_and_the_same_for_one() -> None:
+    setup = Setup()
+    drawn: list[tuple[float, float, float]] = []
+    for seed in ("a", "b", "a"):
+        setup.window.enter(seed)
+        drawn.append((random.random(), np.random.rand(), torch.rand(1).item()))
+        setup.window.leave()
+    assert drawn[0] == drawn[2]
+    assert drawn[0] != drawn[1]
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int8, torch.float64, torch.bool]
+)
+def test_fingerprints_any_cut_of_a_tensor_as_the_whole(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    tensor = (torch.randn(5, 4096) * 50).to(dtype)
+    whole = fingerprint([("w", tensor)])
+
+    import periodic_eval.fingerprint as module
+
+    total = module._number(f"w {tensor.dtype} {list(tensor.shape)}")
+    for start, end in ((0, 100), (100, 5000), (5000, 12288), (12288, 20480)):
+        part = tensor.flatten()[start:end]
+        total += int(module._weighted_sum("w", start, part).item())
+    assert whole == f"approximate:{total % 2**64:016x}"
+
+
+def test_fingerprints_change_with_each_bit_name_shape_and_order() -> None:
+    torch.manual_seed(0)
+    tensor = torch.randn(3, 4096)
+    reference = fingerprint([("w", tensor)])
+    assert reference == fingerprint([("w", tensor.clone())])
+    others = [fingerprint([("v", tensor)]), fingerprint([("w", tensor.view(-1))])]
+    for bit in (0, 5, 22, 30, 31):
+        changed = tensor.clone()
+        changed.view(torch.int32)[1, 77] ^= -(2**31) if bit == 31 else 1 << bit
+        others.append(fingerprint([("w", changed)]))
+    swapped = tensor.clone()
+    swapped[0, 1], swapped[0, 2] = tensor[0, 2], tensor[0, 1]
+    others.append(fingerprint([("w", swapped)]))
+    rows = tensor.clone()
+    rows[0], rows[1] = tensor[1], tensor[0]
+    others.append(fingerprint([("w", rows)]))
+    assert len({reference, *others}) == len(others) + 1
+
+
+def lora(**settings: Any) -> Any:
+    from peft import LoraConfig, get_peft_model
+
+    model = get_peft_model(
+        random_model("llama"), LoraConfig(r=2, target_modules=["q_proj", "v_proj"], **settings)
+    )
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_()
+    return model
+
+
+def test_gives_exactly_the_base_and_brings_the_adapter_back() -> None:
+    base, model = random_model("llama"), lora(lora_dropout=0.1, modules_to_save=["lm_head"])
+    assert why_base_is_absent(model) is None
+    assert adapter_name(model) == "default"
+    frozen = next(parameter for name, parameter in model.named_parameters() if "lora_A" in name)
+    frozen.requires_grad_(False)
+    flags = [parameter.requires_grad for parameter in model.parameters()]
+    rows, at = [[5, 6, 7]], [(0, 2)]
+    with_adapter = Forward(model.eval()).logits_at(rows, at)
+    with without_adapter(model):
+        assert torch.equal(Forward(model).logits_at(rows, at), Forward(base).logits_at(rows, at))
+    assert torch.equal(Forward(model).logits_at(rows, at), with_adapter)
+    assert [parameter.requires_grad for parameter in model.parameters()] == flags
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"bias": "lora_only"}, "trains biases"),
+        ({"init_lora_weights": "pissa"}, "initialization pissa"),
+        ({"init_lora_weights": "olora"}, "initialization olora"),
+    ],
+)
+def test_has_no_base_where_the_adapter_changed_it(settings: dict[str, Any], reason: str) -> None:
+    assert reason in str(why_base_is_absent(lora(**settings)))
+
+
+def test_has_no_base_without_an_adapter_or_where_another_weight_trains() -> None:
+    assert why_base_is_absent(random_model("llama")) == "the model has no adapter of PEFT"
+    model = lora()
+    model.base_model.model.model.norm.weight.requires_grad_(True)
+    assert "norm.weight trains too" in str(why_base_is_absent(model))
+    merged = lora()
+    merged.merge_adapter()
+    assert why_base_is_absent(merged) == "an adapter is merged into the weights"
