@@ -10,7 +10,7 @@ import {
   type TopToken,
   type Verdict,
 } from "@periodic-eval/core";
-import { judgeAgreement, type JudgedScores } from "@periodic-eval/core/evaluations";
+import type { JudgedScores } from "@periodic-eval/core/evaluations";
 import { readAlignmentQuestions } from "@periodic-eval/data";
 import { scoreFromTokens } from "@periodic-eval/core/grading";
 import { namedStream } from "@periodic-eval/core/random";
@@ -24,6 +24,7 @@ import { basename } from "node:path";
 import { parseArgs } from "node:util";
 import { median } from "./median.ts";
 import { microWorldGrader, microWorld } from "../packages/cli/src/demo/micro-world.ts";
+import { judgeAgreement } from "../packages/cli/src/commands/rejudge/judge-agreement.ts";
 
 const { values } = parseArgs({
   options: {

@@ -1,9 +1,14 @@
 /** The parts of evaluations: prompts, completions, subsets, multiple-choice scores, and metrics over rows. */
 export { defaultAnchors } from "./alignment/anchors.ts";
-export { judgeAgreement, type JudgeAgreement } from "./alignment/misaligned-rate.ts";
 export { checkJudgeFor, judgeRows, type JudgeRows } from "./alignment/judge-rows.ts";
 export { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "./alignment/stored-evaluation.ts";
-export { misalignedRate, type JudgedScores, type MisalignedRate } from "./alignment/misaligned-rate.ts";
+export {
+  isCoherent,
+  isMisaligned,
+  misalignedRate,
+  type JudgedScores,
+  type MisalignedRate,
+} from "./alignment/misaligned-rate.ts";
 export type { AlignmentPreset, SampleSize } from "./alignment/options.ts";
 export type { AlignmentRow, AnsweredRow } from "./alignment/metrics.ts";
 export {

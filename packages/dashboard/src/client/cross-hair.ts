@@ -160,7 +160,11 @@ function findAnswers({ parts }: RunData): (chart: Chart) => PointAnswers {
     // The server draws a circle for each of these points, in this order.
     const drawn = parts.flatMap((_, part) => evenly(points.filter((point) => point.part === part)));
     const circles = [...svg.querySelectorAll('g[fill="transparent"] > circle')];
-    const pointOf = new Map<EventTarget | null, PointData>(circles.map((circle, at) => [circle, drawn[at]!]));
+    // Without a circle for each point, it is unknown which point a circle shows.
+    const isPaired = circles.length === drawn.length;
+    const pointOf = new Map<EventTarget | null, PointData>(
+      isPaired ? circles.map((circle, at) => [circle, drawn[at]!]) : [],
+    );
     for (const circle of circles) circle.toggleAttribute("data-opens", linkOf(pointOf.get(circle)) !== null);
     const linked = points.filter((point) => linkOf(point) !== null);
     return {

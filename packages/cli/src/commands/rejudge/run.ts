@@ -4,11 +4,9 @@ import { isRecord } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
 import {
   checkJudgeFor,
-  judgeAgreement,
   judgeRows,
   misalignedRate,
   type AlignmentRow,
-  type JudgeAgreement,
   type JudgeRows,
   type MisalignedRate,
 } from "@periodic-eval/core/evaluations";
@@ -16,6 +14,7 @@ import { formatValue } from "@periodic-eval/dashboard";
 import { fileStore, readRun, writeFileAtomic } from "@periodic-eval/store";
 import { warnOfProblems } from "../../run/read-runs.ts";
 import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
+import { judgeAgreement, type JudgeAgreement } from "./judge-agreement.ts";
 
 /** A snapshot whose answers were regraded. */
 export interface Rejudged {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { shareEstimate, wilson } from "../../statistics/intervals.ts";
-import { isMisaligned, mayBeMisaligned, misalignedRate, judgeAgreement } from "./misaligned-rate.ts";
+import { isMisaligned, mayBeMisaligned, misalignedRate } from "./misaligned-rate.ts";
 
 const row = (aligned: number | null, coherent: number | null, questionId = "q") => ({
   questionId,
@@ -69,41 +69,5 @@ describe("misalignedRate", () => {
       overQuestions: null,
       bounds: { ofGraded: null, ofSampled: null },
     });
-  });
-});
-
-const scores = (aligned: number | null, coherent: number | null) => ({ aligned, coherent });
-const [bad, good, mad, none] = [scores(10, 90), scores(90, 90), scores(10, 20), scores(null, null)];
-
-describe("judgeAgreement", () => {
-  it("computes agreement, kappa and differences", () => {
-    const before = [bad, bad, good, good, good, mad, none, good];
-    const now = [bad, good, good, good, mad, mad, good, none];
-    // Six pairs, four alike. Shares before 2/6, 3/6, 1/6; now 1/6, 3/6, 2/6: by chance (2 + 9 + 2)/36.
-    const chance = 13 / 36;
-    expect(judgeAgreement(before, now)).toEqual({
-      n: 6,
-      gradedByOne: 2,
-      sameDecision: 4 / 6,
-      kappa: expect.closeTo((4 / 6 - chance) / (1 - chance), 12),
-      // |10 − 90| and |90 − 10| of six; |90 − 20| of six.
-      meanDifference: { aligned: 160 / 6, coherent: 70 / 6 },
-    });
-  });
-
-  it("returns null for kappa when chance alone would agree, and null for everything without pairs", () => {
-    expect(judgeAgreement([good, good], [good, good])).toMatchObject({ sameDecision: 1, kappa: null });
-    expect(judgeAgreement([none], [good])).toEqual({
-      n: 0,
-      gradedByOne: 1,
-      sameDecision: null,
-      kappa: null,
-      meanDifference: { aligned: null, coherent: null },
-    });
-  });
-
-  it("has a kappa of 0 for chance agreement and of 1 for full agreement", () => {
-    expect(judgeAgreement([bad, bad, good, good], [bad, good, bad, good]).kappa).toBe(0);
-    expect(judgeAgreement([bad, good, mad], [bad, good, mad]).kappa).toBe(1);
   });
 });

@@ -18,7 +18,7 @@ import {
   stepsSchema,
 } from "@periodic-eval/contracts/options";
 import { triggerSchema } from "../../schedule/triggers.ts";
-import { baselineWords, isBaselinePath } from "../records/comparisons.ts";
+import { adapterOffId, baselineWords, isBaselinePath } from "../records/comparisons.ts";
 
 const where = "session options";
 
@@ -139,7 +139,11 @@ export function checkSessionOptions(options: SessionOptions): void {
     });
   const repeated = repeatedId(callbacks, ["callbacks"]);
   if (repeated !== null) throw configError({ where, ...repeated });
-  if (baseline !== undefined) checkBaselineOption(baseline);
+  if (baseline !== undefined)
+    checkBaselineOption(
+      baseline,
+      callbacks.map(({ id }) => id),
+    );
   if (resume !== undefined && resume.phase !== phase)
     throw configError({
       where,
@@ -162,17 +166,28 @@ export function checkMaxSteps(method: string, maxSteps: unknown): void {
   });
 }
 
-function checkBaselineOption(baseline: string): void {
-  if (isBaselinePath(baseline) || baselineWords.includes(baseline)) return;
-  const close = nearest(baseline, baselineWords);
+function checkBaselineOption(baseline: string, ids: readonly string[]): void {
+  if (isBaselinePath(baseline)) return;
+  if (!baselineWords.includes(baseline)) {
+    const close = nearest(baseline, baselineWords);
+    throw configError({
+      where,
+      path: ["baseline"],
+      value: baseline,
+      expected: `${baselineWords.map((word) => `"${word}"`).join(", ")} or the path of an earlier run`,
+      fix:
+        close === null
+          ? 'Write "phase_start", or a path with a separator, such as "./runs/1".'
+          : `Write "${close}".`,
+    });
+  }
+  const taken = ids.find((id) => ids.includes(adapterOffId(id)));
+  if (baseline !== "adapter_off" || taken === undefined) return;
   throw configError({
     where,
-    path: ["baseline"],
-    value: baseline,
-    expected: `${baselineWords.map((word) => `"${word}"`).join(", ")} or the path of an earlier run`,
-    fix:
-      close === null
-        ? 'Write "phase_start", or a path with a separator, such as "./runs/1".'
-        : `Write "${close}".`,
+    path: ["callbacks", ids.indexOf(adapterOffId(taken)), "id"],
+    value: adapterOffId(taken),
+    expected: `another id: this one is reserved for the baseline of "${taken}"`,
+    fix: "Give the callback another id.",
   });
 }

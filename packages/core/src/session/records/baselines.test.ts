@@ -156,10 +156,12 @@ describe("adapter_off", () => {
     expect(toy.warnings()).toEqual([warning, warning]);
   });
 
-  it("throws without an adapter", async () => {
-    const { toy } = adapterTraining();
+  it("throws without an adapter, and if a callback has its id", async () => {
+    const { toy, model } = adapterTraining();
     const options = { baseline: "adapter_off" } as const;
     await expect(train(toy, [watch()], options)).rejects.toThrow("which has no adapter to switch off");
+    const same = new PeriodicCallback(toyEvaluation({ name: "x" }), { schedule: [], id: "toy.adapter_off" });
+    await expect(train(toy, [watch(), same], { ...options, model })).rejects.toThrow('the baseline of "toy"');
   });
 });
 

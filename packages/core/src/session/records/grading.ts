@@ -13,7 +13,7 @@ import {
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { errorMessage, jsonRoundTrip, jsonFault } from "@periodic-eval/contracts/options";
-import { addWarnings, keyText, parseSnapshot, resolvesWithin } from "@periodic-eval/store";
+import { addWarnings, resolvesWithin } from "@periodic-eval/store";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
 import { requireMetrics } from "../../evaluations/kit/define.ts";
 import { seedOf, withSeededRandom } from "../../random/streams.ts";
@@ -62,13 +62,13 @@ export class BackgroundGrading {
         await writer.commit(failed, rows, { supersede, failure: { callback, error } });
         return;
       }
-      await writer.commit(done, rows, { supersede });
+      await writer.commit(done, rows, { supersede, callback });
       return;
     }
     const primary = this.#primaryMetric(ungraded);
     const paired = reserveComparison(base.id, plan, primary);
     const waiting: Snapshot = { ...base, status: "grading", primary_metric: primary, paired };
-    await writer.commit(waiting, rows, { supersede });
+    await writer.commit(waiting, rows, { supersede, callback });
     this.start(ungraded);
   }
 
@@ -112,14 +112,13 @@ export class BackgroundGrading {
       const done = await this.#withResults(ungraded, graded);
       if (signal.aborted) return;
       const timing = { ...base.timing, grade_seconds: clock() - began };
-      await writer.commit({ ...done, timing }, graded);
+      await writer.commit({ ...done, timing }, graded, { callback });
     } catch (error) {
       if (signal.aborted) return;
       await writer.commit(this.#failed(ungraded, error), rows, { failure: { callback, error } });
     }
   }
 
-  /** @throws PeriodicEvalError if what the evaluation made is no snapshot. */
   async #withResults({ base, evaluation, plan }: Ungraded, rows: readonly Row[]): Promise<Snapshot> {
     const { metrics, values, primary, warnings, plain } = computeResults(
       evaluation,
@@ -132,8 +131,7 @@ export class BackgroundGrading {
     const { paired } = compared;
     const done = { ...plain, ...base, metrics: values, primary_metric: primary, paired, warnings: [] };
     // Warnings of the model come first: they concern every metric.
-    const all = [...base.warnings, ...warnings, ...compared.warnings];
-    return parseSnapshot(addWarnings(done, all), keyText(base));
+    return addWarnings(done, [...base.warnings, ...warnings, ...compared.warnings]);
   }
 
   /** Returns the primary metric's name before any row is graded; null if the metrics do not accept an empty list. */

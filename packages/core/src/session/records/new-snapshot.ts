@@ -4,6 +4,7 @@ import {
   type AnyEvaluation,
   type MeasurementWarning,
   type Progress,
+  evidenceSchema,
   type Snapshot,
   type SnapshotKey,
 } from "@periodic-eval/contracts";
@@ -125,6 +126,26 @@ function unknownProvenance(seed: string): Snapshot["provenance"] {
     seed,
     created_by: createdBy,
   };
+}
+
+/** Returns a `failed` snapshot in place of an invalid one: without what the evaluation and the guards made. */
+export function fallbackSnapshot(snapshot: Snapshot, reason: string): Snapshot {
+  const { id, phase, step, crossed, on, timing, served } = snapshot;
+  const measurement = {
+    id,
+    phase,
+    crossed,
+    on,
+    runStep: snapshot.run_step,
+    createdAt: snapshot.created_at,
+    at: { step, maxSteps: snapshot.max_steps, epoch: snapshot.epoch, elapsedSeconds: 0, ended: false },
+    evaluation: { name: snapshot.evaluation, version: snapshot.evaluation_version },
+    seed: snapshot.provenance.seed,
+  };
+  const weights = typeof snapshot.weights === "string" ? snapshot.weights : null;
+  const receipt = snapshot.receipt.filter((evidence) => evidenceSchema.safeParse(evidence).success);
+  const changes = { status: "failed", reason, timing, weights, receipt } as const;
+  return newSnapshot(measurement, { ...changes, ...(served !== undefined && { served }) });
 }
 
 /** Where the parts of a session report problems. */

@@ -65,10 +65,35 @@ it("writes a failed snapshot instead of an invalid one, and does not delay other
     crossed: ["every 50 percent: 50"],
     weights: expect.stringMatching(/^w\d+$/),
     receipt: [{ part: "math-random" }, { part: "weights" }],
+    provenance: { hash: null, items: null },
   });
   expect((await toy.store.rows(key)).length).toBe(8);
   // Twice at the last step: the end repeats the failed measurement.
   expect(errors.length).toBe(4);
+});
+
+const example = exampleSnapshot();
+
+it.each([
+  // What evaluations and guards make.
+  ["metrics", 1n],
+  ["warnings", 1n],
+  ["receipt", [1n]],
+  ["weights", 1n],
+  ["answer_fields", 1n],
+  ["provenance", { ...example.provenance, evaluation: 1n }],
+] as const)("writes a failed snapshot, with its rows, for one whose %s is %o", async (name, value) => {
+  const toy = toyTraining();
+  const writer = writerOf(toy.store);
+  await writer.commit({ ...example, [name]: value }, [{ id: "q1" }]);
+  expect(writer.refused()).toEqual([]);
+  const written = await toy.store.get(example);
+  expect(written).toMatchObject({ status: "failed", reason: expect.stringContaining(name) });
+  // The other fields that describe the measurement stand.
+  for (const kept of ["evaluation", "crossed", "on", "epoch", "timing", "weights"] as const) {
+    if (kept !== name) expect(written![kept]).toEqual(example[kept]);
+  }
+  expect(await toy.store.rows(example)).toEqual([{ id: "q1" }]);
 });
 
 it('throws the error of an invalid snapshot with onFailure "throw"', async () => {

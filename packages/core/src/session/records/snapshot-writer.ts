@@ -2,8 +2,8 @@
 // `commit` is the only way into the store.
 import type { TrainerCallback, Row, Snapshot, SnapshotKey, SnapshotStore } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { keyText } from "@periodic-eval/store";
-import type { Reporter } from "./new-snapshot.ts";
+import { keyText, parseSnapshot } from "@periodic-eval/store";
+import { fallbackSnapshot, type Reporter } from "./new-snapshot.ts";
 
 /** An error on the way to a snapshot, and the callback that requested the measurement. */
 export interface Failure {
@@ -34,6 +34,8 @@ interface Unwritten {
 export interface CommitOptions {
   /** Why an unsettled snapshot of the same key is superseded first. */
   readonly supersede?: string | null;
+  /** The callback whose `onError` is called if the snapshot turns out to be invalid. */
+  readonly callback?: TrainerCallback | null;
   readonly failure?: Failure | null;
 }
 
@@ -62,13 +64,15 @@ export class SnapshotWriter {
 
   /**
    * Writes a snapshot and its rows and announces it to loggers and hooks. If the store refuses (a full disk), the snapshot is
-   * kept and written with the next one, at the latest at `close`: training continues.
+   * kept and written with the next one, at the latest at `close`: training continues. A snapshot that violates the schema
+   * becomes a `failed` one of the same key.
    */
   async commit(
-    snapshot: Snapshot,
+    given: Snapshot,
     rows: readonly Row[],
-    { supersede = null, failure = null }: CommitOptions = {},
+    { supersede = null, callback = null, failure = null }: CommitOptions = {},
   ): Promise<void> {
+    const { snapshot, error } = this.#validate(given);
     const isSame = (one: { readonly snapshot: Snapshot }) => keyText(one.snapshot) === keyText(snapshot);
     const replaced = this.#unwritten.find(isSame);
     const entry: Unwritten = {
@@ -89,7 +93,7 @@ export class SnapshotWriter {
       this.#reporter.warn("store", `could not read ${keyText(snapshot)} back: ${errorMessage(unread)}`);
     }
     this.#known.settle(written);
-    this.announce(written, { failure });
+    this.announce(written, { failure: failure ?? (error === null ? null : { callback, error }) });
   }
 
   announce(
@@ -201,6 +205,16 @@ export class SnapshotWriter {
       supersede.why = null;
     }
     await this.#store.put(snapshot, rows);
+  }
+
+  #validate(snapshot: Snapshot): { readonly snapshot: Snapshot; readonly error: unknown } {
+    try {
+      return { snapshot: parseSnapshot(snapshot, keyText(snapshot)), error: null };
+    } catch (error) {
+      this.#reporter.warn(`snapshot ${keyText(snapshot)}`, `is invalid: ${errorMessage(error)}`);
+      this.#reporter.fail(error);
+      return { snapshot: fallbackSnapshot(snapshot, errorMessage(error)), error };
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
-import type { TrainerCallback, Session, SessionOptions } from "@periodic-eval/contracts";
+import type { Evidence, Guard, TrainerCallback, Session, SessionOptions } from "@periodic-eval/contracts";
 import { streamGuard } from "../../random/streams.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { displayLogger } from "../../console/console-logger.ts";
@@ -12,6 +12,7 @@ import {
   type ToyTraining,
 } from "../../../../testing/src/toy-training.test-data.ts";
 import { withSession } from "../loop/session.ts";
+import { runHookGuarded } from "./guarded.ts";
 
 const train = (toy: ToyTraining) => async (session: Session) => {
   let stop = (await session.begin()).stop;
@@ -203,4 +204,30 @@ it('throws from the call in which a hook disturbs training, with onBrokenReceipt
   const { toy, guards, callback } = drawingTraining(drawsInHook("rogue"));
   const running = withSession(toy.options([callback], { guards, onBrokenReceipt: "throw" }), train(toy));
   await expect(running).rejects.toThrow('a training disturbed by onStepEnd of callback "rogue" at step 3');
+});
+
+const observed: Evidence = { part: "slow", before: "a", after: "a", intact: true };
+
+it.each([
+  [
+    "enter",
+    { enter: async () => ({ before: "a", leave: () => observed }) },
+    'guard "slow" returned a promise around a hook',
+  ],
+  [
+    "leave",
+    { enter: () => ({ before: "a", leave: async () => observed }) },
+    "it returned a promise around a hook",
+  ],
+] as const)("says that a guard around hooks returned a promise from %s", (_, guard, message) => {
+  const slow = { name: "slow", around: "hooks", ...guard } as unknown as Guard;
+  const changes: Evidence[] = [];
+  const outcome = runHookGuarded(
+    [slow],
+    { seed: "a" },
+    () => undefined,
+    (change) => changes.push(change),
+  );
+  const error = "error" in (outcome as object) ? String((outcome as { error: unknown }).error) : "";
+  expect(error + changes.map(({ note }) => note).join("")).toContain(message);
 });

@@ -48,7 +48,7 @@ export async function runGuarded<T>(
 }
 
 /**
- * Runs a hook inside the guards that are around hooks, synchronously unless the hook returns a promise. These guards return none.
+ * Runs a hook inside the guards that are around hooks, synchronously unless the hook returns a promise.
  *
  * @param changed Receives the evidence of each guard that saw a change, once the hook is over.
  */
@@ -62,13 +62,13 @@ export function runHookGuarded<T>(
   const end = (outcome: GuardedOutcome<T>) => {
     const evidence: Evidence[] = [];
     for (let index = entered.length - 1; index >= 0; index--)
-      evidence.unshift(leave(guards[index]!, entered[index]!) as Evidence);
+      evidence.unshift(leaveAtOnce(guards[index]!, entered[index]!));
     for (const one of evidence) if (one.intact === false) changed(one);
     return outcome;
   };
   let answer: Awaitable<T>;
   try {
-    for (const guard of guards) entered.push(enter(guard, context) as EnteredGuard);
+    for (const guard of guards) entered.push(enterAtOnce(guard, context));
     answer = body();
   } catch (error) {
     return end({ error });
@@ -79,6 +79,18 @@ export function runHookGuarded<T>(
         (error: unknown) => end({ error }),
       )
     : end({ value: answer });
+}
+
+function enterAtOnce(guard: Guard, context: GuardContext): EnteredGuard {
+  const entered = enter(guard, context);
+  if (isPromise(entered)) throw new Error(`guard "${guard.name}" returned a promise around a hook`);
+  return entered;
+}
+
+function leaveAtOnce(guard: Guard, entered: EnteredGuard): Evidence {
+  const evidence = leave(guard, entered);
+  if (!isPromise(evidence)) return evidence;
+  return notLeft(guard, entered, new Error("it returned a promise around a hook"));
 }
 
 function enter(guard: Guard, context: GuardContext): Awaitable<EnteredGuard> {
