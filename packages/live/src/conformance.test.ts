@@ -18,6 +18,7 @@ beforeAll(async () => {
   model = inMemory(lm, tokenizer);
 });
 
+// oxlint-disable-next-line typescript/no-explicit-any -- A fault changes any part of an answer.
 type Answer = Record<string, any>;
 /** Changes what a client says: the answer to a call with these params. */
 type Fault = (method: string, answer: Answer, params: Answer) => void;

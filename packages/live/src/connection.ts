@@ -2,7 +2,7 @@ import type { Readable, Writable } from "node:stream";
 import { createInterface } from "node:readline";
 import { PeriodicEvalError, type CallOptions, type ErrorCode } from "@periodic-eval/contracts";
 import { describeZodIssue, errorMessage, pathText, quoteValue } from "@periodic-eval/contracts/options";
-import * as z from "zod";
+import type * as z from "zod";
 import {
   hostCalls,
   maximumLine,
@@ -73,7 +73,7 @@ export class Connection {
         if ("method" in message && "id" in message)
           handling = handling.then(() => this.#handle(message, handlers));
         else if ("method" in message) {
-          if (message.method === "warn") handlers.warn(String(message.params["message"]));
+          if (message.method === "warn") handlers.warn(quoteValue(message.params["message"]));
         } else this.#settle(message);
       }
     } finally {
@@ -131,7 +131,9 @@ export class Connection {
         tokens: 0,
         resolve: settle(resolve),
         // The reason of the abort, not that the trainer says so.
-        reject: settle((error: unknown) => reject(signal?.aborted === true ? signal.reason : error)),
+        reject: settle((error: unknown) =>
+          reject(signal?.aborted === true ? (signal.reason as Error) : (error as Error)),
+        ),
       });
       signal?.addEventListener("abort", cancel);
       this.#send({ id, method, params });

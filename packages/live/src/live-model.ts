@@ -1,143 +1,128 @@
-import type {
-  BulkTokenizer,
-  CallOptions,
-  Completion,
-  EvaluableModel,
-  GenerateRequest,
-  HiddenStatesRequest,
-  LogLikelihood,
-  LogLikelihoodRequest,
-  NextToken,
-  NextTokenRequest,
-} from "@periodic-eval/contracts";
+import type { Abilities, BulkTokenizer, EvaluableModel } from "@periodic-eval/contracts";
 import { renderPrompts } from "@periodic-eval/core/model";
-import { fitPairs, fitPrompts, fitRequests, logLikelihoodOf } from "@periodic-eval/tokenizers";
+import {
+  fitPairs,
+  fitPrompts,
+  fitRequests,
+  logLikelihoodOf,
+  type FitLimits,
+} from "@periodic-eval/tokenizers";
 import type { Connection } from "./connection.ts";
 import { liveTokenizer } from "./live-tokenizer.ts";
 import type { Hello } from "./protocol.ts";
 
 type On = "model" | "base";
 
+/** What the calls of one model share. */
+interface Live {
+  readonly on: On;
+  readonly connection: Connection;
+  readonly tokenizer: BulkTokenizer;
+  readonly limits: FitLimits;
+}
+
 /** Returns the trainer's model as the host measures it: every call is a message, and nothing of the model is in this process. */
 export function liveModel(connection: Connection, hello: Hello): EvaluableModel {
   const tokenizer = liveTokenizer(connection, hello.tokenizer);
-  const base = hello.model.base ? modelOn("base", connection, hello, tokenizer) : null;
-  return { ...modelOn("model", connection, hello, tokenizer), ...(base !== null && { base }) };
+  const { context_length: window, vocab_size: vocabSize, base } = hello.model;
+  const live = { connection, tokenizer, limits: { window: window ?? Infinity, vocabSize } };
+  const model = modelOn({ ...live, on: "model" }, hello.model);
+  return base ? { ...model, base: modelOn({ ...live, on: "base" }, hello.model) } : model;
 }
 
-function modelOn(on: On, connection: Connection, { model }: Hello, tokenizer: BulkTokenizer): EvaluableModel {
-  const { name, engine, dtype, adapter, context_length, vocab_size, abilities, tolerance_nats, details } =
-    model;
-  const limits = { window: context_length ?? Infinity, vocabSize: vocab_size };
+function modelOn(live: Live, model: Hello["model"]): EvaluableModel {
+  const { name, engine, dtype, adapter, context_length, abilities, tolerance_nats, details } = model;
   const can = (ability: (typeof abilities)[number]) => abilities.includes(ability);
+  const identity = { name, engine, dtype, weights: null, adapter: live.on === "base" ? null : adapter };
   return {
-    identity: {
-      name,
-      engine,
-      dtype,
-      weights: null,
-      adapter: on === "base" ? null : adapter,
-      ...(details !== null && { details }),
-    },
+    identity: { ...identity, ...(details !== null && { details }) },
     contextLength: context_length,
     ...(tolerance_nats !== null && { toleranceNats: tolerance_nats }),
-    tokenizer,
-    ...(can("log_likelihoods") && {
-      async logLikelihoods(
-        requests: readonly LogLikelihoodRequest[],
-        options: CallOptions,
-      ): Promise<readonly LogLikelihood[]> {
-        const fitted = await fitPairs(tokenizer, requests, limits, options);
-        const rows = fitted.map(({ ids, picks }) => {
-          const cut = ids.length + 1 - picks.length;
-          return { context: [...ids.slice(0, cut)], continuation: picks.map(([id]) => id!) };
-        });
-        const greedy_ids = requests.some(({ greedyIds }) => greedyIds === true);
-        const answers = await connection.rows(
-          "log_likelihoods",
-          { on, rows, greedy_ids },
-          rows.length,
-          options,
-        );
-        return requests.map((request, at) => {
-          const { nats, greedy, greedy_ids: greedyIds } = answers[at]!;
-          return logLikelihoodOf(request, fitted[at]!, { nats, isTop: greedy, greedyIds: greedyIds ?? [] });
-        });
-      },
-    }),
-    ...(can("next_token") && {
-      async nextToken(
-        requests: readonly NextTokenRequest[],
-        options: CallOptions,
-      ): Promise<readonly NextToken[]> {
-        const fitted = await fitPrompts(tokenizer, requests, limits, options);
-        const rows = fitted.map(({ ids }) => [...ids]);
-        // Whole vocabularies are asked for by name: a list of ids for each row would be longer than the answer.
-        const isWhole = requests.every(({ candidates }) => isRange(candidates));
-        const candidates = isWhole ? ("all" as const) : requests.map((request) => [...request.candidates]);
-        const answers = await connection.rows("next_token", { on, rows, candidates }, rows.length, options);
-        return requests.map((request, at) => {
-          const nats = floatsOf(answers[at]!.nats).slice(0, request.candidates.length);
-          return {
-            nats: Array.from(nats),
-            entropyNats: answers[at]!.entropy_nats,
-            truncatedTokens: fitted[at]!.truncatedTokens,
-          };
-        });
-      },
-    }),
-    ...(can("hidden_states") && {
-      async hiddenStates(
-        requests: readonly HiddenStatesRequest[],
-        options: CallOptions,
-      ): Promise<readonly (readonly Float32Array[])[]> {
-        const prompts = await renderPrompts(
-          tokenizer,
-          requests.map(({ prompt }) => prompt),
-          options,
-        );
-        // The layers of all requests are asked for once.
-        const layers = [...new Set(requests.flatMap((request) => request.layers))];
-        const rows = requests.map(({ from }, at) => {
-          const { ids } = prompts[at]!;
-          return { ids: [...ids], from: from ?? ids.length - 1 };
-        });
-        const answers = await connection.rows("hidden_states", { on, layers, rows }, rows.length, options);
-        return requests.map((request, at) =>
-          request.layers.map((layer) => floatsOf(answers[at]!.layers[layers.indexOf(layer)]!)),
-        );
-      },
-    }),
-    ...(can("generate") && {
-      async generate(
-        requests: readonly GenerateRequest[],
-        options: CallOptions,
-      ): Promise<readonly Completion[]> {
-        const fitted = await fitRequests(tokenizer, requests, limits.window, options);
-        const rows = fitted.map(({ prompt, sampling, room }) => ({
-          prompt: [...prompt],
-          max_new_tokens: room,
-          temperature: sampling.temperature,
-          ...(sampling.topP !== undefined && { top_p: sampling.topP }),
-          ...(sampling.topK !== undefined && { top_k: sampling.topK }),
-          ...(sampling.stop !== undefined && { stop: [...sampling.stop] }),
-          ...(sampling.topTokens !== undefined && { top_tokens: sampling.topTokens }),
-          seed: sampling.seed,
-        }));
-        const answers = await connection.rows("generate", { on, rows }, rows.length, options);
-        return answers.map(({ text, ids, nats, finish, top }) => ({
-          text,
-          ids,
-          tokenNats: nats,
-          finish,
-          ...(top !== undefined && {
-            topNats: top.map((at) => at.map(([word, p]) => ({ text: word, nats: p }))),
-          }),
-        }));
-      },
-    }),
+    tokenizer: live.tokenizer,
+    ...(can("log_likelihoods") && { logLikelihoods: logLikelihoodsOf(live) }),
+    ...(can("next_token") && { nextToken: nextTokenOf(live) }),
+    ...(can("generate") && { generate: generateOf(live) }),
+    ...(can("hidden_states") && { hiddenStates: hiddenStatesOf(live) }),
   };
 }
+
+const logLikelihoodsOf =
+  ({ on, connection, tokenizer, limits }: Live): Abilities["logLikelihoods"] =>
+  async (requests, options) => {
+    const fitted = await fitPairs(tokenizer, requests, limits, options);
+    const rows = fitted.map(({ ids, picks }) => ({
+      context: ids.slice(0, ids.length + 1 - picks.length),
+      continuation: picks.map(([id]) => id!),
+    }));
+    const greedy_ids = requests.some(({ greedyIds }) => greedyIds === true);
+    const answers = await connection.rows("log_likelihoods", { on, rows, greedy_ids }, rows.length, options);
+    return requests.map((request, at) => {
+      const { nats, greedy, greedy_ids: greedyIds } = answers[at]!;
+      return logLikelihoodOf(request, fitted[at]!, { nats, isTop: greedy, greedyIds: greedyIds ?? [] });
+    });
+  };
+
+const nextTokenOf =
+  ({ on, connection, tokenizer, limits }: Live): Abilities["nextToken"] =>
+  async (requests, options) => {
+    const fitted = await fitPrompts(tokenizer, requests, limits, options);
+    const rows = fitted.map(({ ids }) => [...ids]);
+    // Whole vocabularies are asked for by name: a list of ids for each row would be longer than the answer.
+    const isWhole = requests.every(({ candidates }) => isRange(candidates));
+    const candidates = isWhole ? ("all" as const) : requests.map((request) => [...request.candidates]);
+    const answers = await connection.rows("next_token", { on, rows, candidates }, rows.length, options);
+    return requests.map((request, at) => ({
+      nats: Array.from(floatsOf(answers[at]!.nats).slice(0, request.candidates.length)),
+      entropyNats: answers[at]!.entropy_nats,
+      truncatedTokens: fitted[at]!.truncatedTokens,
+    }));
+  };
+
+const generateOf =
+  ({ on, connection, tokenizer, limits }: Live): Abilities["generate"] =>
+  async (requests, options) => {
+    const fitted = await fitRequests(tokenizer, requests, limits.window, options);
+    const rows = fitted.map(({ prompt, sampling, room }) => ({
+      prompt: [...prompt],
+      max_new_tokens: room,
+      temperature: sampling.temperature,
+      ...(sampling.topP !== undefined && { top_p: sampling.topP }),
+      ...(sampling.topK !== undefined && { top_k: sampling.topK }),
+      ...(sampling.stop !== undefined && { stop: [...sampling.stop] }),
+      ...(sampling.topTokens !== undefined && { top_tokens: sampling.topTokens }),
+      seed: sampling.seed,
+    }));
+    const answers = await connection.rows("generate", { on, rows }, rows.length, options);
+    return answers.map(({ text, ids, nats, finish, top }) => ({
+      text,
+      ids,
+      tokenNats: nats,
+      finish,
+      ...(top !== undefined && {
+        topNats: top.map((at) => at.map(([word, p]) => ({ text: word, nats: p }))),
+      }),
+    }));
+  };
+
+const hiddenStatesOf =
+  ({ on, connection, tokenizer }: Live): Abilities["hiddenStates"] =>
+  async (requests, options) => {
+    const prompts = await renderPrompts(
+      tokenizer,
+      requests.map(({ prompt }) => prompt),
+      options,
+    );
+    // The layers of all requests are asked for once.
+    const layers = [...new Set(requests.flatMap((request) => request.layers))];
+    const rows = requests.map(({ from }, at) => {
+      const { ids } = prompts[at]!;
+      return { ids: [...ids], from: from ?? ids.length - 1 };
+    });
+    const answers = await connection.rows("hidden_states", { on, layers, rows }, rows.length, options);
+    return requests.map((request, at) =>
+      request.layers.map((layer) => floatsOf(answers[at]!.layers[layers.indexOf(layer)]!)),
+    );
+  };
 
 /** Whether ids are 0, 1, 2 … in order. */
 const isRange = (ids: readonly number[]): boolean => ids.length > 256 && ids.every((id, at) => id === at);

@@ -93,7 +93,8 @@ it(
     for (let step = 1; step <= 4; step += 1) await session.stepEnd({ step, epoch: step / 4 });
     await session.end();
     await session.close();
-    const strip = ({ created_at, timing, sha256, ...rest }: Snapshot & Record<string, unknown>) => rest;
+    // Times differ, and with them the hash of the file.
+    const strip = (snapshot: Snapshot) => ({ ...snapshot, created_at: "", timing: {}, sha256: "" });
     expect((await snapshotsOf(live)).map(strip)).toEqual((await snapshotsOf(here)).map(strip));
   },
 );

@@ -17,7 +17,7 @@ it.each(unusualFamilies)(
     const model = inMemory(lm, fakeTokenizer());
     const ids = [3, 1, 4, 1, 5];
     const states = lm.hiddenStates(tf.tensor2d(ids, [1, 5], "int32"));
-    const all = await Promise.all(states.map(async (state) => (await state.array()) as number[][]));
+    const all = await Promise.all(states.map(async (state) => state.array()));
     const last = all.length - 1;
     const before = tf.memory().numTensors;
     const [single, mean] = await model.hiddenStates!(
