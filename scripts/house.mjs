@@ -294,7 +294,7 @@ export const budgets = {
   smallFiles: 20,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1132,
+  publicNames: 1119,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };
