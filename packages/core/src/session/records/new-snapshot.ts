@@ -1,11 +1,10 @@
-import {
-  type MeasureRequest,
-  type TrainerCallback,
-  type AnyEvaluation,
-  type MeasurementWarning,
-  type Progress,
-  type Snapshot,
-  type SnapshotKey,
+import type {
+  MeasureRequest,
+  TrainerCallback,
+  AnyEvaluation,
+  MeasurementWarning,
+  Progress,
+  Snapshot,
 } from "@periodic-eval/contracts";
 
 export interface Requested extends MeasureRequest {
@@ -126,14 +125,3 @@ function unknownProvenance(seed: string): Snapshot["provenance"] {
     created_by: createdBy,
   };
 }
-
-/** Where the parts of a session report problems. */
-export interface Reporter {
-  /** @param failed The measurement that the warning is about, if its failed snapshot follows. */
-  warn(where: string, message: string, failed?: SnapshotKey): void;
-  /** Keeps an error for the session's caller, if `onFailure` is `"throw"`. */
-  fail(error: unknown): void;
-}
-
-/** Names a callback in warnings and errors. */
-export const callbackName = ({ id }: Pick<TrainerCallback, "id">): string => `callback "${id}"`;

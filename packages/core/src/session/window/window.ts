@@ -15,22 +15,18 @@ import {
   type Measurement,
   type Position,
   type Requested,
-  callbackName,
   warningOfAll,
 } from "../records/new-snapshot.ts";
-import type { SessionRecords } from "../records/records.ts";
-import { abortReason } from "../records/requests.ts";
+import { callbackName } from "../records/reporter.ts";
+import { abortReason } from "../records/interrupted.ts";
 import { adoptSnapshot } from "../records/resume.ts";
-import {
-  isBroken,
-  reportDisturbance,
-  type Disturbances,
-  type WindowReporter,
-  type Timeouts,
-} from "./guarded.ts";
+import { isBroken } from "./guarded.ts";
+import { reportDisturbance } from "./disturbances.ts";
+import type { Timeouts } from "./timeouts.ts";
 import type { Preflight } from "./preflight.ts";
 import type { Prepared } from "./prepare.ts";
 import { takeMeasurement, type TakenMeasurement } from "./take-measurement.ts";
+import { putWithoutRows, type RecordingParts } from "./put-measurement.ts";
 
 /** A request with everything it needs, or the error that prevented it. */
 interface ReadyRequest extends BudgetRequest {
@@ -273,17 +269,13 @@ function describeMissingMemory(minFreeBytes: number | null): string | null {
   return `${free} bytes of memory are free, less than the ${minFreeBytes} of budget.minFreeBytes`;
 }
 
-interface WindowParts {
+interface WindowParts extends RecordingParts {
   readonly options: Pick<SessionOptions, "budget" | "onBrokenReceipt" | "saveAtFiring">;
   readonly guards: readonly Guard[];
-  readonly signal: AbortSignal;
   readonly clock: PhaseClock;
   readonly governor: Governor;
-  readonly records: SessionRecords;
   readonly preflight: Preflight;
-  readonly disturbances: Disturbances;
   readonly timeouts: Timeouts;
-  readonly reporter: WindowReporter;
 }
 
 /** Returns the warnings that concern every metric: those of the probes, and of weights that training has not changed. */
@@ -301,47 +293,6 @@ function modelWarnings(
   )
     reporter.warn(`phase "${phase}"`, unchanged.message);
   return [...preflight.faultsOf(on), ...(unchanged === null ? [] : [unchanged])];
-}
-
-/**
- * Puts a failed or skipped snapshot into the store. What this training already measured at the step stands: a skipped repetition
- * changes nothing, a failed one is added to its reason.
- */
-async function putWithoutRows(
-  { records: { known, writer }, reporter, disturbances, signal }: WindowParts,
-  { callback, id }: Requested,
-  { reason, ...taken }: Snapshot,
-  failure: { readonly error: unknown } | null,
-): Promise<void> {
-  const earlier = known.getSettled(taken);
-  if (failure === null && earlier !== null) return;
-  const snapshot = { ...taken, reason, receipt: [...taken.receipt, ...disturbances.take()] };
-  const aborted = abortReason(signal);
-  const reported = failure === null || aborted !== null ? null : { callback, ...failure };
-  if (reported !== null) {
-    const message = `the measurement "${id}" failed at step ${taken.step}: ${errorMessage(reported.error)}`;
-    // An earlier snapshot with rows stands, and does not say that the repetition failed.
-    const isShown = earlier === null || earlier.status === "failed" || earlier.status === "skipped";
-    const { phase, step } = taken;
-    reporter.warn(callbackName(callback), message, isShown ? { phase, id, step } : undefined);
-    reporter.fail(reported.error);
-  }
-  const options = { failure: reported };
-  const repeated = failure === null ? "a repetition was skipped" : "a repetition failed";
-  if (earlier === null) {
-    const supersede = known.get(taken) === null ? null : repeated;
-    return writer.commit(snapshot, [], { ...options, supersede });
-  }
-  const rows = await writer.rowsOrWarn(earlier, "so it is superseded");
-  if (rows === null) return writer.commit(snapshot, [], { ...options, supersede: repeated });
-  if (rows.length === 0) return writer.commit(snapshot, [], options);
-  const repetition = {
-    ...earlier,
-    crossed: snapshot.crossed,
-    reason: [earlier.reason, `${repeated}: ${reason}`].filter(Boolean).join("; "),
-    receipt: [...earlier.receipt, ...snapshot.receipt],
-  };
-  return writer.commit(repetition, rows, options);
 }
 
 /** Returns the overhead of the phase so far; null before the first step, when there is no training to compare with. */
