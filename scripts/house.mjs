@@ -273,7 +273,7 @@ export const budgets = {
   lines: {
     cli: 6793,
     contracts: 1766,
-    core: 12499,
+    core: 12497,
     dashboard: 8797,
     data: 2247,
     feedback: 3950,

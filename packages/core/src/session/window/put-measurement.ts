@@ -1,17 +1,43 @@
-import type { Snapshot } from "@periodic-eval/contracts";
+import type { Guard, MeasurementWarning, SessionOptions, Snapshot } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import type { Requested } from "../records/new-snapshot.ts";
+import type { Governor } from "../budget/governor.ts";
+import type { PhaseClock } from "../budget/phase-clock.ts";
+import { warningOfAll, type Measurement, type Requested } from "../records/new-snapshot.ts";
 import { callbackName } from "../records/reporter.ts";
 import { abortReason } from "../records/interrupted.ts";
 import type { SessionRecords } from "../records/records.ts";
 import type { Disturbances, WindowReporter } from "./disturbances.ts";
+import type { Preflight } from "./preflight.ts";
+import type { Timeouts } from "./timeouts.ts";
 
-/** The parts of a session that record a measurement. */
-export interface RecordingParts {
+export interface WindowParts {
+  readonly options: Pick<SessionOptions, "budget" | "onBrokenReceipt" | "saveAtFiring">;
+  readonly guards: readonly Guard[];
   readonly signal: AbortSignal;
+  readonly clock: PhaseClock;
+  readonly governor: Governor;
   readonly records: SessionRecords;
+  readonly preflight: Preflight;
   readonly disturbances: Disturbances;
+  readonly timeouts: Timeouts;
   readonly reporter: WindowReporter;
+}
+
+/** Returns the warnings that concern every metric: those of the probes, and of weights that training has not changed. */
+export function modelWarnings(
+  { preflight, records, reporter }: WindowParts,
+  { phase, on, at: { step, maxSteps } }: Measurement,
+  weights: string | null,
+): readonly MeasurementWarning[] {
+  const before = records.known.settled().filter((one) => one.phase === phase);
+  const mayBeEqual = records.training.isWarmingUp && step !== maxSteps;
+  const unchanged = mayBeEqual ? null : unchangedWeights({ weights, step, on }, before);
+  if (
+    unchanged !== null &&
+    !before.some(({ warnings }) => warnings.some(({ kind }) => kind === unchanged.kind))
+  )
+    reporter.warn(`phase "${phase}"`, unchanged.message);
+  return [...preflight.faultsOf(on), ...(unchanged === null ? [] : [unchanged])];
 }
 
 /**
@@ -19,7 +45,7 @@ export interface RecordingParts {
  * changes nothing, a failed one is added to its reason.
  */
 export async function putWithoutRows(
-  { records: { known, writer }, reporter, disturbances, signal }: RecordingParts,
+  { records: { known, writer }, reporter, disturbances, signal }: WindowParts,
   { callback, id }: Requested,
   { reason, ...taken }: Snapshot,
   failure: { readonly error: unknown } | null,
@@ -53,4 +79,30 @@ export async function putWithoutRows(
     receipt: [...earlier.receipt, ...snapshot.receipt],
   };
   return writer.commit(repetition, rows, options);
+}
+
+/** Returns the overhead of the phase so far; null before the first step, when there is no training to compare with. */
+export function overheadPercent(step: number, clock: PhaseClock): number | null {
+  const { wall, windows } = clock.seconds();
+  const training = wall - windows;
+  return step > 0 && training > 0 ? (100 * windows) / training : null;
+}
+
+/**
+ * Returns a warning if every measurement of a phase before this one had the same weights at an earlier step: the measured model is
+ * not the one that is trained, or training changes none of its weights. Null if the weights are unknown, and for a base.
+ *
+ * @param before The snapshots of the phase that belong to this training.
+ */
+function unchangedWeights(
+  { weights, step, on }: Pick<Snapshot, "weights" | "step" | "on">,
+  before: readonly Snapshot[],
+): MeasurementWarning | null {
+  const measured = before.filter((one) => one.on === "model" && one.weights !== null && one.step < step);
+  const first = measured[0];
+  if (weights === null || on === "base" || first === undefined) return null;
+  if (measured.some((one) => one.weights !== weights)) return null;
+  const since = Math.min(...measured.map((one) => one.step));
+  const message = `Training has changed no weight of the measured model from step ${since} to step ${step}: nothing can be said about the training. Measure the model that is trained, with its adapter, and train weights that are not frozen.`;
+  return warningOfAll("unchanged_weights", message);
 }

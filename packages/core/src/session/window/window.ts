@@ -1,32 +1,23 @@
 // A window is the pause of training in which the requested measurements run, on the frozen weights of one step.
 // Window → take-measurement → records/grading → records/snapshot-writer → the store.
-import type { Evidence, Snapshot, MeasurementWarning, Guard, SessionOptions } from "@periodic-eval/contracts";
+import type { Evidence, Snapshot } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { availableMemory, workingSeconds, checkpointEvidence } from "@periodic-eval/store";
 import { shareGenerations, type SharedModel } from "../../model/share-generations.ts";
 import { withSeededRandom, seedOf } from "../../random/streams.ts";
 import { describeCrossing } from "../../schedule/triggers.ts";
-import type { BudgetRequest, MeasurementBudget, WindowPlan, Governor } from "../budget/governor.ts";
+import type { BudgetRequest, MeasurementBudget, WindowPlan } from "../budget/governor.ts";
 import type { LearnedMeasurement } from "../budget/learned.ts";
-import type { PhaseClock } from "../budget/phase-clock.ts";
 import { sizeOf } from "../budget/share-seconds.ts";
-import {
-  measurementAt,
-  type Measurement,
-  type Position,
-  type Requested,
-  warningOfAll,
-} from "../records/new-snapshot.ts";
+import { measurementAt, type Measurement, type Position, type Requested } from "../records/new-snapshot.ts";
 import { callbackName } from "../records/reporter.ts";
 import { abortReason } from "../records/interrupted.ts";
 import { adoptSnapshot } from "../records/resume.ts";
 import { isBroken } from "./guarded.ts";
 import { reportDisturbance } from "./disturbances.ts";
-import type { Timeouts } from "./timeouts.ts";
-import type { Preflight } from "./preflight.ts";
 import type { Prepared } from "./prepare.ts";
 import { takeMeasurement, type TakenMeasurement } from "./take-measurement.ts";
-import { putWithoutRows, type RecordingParts } from "./put-measurement.ts";
+import { modelWarnings, overheadPercent, putWithoutRows, type WindowParts } from "./put-measurement.ts";
 
 /** A request with everything it needs, or the error that prevented it. */
 interface ReadyRequest extends BudgetRequest {
@@ -267,56 +258,4 @@ function describeMissingMemory(minFreeBytes: number | null): string | null {
   const free = availableMemory();
   if (free === null || free >= minFreeBytes) return null;
   return `${free} bytes of memory are free, less than the ${minFreeBytes} of budget.minFreeBytes`;
-}
-
-interface WindowParts extends RecordingParts {
-  readonly options: Pick<SessionOptions, "budget" | "onBrokenReceipt" | "saveAtFiring">;
-  readonly guards: readonly Guard[];
-  readonly clock: PhaseClock;
-  readonly governor: Governor;
-  readonly preflight: Preflight;
-  readonly timeouts: Timeouts;
-}
-
-/** Returns the warnings that concern every metric: those of the probes, and of weights that training has not changed. */
-function modelWarnings(
-  { preflight, records, reporter }: WindowParts,
-  { phase, on, at: { step, maxSteps } }: Measurement,
-  weights: string | null,
-): readonly MeasurementWarning[] {
-  const before = records.known.settled().filter((one) => one.phase === phase);
-  const mayBeEqual = records.training.isWarmingUp && step !== maxSteps;
-  const unchanged = mayBeEqual ? null : unchangedWeights({ weights, step, on }, before);
-  if (
-    unchanged !== null &&
-    !before.some(({ warnings }) => warnings.some(({ kind }) => kind === unchanged.kind))
-  )
-    reporter.warn(`phase "${phase}"`, unchanged.message);
-  return [...preflight.faultsOf(on), ...(unchanged === null ? [] : [unchanged])];
-}
-
-/** Returns the overhead of the phase so far; null before the first step, when there is no training to compare with. */
-function overheadPercent(step: number, clock: PhaseClock): number | null {
-  const { wall, windows } = clock.seconds();
-  const training = wall - windows;
-  return step > 0 && training > 0 ? (100 * windows) / training : null;
-}
-
-/**
- * Returns a warning if every measurement of a phase before this one had the same weights at an earlier step: the measured model is
- * not the one that is trained, or training changes none of its weights. Null if the weights are unknown, and for a base.
- *
- * @param before The snapshots of the phase that belong to this training.
- */
-function unchangedWeights(
-  { weights, step, on }: Pick<Snapshot, "weights" | "step" | "on">,
-  before: readonly Snapshot[],
-): MeasurementWarning | null {
-  const measured = before.filter((one) => one.on === "model" && one.weights !== null && one.step < step);
-  const first = measured[0];
-  if (weights === null || on === "base" || first === undefined) return null;
-  if (measured.some((one) => one.weights !== weights)) return null;
-  const since = Math.min(...measured.map((one) => one.step));
-  const message = `Training has changed no weight of the measured model from step ${since} to step ${step}: nothing can be said about the training. Measure the model that is trained, with its adapter, and train weights that are not frozen.`;
-  return warningOfAll("unchanged_weights", message);
 }
