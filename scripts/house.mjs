@@ -273,7 +273,7 @@ export const budgets = {
   lines: {
     cli: 6798,
     contracts: 1766,
-    core: 12474,
+    core: 12497,
     dashboard: 8797,
     data: 2247,
     feedback: 3977,
@@ -289,7 +289,7 @@ export const budgets = {
     trainers: 5615,
     scripts: 2995,
   },
-  files: 767,
+  files: 786,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */

@@ -1,7 +1,7 @@
 import type { EvaluableModel, ModelWith } from "@periodic-eval/contracts";
 import { opensThinking, modelMarkup, stripThinking, type ThinkingMarkup } from "../../model/thinking.ts";
 import { findJsonObjects, type FoundObject, type FoundValue } from "./json-objects.ts";
-import { completionOf, greedy, judgeChat, type JudgeMethod } from "./method.ts";
+import { completionOf, greedy, judgeChat, type JudgeMethod } from "./judge-method.ts";
 import { judgePromptNames } from "./prompts.ts";
 
 /** One prompt per answer; the reply is one JSON object with all scores. */
