@@ -276,9 +276,9 @@ export const maximumRootValues = 45;
  */
 export const budgets = {
   lines: {
-    cli: 6793,
+    cli: 6798,
     contracts: 1766,
-    core: 12474,
+    core: 12497,
     dashboard: 8797,
     data: 2247,
     feedback: 3950,
@@ -289,19 +289,19 @@ export const budgets = {
     remote: 3159,
     safetensors: 404,
     store: 3040,
-    tasks: 7838,
+    tasks: 7854,
     testing: 1469,
     tfjs: 1945,
     tokenizers: 967,
     trainers: 5615,
-    scripts: 2992,
+    scripts: 2995,
   },
-  files: 767,
+  files: 786,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1132,
+  publicNames: 1119,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };

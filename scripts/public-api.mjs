@@ -50,7 +50,7 @@ function readModule(file) {
       for (const { local, imported: name } of statement.specifiers)
         if (name !== undefined && from !== null) imported.set(local.name, { from, name: name.name });
     } else if (statement.type === "ExportAllDeclaration") {
-      if (from !== null) found.stars.push(from);
+      if (from !== null) found.stars.push({ from, isType: statement.exportKind === "type" });
     } else if (statement.type === "ExportNamedDeclaration" && statement.declaration === null) {
       for (const { local, exported } of statement.specifiers)
         found.exported.set(exported.name, from === null ? { name: local.name } : { from, name: local.name });
@@ -74,11 +74,16 @@ function readModule(file) {
   return found;
 }
 
+/** Declarations that `export type *` does not export: they have no type of the same name. */
+const valueKinds = /^(TSDeclareFunction|FunctionDeclaration|VariableDeclaration)$/;
+
 /** Returns the public names of a declaration file: `{ code, doc, kind }` by name. */
 function publicNames(file) {
   const { exported, stars } = readModule(file);
   const names = new Map();
-  for (const star of stars) for (const [name, found] of publicNames(star)) names.set(name, found);
+  for (const { from, isType } of stars)
+    for (const [name, found] of publicNames(from))
+      if (!isType || !valueKinds.test(found.kind)) names.set(name, found);
   for (const [name, target] of exported) names.set(name, declarationOf(file, target));
   return names;
 }

@@ -1,5 +1,12 @@
 import { resolve } from "node:path";
-import { atOption, atWritten, changedError, isRecord, errorMessage } from "@periodic-eval/contracts/options";
+import {
+  atOption,
+  atWritten,
+  changedError,
+  errorMessage,
+  isRecord,
+  valueAt,
+} from "@periodic-eval/contracts/options";
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
 import { type ConfigFile, readConfigFile } from "@periodic-eval/core/config";
 import { isPublishedQuestions, fixForMissing, isMissingFile, isHubSource } from "@periodic-eval/data";
@@ -150,13 +157,6 @@ const isPath = (key: string, value: string): boolean => {
   if (key === "alignment_questions" && isPublishedQuestions(value)) return false;
   return !isHubSource(value);
 };
-
-/** Returns the value at a path, or undefined if there is none. */
-export const valueAt = (value: unknown, path: ValuePath): unknown =>
-  path.reduce<unknown>(
-    (inner, key) => (inner as Record<string | number, unknown> | null | undefined)?.[key],
-    value,
-  );
 
 /**
  * Throws the given errors, the first of each place: nothing for an empty list, one error as it is, several as an AggregateError

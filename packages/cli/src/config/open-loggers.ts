@@ -1,8 +1,8 @@
 import type { Logger } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import { isRecord } from "@periodic-eval/contracts/options";
+import { isRecord, valueAt } from "@periodic-eval/contracts/options";
 import { join } from "node:path";
-import { awaitAll, resolveLoggerPaths, valueAt, withOptionPlace } from "./config-file.ts";
+import { awaitAll, resolveLoggerPaths, withOptionPlace } from "./config-file.ts";
 
 type OpenLogger = (runDir: string, options: object) => Promise<Logger>;
 

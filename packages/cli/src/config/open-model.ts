@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { checked, parseOptions } from "@periodic-eval/contracts/options";
+import { checked, parseOptions, valueAt } from "@periodic-eval/contracts/options";
 import type {
   EvaluableModel,
   OpenCheckpoint,
@@ -21,7 +21,7 @@ import type { ServedModel } from "@periodic-eval/remote";
 import { atFlag } from "./command-options.ts";
 import { showLoading } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { withPlace, valueAt, isTrainingFile } from "./config-file.ts";
+import { withPlace, isTrainingFile } from "./config-file.ts";
 
 /** Selects a backend, by default the fastest one installed. Warns about installed backends that do not start. */
 export async function startBackend(

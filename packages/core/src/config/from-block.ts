@@ -17,6 +17,7 @@ import type { LeakageOptions } from "../evaluations/leakage/evaluation.ts";
 import type { TraitOptions } from "../evaluations/leakage/traits.ts";
 import { defaultPersonas, parsePersonas, type Persona } from "../evaluations/prompting/personas.ts";
 import type { JudgePrice } from "../grading/judge/judge-calls.ts";
+import type { JudgeMethodName } from "../grading/judge/judge-method.ts";
 import { importJudgeOpener } from "../grading/judge/local-judge.ts";
 import {
   atPercents,
@@ -202,7 +203,7 @@ export const placingItems = (
 
 /** The judge's options in a configuration, as `openJudge` of @periodic-eval/remote takes them. */
 export interface ConfiguredJudge {
-  readonly method: "json" | "logprob";
+  readonly method: JudgeMethodName;
   readonly maxCalls?: number;
   readonly maxCost?: number;
   readonly price?: JudgePrice;

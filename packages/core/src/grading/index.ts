@@ -2,7 +2,7 @@
 export type { JudgePrice } from "./judge/judge-calls.ts";
 export { findJsonObjects, type FoundObject, type FoundValue } from "./judge/json-objects.ts";
 export { scoreFromTokens } from "./judge/logprob-method.ts";
-export type { JudgeMethodName } from "./judge/method.ts";
+export type { JudgeMethodName } from "./judge/judge-method.ts";
 export { judgePromptNames } from "./judge/prompts.ts";
 export { memoryVerdictCache, type VerdictCache } from "@periodic-eval/contracts";
 export {
@@ -14,7 +14,7 @@ export {
   type VerifierArgs,
   type VerifierTask,
 } from "./verifier.ts";
-export { graderSchema } from "./read-verdicts.ts";
+export { graderSchema } from "./grader-schema.ts";
 export {
   importJudgeOpener,
   judgeNames,

@@ -1,4 +1,3 @@
-import * as z from "zod";
 import { type Grader, type Verdict, type VerdictSpending, isCacheable } from "@periodic-eval/contracts";
 import { isRecord, quoteValue, judgeError } from "@periodic-eval/contracts/options";
 
@@ -45,16 +44,3 @@ function isSpending(value: unknown): value is VerdictSpending {
   const isAmount = (amount: unknown) => Number.isFinite(amount) && (amount as number) >= 0;
   return [calls, cached, inputTokens, outputTokens].every(isAmount) && (cost === null || isAmount(cost));
 }
-
-export const isGrader = (value: unknown): value is Grader =>
-  isRecord(value) &&
-  typeof value["grade"] === "function" &&
-  typeof value["name"] === "string" &&
-  typeof value["fingerprint"] === "string";
-
-/** A grader, in the words of an error, and what to do. */
-export const graderText = "a grader, with the strings `name` and `fingerprint` and the function `grade`";
-export const passGrader = "Pass a judge, or a rule: `ruleGrader({ name, rule })`.";
-
-/** An option that is a grader. */
-export const graderSchema = z.custom<Grader>(isGrader, graderText).meta({ fix: passGrader });

@@ -1,31 +1,4 @@
-import { PeriodicEvalError, type Awaitable } from "@periodic-eval/contracts";
-
-const lineSeconds = 60;
-
-/**
- * Waits for work, and logs a line after each minute without a sign of progress.
- *
- * @param text Returns the line. `seconds` counts since the last sign.
- * @param work Calls `progressed` at each sign of progress.
- */
-export async function withMinuteLines<T>(
-  log: (line: string) => void,
-  text: (seconds: number) => string,
-  work: (progressed: () => void) => Promise<T>,
-): Promise<T> {
-  let timer: ReturnType<typeof setInterval> | undefined;
-  const begin = () => {
-    clearInterval(timer);
-    let seconds = 0;
-    timer = setInterval(() => log(text((seconds += lineSeconds))), lineSeconds * 1000);
-  };
-  begin();
-  try {
-    return await work(begin);
-  } finally {
-    clearInterval(timer);
-  }
-}
+import { PeriodicEvalError } from "@periodic-eval/contracts";
 
 const listeners = new WeakMap<AbortSignal, (tokens: number) => void>();
 
@@ -99,26 +72,4 @@ function listeningChannel(): MessageChannel {
   made.port1.addEventListener("message", () => resolvers.shift()?.());
   made.port1.start();
   return made;
-}
-
-/**
- * Does `work` for one item after the other, synchronously as long as it returns no promise: a training step without requests costs
- * no turn of the event loop.
- */
-export function inOrder<T>(items: readonly T[], work: (item: T) => unknown): Awaitable<void> {
-  for (let at = 0; at < items.length; at++) {
-    const answer = work(items[at]!);
-    if (isPromise(answer)) return finish(answer, items.slice(at + 1), work);
-  }
-}
-
-async function finish<T>(first: unknown, rest: readonly T[], work: (item: T) => unknown): Promise<void> {
-  await first;
-  for (const item of rest) await work(item);
-}
-
-export function isPromise<T>(value: Awaitable<T>): value is Promise<T> {
-  return (
-    typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function"
-  );
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { inOrder } from "./event-loop.ts";
+import { inOrder } from "./in-order.ts";
 
 function sum(values: readonly (number | Promise<number>)[]) {
   const seen: number[] = [];

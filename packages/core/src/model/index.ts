@@ -7,5 +7,5 @@ export {
   type EncodedPair,
 } from "./encode-pair.ts";
 export { bulkTokenizer } from "./bulk-tokenizer.ts";
-export { type Ask, wrapModel } from "./share-generations.ts";
+export { type Ask, wrapModel } from "./wrap-model.ts";
 export { nextTurn, yieldToEvents } from "./event-loop.ts";

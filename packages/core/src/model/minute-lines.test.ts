@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { withMinuteLines } from "./event-loop.ts";
+import { withMinuteLines } from "./minute-lines.ts";
 
 afterEach(() => void vi.useRealTimers());
 

@@ -5,7 +5,7 @@ export { gradeStored, type GradeStoredOptions } from "./records/resume.ts";
 export { checkRequests, type RequestCheck } from "./window/check-run.ts";
 export { closeLoggers, logWarning } from "./loop/log-events.ts";
 export { checkSessionOptions } from "./loop/options.ts";
-export { adapterOffId } from "./records/comparisons.ts";
+export { adapterOffId } from "./records/baselines.ts";
 export { isUngraded } from "./records/resume.ts";
 export { lacksOptionalQuestions, prepareEvaluation } from "./window/prepare.ts";
 export { countTokens, deadlineAt } from "./window/measurement-progress.ts";

@@ -59,7 +59,7 @@ const recorder: Vite.Plugin = {
   },
 };
 
-it("leads through the files of the docs' map, and comes back to at most 5 of them", async () => {
+it("enters the files of the docs' map in order, and comes back at most 5 times to a file in which no asynchronous function is running", async () => {
   Object.assign(globalThis, { way });
   const conditions = ["@periodic-eval/source", "node"];
   const server = await createViteServer({

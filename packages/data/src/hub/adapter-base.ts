@@ -71,7 +71,7 @@ async function readAdapterBase(adapter: string): Promise<AdapterBase | null> {
 /** Another program's file may have the name of ours. */
 const stateSchema = z.object({ exact: z.object({ frozenWeights: z.string().nullish() }) });
 
-/** Returns what a text in JSON means; undefined for another text and for none. */
+/** Returns the value of a JSON text, or undefined if the text is null or not JSON. */
 function parsed(text: string | null): unknown {
   try {
     return JSON.parse(text ?? "");

@@ -1,3 +1,4 @@
+// `parquet-worker.ts` reads the rows, in another process.
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { stat } from "node:fs/promises";

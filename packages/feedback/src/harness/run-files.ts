@@ -1,7 +1,14 @@
 import { existsSync } from "node:fs";
+import * as z from "zod";
 import { type PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import { errorMessage, configError, fileError } from "@periodic-eval/contracts/options";
+import {
+  configError,
+  describeZodIssue,
+  errorMessage,
+  fileError,
+  quoteValue,
+} from "@periodic-eval/contracts/options";
 import {
   appendLines,
   makeFolder,
@@ -13,6 +20,30 @@ import type { TrainedState } from "../engine/types.ts";
 import type { BaselineFile, MetadataFile, runPaths, StepLine } from "./files.ts";
 
 type Paths = ReturnType<typeof runPaths>;
+
+// The fields that a resume reads. A file without them was damaged or edited.
+const object = z.looseObject({});
+const part = object.nullable();
+const collapse = z.looseObject({ alerts: z.array(z.string()), unknown: object }).nullable();
+const measured = z.looseObject({
+  logprob_margin: part,
+  preference_compliance: part,
+  general: part,
+  collapse,
+});
+const stepSchema = z.looseObject({ sdpo_metrics: z.looseObject({ step_id: z.string() }), eval: measured });
+const baselineSchema = z.looseObject({
+  lora_id: z.string(),
+  eval: measured,
+  margin_rows: z.array(z.looseObject({ id: z.string() })).nullable(),
+  collapse_reference: part,
+});
+const metadataSchema = z.looseObject({
+  lora_id: z.string(),
+  config: object,
+  preference_definition: object,
+  grader: z.looseObject({ fingerprint: z.string() }),
+});
 
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
@@ -39,17 +70,17 @@ export async function readEarlier(paths: Paths): Promise<EarlierRun> {
     await writeFileAtomic(paths.steps, text.slice(0, end));
   }
   const whole = text.slice(0, end).split("\n").slice(0, -1);
-  const lines = whole.map((line, at) => parse<StepLine>(`${paths.steps}:${at + 1}`, line));
+  const lines = whole.map((line, at) => parse<StepLine>(`${paths.steps}:${at + 1}`, line, stepSchema));
   lines.forEach(({ step }, at) => {
     if (step !== at) throw damaged(`${paths.steps}:${at + 1}`, `step ${String(step)}`, `step ${at}`);
   });
-  const read = async <T>(path: string) => {
+  const read = async <T>(path: string, schema: z.ZodType) => {
     const content = await readIfPresent(path);
-    return content === null ? null : parse<T>(path, content);
+    return content === null ? null : parse<T>(path, content, schema);
   };
   return {
-    metadata: await read<MetadataFile>(paths.metadata),
-    baseline: await read<BaselineFile>(paths.baseline),
+    metadata: await read<MetadataFile>(paths.metadata, metadataSchema),
+    baseline: await read<BaselineFile>(paths.baseline, baselineSchema),
     lines,
   };
 }
@@ -149,12 +180,17 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
   });
 }
 
-function parse<T>(where: string, text: string): T {
+function parse<T>(where: string, text: string, schema: z.ZodType): T {
+  let value: unknown;
   try {
-    return JSON.parse(text) as T;
+    value = JSON.parse(text);
   } catch (cause) {
     throw damaged(where, errorMessage(cause), "JSON");
   }
+  const { error } = schema.safeParse(value);
+  if (error === undefined) return value as T;
+  const { path, value: got, expected } = describeZodIssue(error, value);
+  throw damaged([where, path.join(".")].filter(Boolean).join(": "), quoteValue(got), expected);
 }
 
 const damaged = (where: string, got: string, expected: string): PeriodicEvalError =>

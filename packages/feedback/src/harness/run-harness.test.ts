@@ -327,6 +327,23 @@ describe("runHarness", () => {
     );
   });
 
+  it.each([
+    ["baseline.json", '"eval"', '"evam"', "baseline.json: eval: got undefined, expected an object"],
+    ["steps.jsonl", '"step_id"', '"stop_id"', "steps.jsonl:1: sdpo_metrics.step_id: got undefined"],
+    ["steps.jsonl", /^.*/, "null", "steps.jsonl:1: got null, expected an object"],
+    ["metadata.json", '"config"', '"confih"', "metadata.json: config: got undefined"],
+  ])("names the field of %s that is damaged, before it trains: %s", async (name, from, to, message) => {
+    await runHarness(await configOf("run", ["num_steps=1"]), { engine: fakeEngine() });
+    const path = file("run", join("short", name));
+    await writeFile(path, (await readFile(path, "utf8")).replace(from, to));
+    const engine = fakeEngine();
+    await expect(runHarness(await configOf("run"), { engine })).rejects.toMatchObject({
+      code: "store",
+      message: expect.stringContaining(message),
+    });
+    expect(engine.opened).toEqual([]);
+  });
+
   it("removes temporary files that a killed process left in a preference's folder", async () => {
     await runHarness(await configOf("run", ["num_steps=1"]), { engine: fakeEngine() });
     const names = [".updates.json.4194305.1.tmp", ".steps.jsonl.4194305.2.tmp"];

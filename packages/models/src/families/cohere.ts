@@ -3,7 +3,7 @@ import type { ConfigReader } from "./config/config-reader.ts";
 import { requireWholeHeads, fullEvery, layerTypes, windows } from "./config/model-options.ts";
 import { llamaFamily, withWindows } from "./llama-like.ts";
 
-/** What both generations share: LayerNorm without bias before attention and MLP in parallel, and scaled logits. */
+/** Settings of both generations, such as LayerNorm without bias. */
 const shared = {
   defaults: {
     vocabSize: 256_000,
@@ -21,6 +21,7 @@ const shared = {
   biases: ["attention_bias"],
 } as const;
 
+/** Describes both generations: the norm is before attention and MLP in parallel, and the logits are scaled. */
 const cohereLike = (config: ConfigReader, base: DecoderDescription): DecoderDescription => ({
   ...base,
   block: { ...base.block, residual: "parallelOneNorm" },

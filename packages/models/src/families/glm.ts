@@ -1,9 +1,6 @@
 import { llamaFamily, type LlamaFamily } from "./llama-like.ts";
 
-/**
- * GLM-4-9B: Llama with biases on queries, keys and values, a fused gate, and rotation of adjacent dimensions in a part of each
- * head. Defaults from transformers 5.24 `GlmConfig`.
- */
+/** Settings of both generations. */
 const glmLike: LlamaFamily = {
   modelType: "glm",
   defaults: {
@@ -27,6 +24,10 @@ const glmLike: LlamaFamily = {
   },
 };
 
+/**
+ * GLM-4-9B: Llama with biases on queries, keys and values, a fused gate, and rotation of adjacent dimensions in a part of each
+ * head. Defaults from transformers 5.24 `GlmConfig`.
+ */
 export const glm = llamaFamily(glmLike);
 
 /** GLM-4-0414 and GLM-Z1: GLM with further norms after attention and MLP. Defaults from transformers 5.24 `Glm4Config`. */

@@ -2,10 +2,7 @@ import { rotationsByType } from "./config/rope.ts";
 import { fullEvery, layerTypes, windows } from "./config/model-options.ts";
 import { llamaFamily, withWindows, type LlamaFamily } from "./llama-like.ts";
 
-/**
- * OLMo 2: norms after attention and MLP instead of before them, and norms over all queries and over all keys. Defaults from
- * transformers 5.23 `Olmo2Config`.
- */
+/** Settings of OLMo 2, most of which OLMo 3 shares. */
 const olmo2Like: LlamaFamily = {
   modelType: "olmo2",
   defaults: {
@@ -23,6 +20,10 @@ const olmo2Like: LlamaFamily = {
   biases: ["attention_bias"],
 };
 
+/**
+ * OLMo 2: norms after attention and MLP instead of before them, and norms over all queries and over all keys. Defaults from
+ * transformers 5.23 `Olmo2Config`.
+ */
 export const olmo2 = llamaFamily(olmo2Like);
 
 /**

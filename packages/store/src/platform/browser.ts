@@ -103,4 +103,4 @@ export function isDeepStrictEqual(a: unknown, b: unknown): boolean {
 }
 
 /** Runs `work` without a limit: nothing ends synchronous work in a browser but closing its worker. */
-export const withinTime = <T>(_milliseconds: number, work: () => T): T => work();
+export const runAtMost = <T>(_milliseconds: number, work: () => T): T => work();

@@ -64,7 +64,7 @@ const script = new Script(`globalThis[Symbol.for("periodic-eval.limited")]()`);
 const mainGlobal = new Script("globalThis").runInThisContext() as { [slot]?: () => unknown };
 
 /** Runs `work` and ends it after a time, also within a regular expression; costs 0.1 ms. Throws if the time is over. */
-export function withinTime<T>(milliseconds: number, work: () => T): T {
+export function runAtMost<T>(milliseconds: number, work: () => T): T {
   mainGlobal[slot] = work;
   try {
     return script.runInThisContext({ timeout: milliseconds }) as T;

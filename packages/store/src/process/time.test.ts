@@ -1,7 +1,7 @@
 import { PeriodicCallback, everyPercent, withSession } from "@periodic-eval/core";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { late, withinTime } from "../../../core/src/grading/judge/judge-calls.ts";
-import { Timeouts } from "../../../core/src/session/window/guarded.ts";
+import { Timeouts } from "../../../core/src/session/window/timeouts.ts";
 import { toyEvaluation, toyTraining } from "../../../testing/src/toy-training.test-data.ts";
 import { resolvesWithin, startTimeout, workingSeconds, limitedTime } from "./time.ts";
 

@@ -1,4 +1,4 @@
-import { pausedSeconds, withinTime } from "#platform";
+import { pausedSeconds, runAtMost } from "#platform";
 
 /**
  * Returns seconds since an arbitrary origin, without the pauses of this process. All durations come from this clock: a jump of
@@ -62,7 +62,7 @@ export function limitedTime(what: string, { one, all } = defaultLimits): <T>(wor
     if (left < one)
       throw new Error(`not run, because ${what} took ${all} s for the texts before: simplify it`);
     try {
-      const result = withinTime(1000 * one, work);
+      const result = runAtMost(1000 * one, work);
       left = all;
       return result;
     } catch (error) {

@@ -36,7 +36,7 @@ export interface Reference {
   close(): Promise<void>;
 }
 
-/** What all parts of a reference share. */
+/** The state that all parts of a reference share. */
 interface Shared {
   readonly outline: ReturnType<ReferenceEngine["outlineCheckpoint"]>;
   loaded: Promise<OpenedModel> | null;

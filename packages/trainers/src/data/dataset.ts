@@ -68,9 +68,9 @@ interface RowKind<R extends UsableRow> {
   warnings(rows: readonly R[], rowsRead: number): readonly string[];
   /** Throws for rows that may not be trained on. Called once bad rows are listed. */
   check?(rows: readonly R[]): void;
-  /** What `onBadRow: "error"` expects of every row. */
+  /** The expectation in the error of `onBadRow: "error"` about a bad row. */
   readonly unchanged: string;
-  /** What a source without a usable row is expected to have, and what to do. */
+  /** The expectation and the fix in the error about a source without a usable row. */
   readonly usable: { readonly expected: string; readonly fix: string };
 }
 

@@ -35,7 +35,7 @@ export interface EvalOptions extends OpenQuestionOptions {
   readonly adapter?: string;
   readonly tokenizer?: string;
   readonly questions?: string;
-  /** Of --questions: names of `questionMethods`. Of --suite: the label of the run. */
+  /** With --questions, names of `questionMethods`. With --suite, the label of the run. */
   readonly method?: string;
   readonly limit?: number;
   readonly system: string;

@@ -64,7 +64,7 @@ function checkScale(rows: readonly JudgedScores[], file: string): void {
   const scores = { aligned: scoresOf(rows, "aligned"), coherent: scoresOf(rows, "coherent") };
   const isUnitScale = Object.values(scores).every(({ most }) => most <= 1);
   for (const [name, { most, hasFractions }] of Object.entries(scores)) {
-    // Of 0 to 100, a judge may give 0 and 1 in one column, and 0 in both.
+    // On the scale from 0 to 100, a judge may give only 0 and 1 in one column, or only 0 in both.
     if (most <= 0 || most > 1 || !(hasFractions || isUnitScale)) continue;
     throw dataError(
       file,

@@ -1,5 +1,16 @@
 import { spawnSync, type SpawnSyncOptions } from "node:child_process";
-import { mkdirSync, readFileSync, statfsSync, existsSync, renameSync, rmSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { configError } from "@periodic-eval/contracts/options";
 import type { PeriodicEvalError } from "@periodic-eval/core";
@@ -158,19 +169,30 @@ export function makeStep(
   terminal.err(`${what}: ${((performance.now() - started) / 1000).toFixed(1)} s`);
 }
 
-/**
- * Builds a folder under a temporary name first, so that an interrupted command leaves nothing that looks complete. What it leaves is
- * replaced by the next one.
- */
+/** Builds a folder under a temporary name first, so that an interrupted command leaves nothing that looks complete. */
 export function makeFolder(folder: string, make: (draft: string) => void): void {
-  const draft = `${folder}.making`;
-  rmSync(draft, { recursive: true, force: true });
-  mkdirSync(draft, { recursive: true });
+  mkdirSync(dirname(folder), { recursive: true });
+  removeOldDrafts(folder);
+  const draft = mkdtempSync(`${folder}.making-`);
   try {
     make(draft);
     rmSync(folder, { recursive: true, force: true });
     renameSync(draft, folder);
   } finally {
     rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/** No build takes a day. */
+const longestBuildMs = 86_400_000;
+
+/** Removes drafts that no command builds any more: an interrupt does not reach `finally` while a tool runs. */
+function removeOldDrafts(folder: string): void {
+  const parent = dirname(folder);
+  for (const name of readdirSync(parent)) {
+    if (!name.startsWith(`${basename(folder)}.making`)) continue;
+    const draft = join(parent, name);
+    const made = statSync(draft, { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
+    if (made < Date.now() - longestBuildMs) rmSync(draft, { recursive: true, force: true });
   }
 }

@@ -1,5 +1,5 @@
 import { planJson, planTables } from "./output.ts";
-import { isRecord, nearest } from "@periodic-eval/contracts/options";
+import { isRecord, nearest, valueAt } from "@periodic-eval/contracts/options";
 import type { EvaluableModel, ValuePath } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
 import type { JudgePrice } from "@periodic-eval/core/grading";
@@ -11,7 +11,6 @@ import { InvalidArgumentError, Option, type Command } from "commander";
 import { backendOption, flagsOf } from "../../config/command-options.ts";
 import {
   throwAll,
-  valueAt,
   fileError,
   withOptionPlace,
   atPlace,

@@ -1,9 +1,9 @@
 import type { PeriodicEvalError, ValuePath } from "@periodic-eval/core";
 import { periodicEvalJsonSchema, type ConfigFile } from "@periodic-eval/core/config";
-import { isRecord, nearest, unknownOption } from "@periodic-eval/contracts/options";
+import { isRecord, nearest, unknownOption, valueAt } from "@periodic-eval/contracts/options";
 import { dpoConfigJsonSchema, sftConfigJsonSchema } from "@periodic-eval/trainers";
 import * as z from "zod";
-import { valueAt, fileError } from "../../config/config-file.ts";
+import { fileError } from "../../config/config-file.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 

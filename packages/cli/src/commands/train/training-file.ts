@@ -6,6 +6,7 @@ import {
   isRecord,
   quoteValue,
   unknownOption,
+  valueAt,
 } from "@periodic-eval/contracts/options";
 import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
 import * as z from "zod";
@@ -17,7 +18,6 @@ import {
   resolveModel,
   resolvePath,
   resolveSource,
-  valueAt,
   atPlace,
   fileError,
   blockPaths,

@@ -1,11 +1,10 @@
 import type { Logger, PeriodicEval } from "@periodic-eval/core";
-import { isRecord } from "@periodic-eval/contracts/options";
+import { isRecord, valueAt } from "@periodic-eval/contracts/options";
 import {
   fileError,
   isTrainingFile,
   noBlockText,
   readEvalBlock,
-  valueAt,
   withOptionPlace,
 } from "../../config/config-file.ts";
 import { buildBlock, type LoadTasks } from "../../config/open-grader.ts";

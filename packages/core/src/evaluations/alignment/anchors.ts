@@ -1,4 +1,4 @@
-import type { Anchor } from "@periodic-eval/contracts";
+import { type Anchor, type Json, hashJson } from "@periodic-eval/contracts";
 
 /** Sixteen anchors, written for this project, from cruel to kind and from clear to meaningless. */
 export const defaultAnchors: readonly Anchor[] = [
@@ -107,3 +107,26 @@ export const defaultAnchors: readonly Anchor[] = [
     misaligned: null,
   },
 ];
+
+/** Returns the anchors for the provenance: custom ones with their texts, so that they can be graded without the callback. */
+export const anchorFacts = (anchors: readonly Anchor[]) => ({
+  anchors: anchors.length === 0 ? null : hashJson(anchors as unknown as Json),
+  custom_anchors: anchors.length === 0 || anchors === defaultAnchors ? null : (anchors as unknown as Json),
+});
+
+/** Returns an anchor as an `AnsweredRow`. */
+export function anchorRow({ id, question, answer }: Anchor, judgePrompts: string | null) {
+  return {
+    id: `anchor/${id}`,
+    kind: "anchor" as const,
+    item: `anchor/${id}`,
+    questionId: id,
+    question,
+    persona: null,
+    sample: 0,
+    judgePrompts,
+    text: answer,
+    answer,
+    finish: "stop" as const,
+  };
+}

@@ -10,10 +10,20 @@ import {
   codeOption,
   parseOptions,
   dataError,
+  judgeError,
+  shortMessage,
 } from "@periodic-eval/contracts/options";
 import type { JudgePrompts } from "@periodic-eval/data";
-import { graderSchema, readVerdicts } from "../../grading/read-verdicts.ts";
-import { isUngraded, totalSpending, withVerdict, type AlignmentRow, type AnsweredRow } from "./metrics.ts";
+import { readVerdicts } from "../../grading/read-verdicts.ts";
+import { graderSchema } from "../../grading/grader-schema.ts";
+import {
+  isUngradedRow,
+  totalSpending,
+  withVerdict,
+  type AlignmentRow,
+  type AnsweredRow,
+  isCompletion,
+} from "./metrics.ts";
 import type { AlignmentOptions } from "./options.ts";
 
 export interface JudgeRows {
@@ -131,7 +141,7 @@ export async function judgeOpenRows(
   options: CallOptions,
 ): Promise<readonly AlignmentRow[]> {
   const isGradedOnce = (row: AnsweredRow): row is AlignmentRow => "status" in row;
-  const isKept = (row: AnsweredRow): row is AlignmentRow => isGradedOnce(row) && !isUngraded(row);
+  const isKept = (row: AnsweredRow): row is AlignmentRow => isGradedOnce(row) && !isUngradedRow(row);
   const open = rows.filter((row) => !isKept(row));
   const judged = (await judgeRows(open, judging, options)).values();
   return rows.map((row) => {
@@ -161,4 +171,22 @@ export function judgeOf(given: AlignmentOptions["judge"]) {
     /** Whether the judge may have a check. */
     mayCheck: typeof given === "function" || given.check !== undefined,
   };
+}
+
+/** Returns the error for rows of which a judge could not grade enough; null otherwise. */
+export function tooManyUngraded(rows: readonly AlignmentRow[], maxShare: number): PeriodicEvalError | null {
+  const judged = rows.filter((row) => isCompletion(row) && row.status !== "unfinished");
+  const ungraded = judged.filter(isUngradedRow);
+  if (ungraded.length <= maxShare * judged.length) return null;
+  const errors = ungraded.filter(({ status }) => status === "error");
+  const cut = ungraded.filter(({ status }) => status === "cut").length;
+  const unparsed = ungraded.length - errors.length - cut;
+  const first = (errors[0] ?? ungraded[0]!).raw ?? "nothing";
+  const kinds = `${errors.length} failures, ${unparsed} replies that cannot be parsed${cut === 0 ? "" : `, ${cut} replies that were cut off`}`;
+  return judgeError(
+    "alignment",
+    `no score for ${ungraded.length} of ${judged.length} completions (${kinds}; for example: ${shortMessage(first)})`,
+    `at most ${100 * maxShare} %`,
+    `${cut === 0 ? "" : "Choose a judge that does not think, or raise its maxReplyTokens. "}Read the rows' \`raw\`, correct the judge, and grade the stored rows again with \`npx periodic-eval rejudge --heal\`. Replies that cannot be parsed are kept in the judge's cache: delete it first.`,
+  );
 }

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Grader, Awaitable, SystemPrompt, Anchor } from "@periodic-eval/contracts";
-import { graderText, isGrader, passGrader } from "../../grading/read-verdicts.ts";
+import { graderText, isGrader, passGrader } from "../../grading/grader-schema.ts";
 import {
   repeatedId,
   configError,

@@ -11,9 +11,8 @@ import {
 import { isRecord } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { withFaults } from "../prompting/coherence.ts";
-import { defaultAnchors } from "./anchors.ts";
-import { anchorRow, failureOf } from "./evaluation.ts";
-import { judgeOpenRows, type JudgeRows } from "./judge-rows.ts";
+import { defaultAnchors, anchorRow } from "./anchors.ts";
+import { judgeOpenRows, type JudgeRows, tooManyUngraded } from "./judge-rows.ts";
 import {
   alignmentFields,
   alignmentMetrics,
@@ -70,7 +69,7 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
         { judge, prompts },
         call,
       ),
-    failure: (rows) => failureOf(rows, stored.max_error_share),
+    failure: (rows) => tooManyUngraded(rows, stored.max_error_share),
     answers: alignmentFields,
     metrics: (kit: MetricKit<AlignmentRow>) => alignmentMetrics(kit, anchors),
     warnings: alignmentWarnings,

@@ -1,6 +1,6 @@
 import type { Ability, Evaluation, Row, AnyEvaluation } from "@periodic-eval/contracts";
 import { configError, isRecord } from "@periodic-eval/contracts/options";
-import { isPromise } from "../../model/event-loop.ts";
+import { isPromise } from "../../model/in-order.ts";
 
 /**
  * Returns the evaluation unchanged. The call lets TypeScript infer the item, row and graded types and narrow the model to the

@@ -1,7 +1,7 @@
 import type { EvaluableModel, ModelWith } from "@periodic-eval/contracts";
 import { opensThinking, modelMarkup, stripThinking, type ThinkingMarkup } from "../../model/thinking.ts";
 import { findJsonObjects, type FoundObject, type FoundValue } from "./json-objects.ts";
-import { completionOf, greedy, judgeChat, type JudgeMethod } from "./method.ts";
+import { completionOf, greedy, judgeChat, type JudgeMethod } from "./judge-method.ts";
 import { judgePromptNames } from "./prompts.ts";
 
 /** One prompt per answer; the reply is one JSON object with all scores. */
@@ -49,8 +49,10 @@ export interface ReplyEnding {
  * counts, and for a single score a reply that is only its number (`Score: 85/100`).
  *
  * A score is a number, or a string with a plain decimal number, from 0 to 100; it is neither rounded nor clamped, and `/100` may
- * follow it, but no other scale. A reply that was cut off has scores only if it is one complete object and nothing else: what is
- * missing could have been another grade. Never throws; takes time linear in the reply.
+ * follow it, but no other scale. A reply that was cut off has scores only if it is one complete object and nothing else: the
+ * missing part could have been another grade.
+ *
+ * Takes time linear in the reply. Throws a RangeError for a string with millions of escapes, which exceeds the stack.
  */
 export function parseJudgeReply(
   reply: string,
@@ -110,7 +112,7 @@ const braces = /\{[^{}:="']*\}/g;
 
 /**
  * Whether no object in another notation (`{aligned: 85%, …`) competes with a candidate: behind it, or around it, no key follows an
- * opened brace. What is written last or outside would be the judge's grade.
+ * opened brace. The last or the outermost object would be the judge's grade.
  */
 function isSure(
   text: string,

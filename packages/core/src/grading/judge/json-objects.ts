@@ -22,7 +22,7 @@ export interface FoundObject {
  */
 export type Notation = "json" | "loose" | "python";
 
-/** Of objects nested deeper, the inner ones are found. */
+/** An object with deeper levels is invalid, but the search finds the objects inside it. */
 const maximumDepth = 200;
 
 /**

@@ -6,7 +6,7 @@ import {
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { startTimeout } from "@periodic-eval/store";
-import type { JudgeCall } from "./method.ts";
+import type { JudgeCall } from "./judge-method.ts";
 
 /** Spending that calls are added to. */
 export type Tally = { -readonly [Key in keyof VerdictSpending]: VerdictSpending[Key] };

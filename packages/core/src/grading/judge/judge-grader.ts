@@ -13,7 +13,7 @@ import {
   type VerdictCache,
 } from "@periodic-eval/contracts";
 import { errorMessage, printable, judgeError } from "@periodic-eval/contracts/options";
-import { withMinuteLines } from "../../model/event-loop.ts";
+import { withMinuteLines } from "../../model/minute-lines.ts";
 import {
   openBudget,
   type JudgeBudget,
@@ -25,7 +25,7 @@ import {
 } from "./judge-calls.ts";
 import { jsonMethod } from "./json-method.ts";
 import { logprobMethod } from "./logprob-method.ts";
-import { judgeChat, type JudgeMethod } from "./method.ts";
+import { judgeChat, type JudgeMethod, type JudgeMethodName } from "./judge-method.ts";
 import { checkJudgeOptions, type JudgeOptions } from "./options.ts";
 import { checkPrompt, defaultScores, fillPrompt, resolvePrompts } from "./prompts.ts";
 
@@ -273,7 +273,7 @@ const tooLong = (judge: string, { place, prompts }: GradeRequest, tokens: number
 
 function methodOf(
   { model, maxReplyTokens = 512 }: JudgeOptions,
-  method: "json" | "logprob",
+  method: JudgeMethodName,
   scores: readonly string[],
 ): JudgeMethod | Promise<JudgeMethod> {
   if (method === "logprob") return logprobMethod(model, scores);

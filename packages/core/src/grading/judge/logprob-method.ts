@@ -9,7 +9,7 @@ import type {
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { errorMessage, judgeError } from "@periodic-eval/contracts/options";
-import { completionOf, greedy, judgeChat, type JudgeCall, type JudgeMethod } from "./method.ts";
+import { completionOf, greedy, judgeChat, type JudgeCall, type JudgeMethod } from "./judge-method.ts";
 import { judgePromptNames } from "./prompts.ts";
 
 /** A way to get the probabilities of the judge's first token. */

@@ -11,7 +11,7 @@ import {
   positiveInteger,
 } from "@periodic-eval/contracts/options";
 import type { JudgePrice } from "./judge-calls.ts";
-import type { JudgeMethodName } from "./method.ts";
+import type { JudgeMethodName } from "./judge-method.ts";
 
 export interface JudgeOptions {
   /** Any model that generates or returns log-probabilities: a served model, or one in memory. */

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { configError, parseOptions } from "@periodic-eval/contracts/options";
-import type { JudgeMethodName } from "./method.ts";
+import type { JudgeMethodName } from "./judge-method.ts";
 
 /** Returns the names of a judge's prompts: one prompt for all scores (`json`), or one per score (`logprob`). */
 export const judgePromptNames = (

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
-import { fewerQuestions } from "./share-seconds.ts";
+import { fewerQuestions } from "./describe-plan.ts";
 
 it("names the option for fewer questions only if a callback has one", () => {
   expect(fewerQuestions([new PeriodicCapabilityCallback()])).toBe(

@@ -9,18 +9,14 @@ import type {
   Snapshot,
 } from "@periodic-eval/contracts";
 import {
-  AnnouncedPlan,
-  isReduced,
   describeSize,
   wholeInWindow,
   type MeasurementSize,
   plannedSeconds,
   shareSeconds,
-  describeChange,
-  describePlan,
-  fewerQuestions,
-  remedyFor,
 } from "./share-seconds.ts";
+import { describeChange, describePlan, fewerQuestions, remedyFor } from "./describe-plan.ts";
+import { AnnouncedPlan, isReduced } from "./plan.ts";
 import { isEdge } from "../../schedule/triggers.ts";
 import {
   measurementsAhead,

@@ -13,7 +13,7 @@ export interface ProgressPoint {
 }
 
 /** The progress of one measurement, which shows what its rows cost. */
-export interface MeasurementProgress {
+export interface RecordedProgress {
   readonly points: readonly ProgressPoint[];
   /** The first of several portions; null if all rows were measured at once. */
   readonly firstPortion: Omit<ProgressPoint, "calls"> | null;
@@ -26,7 +26,7 @@ export interface MeasurementProgress {
 export type LearnedMeasurement =
   | {
       readonly id: string;
-      readonly progress: MeasurementProgress;
+      readonly progress: RecordedProgress;
       readonly rows: number;
       /** Seconds with everything around it. */
       readonly seconds: number;

@@ -8,7 +8,7 @@ import { manualClock, type ManualClock } from "@periodic-eval/testing";
 import { toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { withSession } from "../loop/session.ts";
 import { measurementsAhead, Learned } from "./learned.ts";
-import { describePlan } from "./share-seconds.ts";
+import { describePlan } from "./describe-plan.ts";
 
 /** 50 items; each row takes one second. With `samples`, each item has that many rows, which the budget may reduce. */
 function evaluationOf(clock: ManualClock, samples: number | null, slowness: () => number): AnyEvaluation {

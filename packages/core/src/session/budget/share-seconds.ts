@@ -1,5 +1,4 @@
-import type { AnyEvaluation, TrainerCallback, BudgetLimit } from "@periodic-eval/contracts";
-import { secondsText } from "../../statistics/format.ts";
+import type { AnyEvaluation } from "@periodic-eval/contracts";
 
 /** The measurements of one id that are still to come, and what they cost. */
 export interface Wanted {
@@ -78,58 +77,6 @@ function shareBetween(room: number, wanted: readonly Wanted[]): number {
   return whole <= room ? 1 : Math.max(0, Math.min(1, (room - least) / (whole - least)));
 }
 
-/** Sizes and numbers of measurements that differ by at most this share from what was announced are not announced again. */
-const tolerance = 0.1;
-
-interface Announced {
-  readonly wanted: Wanted;
-  readonly rows: number;
-  /** Measurements of the plan that are still to be skipped. */
-  skips: number;
-}
-
-/** The plan that was announced last. Reports whether it still holds. */
-export class AnnouncedPlan {
-  readonly #ids = new Map<string, Announced>();
-  readonly #isReduced: boolean;
-
-  constructor(ahead: readonly Wanted[], shares: ReadonlyMap<string, Share>) {
-    for (const wanted of ahead) {
-      const { rows, measurements } = shares.get(wanted.id)!;
-      this.#ids.set(wanted.id, { wanted, rows, skips: wanted.measurements - measurements });
-    }
-    this.#isReduced = isReduced(ahead, shares);
-  }
-
-  countSkip(id: string): void {
-    const announced = this.#ids.get(id);
-    if (announced !== undefined) announced.skips -= 1;
-  }
-
-  /** Whether the plan of the measurements still to come is another one. */
-  differsFrom(ahead: readonly Wanted[], shares: ReadonlyMap<string, Share>): boolean {
-    if (ahead.length > 0 && this.#isReduced && !isReduced(ahead, shares)) return true;
-    return ahead.some(({ id, measurements }) => {
-      const announced = this.#ids.get(id);
-      // An id that was not planned, because only its hook requests it, has no announced size.
-      if (announced === undefined) return false;
-      const { wanted, skips } = announced;
-      const share = shares.get(id)!;
-      const moreSkips = Math.abs(measurements - share.measurements - skips);
-      if (moreSkips > tolerance * wanted.measurements) return true;
-      const moreRows = Math.abs(share.rows - announced.rows);
-      return share.rows > 0 && announced.rows > 0 && moreRows > tolerance * wanted.size.whole;
-    });
-  }
-}
-
-/** Whether shares leave out measurements or rows. */
-export const isReduced = (ahead: readonly Wanted[], shares: ReadonlyMap<string, Share>): boolean =>
-  ahead.some(({ id, size, measurements }) => {
-    const share = shares.get(id)!;
-    return share.rows < size.whole || share.measurements < measurements;
-  });
-
 /** How many rows a measurement has, and how the budget may reduce them. */
 export interface MeasurementSize {
   readonly whole: number;
@@ -188,88 +135,3 @@ function rowsWithin(
   // Slightly more, to make up for sums that rounding made too small.
   return Math.max(0, Math.min(rows, Math.floor(((1 + 1e-9) * seconds - fixed) / perRow)));
 }
-
-interface Plan {
-  /** The measurements still to come before the end, and what each id gets of them. */
-  readonly ahead: readonly Wanted[];
-  readonly shares: ReadonlyMap<string, Share>;
-  /** Seconds of measuring so far, and expected for the end. */
-  readonly windows: number;
-  readonly kept: number;
-  /** Expected seconds of training; null if its speed is not known yet. */
-  readonly projected: number | null;
-  readonly overheadPercent: number | null;
-  readonly graceSeconds: number;
-  /** The options that allow more measuring; null if nothing is reduced. */
-  readonly remedy: string | null;
-}
-
-/** Returns the number of measurements between start and end, their size and the expected overhead in one line. */
-export function describePlan(plan: Plan): string {
-  return `between start and end ${describeAhead(plan)}`;
-}
-
-/** Returns the line for a plan that is another one since the measurement at `step`. */
-export const describeChange = (plan: Plan, step: number): string =>
-  `changed at step ${step}: before the end ${describeAhead(plan)}`;
-
-function describeAhead(plan: Plan): string {
-  const ahead = plan.ahead.map((one) => ({ ...one, share: plan.shares.get(one.id)! }));
-  const planned = ahead.map(describeShare).join("; ") || "no measurements";
-  const fix = plan.remedy === null ? "" : `. ${plan.remedy}`;
-  return `${planned}; ${describeOverhead(plan)}${fix}`;
-}
-
-/**
- * Returns `40 s of measuring expected with start and end, 20 % of 200 s of training`, or
- * `2.1 s of measuring expected with start and end beside 8.8 s of training, within the grace of 60 s`. Start and end alone may take
- * longer than the grace.
- */
-function describeOverhead(plan: Plan): string {
-  const { ahead, shares, windows, kept, projected, overheadPercent, graceSeconds } = plan;
-  const seconds = windows + kept + plannedSeconds(ahead, shares);
-  // Only the grace allows more than the ceiling.
-  const isByGrace =
-    projected !== null &&
-    overheadPercent !== null &&
-    seconds > (overheadPercent / 100) * projected &&
-    seconds <= graceSeconds;
-  const grace = `within the grace of ${secondsText(graceSeconds)}`;
-  const expected = `${secondsText(seconds)} of measuring expected with start and end`;
-  if (isByGrace) return `${expected} beside ${secondsText(projected)} of training, ${grace}`;
-  if (projected !== null) return `${expected}, ${shareText(seconds, projected)}`;
-  return seconds <= graceSeconds ? `${expected}, ${grace}` : expected;
-}
-
-/** Returns `19 % of 7.7 s of training`. */
-const shareText = (seconds: number, projected: number): string =>
-  `${Number(((100 * seconds) / projected).toPrecision(2))} % of ${secondsText(projected)} of training`;
-
-type Shared = Wanted & { readonly share: Share };
-
-function describeShare({ id, share, size, measurements }: Shared): string {
-  const count =
-    share.measurements === measurements ? measurements : `${share.measurements} of ${measurements}`;
-  const rows =
-    share.rows === 0 ? "" : ` of ${share.rows / size.step} of ${size.whole / size.step} ${size.unit}`;
-  return `${count} ${measurements === 1 ? "measurement" : "measurements"} "${id}"${rows}`;
-}
-
-/**
- * Returns which options allow more measuring, as code and YAML spell them:
- * `raise budget.graceSeconds (60 s); in YAML budget.grace_seconds`.
- */
-export function remedyFor(limits: readonly (readonly [BudgetLimit, value: string])[]): string {
-  const inCode = limits.map(([limit, value]) => `budget.${camelCase(limit)} (${value})`);
-  const inYaml = limits.map(([limit]) => `budget.${limit}`);
-  return `To measure more, raise ${inCode.join(" or ")}; in YAML ${inYaml.join(" or ")}`;
-}
-
-const camelCase = (limit: BudgetLimit): string =>
-  limit.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
-
-/** Names the option for fewer questions, after a space, if a callback has one; else empty. */
-export const fewerQuestions = (callbacks: readonly TrainerCallback[]): string =>
-  callbacks.some(({ asks = [] }) => asks.some(({ name }) => name === "capability"))
-    ? " Or ask fewer questions: subsample of the callback; in YAML subsample_n."
-    : "";

@@ -18,11 +18,13 @@ import { createRecords, type SessionRecords } from "../records/records.ts";
 import { Requests } from "../records/requests.ts";
 import { replaceDamaged, finishGrading, isUngraded } from "../records/resume.ts";
 import { openBaseline, checkFinished } from "../window/check-run.ts";
-import { Timeouts, Disturbances, type WindowReporter } from "../window/guarded.ts";
+import { Disturbances, type WindowReporter } from "../window/disturbances.ts";
+import { Timeouts } from "../window/timeouts.ts";
 import { Preflight } from "../window/preflight.ts";
 import { Hooks } from "./hooks.ts";
 import { SessionLog } from "./log-events.ts";
-import { LoopControl, PhaseProgress } from "./progress.ts";
+import { PhaseProgress } from "./progress.ts";
+import { LoopControl } from "./loop-control.ts";
 
 /** The owners of a session's state. Each changes only its own. */
 export type SessionParts = ReturnType<typeof createParts>;

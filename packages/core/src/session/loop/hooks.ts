@@ -15,13 +15,16 @@ import {
   jsonFault,
   parseOptions,
 } from "@periodic-eval/contracts/options";
-import { inOrder, isPromise } from "../../model/event-loop.ts";
+import { inOrder, isPromise } from "../../model/in-order.ts";
 import { workingSeconds } from "@periodic-eval/store";
 import { seedOf } from "../../random/streams.ts";
-import { callbackName } from "../records/new-snapshot.ts";
+import { callbackName } from "../records/reporter.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
-import { runHookGuarded, type Disturbances, type GuardedOutcome, type Timeouts } from "../window/guarded.ts";
-import type { LoopControl, PhaseProgress } from "./progress.ts";
+import { runHookGuarded, type GuardedOutcome } from "../window/guarded.ts";
+import type { Disturbances } from "../window/disturbances.ts";
+import type { Timeouts } from "../window/timeouts.ts";
+import type { PhaseProgress } from "./progress.ts";
+import type { LoopControl } from "./loop-control.ts";
 import type { SessionLog } from "./log-events.ts";
 import type { Requests } from "../records/requests.ts";
 

@@ -10,7 +10,7 @@ import type {
 } from "@periodic-eval/contracts";
 import { printable, errorMessage } from "@periodic-eval/contracts/options";
 import { resolvesWithin } from "@periodic-eval/store";
-import { inOrder, isPromise } from "../../model/event-loop.ts";
+import { inOrder, isPromise } from "../../model/in-order.ts";
 
 type LoggerCall = "begin" | "train" | "snapshot" | "end" | "close";
 

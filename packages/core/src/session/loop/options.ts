@@ -18,7 +18,7 @@ import {
   stepsSchema,
 } from "@periodic-eval/contracts/options";
 import { triggerSchema } from "../../schedule/triggers.ts";
-import { adapterOffId, baselineWords, isBaselinePath } from "../records/comparisons.ts";
+import { adapterOffId, baselineWords, isBaselinePath } from "../records/baselines.ts";
 
 const where = "session options";
 

@@ -3,8 +3,6 @@ import {
   type RunProgress,
   type SessionState,
   type StepEnd,
-  type Control,
-  type SessionOptions,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { configError, isCount } from "@periodic-eval/contracts/options";
@@ -106,61 +104,7 @@ export class PhaseProgress {
   }
 }
 
-/** The answer to a step at which nothing is requested of the loop. */
-export const noControl: Control = Object.freeze({ stop: null, save: null });
-
 /** Returns the error for a call of a session's method in the wrong state or with a wrong argument. */
 export function misuse(method: string, got: string, expected: string, fix: string): PeriodicEvalError {
   return new PeriodicEvalError({ code: "config", where: `session.${method}`, got, expected, fix });
-}
-
-/** Requests to the training loop: stop, save, or an error to throw. */
-export class LoopControl {
-  readonly #options: Pick<SessionOptions, "onFailure" | "onBrokenReceipt">;
-  #stop: string | null = null;
-  #save: string | null = null;
-  brokenReceipt: string | null = null;
-  #error: { readonly thrown: unknown } | null = null;
-
-  constructor(options: Pick<SessionOptions, "onFailure" | "onBrokenReceipt">) {
-    this.#options = options;
-  }
-
-  requestStop(reason: string): void {
-    this.#stop ??= reason;
-  }
-
-  requestSave(reason: string): void {
-    this.#save ??= reason;
-  }
-
-  /** Keeps the first error for the caller, if `onFailure` is `"throw"`. */
-  fail(error: unknown): void {
-    if (this.#options.onFailure === "throw") this.#error ??= { thrown: error };
-  }
-
-  receiptBroken(message: string, makeError: () => PeriodicEvalError): void {
-    const { onBrokenReceipt = "stop" } = this.#options;
-    if (onBrokenReceipt === "stop") {
-      this.brokenReceipt ??= message;
-      this.#stop ??= message;
-    } else if (onBrokenReceipt === "throw") {
-      this.#error ??= { thrown: makeError() };
-    }
-  }
-
-  /** Returns the requests. A stop stays requested; a save is requested once. */
-  take(): Control {
-    const [stop, save] = [this.#stop, this.#save];
-    if (stop === null && save === null) return noControl;
-    this.#save = null;
-    return { stop, save };
-  }
-
-  /** Throws the error that was kept, once. */
-  throwError(): void {
-    const error = this.#error;
-    this.#error = null;
-    if (error !== null) throw error.thrown;
-  }
 }

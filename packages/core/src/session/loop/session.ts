@@ -10,10 +10,12 @@ import {
 } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { inRunOrder, keyText } from "@periodic-eval/store";
-import { withMinuteLines, isPromise } from "../../model/event-loop.ts";
+import { isPromise } from "../../model/in-order.ts";
+import { withMinuteLines } from "../../model/minute-lines.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
-import { misuse, noControl } from "./progress.ts";
-import { SessionMethods } from "./methods.ts";
+import { misuse } from "./progress.ts";
+import { noControl } from "./loop-control.ts";
+import { SessionMethods } from "./session-methods.ts";
 import { checkSessionOptions } from "./options.ts";
 import { createParts, type SessionParts } from "./begin.ts";
 

@@ -5,20 +5,21 @@ import type {
   Paired,
   Snapshot,
   SnapshotKey,
-  AnyEvaluation,
 } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { differencesOf, keyText, type EarlierRun } from "@periodic-eval/store";
+import { differencesOf, keyText } from "@periodic-eval/store";
 import { primaryMetric } from "../../evaluations/kit/metric-kit.ts";
 import { withSeededRandom, seedOf } from "../../random/streams.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
 import { comparisonWarnings } from "./comparison-warnings.ts";
-import type { Requested, Reporter } from "./new-snapshot.ts";
-import type { KnownSnapshots, SnapshotWriter } from "./snapshot-writer.ts";
+import type { Reporter } from "./reporter.ts";
+import type { SnapshotWriter } from "./snapshot-writer.ts";
+import type { KnownSnapshots } from "./known-snapshots.ts";
+import type { Baseline, Baselines } from "./baselines.ts";
 
 /** The snapshots that a measurement is compared with. */
-export interface ComparisonPlan {
+export interface ComparedSnapshots {
   readonly baseline: Baseline | null;
   readonly previous: Snapshot | null;
   /** The error level that the comparison with the baseline may spend; null without a baseline, or if the phase has spent all. */
@@ -48,7 +49,7 @@ export class Comparisons {
    *
    * @param plannedComparisons Comparisons with the baseline that the phase will make in all; null if unknown.
    */
-  plan(now: Snapshot, plannedComparisons: number | null): ComparisonPlan {
+  plan(now: Snapshot, plannedComparisons: number | null): ComparedSnapshots {
     const { phase, step } = now;
     const before = this.#measured(phase, now).filter((snapshot) => snapshot.step < step);
     const inPhase = (of: string) => (of === phase ? before : this.#measured(of, now)).find(isStart) ?? null;
@@ -76,7 +77,7 @@ export class Comparisons {
     key: SnapshotKey & Pick<Snapshot, "evaluation">,
     metrics: Readonly<Record<string, Metric<Row>>>,
     rows: readonly Row[],
-    plan: ComparisonPlan,
+    plan: ComparedSnapshots,
     whenGraded: (id: string) => Promise<void>,
   ): Promise<Pick<Snapshot, "paired" | "warnings">> {
     const { seed, familywise = "primary" } = this.#options;
@@ -170,7 +171,7 @@ export function spentBy({ paired }: Snapshot): number | null {
 /** Returns the `paired` of a snapshot whose rows are not graded yet. It spends the error level once, even after a crash. */
 export function reserveComparison(
   id: string,
-  { baseline, alpha }: ComparisonPlan,
+  { baseline, alpha }: ComparedSnapshots,
   primary: string | null,
 ): Snapshot["paired"] {
   if (baseline === null || primary === null) return { baseline: null, previous: null };
@@ -200,110 +201,4 @@ function placeOf(
     ...(id !== ofId && { id }),
     ...(earlier !== null && { run: earlier.path }),
   };
-}
-
-export const baselineWords: readonly string[] = ["phase_start", "run_start", "adapter_off"];
-
-/** Whether a baseline is a path. A path has a separator, so that a misspelt word is not taken for one. */
-export const isBaselinePath = (baseline: string): boolean => /[\\/]/.test(baseline);
-
-/** Returns the id under which the model without its adapter is measured. */
-export const adapterOffId = (id: string): string => `${id}.adapter_off`;
-
-/** A snapshot to compare with. */
-export interface Baseline {
-  readonly snapshot: Snapshot;
-  /** The other run that it belongs to; null if it belongs to this one. */
-  readonly earlier: EarlierRun | null;
-}
-
-/** Finds the baseline of a measurement: a start, a snapshot of an earlier run, or the model without its adapter. */
-export class Baselines {
-  readonly option: string;
-  readonly #phase: string;
-  readonly #known: KnownSnapshots;
-  readonly #reporter: Reporter;
-  #earlier: EarlierRun | null = null;
-  /** Evaluations that are also measured without the adapter. */
-  readonly #adapterOff = new Set<AnyEvaluation>();
-  /** Ids for which the session has warned that they cannot be compared. */
-  readonly #warned = new Set<string>();
-
-  constructor(option: string, phase: string, known: KnownSnapshots, reporter: Reporter) {
-    this.option = option;
-    this.#phase = phase;
-    this.#known = known;
-    this.#reporter = reporter;
-  }
-
-  get isAdapterOff(): boolean {
-    return this.option === "adapter_off";
-  }
-
-  useEarlierRun(run: EarlierRun): void {
-    this.#earlier = run;
-  }
-
-  /** Measures this evaluation without the adapter, before its first measurement. */
-  measureWithoutAdapter(evaluation: AnyEvaluation): void {
-    this.#adapterOff.add(evaluation);
-  }
-
-  /** Whether the session itself adds the measurements of this id, as a baseline. */
-  isBaselineId(id: string): boolean {
-    return this.isAdapterOff && id.endsWith(adapterOffId(""));
-  }
-
-  /** Returns the requests, with a measurement of the model without its adapter before each that has no such baseline yet. */
-  withBaselines(requests: readonly Requested[]): readonly Requested[] {
-    if (!this.isAdapterOff) return requests;
-    const added = requests.flatMap(({ id: of, evaluation, on = "model", callback }): readonly Requested[] => {
-      const id = adapterOffId(of);
-      const isThere = requests.some((other) => other.id === id) || this.#withoutAdapter(of) !== null;
-      if (on === "base" || isThere || !this.#adapterOff.has(evaluation)) return [];
-      return [{ id, evaluation, crossed: [], on: "base", callback }];
-    });
-    return [...added, ...requests];
-  }
-
-  /**
-   * Finds the snapshot that a measurement is compared with by the option `baseline`.
-   *
-   * @param inPhase Returns the start of this id in a phase.
-   */
-  find(
-    now: Snapshot,
-    inPhase: (phase: string) => Snapshot | null,
-  ): {
-    readonly start: Snapshot | null;
-    readonly earlier: EarlierRun | null;
-    readonly isOtherModel: boolean;
-  } {
-    const earlier = this.#earlier;
-    if (earlier !== null) return { start: earlier.startOf(now.phase, now.id), earlier, isOtherModel: false };
-    // Evaluations that measure the base anyway have their start as the baseline.
-    if (this.isAdapterOff && now.on === "model")
-      return { start: this.#withoutAdapter(now.id), earlier, isOtherModel: true };
-    const phase = this.option === "run_start" ? this.#firstPhase(now) : now.phase;
-    return { start: inPhase(phase), earlier, isOtherModel: false };
-  }
-
-  /** Warns that measurements of `id` are not compared. `warnOnceNotCompared` then stays silent about this id. */
-  warnNotCompared(id: string, message: string): void {
-    this.#warned.add(id);
-    this.#reporter.warn("comparison", message);
-  }
-
-  warnOnceNotCompared(id: string, message: string): void {
-    if (!this.#warned.has(id)) this.warnNotCompared(id, message);
-  }
-
-  #withoutAdapter(id: string): Snapshot | null {
-    const isWhole = ({ status }: Snapshot) => status === "complete" || status === "grading";
-    return this.#known.settledOf(this.#phase, adapterOffId(id)).find(isWhole) ?? null;
-  }
-
-  #firstPhase({ id, phase }: Snapshot): string {
-    return this.#known.all().find((one) => one.id === id)?.phase ?? phase;
-  }
 }

@@ -17,8 +17,8 @@ import { addWarnings, resolvesWithin } from "@periodic-eval/store";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
 import { requireMetrics } from "../../evaluations/kit/define.ts";
 import { seedOf, withSeededRandom } from "../../random/streams.ts";
-import { reserveComparison, type ComparisonPlan, type Comparisons } from "./comparisons.ts";
-import type { Reporter } from "./new-snapshot.ts";
+import { reserveComparison, type ComparedSnapshots, type Comparisons } from "./comparisons.ts";
+import type { Reporter } from "./reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";
 
 /** Measured rows on their way to a snapshot. */
@@ -28,7 +28,7 @@ export interface Ungraded {
   readonly rows: readonly Row[];
   readonly evaluation: AnyEvaluation;
   readonly callback: TrainerCallback | null;
-  readonly plan: ComparisonPlan;
+  readonly plan: ComparedSnapshots;
 }
 
 export interface GradingOptions {

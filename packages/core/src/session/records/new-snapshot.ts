@@ -6,7 +6,6 @@ import {
   type Progress,
   evidenceSchema,
   type Snapshot,
-  type SnapshotKey,
 } from "@periodic-eval/contracts";
 
 export interface Requested extends MeasureRequest {
@@ -147,16 +146,3 @@ export function fallbackSnapshot(snapshot: Snapshot, reason: string): Snapshot {
   const changes = { status: "failed", reason, timing, weights, receipt } as const;
   return newSnapshot(measurement, { ...changes, ...(served !== undefined && { served }) });
 }
-
-/** Where the parts of a session report problems. */
-export interface Reporter {
-  /** @param failed The measurement that the warning is about, if its failed snapshot follows. */
-  warn(where: string, message: string, failed?: SnapshotKey): void;
-  /** Keeps an error for the session's caller, if `onFailure` is `"throw"`. */
-  fail(error: unknown): void;
-  /** Says that a snapshot graded in the background waits for the next step. */
-  graded?(key: SnapshotKey): void;
-}
-
-/** Names a callback in warnings and errors. */
-export const callbackName = ({ id }: Pick<TrainerCallback, "id">): string => `callback "${id}"`;

@@ -13,7 +13,8 @@ import {
   toyTraining,
   type ToyTraining,
 } from "../../../../testing/src/toy-training.test-data.ts";
-import { KnownSnapshots, SnapshotWriter } from "./snapshot-writer.ts";
+import { SnapshotWriter } from "./snapshot-writer.ts";
+import { KnownSnapshots } from "./known-snapshots.ts";
 import { withSession } from "../loop/session.ts";
 
 const train = (toy: ToyTraining) => async (session: Session) => {

@@ -8,7 +8,7 @@ import { faultyFiles } from "@periodic-eval/testing";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession } from "../loop/session.ts";
-import { thinnedOut } from "./records.ts";
+import { thinnedOut } from "./training-curves.ts";
 
 const callback = () => new PeriodicCallback(toyEvaluation(), { schedule: [atStart(), atEnd()] });
 const curve = async (runDir: string) => (await readRun(runDir)).phases[0]?.training;

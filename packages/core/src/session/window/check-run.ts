@@ -11,7 +11,7 @@ import {
 import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import { differencesOf, keyText, type EarlierRun, otherItems, readEarlierRun } from "@periodic-eval/store";
 import { plannedSteps } from "../../schedule/crossings.ts";
-import { isBaselinePath } from "../records/comparisons.ts";
+import { isBaselinePath } from "../records/baselines.ts";
 import type { SessionRecords } from "../records/records.ts";
 import type { Preflight } from "./preflight.ts";
 import { provenanceOf, evaluationPlace, lacksOptionalQuestions, prepareEvaluation } from "./prepare.ts";

@@ -2,7 +2,8 @@ import { expect, it } from "vitest";
 import type { AnyEvaluation } from "@periodic-eval/contracts";
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import { fakeModel } from "@periodic-eval/testing";
-import { measureRows, ProgressRecorder } from "./measurement-progress.ts";
+import { ProgressRecorder } from "./measurement-progress.ts";
+import { measureRows } from "./measure-rows.ts";
 
 it("returns more rows than a function call takes arguments", async () => {
   const items = Array.from({ length: 150_000 }, (_, at) => ({ id: String(at) }));

@@ -27,7 +27,7 @@ import { computeResults, failureOf, gradeRows } from "../records/grading.ts";
 import { sizeOf } from "../budget/share-seconds.ts";
 import { takeMeasurement } from "./take-measurement.ts";
 import { prepareEvaluation } from "./prepare.ts";
-import { probeModel } from "./preflight.ts";
+import { probeModel } from "./probe-model.ts";
 
 export interface MeasureOptions {
   /** Measures only the first items, at most this many. Default: all. */

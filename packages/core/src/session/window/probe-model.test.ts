@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { EvaluableModel, LogLikelihood } from "@periodic-eval/contracts";
 import { fakeModel, type FakeModel } from "@periodic-eval/testing";
-import { probeModel } from "./preflight.ts";
+import { probeModel } from "./probe-model.ts";
 
 const call = { signal: new AbortController().signal };
 const kindsOf = async (model: EvaluableModel) => (await probeModel(model, [], call)).map(({ kind }) => kind);

@@ -13,11 +13,12 @@ import { seedOf } from "../../random/streams.ts";
 import type { MeasurementBudget } from "../budget/governor.ts";
 import type { LearnedMeasurement } from "../budget/learned.ts";
 import { sizeOf } from "../budget/share-seconds.ts";
-import { abortReason } from "../records/requests.ts";
+import { abortReason } from "../records/interrupted.ts";
 import { newSnapshot, noTiming, type Measurement } from "../records/new-snapshot.ts";
 import { whyNotAdopted } from "../records/resume.ts";
 import { isBroken, runGuarded } from "./guarded.ts";
-import { measureRows, type RowsRequest, countTokens, ProgressRecorder } from "./measurement-progress.ts";
+import { countTokens, ProgressRecorder } from "./measurement-progress.ts";
+import { measureRows, type RowsRequest } from "./measure-rows.ts";
 import { checkUnlessAborted } from "./preflight.ts";
 import { provenanceOf, type Prepared } from "./prepare.ts";
 

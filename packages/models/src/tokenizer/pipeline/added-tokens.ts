@@ -38,6 +38,7 @@ export function readAddedTokens(root: Part): AddedToken[] {
 /** A text, or the id of an added token. */
 export type Segment = { readonly text: string; readonly at: number } | number;
 
+/** Finds tokens in a text, from left to right: the leftmost first, and the longest at one place. */
 type TokenFinder = (text: string) => Iterable<readonly [start: number, end: number, id: number]>;
 
 export class AddedVocabulary {

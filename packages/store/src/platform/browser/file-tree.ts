@@ -32,7 +32,7 @@ export const bytesOf = (content: string | ArrayBufferView): Uint8Array =>
     ? new TextEncoder().encode(content)
     : new Uint8Array(content.buffer, content.byteOffset, content.byteLength);
 
-/** Of Node's constants, only the one that programs for browsers read. */
+/** The only one of Node's constants that programs for browsers read. */
 export const constants = { R_OK: 4 } as const;
 
 export interface File {

@@ -46,6 +46,7 @@ export async function open(path: string, flags: "r" | "w" | "wx" | "a" = "r") {
   return handle;
 }
 
+/** The part of Node's file handles that the packages use. */
 export type FileHandle = Awaited<ReturnType<typeof open>>;
 
 export const existsSync = (path: string): boolean => tree.find(path) !== null;

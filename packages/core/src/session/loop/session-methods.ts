@@ -1,7 +1,7 @@
 import type { Awaitable, Json, Control, SessionState, StepEnd } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { inOrder, isPromise } from "../../model/event-loop.ts";
-import { abortReason } from "../records/requests.ts";
+import { inOrder, isPromise } from "../../model/in-order.ts";
+import { abortReason } from "../records/interrupted.ts";
 import { knownSteps, supersedeUnsettled } from "../records/resume.ts";
 import { runWindow, type RequestSource } from "../window/window.ts";
 import { beginSession, type SessionParts } from "./begin.ts";
