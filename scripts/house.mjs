@@ -276,13 +276,13 @@ export const maximumRootValues = 45;
  */
 export const budgets = {
   lines: {
-    cli: 6798,
-    contracts: 1766,
-    core: 12497,
-    dashboard: 8797,
+    cli: 6894,
+    contracts: 1776,
+    core: 12526,
+    dashboard: 8800,
     data: 2247,
-    feedback: 3950,
-    live: 1164,
+    feedback: 3977,
+    live: 1150,
     loggers: 1491,
     models: 15258,
     python: 2251,
@@ -290,18 +290,18 @@ export const budgets = {
     safetensors: 404,
     store: 3040,
     tasks: 7854,
-    testing: 1469,
-    tfjs: 1945,
-    tokenizers: 967,
+    testing: 1483,
+    tfjs: 2019,
+    tokenizers: 971,
     trainers: 5615,
-    scripts: 2995,
+    scripts: 3003,
   },
-  files: 786,
+  files: 817,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1119,
+  publicNames: 1151,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };
