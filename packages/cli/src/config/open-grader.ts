@@ -8,7 +8,7 @@ import {
   buildPeriodicEval,
   type PeriodicEval,
 } from "@periodic-eval/core";
-import { judgeSpec, parseLocalJudge } from "@periodic-eval/core/grading";
+import { judgeSpec, parseLocalJudge } from "@periodic-eval/contracts/options";
 import type { openJudge } from "@periodic-eval/remote";
 import { fileVerdictCache } from "@periodic-eval/store";
 import type { OpenPairJudge, TaskRegistry } from "@periodic-eval/tasks";

@@ -1,6 +1,7 @@
 export * from "./config-error.ts";
 export { describeZodIssue } from "./describe-zod-issue.ts";
 export * from "./json.ts";
+export * from "./judge-names.ts";
 export * from "./messages.ts";
 export { didYouMean, nearest, unknownOption } from "./nearest.ts";
 export * from "./option-schemas.ts";

@@ -18,7 +18,7 @@ import type { TraitOptions } from "../evaluations/leakage/traits.ts";
 import { defaultPersonas, parsePersonas, type Persona } from "../evaluations/prompting/personas.ts";
 import type { JudgePrice } from "../grading/judge/judge-calls.ts";
 import type { JudgeMethodName } from "../grading/judge/judge-method.ts";
-import { importJudgeOpener } from "../grading/judge/local-judge.ts";
+import { importJudgeOpener } from "../grading/judge/judge-opener.ts";
 import {
   atPercents,
   atSteps,

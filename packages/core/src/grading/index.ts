@@ -15,11 +15,5 @@ export {
   type VerifierTask,
 } from "./verifier.ts";
 export { graderSchema } from "./grader-schema.ts";
-export {
-  importJudgeOpener,
-  judgeNames,
-  judgeSpec,
-  parseLocalJudge,
-  type LocalJudgeName,
-} from "./judge/local-judge.ts";
+export { importJudgeOpener } from "./judge/judge-opener.ts";
 export { readVerdicts } from "./read-verdicts.ts";

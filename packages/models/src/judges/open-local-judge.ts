@@ -8,7 +8,7 @@ import {
   type ModelIdentity,
   type CallOptions,
 } from "@periodic-eval/core";
-import { parseLocalJudge, type LocalJudgeName } from "@periodic-eval/core/grading";
+import { parseLocalJudge, type LocalJudgeName } from "@periodic-eval/contracts/options";
 import { wrapModel, type Ask } from "@periodic-eval/core/model";
 import { parseHubId } from "@periodic-eval/data";
 import { stat } from "@periodic-eval/store/browser";

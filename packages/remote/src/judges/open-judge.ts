@@ -6,7 +6,7 @@ import {
   type JudgeOptions,
   type ModelWith,
 } from "@periodic-eval/core";
-import { judgeNames, judgeSpec, parseLocalJudge } from "@periodic-eval/core/grading";
+import { judgeNames, judgeSpec, parseLocalJudge } from "@periodic-eval/contracts/options";
 import { nearest } from "@periodic-eval/contracts/options";
 import { environmentValue } from "../http/secrets.ts";
 import { anthropicModel } from "../models/anthropic.ts";

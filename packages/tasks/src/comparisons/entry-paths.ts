@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import type { ValuePath } from "@periodic-eval/core";
 import { isHubSource } from "@periodic-eval/data";
 import { isRecord } from "@periodic-eval/contracts/options";
-import { parseLocalJudge } from "@periodic-eval/core/grading";
+import { parseLocalJudge } from "@periodic-eval/contracts/options";
 
 type Entry = Readonly<Record<string, unknown>>;
 
