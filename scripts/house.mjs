@@ -271,10 +271,10 @@ export const maximumRootValues = 45;
  */
 export const budgets = {
   lines: {
-    cli: 6798,
-    contracts: 1766,
-    core: 12497,
-    dashboard: 8797,
+    cli: 6837,
+    contracts: 1790,
+    core: 12487,
+    dashboard: 8800,
     data: 2247,
     feedback: 3977,
     loggers: 1491,
@@ -289,12 +289,12 @@ export const budgets = {
     trainers: 5615,
     scripts: 2995,
   },
-  files: 786,
+  files: 788,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1119,
+  publicNames: 1115,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };
