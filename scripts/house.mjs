@@ -276,9 +276,9 @@ export const maximumRootValues = 45;
  */
 export const budgets = {
   lines: {
-    cli: 6894,
-    contracts: 1776,
-    core: 12526,
+    cli: 6837,
+    contracts: 1790,
+    core: 12487,
     dashboard: 8800,
     data: 2247,
     feedback: 3977,
@@ -296,12 +296,12 @@ export const budgets = {
     trainers: 5615,
     scripts: 3003,
   },
-  files: 817,
+  files: 788,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1151,
+  publicNames: 1115,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };

@@ -4,7 +4,7 @@ import type { Tokenizer } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/testing";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, it } from "vitest";
-import { fixtures } from "../../../testing/src/fixtures.test-data.ts";
+import { findFixtures, fixtures, reportMissing } from "../../../testing/src/fixtures.test-data.ts";
 import { temporaryFolder } from "../testing/tiny-run.test-data.ts";
 import { loadDataset, loadPreferences } from "./dataset.ts";
 import { parquetOfNumbers } from "./marked-rows.test-data.ts";
@@ -42,8 +42,11 @@ const expected =
   '{"b": 1.0, "1": 9007199254740993, "0": [1000.0, 2]}False[{"b": 1.0, "1": 9007199254740993, "0": [1000.0, 2]}]' +
   "{'b': 1.0, '1': 9007199254740993, '0': [1000.0, 2]}";
 
+const hasTokenizer = findFixtures(/^tok-llama3\/tokenizer\.json$/).length > 0;
+if (!hasTokenizer) reportMissing("tok-llama3");
+
 describe("a row whose numbers or keys JavaScript reads otherwise than Python", () => {
-  it.each([
+  it.runIf(hasTokenizer).each([
     ["an array", `[${numbers}]`],
     ["a string", JSON.stringify(`[${numbers}]`)],
   ])("is trained on as in Python, with tools as %s", async (_, tools) => {
@@ -52,7 +55,7 @@ describe("a row whose numbers or keys JavaScript reads otherwise than Python", (
     expect(await trainedOn(await fileOf(`[\n${row}\n]`, "rows.json"), template)).toBe(expected);
   });
 
-  it("is a preference as in Python", async () => {
+  it.runIf(hasTokenizer)("is a preference as in Python", async () => {
     const [ask, answer] = JSON.parse(JSON.stringify(messages.split(', {"role": "assistant"'))) as string[];
     const chosen = `[{"role": "assistant"${answer!}`;
     const rejected = chosen.replace("1.0", "1");
@@ -68,12 +71,15 @@ describe("a row whose numbers or keys JavaScript reads otherwise than Python", (
   });
 
   // Python: the same of datasets.load_dataset("parquet", …)[0].
-  it("is read from Parquet as in Python: doubles, integers of 64 bits, the order of fields, JSON", async () => {
-    const path = await fileOf(parquetOfNumbers, "rows.parquet");
-    expect(await trainedOn(path, "{{ tools|tojson }} {{ b|tojson }}")).toBe(
-      '[{"b": 1, "1": 2.0, "f": -0.0, "l": [1.0, 0.5, 1e+22, null], "big": 1152921504606846976}] {"c": 1.0, "1": 2}',
-    );
-  });
+  it.runIf(hasTokenizer)(
+    "is read from Parquet as in Python: doubles, integers of 64 bits, the order of fields, JSON",
+    async () => {
+      const path = await fileOf(parquetOfNumbers, "rows.parquet");
+      expect(await trainedOn(path, "{{ tools|tojson }} {{ b|tojson }}")).toBe(
+        '[{"b": 1, "1": 2.0, "f": -0.0, "l": [1.0, 0.5, 1e+22, null], "big": 1152921504606846976}] {"c": 1.0, "1": 2}',
+      );
+    },
+  );
 
   it("has no marks in other columns, nor in the ids of plain text", async () => {
     const values: unknown[] = [];

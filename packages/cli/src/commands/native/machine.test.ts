@@ -10,7 +10,7 @@ describe("makeFolder", () => {
 
   it("removes drafts of its folder that are older than a day, and leaves none of its own", () => {
     const [running, ...leftovers] = ["backend.making-new", "backend.making-old", "backend.making"];
-    for (const name of [running!, ...leftovers]) mkdirSync(join(parent, name));
+    for (const name of [running, ...leftovers]) mkdirSync(join(parent, name));
     const twoDaysAgo = new Date(Date.now() - 2 * 86_400_000);
     for (const name of leftovers) utimesSync(join(parent, name), twoDaysAgo, twoDaysAgo);
     makeFolder(folder, (draft) => writeFileSync(join(draft, "file"), ""));

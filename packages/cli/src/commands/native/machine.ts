@@ -172,8 +172,8 @@ export function makeStep(
 /** Builds a folder under a temporary name first, so that an interrupted command leaves nothing that looks complete. */
 export function makeFolder(folder: string, make: (draft: string) => void): void {
   mkdirSync(dirname(folder), { recursive: true });
-  removeOldDrafts(folder);
   const draft = mkdtempSync(`${folder}.making-`);
+  removeOldDrafts(folder, statSync(draft).mtimeMs);
   try {
     make(draft);
     rmSync(folder, { recursive: true, force: true });
@@ -187,12 +187,12 @@ export function makeFolder(folder: string, make: (draft: string) => void): void 
 const longestBuildMs = 86_400_000;
 
 /** Removes drafts that no command builds any more: an interrupt does not reach `finally` while a tool runs. */
-function removeOldDrafts(folder: string): void {
+function removeOldDrafts(folder: string, now: number): void {
   const parent = dirname(folder);
   for (const name of readdirSync(parent)) {
     if (!name.startsWith(`${basename(folder)}.making`)) continue;
     const draft = join(parent, name);
     const made = statSync(draft, { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
-    if (made < Date.now() - longestBuildMs) rmSync(draft, { recursive: true, force: true });
+    if (made < now - longestBuildMs) rmSync(draft, { recursive: true, force: true });
   }
 }
