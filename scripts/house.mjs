@@ -278,7 +278,7 @@ export const budgets = {
   lines: {
     cli: 6837,
     contracts: 1790,
-    core: 12487,
+    core: 12488,
     dashboard: 8800,
     data: 2247,
     feedback: 3977,

@@ -302,9 +302,9 @@ function splitOptions<T extends Partial<PeriodicOptions>>(
   options: T,
 ): { readonly periodic: Partial<PeriodicOptions>; readonly evaluation: Omit<T, keyof PeriodicOptions> } {
   parseOptions(where, z.strictObject({ ...shape, ...z.object(periodicShape).partial().shape }), options);
-  const isSet = Object.entries(options).filter(([, value]) => value !== undefined);
+  const defined = Object.entries(options).filter(([, value]) => value !== undefined);
   const pick = (isPeriodic: boolean) =>
-    Object.fromEntries(isSet.filter(([name]) => Object.hasOwn(periodicShape, name) === isPeriodic));
+    Object.fromEntries(defined.filter(([name]) => Object.hasOwn(periodicShape, name) === isPeriodic));
   return {
     periodic: pick(true),
     // TypeScript cannot follow the split by name.

@@ -96,8 +96,8 @@ export function thresholdsOf(preset: CollapsePreset | CollapseThresholds): Colla
     where: "collapse options",
     path: ["preset"],
     value: preset,
-    expected: `"claas", or numbers for ${Object.keys(collapsePresets.claas).join(", ")}`,
-    fix: 'Write "claas", or all three thresholds.',
+    expected: '"claas", or a map of three thresholds',
+    fix: 'Write "claas", or a map: what it lacks is then listed by name.',
   });
 }
 

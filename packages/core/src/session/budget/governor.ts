@@ -88,7 +88,9 @@ export class Governor {
   #isReductionAnnounced = false;
 
   constructor(budget: Budget, callbacks: readonly TrainerCallback[], clock: PhaseClock) {
-    this.#limits = { overheadPercent: 20, graceSeconds: 60, secondsPerWindow: null, ...budget };
+    // An option may be undefined, which a spread would keep.
+    const { overheadPercent = 20, graceSeconds = 60, secondsPerWindow = null } = budget;
+    this.#limits = { overheadPercent, graceSeconds, secondsPerWindow };
     this.#callbacks = callbacks;
     this.#clock = clock;
   }

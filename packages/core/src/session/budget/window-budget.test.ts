@@ -238,3 +238,18 @@ it("saves the weights of a window once, inside the guards, and warns if saving f
   ]);
   expect(toy.warnings()).toEqual(["saveAtFiring: the weights of step 1 are not saved: the disk is full"]);
 });
+
+it("gives a limit that is undefined its default", async () => {
+  const itemsWith = async (budget: object) => {
+    const clock = manualClock();
+    const { found } = await train(
+      inCallsOf64(clock, () => 1),
+      clock,
+      { budget },
+    );
+    return found.map(({ status, timing }) => [status, timing.items]);
+  };
+  const limits = ["overheadPercent", "graceSeconds", "secondsPerWindow"];
+  const unset = Object.fromEntries(limits.map((name) => [name, undefined]));
+  expect(await itemsWith(unset)).toEqual(await itemsWith({}));
+});
