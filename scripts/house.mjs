@@ -24,7 +24,8 @@ export const packages = {
       "process/": "time limits, signals, memory",
       "files/": "atomic files and where they lie",
       "lock/": "one process per run",
-      "snapshots/": "a run's folder: write (snapshot-file.ts), read, verify, what may be compared, rows for tables",
+      "snapshots/":
+        "a run's folder: write (snapshot-file.ts), read, verify, what may be compared, rows for tables",
       "browser/": "files of a page that outlive it",
     },
   },
@@ -276,9 +277,9 @@ export const maximumRootValues = 45;
  */
 export const budgets = {
   lines: {
-    cli: 6837,
-    contracts: 1790,
-    core: 12488,
+    cli: 6894,
+    contracts: 1800,
+    core: 12496,
     dashboard: 8800,
     data: 2247,
     feedback: 3977,
@@ -294,14 +295,14 @@ export const budgets = {
     tfjs: 2019,
     tokenizers: 971,
     trainers: 5615,
-    scripts: 3003,
+    scripts: 3004,
   },
-  files: 789,
+  files: 819,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1115,
+  publicNames: 1147,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };
