@@ -26,10 +26,11 @@ const inRows =
 const isScored = (row: unknown): row is { readonly nats: unknown } =>
   typeof row === "object" && row !== null && "nats" in row;
 
+/** Changes the answer to `enter`. A wrong answer to `leave` is a broken receipt. */
 const inResult =
   (write: (message: Message) => string): Write =>
   (message) =>
-    "result" in message ? write(message) : undefined;
+    message["result"]?.before === undefined ? undefined : write(message);
 
 /** The ways in which a trainer misbehaves at a message. */
 export const faults: Readonly<Record<string, Fault>> = {
@@ -155,6 +156,8 @@ export async function checkFault(fault: Fault, k: number, whole: readonly unknow
   const { problems } = await readRun(runDir);
   expect(problems).toEqual([]);
   expect(await train({ runDir })).toBeNull();
-  expect(await snapshotsOf(runDir)).toEqual(whole);
+  // A measurement that took place after a start that failed was compared with nothing.
+  const compared = (one: unknown) => (says === null ? { ...(one as Snapshot), paired: null } : one);
+  expect((await snapshotsOf(runDir)).map(compared)).toEqual(whole.map(compared));
   return true;
 }

@@ -8,5 +8,5 @@ it("survives a trainer that misbehaves at any message, in one way at each", asyn
   const whole = await undisturbed();
   expect(whole).toHaveLength(3);
   for (const [at, [name, fault]] of Object.entries(faults).entries())
-    expect(await checkFault(fault, 1 + at, whole), name).toBe(true);
+    expect(await checkFault(fault, 1 + (at % 3), whole), name).toBe(true);
 });

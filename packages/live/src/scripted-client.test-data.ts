@@ -42,9 +42,8 @@ export const block = {
   budget: { overhead_percent: null },
 };
 
-export const guards: readonly Guard[] = ["weights", "optimizer", "mode", "random-fake"].map((name) =>
-  fakeGuard({ name }),
-);
+/** The parts of a training that the scripted client observes. */
+export const parts = ["weights", "optimizer", "mode", "random-fake"];
 
 export interface TrainingOptions {
   readonly runDir: string;
@@ -53,6 +52,7 @@ export interface TrainingOptions {
   /** Reads what the host sends. */
   readonly heard?: (message: Message) => void;
   readonly hello?: Message;
+  /** Default: each of `parts` observes the step. */
   readonly guards?: readonly Guard[];
   readonly logger?: Omit<Logger, "name">;
   readonly host?: Partial<LiveHostOptions>;
@@ -80,14 +80,16 @@ export async function train(options: TrainingOptions): Promise<Error | null> {
     warn: () => undefined,
     ...host,
   }).finally(() => output.end());
+  const at = { step: 0 };
+  const weights = () => `step ${at.step}`;
   const client = new LiveClient({
-    model: fakeModel() as never,
+    model: fakeModel({ weights }) as never,
     tokenizer: fakeTokenizer(),
-    guards: options.guards ?? guards,
+    guards: options.guards ?? parts.map((name) => fakeGuard({ name, observe: weights })),
     host: { stdin, stdout },
     hello: { run_dir: runDir, config: block, max_steps: 4, ...options.hello },
   });
-  const training = trainSteps(client).then(
+  const training = trainSteps(client, at).then(
     () => null,
     (error: unknown) => error as Error,
   );
@@ -97,9 +99,10 @@ export async function train(options: TrainingOptions): Promise<Error | null> {
 
 export const send = (message: Message): string => `${JSON.stringify(message)}\n`;
 
-async function trainSteps(client: LiveClient): Promise<void> {
+async function trainSteps(client: LiveClient, at: { step: number }): Promise<void> {
   let { next_step: next } = await client.hello();
   for (let step = 1; step <= 4; step += 1) {
+    at.step = step;
     if (next === null || step < next) continue;
     const logged = [{ step, metrics: { loss: 1 / step } }];
     ({ next_step: next } = await client.call("step", { step, epoch: step / 4, logged }));
