@@ -190,8 +190,7 @@ class Storm:
             training = Training(self._kind, folder)
             is_killed = len(self._told) < self._kills and (is_first or self._rng.random() < 0.5)
             is_first = False
-            if not is_killed or not self._kill(training):
-                training.run()
+            if not (self._kill(training) if is_killed else training.run()):
                 training.assert_ended()
                 break
             if training.process.returncode == 0:
