@@ -25,7 +25,7 @@ from twin_train import STEPS, seed_all, state_of, train_loop, with_dropout
 import periodic_eval
 from periodic_eval import PeriodicEval
 from periodic_eval.answering import Answering
-from periodic_eval.guards import Window, _settings_guard, _torch_settings
+from periodic_eval.guards import Window, _settings_guard, torch_settings
 
 GUARDS = {
     "weights",
@@ -287,12 +287,14 @@ def broken_parts(snapshot: dict[str, Any]) -> list[str]:
 @pytest.fixture
 def settings() -> Any:
     """Restores the settings of this process that a control changes."""
-    restore = _settings_guard("", _torch_settings).capture()
+    restore = _settings_guard("", torch_settings).capture()
     yield
     restore()
 
 
-def during_step_1(monkeypatch: pytest.MonkeyPatch, place: Any, method: str, change: Callable[[], Any]) -> None:
+def during_step_1(
+    monkeypatch: pytest.MonkeyPatch, place: Any, method: str, change: Callable[[], Any]
+) -> None:
     """Runs `change` after each call of a method in the second window, which is that of step 1."""
     original, enter, windows = getattr(place, method), Window.enter, [0]
 

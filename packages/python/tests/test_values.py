@@ -92,9 +92,12 @@ def harness_nats(model: Any, tokenizer: Any, rows: list[dict[str, Any]]) -> list
     from lm_eval.models.huggingface import HFLM
 
     harness = HFLM(pretrained=model.eval(), tokenizer=tokenizer, batch_size=8)
-    pairs = [(f"Question: {row['question']}\nAnswer:", f" {choice}") for row in rows for choice in row["choices"]]
+    pairs = [
+        (f"Question: {row['question']}\nAnswer:", f" {choice}") for row in rows for choice in row["choices"]
+    ]
     requests = [
-        Instance(request_type="loglikelihood", doc={}, arguments=pair, idx=at) for at, pair in enumerate(pairs)
+        Instance(request_type="loglikelihood", doc={}, arguments=pair, idx=at)
+        for at, pair in enumerate(pairs)
     ]
     answers = iter(harness.loglikelihood(requests, disable_tqdm=True))
     return [[next(answers)[0] for _ in row["choices"]] for row in rows]
@@ -129,7 +132,10 @@ def test_equals_eval_on_checkpoints_and_the_harness(tmp_path: Path, capsys: Any)
             found = live[method]["capability", step]
             assert found["provenance"]["model"]["dtype"] == "float32"
             for name, metric in snapshot["metrics"].items():
-                assert found["metrics"][name]["value"] == pytest.approx(metric["value"], abs=NATS), (step, name)
+                assert found["metrics"][name]["value"] == pytest.approx(metric["value"], abs=NATS), (
+                    step,
+                    name,
+                )
             assert found["provenance"]["items_hash"] == snapshot["provenance"]["items_hash"]
         model, tokenizer = smollm2()
         if adapter is not None:

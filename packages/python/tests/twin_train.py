@@ -60,7 +60,13 @@ def state_of(model: Any, optimizer: Any, losses: list[float]) -> dict[str, torch
 
 
 def train_loop(
-    model: Any, tokenizer: Any, optimizer: Any, folder: Path, block: Any, steps: int = STEPS, watch: Any = None
+    model: Any,
+    tokenizer: Any,
+    optimizer: Any,
+    folder: Path,
+    block: Any,
+    steps: int = STEPS,
+    watch: Any = None,
 ) -> tuple[list[float], Any]:
     """Trains on random ids. Returns the losses and the run; `watch(step)` is called before each `step_end`."""
     losses: list[float] = []
@@ -80,7 +86,13 @@ def train_loop(
             train_step()
         return losses, None
     run = periodic_eval.live(
-        model, tokenizer, run_dir=str(folder), max_steps=steps, optimizer=optimizer, config=block, sync_every=2
+        model,
+        tokenizer,
+        run_dir=str(folder),
+        max_steps=steps,
+        optimizer=optimizer,
+        config=block,
+        sync_every=2,
     )
     with run:
         for step in range(1, steps + 1):
