@@ -1,7 +1,7 @@
 """A training that test_kills.py kills: `kill_train.py KIND FOLDER`, with KIND plain or trl.
 
-It resumes from its newest whole checkpoint in FOLDER, and writes `final.pt` at the end. Lines on stdout: `ready` when it starts
-to measure, with the process id of the host once that is known.
+It resumes from its newest whole checkpoint in FOLDER, and writes `final.pt` at the end. It prints `ready`
+when it starts to measure, and then `host PID`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kills of the trainer and of the host at random moments, with resume from the trainer's checkpoints.
 
-`KILLS=100 TRL_KILLS=10 python -m pytest packages/python/tests/test_kills.py` kills a plain loop 100 times and a trainer of TRL
-10 times; without the variables it is 2 and 1. KILLS_SEED repeats the moments of another run.
+`KILLS=100 TRL_KILLS=10 python -m pytest packages/python/tests/test_kills.py` kills a plain loop 100 times and
+a trainer of TRL 10 times; without the variables it is 2 and 1. KILLS_SEED repeats the moments of another run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Live values of SmolLM2 in TRL's SFTTrainer, beside the command `eval` and lm-evaluation-harness on saved checkpoints."""
+"""Live values of SmolLM2 in TRL, beside `eval` and lm-evaluation-harness on saved checkpoints."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def train(folder: Path, callbacks: list[Any], **settings: Any) -> Any:
 
 
 def harness_nats(model: Any, tokenizer: Any, rows: list[dict[str, Any]]) -> list[list[float]]:
-    """Returns the log-likelihoods of each row's choices, as lm-evaluation-harness scores them for `arc_challenge`."""
+    """Returns the log-likelihoods of each row's choices by lm-evaluation-harness' task `arc_challenge`."""
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 

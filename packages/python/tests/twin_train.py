@@ -1,7 +1,7 @@
 """Trains the embedded model, measured by the real host or not; test_twins.py compares the two.
 
-Run with torchrun for two processes: `twin_train.py KIND FOLDER BLOCK`. KIND is ddp or fsdp2, and BLOCK is a JSON object with
-the `periodic_eval` block, or null to measure nothing.
+Run with torchrun for two processes: `twin_train.py KIND FOLDER BLOCK OPTIONS`. KIND is ddp or fsdp2, and
+BLOCK is the `periodic_eval` block in JSON, or null to measure nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import torch.distributed as dist
 from tiny import micro_world
 
 import periodic_eval
+from periodic_eval.connection import Connection
 
 STEPS = 40
 
@@ -67,8 +69,9 @@ def train_loop(
     block: Any,
     steps: int = STEPS,
     watch: Any = None,
+    every: int = 2,
 ) -> tuple[list[float], Any]:
-    """Trains on random ids. Returns the losses and the run; `watch(step)` is called before each `step_end`."""
+    """Trains on random ids; calls `watch(step)` before each `step_end`. Returns the losses and the run."""
     losses: list[float] = []
     model.train()
 
@@ -92,7 +95,7 @@ def train_loop(
         max_steps=steps,
         optimizer=optimizer,
         config=block,
-        sync_every=2,
+        sync_every=every,
     )
     with run:
         for step in range(1, steps + 1):
@@ -128,7 +131,23 @@ class Counter:
         Answering._block, Answering._compute = counted_block, counted_compute  # type: ignore[method-assign]
 
 
-def main(kind: str, folder: str, block: str) -> None:
+class Wakes:
+    """Keeps at which `step` each wake of the host arrived."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        self.steps: list[int] = []
+        take = Connection._take
+
+        def told(connection: Connection, message: dict[str, Any]) -> None:
+            take(connection, message)
+            if message.get("method") == "wake":
+                self.steps.append(self.step)
+
+        Connection._take = told  # type: ignore[method-assign]
+
+
+def main(kind: str, folder: str, block: str, options: str = "{}") -> None:
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     seed_all(1)
@@ -146,15 +165,24 @@ def main(kind: str, folder: str, block: str) -> None:
     else:
         model = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    settings = json.loads(block)
-    disturb = settings.pop("disturb", False) if settings is not None else False
-    if disturb and rank == 1:
+    settings, more = json.loads(block), json.loads(options)
+    if more.get("disturb") and rank == 1:
         change_a_weight(inner)
-    counter = Counter()
-    losses, run = train_loop(model, tokenizer, optimizer, Path(folder) / "run", settings)
+    counter, wakes = Counter(), Wakes()
+    at, released = more.get("release", (None, ""))
+
+    def watch(step: int) -> None:
+        time.sleep(more.get("pause", 0))
+        if step == at and rank == 0:
+            Path(released).touch()
+        wakes.step = step
+
+    steps, every = more.get("steps", STEPS), more.get("sync_every", 2)
+    losses, run = train_loop(model, tokenizer, optimizer, Path(folder) / "run", settings, steps, watch, every)
     name = "plain" if settings is None else "measured"
     torch.save(state_of(inner, optimizer, losses), f"{folder}/{name}-{rank}.pt")
-    facts = {"calls": counter.calls, "steps": len(losses), "stop": run.stop if run is not None else None}
+    stop = run.stop if run is not None else None
+    facts = {"calls": counter.calls, "steps": len(losses), "stop": stop, "wakes": wakes.steps}
     Path(f"{folder}/{name}-{rank}.json").write_text(json.dumps(facts))
     dist.destroy_process_group()
 
@@ -171,12 +199,12 @@ def change_a_weight(model: Any) -> None:
         return together(answering, call)
 
     def disturbed(answering: Any, call: Any, rows: Any, put: Any) -> None:
-        compute(answering, call, rows, put)
         if windows[0] == 2:
+            # Before the forward pass, while the weights of FSDP2 are in their parts.
             windows[0] += 1
-            with torch.no_grad():
-                weight = next(local for p in model.parameters() if (local := part(p)).numel() > 0)
-                weight.view(-1)[:1].view(torch.int32).bitwise_xor_(1)
+            weight = next(local for p in model.parameters() if (local := part(p)).numel() > 0)
+            weight.view(-1)[:1].view(torch.int32).bitwise_xor_(1)
+        compute(answering, call, rows, put)
 
     def part(parameter: Any) -> torch.Tensor:
         return (parameter.to_local() if hasattr(parameter, "to_local") else parameter).detach()
