@@ -92,6 +92,7 @@ class Answering:
             candidates = call.params["candidates"]
             wanted: Sequence[Any] = [None] * len(rows) if isinstance(candidates, str) else candidates
             rows = list(zip(rows, wanted, strict=True))
+        _refuse_unknown_ids(rows, self.forward.vocab_size)
         size = BLOCK_ROWS[call.method] * self._ranks.size
         with self.window.protected(call.method), self._on(call.params.get("on", "model")):
             try:
@@ -228,6 +229,20 @@ class Answering:
         model.save_pretrained(str(path))
         self.tokenizer.save_pretrained(str(path))
         return {"path": str(path)}
+
+
+def _refuse_unknown_ids(rows: Sequence[Any], size: int) -> None:
+    """Raises PeriodicEvalError for ids that the model does not have: on a GPU they would end the process."""
+    for index, row in enumerate(rows):
+        named = (
+            [row.get(key) for key in ("context", "continuation", "prompt", "ids")]
+            if isinstance(row, dict)
+            else row
+        )
+        for ids in named:
+            if ids and not 0 <= min(ids) <= max(ids) < size:
+                got = f"id {max(ids) if max(ids) >= size else min(ids)}"
+                raise PeriodicEvalError("data", f"rows[{index}]", got, f"0 to {size - 1}, the model's ids")
 
 
 def _failure(call: Call, error: Exception) -> PeriodicEvalError:

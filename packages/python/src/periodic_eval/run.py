@@ -75,16 +75,19 @@ class LiveRun:
         self.run_dir = run_dir
         self.is_open = True
         self._is_ended = False
-        self._reported = training.step
+        self._reported, self._epoch = training.step, training.epoch
         self._training, self._config, self._phase = training, config, phase
         self._ranks = find_ranks()
-        refuse_unsupported(training.model, self._ranks)
+        refuse_unsupported(training.model, self._ranks, training.optimizer)
         state = training.state if isinstance(training.state, dict) else {}
         batch_tokens = batch_tokens or state.get("batch_tokens")
         self._host_state: Any = state.get("host")
         dtype = None if training.wraps_forward else training.autocast
         forward = Forward(training.model, autocast=dtype, batch_tokens=batch_tokens)
         tokenizer = getattr(training.tokenizer, "tokenizer", training.tokenizer)
+        if not (callable(tokenizer) and hasattr(tokenizer, "decode")):
+            fix = "Pass the model's tokenizer; to a trainer, as `processing_class`."
+            raise PeriodicEvalError("config", "PeriodicEval", "a training without a tokenizer", fix=fix)
         self._connection: Connection | None = None
         self._host_next = NEVER
         self._last_message = 0.0
@@ -101,6 +104,11 @@ class LiveRun:
             forward.model, tokenizer, training.optimizer, training.scaler, reduce=reduce, rank=ranks.rank
         )
         return answering
+
+    @property
+    def connection(self) -> Connection | None:
+        """The connection to the host; None on other ranks than 0, and after the end."""
+        return self._connection
 
     # The calls of the protocol
 
@@ -143,7 +151,8 @@ class LiveRun:
     def _report(self, step: int, epoch: float | None) -> Done:
         params: dict[str, Any] = {"step": step, "logged": self._take_logged()}
         if epoch is not None:
-            params["epoch"] = epoch
+            # A trainer that resumes without skipping data begins the epoch again.
+            self._epoch = params["epoch"] = max(epoch, self._epoch)
         self._reported = step
         done = self._exchange("step", params)
         self._arm(step)
@@ -175,6 +184,13 @@ class LiveRun:
         done = self._exchange("end", {"logged": self._take_logged()})
         return Done(done.stop or last.stop, done.save or last.save, [*last.metrics, *done.metrics])
 
+    def best(self, step: int, path: str) -> Done:
+        """Measures other weights, which the trainer loaded after the end, under ids of their own.
+
+        `step` and `path` are those of their checkpoint. Call it between `end` and `close`.
+        """
+        return self._exchange("best", {"step": step, "path": path})
+
     def fail(self, message: str) -> None:
         """Reports that training raised an error."""
         self._exchange("fail", {"message": message})
@@ -196,8 +212,10 @@ class LiveRun:
     # Inside
 
     def _hello(self) -> dict[str, Any]:
-        training, answering = self._training, self._answering
-        config = self._config
+        training, answering, config = self._training, self._answering, self._config
+        with answering.window.protected("hello"):
+            answering.forward.check()
+            model = describe_model(answering.forward, autocast=training.autocast)
         return {
             "protocol": 1,
             "client": {"name": "periodic-eval for Python", "version": package_version()},
@@ -212,7 +230,7 @@ class LiveRun:
             "step": training.step,
             "epoch": training.epoch,
             "state": self._host_state,
-            "model": describe_model(answering.forward, autocast=training.autocast),
+            "model": model,
             "tokenizer": describe_tokenizer(answering.tokenizer, answering.forward.base),
             "guards": [guard.name for guard in answering.window.guards],
             "ranks": self._ranks.size,
@@ -248,6 +266,9 @@ class LiveRun:
             if is_hello:
                 self._shut()
                 raise error
+            if method == "best":
+                logger.warning("periodic-eval: the best weights were not measured: %s", error)
+                return Done()
             self._abandon(f"answered {method} with an error: {error}")
         else:
             self._abandon(f"is gone: {content}")

@@ -1,0 +1,323 @@
+"""Models, tokenizers and settings of unusual kinds: measured bit for bit as without, or refused before the training."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from test_faults import STEPS, faulty
+from test_loop import Loop, is_same, twin
+from tiny import micro_world, random_model
+from torch import nn
+
+import periodic_eval
+from periodic_eval import PeriodicEvalError
+
+
+def hello_of(script: Any) -> Any:
+    return next(fact["params"] for fact in script.heard() if fact.get("heard") == "hello")
+
+
+def errors_of(script: Any) -> list[Any]:
+    return [fact["error"] for fact in script.heard() if "error" in fact]
+
+
+class Plain(nn.Module):
+    """A model with dropout that knows nothing of transformers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Embedding(1024, 8), nn.Dropout(0.3), nn.Linear(8, 1024))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.body(ids)
+
+
+def trained(
+    model: nn.Module, folder: Path | None, tokenizer: Any = None, **options: Any
+) -> list[torch.Tensor]:
+    """Trains a model for three steps, measured if there is a folder, and returns what training left."""
+    torch.manual_seed(2)
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-2)
+    model.train()
+    losses: list[torch.Tensor] = []
+
+    def step() -> torch.Tensor:
+        ids = torch.randint(3, 60, (2, 10))
+        output = model(ids)
+        logits = output if isinstance(output, torch.Tensor) else output.logits
+        loss = nn.functional.cross_entropy(logits[:, :-1].float().flatten(0, 1), ids[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.detach())
+        return loss
+
+    if folder is None:
+        for _ in range(STEPS):
+            step()
+    else:
+        tokenizer = tokenizer or micro_world()[1]
+        settings: dict[str, Any] = {"run_dir": str(folder), "max_steps": STEPS, "optimizer": optimizer}
+        with periodic_eval.live(model, tokenizer, **{**settings, **options}) as run:
+            for at in range(1, STEPS + 1):
+                run.step_end(at, loss=step())
+    return [*(value.clone() for value in model.state_dict().values()), torch.get_rng_state(), *losses]
+
+
+def plain() -> nn.Module:
+    torch.manual_seed(0)
+    return Plain()
+
+
+def compiled() -> Any:
+    return torch.compile(random_model("llama", attention_dropout=0.1), backend="eager")
+
+
+def compiled_in_place() -> Any:
+    model = random_model("llama", attention_dropout=0.1)
+    model.compile(backend="eager")
+    return model
+
+
+def checkpointing() -> Any:
+    model = random_model("llama", attention_dropout=0.1)
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    return model
+
+
+def quantized() -> Any:
+    model = random_model("llama")
+    model.config.quantization_config = type("Config", (), {"quant_method": "bitsandbytes"})()
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_("norm" in name)
+    return model
+
+
+MODELS: dict[str, Any] = {
+    "plain": plain,
+    "tied": lambda: random_model("llama", tie_word_embeddings=True, attention_dropout=0.1),
+    "gpt2": lambda: random_model("gpt2"),
+    "bf16": lambda: random_model("llama", attention_dropout=0.1).to(torch.bfloat16),
+    "no-cache": lambda: random_model("llama", use_cache=False),
+    "compiled": compiled,
+    "compiled-in-place": compiled_in_place,
+    "checkpointing": checkpointing,
+    "quantized": quantized,
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_measures_and_trains_bit_for_bit(host: Any, window: Any, tmp_path: Path, kind: str) -> None:
+    torch._dynamo.reset()
+    expected = trained(MODELS[kind](), None)
+    torch._dynamo.reset()
+    script = faulty(host, window)
+    found = trained(MODELS[kind](), tmp_path)
+    assert len(found) == len(expected)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert errors_of(script) == []
+    assert len(script.answers("generate")) == 3
+    for leave in script.answers("leave"):
+        assert [part["part"] for part in leave["result"]["evidence"] if part["intact"] is not True] == []
+    hello = hello_of(script)["model"]
+    assert hello["dtype"] == ("bfloat16" if kind == "bf16" else "float32")
+    assert hello["details"]["quantization"] == ("bitsandbytes" if kind == "quantized" else None)
+
+
+def test_measures_a_compiled_model_uncompiled(host: Any, window: Any, tmp_path: Path) -> None:
+    model = random_model("llama")
+    nats: list[Any] = []
+    for subject in (model, torch.compile(model, backend="eager")):
+        script = host(on={"hello": window})
+        with periodic_eval.live(subject, micro_world()[1], run_dir=str(tmp_path), max_steps=1):
+            pass
+        nats.append(script.answers("log_likelihoods")[-1]["rows"])
+    assert nats[0] == nats[1]
+
+
+@pytest.mark.parametrize("kind", ["classes", "seq2seq", "none"])
+def test_never_starts_with_a_model_that_predicts_no_tokens(host: Any, tmp_path: Path, kind: str) -> None:
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
+
+    script = host()
+    small = {"vocab_size": 64, "d_model": 16, "d_kv": 4, "d_ff": 16, "num_layers": 1, "num_heads": 2}
+    model: Any = nn.Identity()
+    if kind == "classes":
+        model = AutoModelForSequenceClassification.from_config(random_model("llama").config)
+    elif kind == "seq2seq":
+        model = AutoModelForSeq2SeqLM.from_config(AutoConfig.for_model("t5", **small))
+    with pytest.raises(PeriodicEvalError) as caught:
+        trained(model, tmp_path) if kind != "none" else periodic_eval.live(
+            model, micro_world()[1], run_dir=str(tmp_path), max_steps=1
+        ).__enter__()
+    error = caught.value
+    assert error.where == f"the model {type(model).__name__}"
+    assert error.expected == "logits [B, T, V] for ids [B, T]"
+    assert error.fix == "Measure a causal language model."
+    assert script.heard() == []
+
+
+def test_refuses_deepspeed_and_pipelines_and_names_watch() -> None:
+    from periodic_eval.distributed import Ranks, refuse_unsupported
+
+    engine = type("DeepSpeedEngine", (nn.Module,), {})
+    stage = type("PipelineStage", (nn.Module,), {})
+    optimizer = type("DeepSpeedOptimizerWrapper", (), {})()
+    sharded = nn.Linear(2, 2)
+    sharded.weight.ds_id = 0  # type: ignore[assignment]
+    cases: list[tuple[nn.Module, Any, str]] = [
+        (nn.Sequential(engine()), None, "DeepSpeed"),
+        (sharded, None, "DeepSpeed"),
+        (nn.Linear(2, 2), optimizer, "DeepSpeed"),
+        (nn.Sequential(stage()), None, "pipeline parallelism"),
+    ]
+    for model, at, got in cases:
+        with pytest.raises(PeriodicEvalError) as caught:
+            refuse_unsupported(model, Ranks(), at)
+        assert caught.value.got == got
+        assert caught.value.fix == "Measure its checkpoints with `periodic-eval watch` instead."
+
+
+# Data and settings of a loop
+
+
+def test_sends_nan_as_null_and_goes_on(host: Any, tmp_path: Path) -> None:
+    script = host(steps=[1])
+    with periodic_eval.live(*micro_world(), run_dir=str(tmp_path), max_steps=2) as run:
+        run.step_end(1, loss=math.nan, rate=torch.tensor(math.inf), note="a string", flag=True)
+        run.step_end(2, loss=1.5)
+    steps = [fact["params"]["logged"] for fact in script.heard() if fact.get("heard") == "step"]
+    assert steps == [
+        [{"step": 1, "metrics": {"loss": None, "rate": None}}],
+        [{"step": 2, "metrics": {"loss": 1.5}}],
+    ]
+
+
+def test_sends_no_epoch_that_falls(host: Any, tmp_path: Path) -> None:
+    script = host(steps=[1, 2])
+    with periodic_eval.live(*micro_world(), run_dir=str(tmp_path), max_steps=3) as run:
+        for step, epoch in ((1, 0.5), (2, 0.25), (3, 0.75)):
+            run.step_end(step, epoch=epoch)
+    epochs = [fact["params"]["epoch"] for fact in script.heard() if fact.get("heard") == "step"]
+    assert epochs == [0.5, 0.5, 0.75]
+
+
+def test_measures_the_end_when_the_number_of_steps_is_unknown(host: Any, window: Any, tmp_path: Path) -> None:
+    script = host(steps=[2], on={"end": window})
+    loop = Loop()
+    with periodic_eval.live(loop.model, loop.tokenizer, run_dir=str(tmp_path), max_steps=None) as run:
+        for step in (1, 2, 3):
+            run.step_end(step, loss=loop.train_step())
+    assert is_same(loop, twin(3))
+    assert hello_of(script)["max_steps"] is None
+    assert script.methods() == ["hello", "step", "step", "save", "end", "close"]
+    assert len(script.answers("leave")) == 1
+
+
+def test_says_which_value_of_a_dict_is_wrong_before_the_training(tmp_path: Path) -> None:
+    def refused(**options: Any) -> str:
+        with pytest.raises(PeriodicEvalError) as caught:
+            periodic_eval.live(*micro_world(), run_dir="r", max_steps=1, **options)
+        return str(caught.value)
+
+    wanted = "expected a string, a number, a boolean, None, a list or a dict, got"
+    assert refused(config={"capability": {"ids": [1, {2}]}}).startswith(
+        f"periodic_eval.capability.ids[1]: {wanted} set {{2}}"
+    )
+    assert refused(margin=math.nan).startswith(f"periodic_eval.margin: {wanted} float nan")
+    assert refused(config={"leakage": {1: 2}}).startswith(f"periodic_eval.leakage: {wanted} dict")
+
+
+def test_takes_paths_and_tuples_in_a_dict(host: Any, tmp_path: Path) -> None:
+    script = host()
+    config = {"questions": tmp_path / "q.jsonl", "evaluations": ({"task": "a"},)}
+    with periodic_eval.live(*micro_world(), run_dir=str(tmp_path), max_steps=1, config=config):
+        pass
+    assert hello_of(script)["config"] == {
+        "questions": str(tmp_path / "q.jsonl"),
+        "evaluations": [{"task": "a"}],
+    }
+
+
+# Tokenizers
+
+
+def test_measures_with_a_tokenizer_without_template(host: Any, window: Any, tmp_path: Path) -> None:
+    render = {"call": "render", "params": {"chats": [{"messages": [{"role": "user", "content": "a"}]}]}}
+    render["params"]["ending"] = "generation"
+    script = host(on={"hello": [render, *window]})
+    model, tokenizer = micro_world()
+    tokenizer.chat_template = None
+    with periodic_eval.live(model, tokenizer, run_dir=str(tmp_path), max_steps=1):
+        pass
+    assert hello_of(script)["tokenizer"]["has_template"] is False
+    assert [error["code"] for error in errors_of(script)] == ["data"]
+    assert len(script.answers("generate")[0]["rows"]) == 1
+
+
+def test_measures_with_a_slow_tokenizer_and_with_a_processor(host: Any, window: Any, tmp_path: Path) -> None:
+    from transformers import ByT5Tokenizer
+
+    slow: Any = ByT5Tokenizer()
+    assert not hasattr(slow, "backend_tokenizer")
+    processor = type("Processor", (), {"tokenizer": slow, "image_processor": None})()
+    fingerprints: set[str] = set()
+    for subject in (slow, processor):
+        script = host(on={"hello": window})
+        model = random_model("llama", vocab_size=259)
+        with periodic_eval.live(model, subject, run_dir=str(tmp_path), max_steps=1):
+            pass
+        assert script.answers("encode")[-1]["rows"] == [[ord(c) + 3 for c in "the ice melts"]]
+        assert errors_of(script) == []
+        fingerprints.add(hello_of(script)["tokenizer"]["fingerprint"])
+    assert len(fingerprints) == 1
+
+
+def test_refuses_what_is_no_tokenizer(host: Any, tmp_path: Path) -> None:
+    for subject in (None, object()):
+        with pytest.raises(PeriodicEvalError, match="a training without a tokenizer"):
+            periodic_eval.live(micro_world()[0], subject, run_dir="r", max_steps=1).__enter__()
+
+
+def test_says_the_width_of_resized_embeddings(host: Any, window: Any, tmp_path: Path) -> None:
+    model, tokenizer = micro_world()
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<new>"]})
+    tokenizer.padding_side, tokenizer.truncation_side = "left", "left"
+    torch.manual_seed(0)
+    model.resize_token_embeddings(len(tokenizer))
+    script = faulty(host, window)
+    trained(model, tmp_path, tokenizer)
+    hello = hello_of(script)
+    assert (hello["model"]["vocab_size"], hello["tokenizer"]["vocab_size"]) == (1025, 1025)
+    assert errors_of(script) == []
+    assert (tokenizer.padding_side, tokenizer.truncation_side) == ("left", "left")
+
+
+@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_trains_with_workers_that_load_data(host: Any, window: Any, tmp_path: Path, start: str) -> None:
+    script = faulty(host, window)
+    loop = Loop()
+
+    def train(subject: Loop, run: Any) -> None:
+        data: Any = list(torch.arange(24).reshape(6, 4))
+        loader = torch.utils.data.DataLoader(data, 2, num_workers=2, multiprocessing_context=start)
+        for step, ids in enumerate(loader, start=1):
+            loss = subject.model(input_ids=ids, labels=ids).loss
+            loss.backward()
+            subject.optimizer.step()
+            subject.optimizer.zero_grad()
+            subject.losses.append(loss.item())
+            if run is not None:
+                run.step_end(step, loss=loss)
+
+    settings: dict[str, Any] = {"run_dir": str(tmp_path), "max_steps": STEPS, "optimizer": loop.optimizer}
+    with periodic_eval.live(loop.model, loop.tokenizer, **settings) as run:
+        train(loop, run)
+    other = Loop()
+    train(other, None)
+    assert is_same(loop, other)
+    assert script.methods()[-3:] == ["save", "end", "close"]
