@@ -1,4 +1,4 @@
-"""Models, tokenizers and settings of unusual kinds: measured bit for bit as without, or refused before the training."""
+"""Models, tokenizers and settings of unusual kinds: measured bit for bit, or refused before the training."""
 
 from __future__ import annotations
 
