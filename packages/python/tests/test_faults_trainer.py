@@ -102,10 +102,10 @@ def test_measures_the_end_when_the_trainer_stops_early(host: Any, window: Any, t
     assert nats != pytest.approx(nats_of(trainer.model), abs=1e-4)
 
 
-def best_of(tmp_path: Path, *, is_best_last: bool = False, **options: Any) -> Any:
+def best_of(tmp_path: Path, before: Any = (), *, is_best_last: bool = False, **options: Any) -> Any:
     trainer = trainer_of(
         tmp_path,
-        [PeriodicEval(run_dir="r", **options)],
+        [*before, PeriodicEval(run_dir="r", **options)],
         **EVALUATING,
         max_steps=4,
         load_best_model_at_end=True,
@@ -119,27 +119,35 @@ def best_of(tmp_path: Path, *, is_best_last: bool = False, **options: Any) -> An
 
 
 def test_measures_the_best_weights_if_asked(host: Any, window: Any, tmp_path: Path, caplog: Any) -> None:
-    metrics = {"metrics": [{"step": 4, "values": {"periodic_eval/capability.best/arc_c_accuracy": 0.5}}]}
-    script = host(on={"best": window, "end": window}, done={"best": metrics})
+    values = {"periodic_eval/arc_c_accuracy": 0.5}
+    script = host(on={"hello": window}, done={"hello": {"metrics": [{"step": 0, "values": values}]}})
     trainer = best_of(tmp_path, measure_best=True)
-    assert script.methods()[-3:] == ["end", "best", "close"]
-    best = next(fact["params"] for fact in script.heard() if fact.get("heard") == "best")
-    assert best == {"step": 2, "path": str(tmp_path / "out" / "checkpoint-2")}
-    last, of_best = (answer["rows"][0]["nats"][0] for answer in script.answers("log_likelihoods"))
-    assert of_best == pytest.approx(nats_of(trainer.model), abs=1e-5)
-    assert last != pytest.approx(of_best, abs=1e-4)
+    assert script.methods()[-6:] == ["end", "close", "hello", "save", "end", "close"]
+    last, best = hellos(script)
+    assert (best["phase"], best["max_steps"], best["step"], best["state"]) == ("train-best", 0, 0, None)
+    assert {key: best[key] for key in ("run_dir", "config", "tokenizer", "guards")} == {
+        key: last[key] for key in ("run_dir", "config", "tokenizer", "guards")
+    }
+    nats = [answer["rows"][0]["nats"][0] for answer in script.answers("log_likelihoods")]
+    assert nats[1] == pytest.approx(nats_of(trainer.model), abs=1e-5)
+    assert nats[0] != pytest.approx(nats[1], abs=1e-4)
     assert broken(script) == []
-    assert "periodic_eval/capability.best/arc_c_accuracy" in trainer.state.log_history[-1]
+    entry = trainer.state.log_history[-1]
+    assert (entry["step"], entry["periodic_eval/best/arc_c_accuracy"]) == (4, 0.5)
     assert "The last measurement" not in caplog.text
 
 
-def test_says_why_the_best_weights_were_not_measured_and_closes(
-    host: Any, tmp_path: Path, caplog: Any
-) -> None:
-    script = host(on={"best": [{"fault": "error"}]})
-    best_of(tmp_path, measure_best=True)
+def test_says_why_the_best_weights_were_not_measured(host: Any, tmp_path: Path, caplog: Any) -> None:
+    script = host()
+
+    class Refuse(TrainerCallback):
+        def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            host(on={"hello": [{"fault": "error"}]})
+
+    trainer = best_of(tmp_path, [Refuse()], measure_best=True)
+    assert trainer.state.global_step == 4
     assert "the best weights were not measured: periodic_eval: a test. Fix it." in caplog.text
-    assert script.methods()[-2:] == ["best", "close"]
+    assert script.methods()[-3:] == ["end", "close", "hello"]
 
 
 def test_measures_no_best_weights_twice(host: Any, tmp_path: Path, caplog: Any) -> None:

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -184,13 +184,6 @@ class LiveRun:
         done = self._exchange("end", {"logged": self._take_logged()})
         return Done(done.stop or last.stop, done.save or last.save, [*last.metrics, *done.metrics])
 
-    def best(self, step: int, path: str) -> Done:
-        """Measures other weights, which the trainer loaded after the end, under ids of their own.
-
-        `step` and `path` are those of their checkpoint. Call it between `end` and `close`.
-        """
-        return self._exchange("best", {"step": step, "path": path})
-
     def fail(self, message: str) -> None:
         """Reports that training raised an error."""
         self._exchange("fail", {"message": message})
@@ -200,6 +193,18 @@ class LiveRun:
         done = self._exchange("close", {})
         self._shut()
         return done
+
+    def measure_best(self) -> Done:
+        """Measures the weights that the trainer loaded after `close`, in the phase `PHASE-best`."""
+        training = replace(self._training, max_steps=0, step=0, epoch=0.0, state=None)
+        tokens = self._answering.forward.batch_tokens
+        run = LiveRun(training, self._config, self.run_dir, f"{self._phase}-best", batch_tokens=tokens)
+        try:
+            answers = (run.begin(), run.end(0), run.close())
+        except PeriodicEvalError as error:
+            logger.warning("periodic-eval: the best weights were not measured: %s", error)
+            return Done()
+        return Done(metrics=[entry for done in answers for entry in done.metrics])
 
     def hang_up(self) -> None:
         """Ends the conversation without a word: the host keeps what is graded, and the next run resumes."""
@@ -266,9 +271,6 @@ class LiveRun:
             if is_hello:
                 self._shut()
                 raise error
-            if method == "best":
-                logger.warning("periodic-eval: the best weights were not measured: %s", error)
-                return Done()
             self._abandon(f"answered {method} with an error: {error}")
         else:
             self._abandon(f"is gone: {content}")

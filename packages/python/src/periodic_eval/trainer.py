@@ -29,8 +29,8 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
 
     `config` is a file with the `periodic_eval` block, the block as a dict, or None for its defaults;
     `options` are further keys of the block. `run_dir` is the run's folder, and `phase` names the phase in it.
-    `measure_best` measures the best weights too, which `load_best_model_at_end` loads after the end, under
-    ids of their own (`capability.best`). `batch_tokens` bounds the tokens of a forward pass; by default it
+    `measure_best` measures the best weights too, which `load_best_model_at_end` loads after the end, in a
+    phase of their own (`train-best`). `batch_tokens` bounds the tokens of a forward pass; by default it
     depends on the device.
     """
 
@@ -157,17 +157,20 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
             return None
         self._apply(run.end(state.global_step, epoch=state.epoch), args, state, control)
         best = state.best_model_checkpoint if args.load_best_model_at_end else None
-        step = best.rpartition("-")[2] if best else ""
-        if best and step != str(state.global_step):
-            if self._arguments["measure_best"] and step.isdigit():
-                self._apply(run.best(int(step), best), args, state, control)
-            else:
-                logger.warning(
-                    "periodic-eval: the trainer loaded the best weights, %s. The last measurement is of the "
-                    "last step's weights; `measure_best=True` measures the best ones too.",
-                    best,
-                )
         self._apply(run.close(), args, state, control)
+        if not best or best.endswith(f"-{state.global_step}"):
+            return control
+        if self._arguments["measure_best"]:
+            entries = run.measure_best().metrics
+            values = {_best_name(name): value for entry in entries for name, value in entry["values"].items()}
+            done = Done(metrics=[{"step": state.global_step, "values": values}])
+            self._apply(done, args, state, control)
+        else:
+            logger.warning(
+                "periodic-eval: the trainer loaded the best weights, %s. The last measurement is of the last "
+                "step's weights; `measure_best=True` measures the best ones too.",
+                best,
+            )
         return control
 
     # Inside
@@ -216,6 +219,11 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
                 for reporter in getattr(self._handler, "callbacks", []):
                     _report(reporter, values, entry["step"], args, state, control)
         return control
+
+
+def _best_name(name: str) -> str:
+    """Returns the name of a metric of the best weights: `periodic_eval/best/…`."""
+    return name.replace("/", "/best/", 1)
 
 
 def _calling_handler() -> Any:
