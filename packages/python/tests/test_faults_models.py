@@ -10,7 +10,7 @@ import pytest
 import torch
 from test_faults import STEPS, faulty
 from test_loop import Loop, is_same, twin
-from tiny import micro_world, random_model
+from tiny import MICRO_WORLD, micro_world, random_model
 from torch import nn
 
 import periodic_eval
@@ -128,6 +128,61 @@ def test_measures_and_trains_bit_for_bit(host: Any, window: Any, tmp_path: Path,
     assert hello["details"]["quantization"] == ("bitsandbytes" if kind == "quantized" else None)
 
 
+@pytest.mark.parametrize("bits", [4, 8])
+def test_measures_qlora_bit_for_bit(host: Any, window: Any, tmp_path: Path, bits: int) -> None:
+    pytest.importorskip("bitsandbytes")
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+
+    def model() -> Any:
+        settings: dict[str, Any] = {"load_in_8bit": True}
+        if bits == 4:
+            double = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}
+            settings = {"load_in_4bit": True, "bnb_4bit_compute_dtype": torch.float32, **double}
+        loaded = AutoModelForCausalLM.from_pretrained(
+            MICRO_WORLD, quantization_config=BitsAndBytesConfig(**settings), device_map={"": "cpu"}
+        )
+        torch.manual_seed(4)
+        lora = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], lora_dropout=0.1)
+        return get_peft_model(prepare_model_for_kbit_training(loaded, use_gradient_checkpointing=False), lora)
+
+    expected = trained(model(), None)
+    on_base = {**window[2], "params": {**window[2]["params"], "on": "base"}}
+    script = faulty(host, [*window[:4], on_base, window[4]])
+    found = trained(model(), tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert errors_of(script) == []
+    hello = hello_of(script)
+    assert (hello["model"]["base"], hello["model"]["details"]["quantization"]) == (True, "bitsandbytes")
+    assert "quantization" in hello["guards"]
+    for leave in script.answers("leave"):
+        assert [part["part"] for part in leave["result"]["evidence"] if part["intact"] is not True] == []
+    bases = script.answers("log_likelihoods")[1::2]
+    assert bases[0]["rows"] == bases[1]["rows"] == bases[2]["rows"]
+
+
+def test_keeps_bitsandbytes_from_packing_its_weights(host: Any, window: Any, tmp_path: Path) -> None:
+    class Packing(nn.Linear):
+        support_avx512bf16_for_cpu = True
+
+        def forward(self, states: torch.Tensor) -> torch.Tensor:
+            if not self.training:
+                self.weight.data = self.weight.data.flip(0)
+            return super().forward(states)
+
+    def model() -> Any:
+        made = random_model("llama")
+        made.model.layers[0].mlp.up_proj = Packing(32, 48, bias=False)
+        return made
+
+    torch.manual_seed(0)
+    expected = trained(model(), None)
+    faulty(host, window)
+    torch.manual_seed(0)
+    found = trained(model(), tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
 def test_measures_a_compiled_model_uncompiled(host: Any, window: Any, tmp_path: Path) -> None:
     model = random_model("llama")
     nats: list[Any] = []
@@ -157,7 +212,7 @@ def test_never_starts_with_a_model_that_predicts_no_tokens(host: Any, tmp_path: 
     error = caught.value
     assert error.where == f"the model {type(model).__name__}"
     assert error.expected == "logits [B, T, V] for ids [B, T]"
-    assert error.fix == "Measure a causal language model."
+    assert error.fix == "Use a causal language model, whose forward pass takes ids alone."
     assert script.heard() == []
 
 
@@ -241,6 +296,52 @@ def test_takes_paths_and_tuples_in_a_dict(host: Any, tmp_path: Path) -> None:
         "questions": str(tmp_path / "q.jsonl"),
         "evaluations": [{"task": "a"}],
     }
+
+
+@pytest.mark.parametrize("precision", ["no", "bf16"])
+def test_measures_a_loop_of_accelerate(host: Any, window: Any, tmp_path: Path, precision: str) -> None:
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+
+    def train(folder: Path | None) -> list[torch.Tensor]:
+        AcceleratorState._reset_state(reset_partial_state=True)
+        accelerator = Accelerator(mixed_precision=precision, cpu=True)
+        loop = Loop()
+        model, optimizer = accelerator.prepare(loop.model, loop.optimizer)
+        dtype = torch.bfloat16 if precision == "bf16" else None
+        run = None
+        if folder is not None:
+            run = periodic_eval.live(
+                model,
+                loop.tokenizer,
+                run_dir=str(folder),
+                max_steps=STEPS,
+                optimizer=optimizer,
+                autocast=dtype,
+            ).__enter__()
+        for step in range(1, STEPS + 1):
+            ids = torch.randint(3, 1000, (2, 12))
+            loss = model(input_ids=ids, labels=ids).loss
+            accelerator.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+            loop.losses.append(loss.item())
+            if run is not None:
+                run.step_end(step, loss=loss)
+        if run is not None:
+            run.__exit__(None, None, None)
+        return loop.state()
+
+    expected = train(None)
+    script = faulty(host, window)
+    found = train(tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert errors_of(script) == []
+    hello = hello_of(script)
+    assert hello["model"]["dtype"] == ("float32" if precision == "no" else "float32 (bfloat16 autocast)")
+    parts = [part for leave in script.answers("leave") for part in leave["result"]["evidence"]]
+    assert [part["part"] for part in parts if part["intact"] is not True] == []
+    assert "optimizer" in {part["part"] for part in parts}
 
 
 # Tokenizers

@@ -101,7 +101,7 @@ class Forward:
             got = f"{type(error).__name__}: {error}"[:500]
         if got:
             where, expected = f"the model {type(self.base).__name__}", "logits [B, T, V] for ids [B, T]"
-            fix = "Measure a causal language model."
+            fix = "Use a causal language model, whose forward pass takes ids alone."
             raise PeriodicEvalError("model", where, got, expected, fix)
 
     def logits_at(self, rows: Sequence[Ids], at: Sequence[tuple[int, int]]) -> Tensor:
