@@ -210,7 +210,7 @@ def test_never_starts_with_a_model_that_predicts_no_tokens(host: Any, tmp_path: 
     error = caught.value
     assert error.where == f"the model {type(model).__name__}"
     assert error.expected == "logits [B, T, V] for ids [B, T]"
-    assert error.fix == "Use a causal language model, whose forward pass takes ids alone."
+    assert error.fix == "Measure a causal language model."
     assert script.heard() == []
 
 

@@ -58,6 +58,7 @@ class Answering:
         self.tokenizer, self._ranks, self._has_base, self._run_dir = tokenizer, ranks, has_base, run_dir
         self._stop_ids = stop_ids(tokenizer, forward.base)
         self.warnings: list[str] = []
+        self._batch_tokens = forward.batch_tokens
         keep_together(forward, ranks)
 
     @property
@@ -84,7 +85,7 @@ class Answering:
         if call.method == "enter":
             return {"before": self.window.enter(call.params["seed"])}
         if call.method == "leave":
-            return {"evidence": self._leave()}
+            return {"evidence": self._leave(), **self._changed()}
         if call.method not in BLOCK_ROWS:
             raise PeriodicEvalError("model", call.method, "a call that this client does not know")
         rows: Sequence[Any] = call.params["rows"]
@@ -163,6 +164,11 @@ class Answering:
         if self._ranks.size == 1:
             return evidence
         return [_combined(parts) for parts in zip(*self._ranks.gather(evidence), strict=True)]
+
+    def _changed(self) -> dict[str, Any]:
+        """Returns the details of the model that changed since `hello`: batches after out of memory."""
+        tokens = self.forward.batch_tokens
+        return {"details": {"batch_tokens": tokens}} if tokens != self._batch_tokens else {}
 
     def _halved(self, batch_tokens: int) -> None:
         message = f"out of memory: batches have at most {batch_tokens} tokens from now on"

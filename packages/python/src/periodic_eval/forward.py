@@ -93,16 +93,21 @@ class Forward:
         return int(self.logits_at([[0]], [(0, 0)]).shape[-1])
 
     def check(self) -> None:
-        """Reads one token. Raises PeriodicEvalError for a model that does not map ids to logits [B, T, V]."""
+        """Reads one token. Raises PeriodicEvalError for a model that does not map ids to logits [B, T, V].
+
+        Another error counts when something is measured: the snapshot fails, and training goes on.
+        """
+        got = "an encoder and a decoder" if getattr(self.config, "is_encoder_decoder", False) else None
         try:
-            logits = self.logits_at([[0]], [(0, 0)])
-            got = "" if logits.ndim == 2 else "logits without a position"
-        except Exception as error:
-            got = f"{type(error).__name__}: {error}"[:500]
-        if got:
+            if got is None and self.logits_at([[0]], [(0, 0)]).ndim != 2:
+                got = "logits without positions"
+        except PeriodicEvalError as error:
+            got = error.got
+        except Exception:
+            return
+        if got is not None:
             where, expected = f"the model {type(self.base).__name__}", "logits [B, T, V] for ids [B, T]"
-            fix = "Use a causal language model, whose forward pass takes ids alone."
-            raise PeriodicEvalError("model", where, got, expected, fix)
+            raise PeriodicEvalError("model", where, got, expected, "Measure a causal language model.")
 
     def logits_at(self, rows: Sequence[Ids], at: Sequence[tuple[int, int]]) -> Tensor:
         """Returns the logits [N, V] at N places `(row, position)` of whole rows, padded on the right.

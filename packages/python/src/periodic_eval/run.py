@@ -291,7 +291,7 @@ class LiveRun:
             return self._answering.answer(call)
         finally:
             while self._answering.warnings and self._connection is not None:
-                self._connection.notify("warn", {"message": self._answering.warnings.pop()})
+                self._connection.notify("warn", {"message": self._answering.warnings.pop(0)})
 
     def _follow(self) -> tuple[str, Any]:
         """Answers the host's calls as rank 0 passes them on, until its answer comes."""
