@@ -83,8 +83,9 @@ class Window:
         )
         self._restores = [guard.capture() for guard in (*always, *self.guards)]
         for module in self._model.modules():
-            # Not `eval()`: some adapters merge weights there.
-            module.training = False
+            # Not `eval()`: some adapters merge weights there. In evaluation mode, bitsandbytes packs 4-bit
+            # weights for the CPU, and does not unpack them.
+            module.training = hasattr(module, "support_avx512bf16_for_cpu")
         torch.set_grad_enabled(False)
         seed_all(seed)
 
