@@ -26,8 +26,9 @@ def demo(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
+        got = f"it trains in PyTorch, but {' and '.join(missing)} cannot be imported"
         fix = f"Run `pip install {' '.join(missing)}`."
-        raise PeriodicEvalError("config", "periodic-eval demo", f"no {' and no '.join(missing)}", fix=fix)
+        raise PeriodicEvalError("config", "periodic-eval demo", got, fix=fix)
     program = program_command()
     world = Path(program[1]).parent / "assets" / "cli" / "assets" / "micro-world"
     phases = ["coupling", "control" if options.control else "em"]
@@ -47,7 +48,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         description="Fine-tunes the embedded model in two phases in PyTorch, measures it live, and draws the page.",
     )
     run_dir = f"runs/demo-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
-    parser.add_argument("--run-dir", default=run_dir, help="folder of the run (default: runs/demo-<UTC time>)")
+    parser.add_argument(
+        "--run-dir", default=run_dir, help="folder of the run (default: runs/demo-<UTC time>)"
+    )
     parser.add_argument("--model", help="another model: a folder, or owner/name on the Hugging Face Hub")
     parser.add_argument("--seed", type=int, default=42, help="seed of shuffling (default: 42)")
     parser.add_argument("--steps", type=int, default=80, help="optimizer steps of each phase (default: 80)")
@@ -80,7 +83,7 @@ def _served(program: list[str], run_dir: str, port: int | None, say: Any) -> Gen
         server.wait()
 
 
-def _block(world: Path) -> dict[str, Any]:
+def micro_world_block(world: Path) -> dict[str, Any]:
     """Returns what the demo measures: the micro-world's questions, graded by its rule."""
     return {
         "questions": str(world / "questions.jsonl"),
@@ -117,31 +120,31 @@ def _train(options: argparse.Namespace, world: Path, phases: Sequence[str]) -> N
     for phase in phases:
         optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0)
         rate = transformers.get_linear_schedule_with_warmup(optimizer, -(-steps // 10), steps)
-        batches = _batches(tokenizer, world / f"{phase}.jsonl", shuffling)
+        rows = batches(tokenizer, world / f"{phase}.jsonl", shuffling)
         run = live(
             model,
             tokenizer,
             run_dir=options.run_dir,
             max_steps=steps,
             optimizer=optimizer,
-            config=_block(world),
+            config=micro_world_block(world),
             phase=phase,
         )
         model.train()
         with run:
             for step in range(1, steps + 1):
-                loss = model(**next(batches)).loss
+                loss = model(**next(rows)).loss
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
-                rate.step()
                 optimizer.zero_grad()
-                run.step_end(step, loss=loss)
+                run.step_end(step, loss=loss, learning_rate=rate.get_last_lr()[0])
+                rate.step()
                 if run.stop:
                     break
 
 
-def _batches(tokenizer: Any, path: Path, shuffling: random.Random) -> Iterator[dict[str, Any]]:
+def batches(tokenizer: Any, path: Path, shuffling: random.Random) -> Iterator[dict[str, Any]]:
     """Yields batches of shuffled rows without end; only the tokens of completions are trained."""
     import torch
 
