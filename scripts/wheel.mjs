@@ -1,7 +1,6 @@
 // Bundles the program `periodic-eval` into the Python package, with its assets and licences and without TensorFlow.js, and builds the
 // wheel. It needs a Python with pip, which fetches the build backend.
 // Usage: npm run wheel
-import { spawnSync } from "node:child_process";
 import {
   cpSync,
   existsSync,

@@ -45,7 +45,7 @@ def demo(arguments: Sequence[str]) -> int:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="periodic-eval demo",
-        description="Fine-tunes the embedded model in two phases in PyTorch, measures it live, and draws the page.",
+        description="Fine-tunes the embedded model in two phases, measures it live, and draws the page.",
     )
     run_dir = f"runs/demo-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
     parser.add_argument(
@@ -71,7 +71,8 @@ def _served(program: list[str], run_dir: str, port: int | None, say: Any) -> Gen
     Path(run_dir).mkdir(parents=True, exist_ok=True)
     command = [*program, "serve", run_dir, "--port", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert server.stdout is not None and server.stderr is not None
+    assert server.stdout is not None
+    assert server.stderr is not None
     try:
         if address := server.stdout.readline().strip():
             print(f"Live page, while this command runs: {address}", file=say, flush=True)
