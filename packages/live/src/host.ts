@@ -150,7 +150,8 @@ class LiveHost {
         expected: `at most ${protocolVersion}, the version of this host`,
         fix: "Update the host: pip install --upgrade periodic-eval.",
       });
-    const { run_dir: run, phase, max_steps: maxSteps, step, epoch, state, guards, can_save } = hello;
+    const { run_dir: run, phase, max_steps: maxSteps, guards, can_save } = hello;
+    const resume = resumptionOf(hello);
     const { callbacks, loggers = [], savesAtFiring = false, ...options } = await this.#open(hello);
     const connection = this.#connection;
     const session = openSession({
@@ -170,15 +171,12 @@ class LiveHost {
       ...options,
       // A phase of 0 steps measures weights that are there: its own start would be its only measurement.
       ...(maxSteps === 0 && options.baseline === "phase_start" && { baseline: "run_start" }),
-      ...(state !== null && { resume: state as unknown as SessionState }),
+      ...(resume !== null && { resume }),
     });
     this.#session = session;
     this.#callbacks = callbacks;
     try {
-      let control = await session.begin();
-      // A checkpoint without a state resumes from the snapshots.
-      if (step > session.progress.step) control = await session.stepEnd({ step, epoch });
-      return { ...this.#done(control), protocol: protocolVersion };
+      return { ...this.#done(await session.begin()), protocol: protocolVersion };
     } catch (error) {
       this.#session = null;
       await session.close().catch(() => undefined);
@@ -212,6 +210,17 @@ class LiveHost {
       ...more,
     };
   }
+}
+
+/**
+ * Returns where the session resumes; null at the start of the phase. The state is that of the last step that the host heard of: of a
+ * checkpoint that is newer, or has no state, the snapshots up to its step say what is measured.
+ */
+function resumptionOf({ phase, max_steps: maxSteps, step, epoch, state }: Hello): SessionState | null {
+  if (step === 0) return null;
+  const { progress, ...known } = (state ?? {}) as Partial<SessionState>;
+  const at = { maxSteps, elapsedSeconds: 0, ...progress, step, epoch, ended: false };
+  return { phase, callbacks: {}, windowSeconds: 0, ...known, progress: at };
 }
 
 const noControl: Control = { stop: null, save: null };
