@@ -23,7 +23,10 @@ import {
 
 /** What the host measures for a trainer: the parts of a session besides the model. */
 export type LiveSession = Pick<SessionOptions, "callbacks"> & { readonly savesAtFiring?: boolean } & Partial<
-    Omit<SessionOptions, "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume" | "signal">
+    Omit<
+      SessionOptions,
+      "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume" | "signal"
+    >
   >;
 
 export interface LiveHostOptions {
@@ -75,6 +78,8 @@ class LiveHost {
   /** Whether the trainer knows that nothing more is measured: it closed the session, or its `hello` was refused. */
   #isOver = false;
   #callbacks: readonly TrainerCallback[] = [];
+  /** Whether a verdict arrived since the trainer's last step. An answer to another call must not put off its wake. */
+  #hasVerdict = false;
   #metrics: { step: number; values: Readonly<Record<string, number>> }[] = [];
 
   constructor(connection: Connection, open: LiveHostOptions["open"]) {
@@ -99,6 +104,7 @@ class LiveHost {
       });
     if (method === "step") {
       const { step, epoch, max_steps: maxSteps, logged } = params as TrainerParams["step"];
+      this.#hasVerdict = false;
       const control = await session.stepEnd({
         step,
         ...(epoch !== undefined && { epoch }),
@@ -189,7 +195,9 @@ class LiveHost {
     return {
       name: "trainer",
       event: ({ kind }) => {
-        if (kind === "graded") this.#connection.notify("wake");
+        if (kind !== "graded") return;
+        this.#hasVerdict = true;
+        this.#connection.notify("wake");
       },
       snapshot: (snapshot) => {
         const values = snapshotScalars(snapshot);
@@ -202,8 +210,9 @@ class LiveHost {
     const progress = this.#session?.progress ?? null;
     const metrics = this.#metrics;
     this.#metrics = [];
+    const next = () => (this.#hasVerdict ? progress!.step + 1 : nextStep(this.#callbacks, progress!));
     return {
-      next_step: progress === null ? null : nextStep(this.#callbacks, progress),
+      next_step: progress === null ? null : next(),
       stop,
       save,
       metrics,
