@@ -154,7 +154,7 @@ def launch(kind: str, folder: Path, block: Any, options: Any = None) -> subproce
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=200,
         check=False,
     )
 
@@ -197,6 +197,15 @@ def test_the_receipt_names_a_weight_that_changed_on_another_rank(tmp_path: Path,
     if kind == "ddp":
         assert broken[0]["note"] == "changed on rank 1"
     assert [(fact["steps"], "weights" in fact["stop"]) for fact in facts(tmp_path)] == [(10, True)] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_error_of_one_rank_ends_all_ranks(tmp_path: Path, rank: int) -> None:
+    done = launch("ddp", tmp_path, BLOCK, {"raise": [rank, 5]})
+    assert done.returncode != 0
+    assert "RuntimeError: a bad batch" in done.stderr
+    assert set(snapshots(tmp_path / "run")) == {("capability", 0), ("capability", 1)}
 
 
 # Negative controls

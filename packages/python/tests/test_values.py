@@ -86,12 +86,14 @@ def train(folder: Path, callbacks: list[Any], **settings: Any) -> Any:
     return trainer
 
 
-def harness_nats(model: Any, tokenizer: Any, rows: list[dict[str, Any]]) -> list[list[float]]:
+def harness_nats(
+    model: Any, tokenizer: Any, rows: list[dict[str, Any]], autocast: str | None = None
+) -> list[list[float]]:
     """Returns the log-likelihoods of each row's choices by lm-evaluation-harness' task `arc_challenge`."""
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 
-    harness = HFLM(pretrained=model.eval(), tokenizer=tokenizer, batch_size=8)
+    harness = HFLM(model.eval(), tokenizer=tokenizer, batch_size=8, mixed_precision_dtype=autocast)
     pairs = [
         (f"Question: {row['question']}\nAnswer:", f" {choice}") for row in rows for choice in row["choices"]
     ]
@@ -163,8 +165,7 @@ def test_says_the_arithmetic_and_differs_under_autocast(tmp_path: Path, capsys: 
     assert found["provenance"]["model"]["dtype"] == "float32 (bfloat16 autocast)"
     model, tokenizer = smollm2()
     exact = harness_nats(model, tokenizer, found["rows"])
-    with torch.autocast("cpu", torch.bfloat16):
-        same = harness_nats(model, tokenizer, found["rows"])
+    same = harness_nats(model, tokenizer, found["rows"], "bfloat16")
     tokens = [[len(tokenizer(f" {c}")["input_ids"]) for c in row["choices"]] for row in found["rows"]]
     with capsys.disabled():
         print(

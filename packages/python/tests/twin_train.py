@@ -176,6 +176,8 @@ def main(kind: str, folder: str, block: str, options: str = "{}") -> None:
         if step == at and rank == 0:
             Path(released).touch()
         wakes.step = step
+        if more.get("raise") == [rank, step]:
+            raise RuntimeError("a bad batch")
 
     steps, every = more.get("steps", STEPS), more.get("sync_every", 2)
     losses, run = train_loop(model, tokenizer, optimizer, Path(folder) / "run", settings, steps, watch, every)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import os
@@ -185,8 +186,15 @@ class LiveRun:
         return Done(done.stop or last.stop, done.save or last.save, [*last.metrics, *done.metrics])
 
     def fail(self, message: str) -> None:
-        """Reports that training raised an error."""
-        self._exchange("fail", {"message": message})
+        """Reports that training raised an error, and ends the host.
+
+        The error may be that of one rank, so no rank waits for another.
+        """
+        if self.is_open and self._connection is not None:
+            with contextlib.suppress(HostLost, PeriodicEvalError):
+                self._connection.call("fail", {"message": message}, _answer_nothing)
+                self._connection.call("close", {}, _answer_nothing)
+        self._shut()
 
     def close(self) -> Done:
         """Waits until grading is done and everything is written, and ends the host."""
