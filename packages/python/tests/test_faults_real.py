@@ -228,6 +228,10 @@ def test_two_callbacks_measure_into_two_folders(tmp_path: Path) -> None:
     measured.train()
     for name in ("a", "b"):
         assert statuses(tmp_path / name) == dict.fromkeys((0, 1, 2, 3, 4), "complete")
+    # The names of packages/loggers (scalars.ts).
+    names = {name for entry in measured.state.log_history for name in entry}
+    wanted = ("arc_c_accuracy", "arc_c_correct", "arc_c_total", "gold_log_prob", "train_pct")
+    assert {f"periodic_eval/{name}" for name in wanted} <= names
     assert all(torch.equal(x, y) for x, y in zip(final(plain), final(measured), strict=True))
 
 
