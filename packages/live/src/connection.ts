@@ -80,15 +80,15 @@ export class Connection {
   /**
    * Handles messages until the trainer closes its end of the connection.
    *
-   * @throws PeriodicEvalError `model` if the connection ended for another reason: a line that is no message, or a call of `end`.
+   * @throws PeriodicEvalError `model` if it ends for another reason: a line that is no message, or a call of `end`.
    */
   async serve(handlers: TrainerHandlers): Promise<void> {
     let handling: Promise<void> = Promise.resolve();
     try {
-      for await (const line of linesOf(this.#input, () => this.#tooLong())) {
+      for await (const line of linesOf(this.#input)) {
         this.#silentSeconds = 0;
         if (line.trim() === "") continue;
-        const message = this.#parse(line);
+        const message = parse(line);
         if ("method" in message && "id" in message)
           handling = handling.then(() => this.#handle(message, handlers));
         else if ("method" in message) {
@@ -160,10 +160,9 @@ export class Connection {
   /** Returns the error of a call that the trainer does not answer any more. */
   lost(): PeriodicEvalError {
     const { reason } = this.ended as { readonly reason: unknown };
-    if (PeriodicEvalError.is(reason)) return reason;
     return new PeriodicEvalError({
       code: "model",
-      where: this.where,
+      where: "the live connection",
       got: errorMessage(reason),
       expected: "a trainer that answers",
       fix: "Start training again: it resumes from its last checkpoint.",
@@ -211,7 +210,7 @@ export class Connection {
     if (pending === undefined) {
       // The rest of an answer whose first rows were wrong is ignored.
       if (message.id <= this.#last) return;
-      throw this.wrong("message", `an answer to the call ${message.id}`, `calls up to ${this.#last}`);
+      throw new Error(`the trainer sent an answer to the call ${message.id}, which nobody made`);
     }
     const { method, rows, expected } = pending;
     try {
@@ -248,16 +247,6 @@ export class Connection {
     }
   }
 
-  #parse(line: string): WireMessage {
-    let value: unknown;
-    try {
-      value = JSON.parse(line);
-    } catch {
-      const got = `a line that is not JSON: ${quoteValue(line)}`;
-      throw this.wrong("message", got, "one JSON object per line");
-    }
-    return this.#checked("message", messageSchema, value) as WireMessage;
-  }
 
   #checked(what: string, schema: z.ZodType, value: unknown): unknown {
     const { success, data, error } = schema.safeParse(value);
@@ -279,12 +268,9 @@ export class Connection {
 
   #send(line: string): void {
     if (this.ended.aborted) return;
-    if (Buffer.byteLength(line) > maximumLine) throw this.#tooLong();
+    const size = Buffer.byteLength(line);
+    if (size > maximumLine) throw this.wrong("message", `a line of ${size} bytes`, `at most ${maximumLine}`);
     this.#output.write(`${line}\n`);
-  }
-
-  #tooLong(): PeriodicEvalError {
-    return this.wrong("message", "a longer line", `at most ${maximumLine} bytes on one line`);
   }
 }
 
@@ -301,13 +287,13 @@ function slice<P extends object>(params: P, first: number, end: number): P {
 }
 
 /** Yields the lines of a stream. What follows the last line feed is the beginning of a message, and is left out. */
-async function* linesOf(input: Readable, tooLong: () => Error): AsyncGenerator<string> {
+async function* linesOf(input: Readable): AsyncGenerator<string> {
   let parts: Buffer[] = [];
   let size = 0;
   const add = (part: Buffer) => {
     parts.push(part);
     size += part.length;
-    if (size > maximumLine) throw tooLong();
+    if (size > maximumLine) throw new Error(`the trainer sent a line of more than ${maximumLine} bytes`);
   };
   for await (const chunk of input as AsyncIterable<Buffer | string>) {
     let rest = Buffer.from(chunk as Buffer);
@@ -319,6 +305,18 @@ async function* linesOf(input: Readable, tooLong: () => Error): AsyncGenerator<s
     }
     add(rest);
   }
+}
+
+function parse(line: string): WireMessage {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    throw new Error(`the trainer sent a line that is not JSON: ${quoteValue(line)}`);
+  }
+  const { success, data } = messageSchema.safeParse(value);
+  if (!success) throw new Error(`the trainer sent a line that is no message: ${quoteValue(value)}`);
+  return data;
 }
 
 export function wireError(error: unknown, where: string): WireError {

@@ -168,6 +168,8 @@ class LiveHost {
             (await connection.ask("save_checkpoint", { step: progress.step })).path,
         }),
       ...options,
+      // A phase of 0 steps measures weights that are there: its own start would be its only measurement.
+      ...(maxSteps === 0 && options.baseline === "phase_start" && { baseline: "run_start" }),
       ...(state !== null && { resume: state as unknown as SessionState }),
     });
     this.#session = session;

@@ -129,11 +129,12 @@ const brokenParts = ({ receipt }: Measured): readonly string[] =>
 
 /** Returns the required parts that no guard observed, and all parts whose guard observed nothing. */
 function missingParts({ receipt }: Measured): readonly string[] {
-  const lacking = requiredParts.filter((part) => !receipt.some((one) => isProofOf(part, guardOf(one))));
-  const unobserved = receipt.filter(
-    ({ part, intact, advisory }) => intact === null && advisory !== true && part !== checkpointPart,
-  );
-  return unique([...lacking, ...unobserved.map(guardOf)]);
+  const unobserved = receipt
+    .filter(({ part, intact, advisory }) => intact === null && advisory !== true && part !== checkpointPart)
+    .map(guardOf);
+  const isMissing = (part: Part) =>
+    unobserved.includes(part) || !receipt.some((one) => isProofOf(part, guardOf(one)));
+  return unique([...requiredParts.filter(isMissing), ...unobserved]);
 }
 
 /** Returns where the training of a phase runs if its guards cannot apply; null if it runs in the process that measures. */
