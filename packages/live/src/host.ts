@@ -7,10 +7,10 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { PeriodicEvalError, type Logger, type SessionState, type StepEnd } from "@periodic-eval/contracts";
-import { errorMessage } from "@periodic-eval/contracts/options";
+import { errorMessage, isRecord } from "@periodic-eval/contracts/options";
 import { snapshotScalars } from "@periodic-eval/loggers";
 import { Connection, endedText } from "./connection.ts";
-import { liveGuards } from "./live-guards.ts";
+import { type Details, liveGuards } from "./live-guards.ts";
 import { liveModel } from "./live-model.ts";
 import { nextStep } from "./next-step.ts";
 import {
@@ -22,7 +22,11 @@ import {
 } from "./protocol.ts";
 
 /** What the host measures for a trainer: the parts of a session besides the model. */
-export type LiveSession = Pick<SessionOptions, "callbacks"> & { readonly savesAtFiring?: boolean } & Partial<
+export type LiveSession = Pick<SessionOptions, "callbacks"> & {
+  readonly savesAtFiring?: boolean;
+  /** Returns an error about options as one about the file that holds them. */
+  place?(error: unknown): unknown;
+} & Partial<
     Omit<
       SessionOptions,
       "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume" | "signal"
@@ -158,14 +162,19 @@ class LiveHost {
       });
     const { run_dir: run, phase, max_steps: maxSteps, guards, can_save } = hello;
     const resume = resumptionOf(hello);
-    const { callbacks, loggers = [], savesAtFiring = false, ...options } = await this.#open(hello);
+    const { callbacks, loggers = [], savesAtFiring = false, place, ...options } = await this.#open(hello);
     const connection = this.#connection;
+    let model = liveModel(connection, hello);
+    const changeDetails = (details: Details) => {
+      const all = isRecord(hello.model.details) ? { ...hello.model.details, ...details } : details;
+      model = liveModel(connection, { ...hello, model: { ...hello.model, details: all } });
+    };
     const session = openSession({
       run,
       phase,
       maxSteps,
-      model: liveModel(connection, hello),
-      guards: liveGuards(connection, guards),
+      model: () => model,
+      guards: liveGuards(connection, guards, changeDetails),
       callbacks,
       signal: connection.ended,
       loggers: [...loggers, this.#toTrainer()],
@@ -186,7 +195,7 @@ class LiveHost {
     } catch (error) {
       this.#session = null;
       await session.close().catch(() => undefined);
-      throw error;
+      throw place?.(error) ?? error;
     }
   }
 
