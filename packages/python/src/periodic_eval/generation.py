@@ -12,7 +12,8 @@ from torch import Tensor
 
 from .errors import PeriodicEvalError
 from .forward import Check, Forward, in_batches, left_padding, log_softmax_rows, padded
-from .scoring import LOWEST, Halved, Put
+from .reading import Halved
+from .scoring import LOWEST, Put
 
 Decode = Callable[[Sequence[int], bool], str]
 """Returns the text of ids; the second argument says whether special tokens stay."""
