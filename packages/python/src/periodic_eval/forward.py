@@ -44,6 +44,7 @@ class Forward:
     """Runs a causal language model of transformers, or any module that maps ids [B, T] to logits [B, T, V].
 
     `batch_tokens` bounds the tokens of a forward pass, padding included; out of memory halves it for good.
+    A batch of completions caches up to `cache_factor` times as many.
     `passes` and `rows` count forward passes and their rows. `packs` is whether the model reads several rows
     in one sequence; None until `read_ends` has tried it.
     """
@@ -65,7 +66,10 @@ class Forward:
             and not _is_recurrent(self.base, self.config)
             and not _adds_virtual_tokens(self.model)
         )
-        self.batch_tokens = batch_tokens or (16384 if self.device.type == "cuda" else 512)
+        is_gpu = self.device.type == "cuda"
+        # More tokens leave a CPU's cache; a step of generation reads all weights for one token of each row.
+        self.batch_tokens = batch_tokens or (16384 if is_gpu else 512)
+        self.cache_factor = 4 if is_gpu else 32
         self.packs: bool | None = None
         self.passes = self.rows = 0
         self.lockstep: Lockstep | None = None
