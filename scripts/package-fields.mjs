@@ -10,6 +10,7 @@ const projectRoot = fileURLToPath(new URL("..", import.meta.url));
 /** Files with the version that all packages share, and the line that holds it. */
 const filesWithVersion = {
   "CITATION.cff": /^(version: ).*()$/m,
+  "packages/python/pyproject.toml": /^(version = ").*(")$/m,
   "packages/core/src/session/records/new-snapshot.ts": /^(export const version = ").*(";)$/m,
 };
 /** Files with the repository's address that are not a package.json. */

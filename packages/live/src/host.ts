@@ -7,8 +7,9 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { PeriodicEvalError, type Logger, type SessionState, type StepEnd } from "@periodic-eval/contracts";
+import { errorMessage } from "@periodic-eval/contracts/options";
 import { snapshotScalars } from "@periodic-eval/loggers";
-import { Connection } from "./connection.ts";
+import { Connection, endedText } from "./connection.ts";
 import { liveGuards } from "./live-guards.ts";
 import { liveModel } from "./live-model.ts";
 import { nextStep } from "./next-step.ts";
@@ -22,7 +23,7 @@ import {
 
 /** What the host measures for a trainer: the parts of a session besides the model. */
 export type LiveSession = Pick<SessionOptions, "callbacks"> & { readonly savesAtFiring?: boolean } & Partial<
-    Omit<SessionOptions, "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume">
+    Omit<SessionOptions, "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume" | "signal">
   >;
 
 export interface LiveHostOptions {
@@ -32,31 +33,47 @@ export interface LiveHostOptions {
   open(hello: Hello): Promise<LiveSession>;
   /** Receives what the trainer wants people to read. */
   warn(message: string): void;
+  /** Whether the trainer's process is gone. Processes that it forked can hold its end of the connection open. */
+  isTrainerGone?(): boolean;
 }
 
-/** Seconds between two signs of life while a call of the trainer waits. */
+/** Seconds between two signs of life. */
 const pingSeconds = 10;
 
 /**
  * Measures the model of a trainer that speaks the live protocol, until it closes the connection. A connection that ends without `end`
  * is a training that failed: what is graded stays, and the next run resumes.
+ *
+ * @throws PeriodicEvalError `model` if the connection ends before a session has begun. A session that has begun reports why it ends.
  */
-export async function serveTrainer({ input, output, open, warn }: LiveHostOptions): Promise<void> {
+export async function serveTrainer({
+  input,
+  output,
+  open,
+  warn,
+  isTrainerGone = () => false,
+}: LiveHostOptions): Promise<void> {
   const connection = new Connection({ input, output, where: "the trainer" });
   const host = new LiveHost(connection, open);
-  const ping = setInterval(() => connection.notify("ping"), 1000 * pingSeconds);
-  try {
-    await connection.serve({ call: (method, params) => host.call(method, params), warn });
-  } finally {
-    clearInterval(ping);
-    await host.abandon();
-  }
+  let seconds = 0;
+  const pulse = setInterval(() => {
+    seconds += 1;
+    if (seconds % pingSeconds === 0) connection.notify("ping");
+    connection.countSilence(1);
+    if (isTrainerGone()) connection.end(new Error(endedText));
+  }, 1000);
+  const call = <M extends TrainerMethod>(method: M, params: TrainerParams[M]) => host.call(method, params);
+  await connection.serve({ call, warn }).catch(() => undefined);
+  clearInterval(pulse);
+  await host.abandon();
 }
 
 class LiveHost {
   readonly #connection: Connection;
   readonly #open: LiveHostOptions["open"];
   #session: Session | null = null;
+  /** Whether the trainer knows that nothing more is measured: it closed the session, or its `hello` was refused. */
+  #isOver = false;
   #callbacks: readonly TrainerCallback[] = [];
   #metrics: { step: number; values: Readonly<Record<string, number>> }[] = [];
 
@@ -66,7 +83,11 @@ class LiveHost {
   }
 
   async call<M extends TrainerMethod>(method: M, params: TrainerParams[M]): Promise<Done> {
-    if (method === "hello") return this.#hello(params as Hello);
+    if (method === "hello")
+      return this.#hello(params as Hello).catch((error: unknown) => {
+        this.#isOver = this.#session === null && !this.#connection.ended.aborted;
+        throw error;
+      });
     const session = this.#session;
     if (session === null)
       throw new PeriodicEvalError({
@@ -90,18 +111,25 @@ class LiveHost {
     if (method === "end") await session.end();
     else if (method === "fail") await session.fail(new Error((params as TrainerParams["fail"]).message));
     else {
+      this.#isOver = true;
       this.#session = null;
       await session.close();
     }
     return this.#done(noControl);
   }
 
-  /** Closes a session whose trainer is gone. */
+  /**
+   * Closes a session whose trainer is gone. It warns why it ends.
+   *
+   * @throws PeriodicEvalError `model` if no session has begun.
+   */
   async abandon(): Promise<void> {
     const session = this.#session;
     this.#session = null;
-    if (session === null) return;
-    await session.fail(new Error("the trainer's process ended without saying so")).catch(() => undefined);
+    if (this.#isOver) return;
+    if (session === null) throw this.#connection.lost();
+    const reason = `${errorMessage(this.#connection.ended.reason)}; start training again, and the run resumes`;
+    await session.fail(new Error(reason)).catch(() => undefined);
     await session.close();
   }
 
@@ -132,6 +160,7 @@ class LiveHost {
       model: liveModel(connection, hello),
       guards: liveGuards(connection, guards),
       callbacks,
+      signal: connection.ended,
       loggers: [...loggers, this.#toTrainer()],
       ...(savesAtFiring &&
         can_save && {
@@ -139,6 +168,8 @@ class LiveHost {
             (await connection.ask("save_checkpoint", { step: progress.step })).path,
         }),
       ...options,
+      // A phase of 0 steps measures weights that are there: its own start would be its only measurement.
+      ...(maxSteps === 0 && options.baseline === "phase_start" && { baseline: "run_start" }),
       ...(state !== null && { resume: state as unknown as SessionState }),
     });
     this.#session = session;

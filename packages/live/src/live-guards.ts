@@ -3,23 +3,44 @@ import type { Connection } from "./connection.ts";
 
 /**
  * Returns the trainer's guards. The first one that is entered asks the trainer to observe and protect its state, the last one that
- * is left asks for all evidence: two messages per measurement.
+ * is left asks for all evidence: two messages per measurement. A guard of which the trainer sends no evidence observed nothing.
+ *
+ * @param names Without names, the guard `weights` alone, so that the trainer is always asked to protect its state.
  */
 export function liveGuards(connection: Connection, names: readonly string[]): Guard[] {
+  const parts = names.length === 0 ? ["weights"] : names;
   let before: Readonly<Record<string, string | null>> = {};
   let evidence: readonly Evidence[] = [];
-  return names.map((name, at) => ({
-    name,
+  return parts.map((part, at) => ({
+    name: part,
+    isElsewhere: true,
     async enter({ seed }) {
       if (at === 0) ({ before } = await connection.ask("enter", { seed }));
+      const own = before[part] ?? null;
       return {
-        before: before[name] ?? null,
+        before: own,
         async leave() {
-          if (at === names.length - 1) ({ evidence } = await connection.ask("leave", {}));
-          const found = evidence.find(({ part }) => part === name);
-          return found ?? { part: name, before: before[name] ?? null, after: null, intact: null };
+          if (at === parts.length - 1) {
+            evidence = [];
+            evidence = await leave(connection);
+          }
+          const found = evidence.find((one) => one.part === part);
+          const isUnknown = found === undefined || (found.intact === true && own === null);
+          if (!isUnknown) return found;
+          const note = found?.note ?? "the trainer sent no evidence";
+          return { part, before: own, after: found?.after ?? null, intact: null, note };
         },
       };
     },
   }));
+}
+
+/** Returns the trainer's evidence; none of a trainer that is gone, with the training that it would be about. */
+async function leave(connection: Connection): Promise<readonly Evidence[]> {
+  try {
+    return (await connection.ask("leave", {})).evidence;
+  } catch (error) {
+    if (connection.ended.aborted) return [];
+    throw error;
+  }
 }

@@ -58,6 +58,7 @@ class Answering:
         self.tokenizer, self._ranks, self._has_base, self._run_dir = tokenizer, ranks, has_base, run_dir
         self._stop_ids = stop_ids(tokenizer, forward.base)
         self.warnings: list[str] = []
+        self._batch_tokens = forward.batch_tokens
         keep_together(forward, ranks)
 
     @property
@@ -84,7 +85,7 @@ class Answering:
         if call.method == "enter":
             return {"before": self.window.enter(call.params["seed"])}
         if call.method == "leave":
-            return {"evidence": self._leave()}
+            return {"evidence": self._leave(), **self._changed()}
         if call.method not in BLOCK_ROWS:
             raise PeriodicEvalError("model", call.method, "a call that this client does not know")
         rows: Sequence[Any] = call.params["rows"]
@@ -92,6 +93,7 @@ class Answering:
             candidates = call.params["candidates"]
             wanted: Sequence[Any] = [None] * len(rows) if isinstance(candidates, str) else candidates
             rows = list(zip(rows, wanted, strict=True))
+        _refuse_unknown_ids(rows, self.forward.vocab_size)
         size = BLOCK_ROWS[call.method] * self._ranks.size
         with self.window.protected(call.method), self._on(call.params.get("on", "model")):
             try:
@@ -163,6 +165,11 @@ class Answering:
             return evidence
         return [_combined(parts) for parts in zip(*self._ranks.gather(evidence), strict=True)]
 
+    def _changed(self) -> dict[str, Any]:
+        """Returns the details of the model that changed since `hello`: batches after out of memory."""
+        tokens = self.forward.batch_tokens
+        return {"details": {"batch_tokens": tokens}} if tokens != self._batch_tokens else {}
+
     def _halved(self, batch_tokens: int) -> None:
         message = f"out of memory: batches have at most {batch_tokens} tokens from now on"
         logger.warning("periodic-eval: %s", message)
@@ -228,6 +235,20 @@ class Answering:
         model.save_pretrained(str(path))
         self.tokenizer.save_pretrained(str(path))
         return {"path": str(path)}
+
+
+def _refuse_unknown_ids(rows: Sequence[Any], size: int) -> None:
+    """Raises PeriodicEvalError for ids that the model does not have: on a GPU they would end the process."""
+    for index, row in enumerate(rows):
+        named = (
+            [row.get(key) for key in ("context", "continuation", "prompt", "ids")]
+            if isinstance(row, dict)
+            else row
+        )
+        for ids in named:
+            if ids and not 0 <= min(ids) <= max(ids) < size:
+                got = f"id {max(ids) if max(ids) >= size else min(ids)}"
+                raise PeriodicEvalError("data", f"rows[{index}]", got, f"0 to {size - 1}, the model's ids")
 
 
 def _failure(call: Call, error: Exception) -> PeriodicEvalError:

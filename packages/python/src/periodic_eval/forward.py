@@ -6,6 +6,7 @@ import contextlib
 import gc
 import inspect
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
@@ -81,7 +82,7 @@ class Forward:
                 return length
         return None
 
-    @property
+    @cached_property
     def vocab_size(self) -> int:
         """Width of the logits."""
         head = self._head()
@@ -90,6 +91,23 @@ class Forward:
             if isinstance(size, int) and size > 0:
                 return size
         return int(self.logits_at([[0]], [(0, 0)]).shape[-1])
+
+    def check(self) -> None:
+        """Reads one token. Raises PeriodicEvalError for a model that does not map ids to logits [B, T, V].
+
+        Another error counts when something is measured: the snapshot fails, and training goes on.
+        """
+        got = "an encoder and a decoder" if getattr(self.config, "is_encoder_decoder", False) else None
+        try:
+            if got is None and self.logits_at([[0]], [(0, 0)]).ndim != 2:
+                got = "logits without positions"
+        except PeriodicEvalError as error:
+            got = error.got
+        except Exception:
+            return
+        if got is not None:
+            where, expected = f"the model {type(self.base).__name__}", "logits [B, T, V] for ids [B, T]"
+            raise PeriodicEvalError("model", where, got, expected, "Measure a causal language model.")
 
     def logits_at(self, rows: Sequence[Ids], at: Sequence[tuple[int, int]]) -> Tensor:
         """Returns the logits [N, V] at N places `(row, position)` of whole rows, padded on the right.

@@ -14,6 +14,7 @@ export async function live({
   readonly loadTasks: LoadTasks;
 }): Promise<void> {
   const people = progressOnly(terminal);
+  const trainer = process.ppid;
   await serveTrainer({
     input: process.stdin,
     output: process.stdout,
@@ -28,6 +29,7 @@ export async function live({
       };
     },
     warn: (message) => people.err(`the trainer: ${message}`),
+    isTrainerGone: () => process.ppid !== trainer,
   });
 }
 
