@@ -253,7 +253,7 @@ def test_demo_says_what_to_install(installed: Installed) -> None:
 
 
 def test_demo_trains_live_and_draws_the_page(installed: Installed) -> None:
-    done = installed.python("-m", "periodic_eval.cli", "demo", "--run-dir", "demo", "--steps", "8", "--json")
+    done = installed.python("-m", "periodic_eval.cli", "demo", "--run-dir", "demo", "--steps", "2", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert [phase["name"] for phase in result["phases"]] == ["coupling", "em"]
