@@ -80,10 +80,14 @@ export class LiveClient {
       const message = JSON.parse(next.value) as Params;
       if (message["method"] === "cancel") this.#aborts.get(message["params"].call)?.abort();
       else if (message["method"] !== undefined && message["id"] !== undefined) void this.#answer(message);
-      else if (message["id"] === id && "error" in message)
+      else if (message["id"] === id) {
+        // Training goes on, whatever the host has left.
+        await this.#leave();
+        if (message["error"] === undefined) return message["result"] as Done;
         throw new Error(`${message["error"].where}: ${message["error"].got}. ${message["error"].fix}`);
-      else if (message["id"] === id) return message["result"] as Done;
+      }
     }
+    await this.#leave();
     throw new Error("the host has ended");
   }
 
@@ -174,6 +178,7 @@ export class LiveClient {
         return answers.map((vectors) => ({ layers: vectors.map((vector) => base64Of([...vector])) }));
       },
       enter: async () => {
+        await this.#leave();
         const before: Record<string, string | null> = {};
         for (const guard of this.#options.guards) {
           const entered = await guard.enter({ seed: params["seed"] });
@@ -182,14 +187,16 @@ export class LiveClient {
         }
         return { before };
       },
-      leave: async () => {
-        const evidence = [];
-        for (const entered of this.#entered.splice(0)) evidence.unshift(await entered.leave());
-        return { evidence };
-      },
+      leave: async () => ({ evidence: await this.#leave() }),
     };
     if (calls[method] === undefined) throw new Error(`unknown call ${method}`);
     return calls[method]();
+  }
+
+  async #leave(): Promise<readonly unknown[]> {
+    const evidence = [];
+    for (const entered of this.#entered.splice(0)) evidence.unshift(await entered.leave());
+    return evidence;
   }
 
   #send(message: object): void {

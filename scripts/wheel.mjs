@@ -27,7 +27,7 @@ const mostMegabytes = 12;
 /** The programs, by their compiled file, and the file of each below `host`. The second and third run in processes of their own. */
 const programs = {
   "packages/cli/dist/main.js": "periodic-eval.mjs",
-  "packages/data/dist/rows/parquet-worker.js": "assets/data/dist/rows/parquet-worker.js",
+  "packages/data/dist/rows/read-parquet.js": "assets/data/dist/rows/read-parquet.js",
   "packages/feedback/dist/sandbox/engine.js": "assets/feedback/dist/sandbox/engine.js",
 };
 
@@ -54,7 +54,7 @@ const placed = new Set([
   "packages/cli/dist/commands/init/command.js",
   "packages/dashboard/dist/html/document.js",
   "packages/dashboard/dist/feedback/write-feedback.js",
-  "packages/data/dist/rows/decode-parquet.js",
+  "packages/data/dist/rows/parquet-process.js",
   "packages/feedback/dist/sandbox/run-in-sandbox.js",
   "packages/feedback/dist/config/load-config.js",
   "packages/feedback/dist/preferences/preference.js",

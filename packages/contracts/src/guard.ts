@@ -34,6 +34,8 @@ export interface Guard {
   readonly around?: "windows" | "hooks";
   /** Whether the guard only warns: its findings (a leaked tensor) do not count as a disturbance of the training. */
   readonly advisory?: boolean;
+  /** Whether the guard observes a training in another process, whose random numbers are not those of this process. */
+  readonly isElsewhere?: boolean;
   enter(context: GuardContext): Awaitable<EnteredGuard>;
 }
 

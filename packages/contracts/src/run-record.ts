@@ -96,8 +96,8 @@ export interface ReceiptSummary {
 /** Whether the measurements of a run or phase left training undisturbed. */
 export interface Undisturbed {
   /**
-   * `yes`: guards observed weights, optimizer, mode and random numbers in every measurement that took place, and none changed.
-   * `no`: a guard saw a change. `not proven`: a guard is missing, or no measurement took place. `not applicable`: guards cannot apply, see `elsewhere`.
+   * `yes`: guards observed weights, optimizer, mode and random numbers in every measurement that took place, and no guard saw a change.
+   * `no`: a guard saw a change. `not proven`: a guard is missing or observed nothing, or no measurement took place. `not applicable`: guards cannot apply, see `elsewhere`.
    */
   readonly answer: "yes" | "no" | "not proven" | "not applicable";
   /** Measurements that took place, and how many of them are proven and disturbed. */

@@ -7,9 +7,10 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { PeriodicEvalError, type Logger, type SessionState, type StepEnd } from "@periodic-eval/contracts";
+import { errorMessage, isRecord } from "@periodic-eval/contracts/options";
 import { snapshotScalars } from "@periodic-eval/loggers";
-import { Connection } from "./connection.ts";
-import { liveGuards } from "./live-guards.ts";
+import { Connection, endedText } from "./connection.ts";
+import { type Details, liveGuards } from "./live-guards.ts";
 import { liveModel } from "./live-model.ts";
 import { nextStep } from "./next-step.ts";
 import {
@@ -21,8 +22,15 @@ import {
 } from "./protocol.ts";
 
 /** What the host measures for a trainer: the parts of a session besides the model. */
-export type LiveSession = Pick<SessionOptions, "callbacks"> & { readonly savesAtFiring?: boolean } & Partial<
-    Omit<SessionOptions, "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume">
+export type LiveSession = Pick<SessionOptions, "callbacks"> & {
+  readonly savesAtFiring?: boolean;
+  /** Returns an error about options as one about the file that holds them. */
+  place?(error: unknown): unknown;
+} & Partial<
+    Omit<
+      SessionOptions,
+      "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume" | "signal"
+    >
   >;
 
 export interface LiveHostOptions {
@@ -32,32 +40,50 @@ export interface LiveHostOptions {
   open(hello: Hello): Promise<LiveSession>;
   /** Receives what the trainer wants people to read. */
   warn(message: string): void;
+  /** Whether the trainer's process is gone. Processes that it forked can hold its end of the connection open. */
+  isTrainerGone?(): boolean;
 }
 
-/** Seconds between two signs of life while a call of the trainer waits. */
+/** Seconds between two signs of life. */
 const pingSeconds = 10;
 
 /**
  * Measures the model of a trainer that speaks the live protocol, until it closes the connection. A connection that ends without `end`
  * is a training that failed: what is graded stays, and the next run resumes.
+ *
+ * @throws PeriodicEvalError `model` if the connection ends before a session has begun. A session that has begun reports why it ends.
  */
-export async function serveTrainer({ input, output, open, warn }: LiveHostOptions): Promise<void> {
+export async function serveTrainer({
+  input,
+  output,
+  open,
+  warn,
+  isTrainerGone = () => false,
+}: LiveHostOptions): Promise<void> {
   const connection = new Connection({ input, output, where: "the trainer" });
   const host = new LiveHost(connection, open);
-  const ping = setInterval(() => connection.notify("ping"), 1000 * pingSeconds);
-  try {
-    await connection.serve({ call: (method, params) => host.call(method, params), warn });
-  } finally {
-    clearInterval(ping);
-    await host.abandon();
-  }
+  let seconds = 0;
+  const pulse = setInterval(() => {
+    seconds += 1;
+    if (seconds % pingSeconds === 0) connection.notify("ping");
+    connection.countSilence(1);
+    if (isTrainerGone()) connection.end(new Error(endedText));
+  }, 1000);
+  const call = <M extends TrainerMethod>(method: M, params: TrainerParams[M]) => host.call(method, params);
+  await connection.serve({ call, warn }).catch(() => undefined);
+  clearInterval(pulse);
+  await host.abandon();
 }
 
 class LiveHost {
   readonly #connection: Connection;
   readonly #open: LiveHostOptions["open"];
   #session: Session | null = null;
+  /** Whether the trainer knows that nothing more is measured: it closed the session, or its `hello` was refused. */
+  #isOver = false;
   #callbacks: readonly TrainerCallback[] = [];
+  /** Whether a verdict arrived since the trainer's last step. An answer to another call must not put off its wake. */
+  #hasVerdict = false;
   #metrics: { step: number; values: Readonly<Record<string, number>> }[] = [];
 
   constructor(connection: Connection, open: LiveHostOptions["open"]) {
@@ -66,7 +92,11 @@ class LiveHost {
   }
 
   async call<M extends TrainerMethod>(method: M, params: TrainerParams[M]): Promise<Done> {
-    if (method === "hello") return this.#hello(params as Hello);
+    if (method === "hello")
+      return this.#hello(params as Hello).catch((error: unknown) => {
+        this.#isOver = this.#session === null && !this.#connection.ended.aborted;
+        throw error;
+      });
     const session = this.#session;
     if (session === null)
       throw new PeriodicEvalError({
@@ -78,6 +108,7 @@ class LiveHost {
       });
     if (method === "step") {
       const { step, epoch, max_steps: maxSteps, logged } = params as TrainerParams["step"];
+      this.#hasVerdict = false;
       const control = await session.stepEnd({
         step,
         ...(epoch !== undefined && { epoch }),
@@ -90,18 +121,25 @@ class LiveHost {
     if (method === "end") await session.end();
     else if (method === "fail") await session.fail(new Error((params as TrainerParams["fail"]).message));
     else {
+      this.#isOver = true;
       this.#session = null;
       await session.close();
     }
     return this.#done(noControl);
   }
 
-  /** Closes a session whose trainer is gone. */
+  /**
+   * Closes a session whose trainer is gone. It warns why it ends.
+   *
+   * @throws PeriodicEvalError `model` if no session has begun.
+   */
   async abandon(): Promise<void> {
     const session = this.#session;
     this.#session = null;
-    if (session === null) return;
-    await session.fail(new Error("the trainer's process ended without saying so")).catch(() => undefined);
+    if (this.#isOver) return;
+    if (session === null) throw this.#connection.lost();
+    const reason = `${errorMessage(this.#connection.ended.reason)}; start training again, and the run resumes`;
+    await session.fail(new Error(reason)).catch(() => undefined);
     await session.close();
   }
 
@@ -122,16 +160,23 @@ class LiveHost {
         expected: `at most ${protocolVersion}, the version of this host`,
         fix: "Update the host: pip install --upgrade periodic-eval.",
       });
-    const { run_dir: run, phase, max_steps: maxSteps, step, epoch, state, guards, can_save } = hello;
-    const { callbacks, loggers = [], savesAtFiring = false, ...options } = await this.#open(hello);
+    const { run_dir: run, phase, max_steps: maxSteps, guards, can_save } = hello;
+    const resume = resumptionOf(hello);
+    const { callbacks, loggers = [], savesAtFiring = false, place, ...options } = await this.#open(hello);
     const connection = this.#connection;
+    let model = liveModel(connection, hello);
+    const changeDetails = (details: Details) => {
+      const all = isRecord(hello.model.details) ? { ...hello.model.details, ...details } : details;
+      model = liveModel(connection, { ...hello, model: { ...hello.model, details: all } });
+    };
     const session = openSession({
       run,
       phase,
       maxSteps,
-      model: liveModel(connection, hello),
-      guards: liveGuards(connection, guards),
+      model: () => model,
+      guards: liveGuards(connection, guards, changeDetails),
       callbacks,
+      signal: connection.ended,
       loggers: [...loggers, this.#toTrainer()],
       ...(savesAtFiring &&
         can_save && {
@@ -139,19 +184,18 @@ class LiveHost {
             (await connection.ask("save_checkpoint", { step: progress.step })).path,
         }),
       ...options,
-      ...(state !== null && { resume: state as unknown as SessionState }),
+      // A phase of 0 steps measures weights that are there: its own start would be its only measurement.
+      ...(maxSteps === 0 && options.baseline === "phase_start" && { baseline: "run_start" }),
+      ...(resume !== null && { resume }),
     });
     this.#session = session;
     this.#callbacks = callbacks;
     try {
-      let control = await session.begin();
-      // A checkpoint without a state resumes from the snapshots.
-      if (step > session.progress.step) control = await session.stepEnd({ step, epoch });
-      return { ...this.#done(control), protocol: protocolVersion };
+      return { ...this.#done(await session.begin()), protocol: protocolVersion };
     } catch (error) {
       this.#session = null;
       await session.close().catch(() => undefined);
-      throw error;
+      throw place?.(error) ?? error;
     }
   }
 
@@ -160,7 +204,9 @@ class LiveHost {
     return {
       name: "trainer",
       event: ({ kind }) => {
-        if (kind === "graded") this.#connection.notify("wake");
+        if (kind !== "graded") return;
+        this.#hasVerdict = true;
+        this.#connection.notify("wake");
       },
       snapshot: (snapshot) => {
         const values = snapshotScalars(snapshot);
@@ -173,14 +219,26 @@ class LiveHost {
     const progress = this.#session?.progress ?? null;
     const metrics = this.#metrics;
     this.#metrics = [];
+    const next = () => (this.#hasVerdict ? progress!.step + 1 : nextStep(this.#callbacks, progress!));
     return {
-      next_step: progress === null ? null : nextStep(this.#callbacks, progress),
+      next_step: progress === null ? null : next(),
       stop,
       save,
       metrics,
       ...more,
     };
   }
+}
+
+/**
+ * Returns where the session resumes; null at the start of the phase. The state is that of the last step that the host heard of: of a
+ * checkpoint that is newer, or has no state, the snapshots up to its step say what is measured.
+ */
+function resumptionOf({ phase, max_steps: maxSteps, step, epoch, state }: Hello): SessionState | null {
+  if (step === 0) return null;
+  const { progress, ...known } = (state ?? {}) as Partial<SessionState>;
+  const at = { maxSteps, elapsedSeconds: 0, ...progress, step, epoch, ended: false };
+  return { phase, callbacks: {}, windowSeconds: 0, ...known, progress: at };
 }
 
 const noControl: Control = { stop: null, save: null };

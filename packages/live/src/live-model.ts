@@ -58,6 +58,8 @@ const logLikelihoodsOf =
     const answers = await connection.rows("log_likelihoods", { on, rows, greedy_ids }, rows.length, options);
     return requests.map((request, at) => {
       const { nats, greedy, greedy_ids: greedyIds } = answers[at]!;
+      const { length } = rows[at]!.continuation;
+      checkLengths(connection, "log_likelihoods", length, nats, greedy, greedy_ids ? (greedyIds ?? []) : nats);
       return logLikelihoodOf(request, fitted[at]!, { nats, isTop: greedy, greedyIds: greedyIds ?? [] });
     });
   };
@@ -71,11 +73,18 @@ const nextTokenOf =
     const isWhole = requests.every(({ candidates }) => isRange(candidates));
     const candidates = isWhole ? ("all" as const) : requests.map((request) => [...request.candidates]);
     const answers = await connection.rows("next_token", { on, rows, candidates }, rows.length, options);
-    return requests.map((request, at) => ({
-      nats: Array.from(floatsOf(answers[at]!.nats).slice(0, request.candidates.length)),
-      entropyNats: answers[at]!.entropy_nats,
-      truncatedTokens: fitted[at]!.truncatedTokens,
-    }));
+    return requests.map((request, at) => {
+      const vector = floatsOf(answers[at]!.nats);
+      const { length } = request.candidates;
+      // The whole width of the logits can exceed the tokenizer's vocabulary.
+      const nats = isWhole ? vector.slice(0, length) : vector;
+      checkLengths(connection, "next_token", length, nats);
+      return {
+        nats: Array.from(nats),
+        entropyNats: answers[at]!.entropy_nats,
+        truncatedTokens: fitted[at]!.truncatedTokens,
+      };
+    });
   };
 
 const generateOf =
@@ -93,15 +102,18 @@ const generateOf =
       seed: sampling.seed,
     }));
     const answers = await connection.rows("generate", { on, rows }, rows.length, options);
-    return answers.map(({ text, ids, nats, finish, top }) => ({
-      text,
-      ids,
-      tokenNats: nats,
-      finish,
-      ...(top !== undefined && {
-        topNats: top.map((at) => at.map(([word, p]) => ({ text: word, nats: p }))),
-      }),
-    }));
+    return answers.map(({ text, ids, nats, finish, top }) => {
+      checkLengths(connection, "generate", ids.length, nats, top ?? nats);
+      return {
+        text,
+        ids,
+        tokenNats: nats,
+        finish,
+        ...(top !== undefined && {
+          topNats: top.map((at) => at.map(([word, p]) => ({ text: word, nats: p }))),
+        }),
+      };
+    });
   };
 
 const hiddenStatesOf =
@@ -119,10 +131,23 @@ const hiddenStatesOf =
       return { ids: [...ids], from: from ?? ids.length - 1 };
     });
     const answers = await connection.rows("hidden_states", { on, layers, rows }, rows.length, options);
-    return requests.map((request, at) =>
-      request.layers.map((layer) => floatsOf(answers[at]!.layers[layers.indexOf(layer)]!)),
-    );
+    return requests.map((request, at) => {
+      checkLengths(connection, "hidden_states", layers.length, answers[at]!.layers);
+      return request.layers.map((layer) => floatsOf(answers[at]!.layers[layers.indexOf(layer)]!));
+    });
   };
+
+/** @throws PeriodicEvalError `model` for a row of an answer whose lists have another length than the call asks for. */
+function checkLengths(
+  connection: Connection,
+  method: string,
+  expected: number,
+  ...lists: readonly { readonly length: number }[]
+): void {
+  const wrong = lists.find(({ length }) => length !== expected);
+  if (wrong !== undefined)
+    throw connection.wrong(method, `a row with ${wrong.length} entries`, `${expected} for each list`);
+}
 
 /** Whether ids are 0, 1, 2 … in order. */
 const isRange = (ids: readonly number[]): boolean => ids.length > 256 && ids.every((id, at) => id === at);

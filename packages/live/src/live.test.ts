@@ -93,8 +93,14 @@ it(
     for (let step = 1; step <= 4; step += 1) await session.stepEnd({ step, epoch: step / 4 });
     await session.end();
     await session.close();
-    // Times differ, and with them the hash of the file.
-    const strip = (snapshot: Snapshot) => ({ ...snapshot, created_at: "", timing: {}, sha256: "" });
+    // Times differ, and with them the hash of the file. The random numbers of the host are not those of the training.
+    const strip = ({ receipt, ...snapshot }: Snapshot) => ({
+      ...snapshot,
+      receipt: receipt.filter(({ part }) => part !== "math-random"),
+      created_at: "",
+      timing: {},
+      sha256: "",
+    });
     expect((await snapshotsOf(live)).map(strip)).toEqual((await snapshotsOf(here)).map(strip));
   },
 );

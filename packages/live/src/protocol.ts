@@ -11,7 +11,17 @@ export const maximumLine = 64 * 2 ** 20;
 const ids = z.array(z.int().nonnegative());
 const count = z.int().nonnegative();
 const name = z.string().min(1);
-const nats = z.number().max(1e-3);
+/** Null is NaN or an infinity. */
+const nats = z
+  .number()
+  .max(1e-3)
+  .nullable()
+  .transform((value) => value ?? Number.NaN);
+const entropy = z
+  .number()
+  .nonnegative()
+  .nullable()
+  .transform((value) => value ?? Number.NaN);
 const json = z.json();
 
 /** Little-endian float32 numbers, in base64. */
@@ -157,7 +167,7 @@ export const hostCalls = {
       rows: z.array(ids),
       candidates: z.union([z.literal("all"), z.array(ids)]).describe("Ids of each row, or the whole width."),
     }),
-    row: z.object({ nats: vector, entropy_nats: z.number().nonnegative() }),
+    row: z.object({ nats: vector, entropy_nats: entropy }),
   },
   generate: {
     params: z.object({ on, rows: z.array(generateRow) }),
@@ -187,6 +197,10 @@ export const hostCalls = {
     params: z.object({}),
     result: z.object({
       evidence: z.array(evidenceSchema).describe("Of each guard, in the order of entering."),
+      details: z
+        .record(z.string(), json)
+        .optional()
+        .describe("Details of the model that changed since `hello`, such as the size of batches."),
     }),
   },
   save_checkpoint: { params: z.object({ step: count }), result: z.object({ path: z.string().min(1) }) },

@@ -4,7 +4,7 @@ Run as `python host_double.py SCRIPT`. The script is JSON: `log`, a file for wha
 steps of interest; `on`, what to do by the trainer's call (`hello`, `step`, `step:3`, `save`, `end`, `close`):
 a list of `{"call": method, "params": {}}` and `{"fault": "kill" | "silent" | "nonsense" | "error" | "exit"}`,
 `{"notice": method, "params": {}}`, `{"later": seconds, "notice": …}`; `done`, fields of the answer by the
-same names.
+same names; `at`, the number of a message of the host that the fault `fault` replaces, or the line `line`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,18 @@ class Host:
         with open(path, encoding="utf-8") as file:
             self.script: dict[str, Any] = json.load(file)
         self.log = open(self.script["log"], "a", encoding="utf-8")  # noqa: SIM115
-        self.calls = 0
+        self.calls = self.written = 0
         self.lock = threading.Lock()
 
     def write(self, message: dict[str, Any]) -> None:
         with self.lock:
-            sys.stdout.write(json.dumps(message) + "\n")
+            self.written += 1
+            line = json.dumps(message)
+            if self.written == self.script.get("at"):
+                self.note(at=self.written)
+                self.fault(self.script.get("fault", ""), 0)
+                line = self.script.get("line", line)
+            sys.stdout.write(line + "\n")
             sys.stdout.flush()
 
     def note(self, **fact: Any) -> None:
@@ -73,7 +79,8 @@ class Host:
             sys.stdout.flush()
             time.sleep(600)
         elif kind == "wrong-id":
-            self.write({"id": call_id + 100, "result": {"next_step": None}})
+            sys.stdout.write(json.dumps({"id": call_id + 100, "result": {"next_step": None}}) + "\n")
+            sys.stdout.flush()
             time.sleep(600)
         elif kind == "deaf":
             os.kill(os.getpid(), signal.SIGSTOP)

@@ -293,7 +293,10 @@ def test_a_failing_call_is_an_error_and_training_goes_on(host: Any, window: Any,
     loop.measured(tmp_path)
     handle.remove()
     assert script.answers("log_likelihoods")[0]["error"]["code"] == "memory"
-    assert any("batches have at most" in fact.get("warn", "") for fact in script.heard())
+    warnings = [fact["warn"] for fact in script.heard() if "warn" in fact]
+    sizes = [int(warning.split()[-5]) for warning in warnings if "batches have at most" in warning]
+    assert sizes == sorted(sizes, reverse=True) != []
+    assert script.answers("leave")[0]["result"]["details"] == {"batch_tokens": sizes[-1]}
     assert all(part["intact"] for part in script.answers("leave")[0]["result"]["evidence"])
     assert is_same(loop, twin())
 

@@ -195,7 +195,7 @@ def test_measures_the_last_weights_before_the_best_are_loaded(
     )
     trainer.train()
     assert trainer.state.best_model_checkpoint.endswith("checkpoint-2")
-    assert "The last measurement is of the last step's" in caplog.text
+    assert "checkpoint-2. The last measurement is of the last step's weights" in caplog.text
     nats = script.answers("log_likelihoods")[0]["rows"][0]["nats"]
 
     def direct() -> float:
@@ -296,7 +296,7 @@ def test_refuses_a_trainer_without_a_tokenizer(host: Any, tmp_path: Path) -> Non
     host()
     trainer = trainer_of(tmp_path, [PeriodicEval(run_dir="r")])
     trainer.callback_handler.processing_class = None
-    with pytest.raises(PeriodicEvalError, match="a trainer without a tokenizer"):
+    with pytest.raises(PeriodicEvalError, match="a training without a tokenizer"):
         trainer.train()
 
 

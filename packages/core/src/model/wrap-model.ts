@@ -8,7 +8,7 @@ export function wrapModel(
   model: EvaluableModel,
   around: <Q, A>(ask: Ask<Q, A>) => Ask<Q, A>,
 ): EvaluableModel {
-  const { contextLength, tokenizer, base, isServed, concurrentCalls, check } = model;
+  const { contextLength, tokenizer, base, isServed, concurrentCalls, toleranceNats, check } = model;
   const { logLikelihoods, nextToken, generate, hiddenStates } = model;
   return {
     // Read on access, as the model does: it may choose its engine late.
@@ -18,6 +18,7 @@ export function wrapModel(
     contextLength,
     ...(isServed !== undefined && { isServed }),
     ...(concurrentCalls !== undefined && { concurrentCalls }),
+    ...(toleranceNats !== undefined && { toleranceNats }),
     ...(tokenizer && { tokenizer }),
     ...(logLikelihoods && { logLikelihoods: around(logLikelihoods.bind(model)) }),
     ...(nextToken && { nextToken: around(nextToken.bind(model)) }),

@@ -28,7 +28,7 @@ const definitions = {
   receipt:
     "Evidence in a snapshot that measuring changed nothing: fingerprints of weights, optimizer and random numbers before and after.",
   undisturbed:
-    "Yes, if guards observed the training state in every measurement and nothing changed. Not proven, if a guard is missing.",
+    "Yes, if guards observed the training state in every measurement and nothing changed. Not proven, if a guard is missing or observed nothing.",
   overhead: "Seconds spent measuring, in percent of the seconds spent training.",
   grace: "Seconds of measuring that the budget always allows. The limit on overhead applies beyond them.",
   anchor:

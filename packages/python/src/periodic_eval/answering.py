@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+
 from .adapters import without_adapter
 from .connection import HostCall
-from .describe import stop_ids
+from .describe import describe_model, stop_ids
 from .distributed import Ranks, keep_together, reshard
 from .errors import Cancelled, HostLost, PeriodicEvalError
 from .forward import Forward, is_out_of_memory
@@ -58,12 +60,22 @@ class Answering:
         self.tokenizer, self._ranks, self._has_base, self._run_dir = tokenizer, ranks, has_base, run_dir
         self._stop_ids = stop_ids(tokenizer, forward.base)
         self.warnings: list[str] = []
+        self._batch_tokens = forward.batch_tokens
         keep_together(forward, ranks)
 
     @property
     def can_save(self) -> bool:
         """Whether `save_checkpoint` is answered."""
         return hasattr(self.forward.model, "save_pretrained") and self.forward.lockstep is None
+
+    def describe(self, autocast: torch.dtype | None) -> dict[str, Any]:
+        """Returns the field `model` of `hello`, on all ranks.
+
+        Raises PeriodicEvalError for a model that cannot be measured.
+        """
+        with self.window.protected("hello"), self._resharding():
+            self.forward.check()
+            return describe_model(self.forward, autocast=autocast)
 
     def answer(self, call: HostCall) -> dict[str, Any]:
         """Answers a call of the host on rank 0, together with the other ranks."""
@@ -84,7 +96,7 @@ class Answering:
         if call.method == "enter":
             return {"before": self.window.enter(call.params["seed"])}
         if call.method == "leave":
-            return {"evidence": self._leave()}
+            return {"evidence": self._leave(), **self._changed()}
         if call.method not in BLOCK_ROWS:
             raise PeriodicEvalError("model", call.method, "a call that this client does not know")
         rows: Sequence[Any] = call.params["rows"]
@@ -92,15 +104,21 @@ class Answering:
             candidates = call.params["candidates"]
             wanted: Sequence[Any] = [None] * len(rows) if isinstance(candidates, str) else candidates
             rows = list(zip(rows, wanted, strict=True))
+        _refuse_unknown_ids(rows, self.forward.vocab_size)
         size = BLOCK_ROWS[call.method] * self._ranks.size
-        with self.window.protected(call.method), self._on(call.params.get("on", "model")):
-            try:
-                for start in range(0, len(rows), size):
-                    self._block(call, rows[start : start + size])
-            finally:
-                if self.forward.lockstep is not None:
-                    reshard(self.forward.model)
+        on = self._on(call.params.get("on", "model"))
+        with self.window.protected(call.method), on, self._resharding():
+            for start in range(0, len(rows), size):
+                self._block(call, rows[start : start + size])
         return {}
+
+    @contextlib.contextmanager
+    def _resharding(self) -> Generator[None, None, None]:
+        try:
+            yield
+        finally:
+            if self.forward.lockstep is not None:
+                reshard(self.forward.model)
 
     def _block(self, call: Call, rows: Sequence[Any]) -> None:
         """Computes rows on all ranks, and adds them to the answer in order.
@@ -162,6 +180,11 @@ class Answering:
         if self._ranks.size == 1:
             return evidence
         return [_combined(parts) for parts in zip(*self._ranks.gather(evidence), strict=True)]
+
+    def _changed(self) -> dict[str, Any]:
+        """Returns the details of the model that changed since `hello`: batches after out of memory."""
+        tokens = self.forward.batch_tokens
+        return {"details": {"batch_tokens": tokens}} if tokens != self._batch_tokens else {}
 
     def _halved(self, batch_tokens: int) -> None:
         message = f"out of memory: batches have at most {batch_tokens} tokens from now on"
@@ -228,6 +251,20 @@ class Answering:
         model.save_pretrained(str(path))
         self.tokenizer.save_pretrained(str(path))
         return {"path": str(path)}
+
+
+def _refuse_unknown_ids(rows: Sequence[Any], size: int) -> None:
+    """Raises PeriodicEvalError for ids that the model does not have: on a GPU they would end the process."""
+    for index, row in enumerate(rows):
+        named = (
+            [row.get(key) for key in ("context", "continuation", "prompt", "ids")]
+            if isinstance(row, dict)
+            else row
+        )
+        for ids in named:
+            if ids and not 0 <= min(ids) <= max(ids) < size:
+                got = f"id {max(ids) if max(ids) >= size else min(ids)}"
+                raise PeriodicEvalError("data", f"rows[{index}]", got, f"0 to {size - 1}, the model's ids")
 
 
 def _failure(call: Call, error: Exception) -> PeriodicEvalError:

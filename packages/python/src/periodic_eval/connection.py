@@ -160,8 +160,9 @@ class Connection:
             elif "error" in message:
                 raise _error_of(message["error"])
             elif "result" in message:
-                result = message["result"]
-                return result if isinstance(result, dict) else {}
+                if not _is_done(message["result"]):
+                    self._lose(f"it answered {method} with {_excerpt(json.dumps(message['result']))}")
+                return dict[str, Any](message["result"])
 
     def notify(self, method: str, params: Message) -> None:
         """Sends a notice, which has no answer."""
@@ -394,11 +395,39 @@ def _parsed(line: bytes) -> Message | None:
         return None
     try:
         message = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(message, dict) or not ("method" in message or "id" in message):
         return None
     return dict[str, Any](message)
+
+
+def _is_done(result: Json) -> bool:
+    """Returns whether the host's answer has the fields of `done`. A field that is absent counts as null."""
+    if not isinstance(result, dict):
+        return False
+    done = dict[str, Any](result)
+    metrics: Any = done.get("metrics") or []
+    return (
+        _is_count(done.get("next_step") or 0)
+        and all(isinstance(done.get(key) or "", str) for key in ("stop", "save"))
+        and isinstance(metrics, list)
+        and all(map(_is_metrics, metrics))
+    )
+
+
+def _is_metrics(entry: Json) -> bool:
+    if not isinstance(entry, dict) or not _is_count(entry.get("step")):
+        return False
+    values: Any = entry.get("values")
+    return isinstance(values, dict) and all(
+        value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+        for value in values.values()
+    )
+
+
+def _is_count(value: Json) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _error_of(error: Json) -> PeriodicEvalError:

@@ -78,10 +78,8 @@ def find_ranks() -> Ranks:
 
 
 def is_collective(model: nn.Module) -> bool:
-    """Returns whether all ranks must run each forward pass together: FSDP2 and DeepSpeed ZeRO-3."""
-    return any(_is_fsdp(module) for module in model.modules()) or any(
-        hasattr(parameter, "ds_tensor") for parameter in model.parameters()
-    )
+    """Returns whether all ranks must run each forward pass together: FSDP2."""
+    return any(_is_fsdp(module) for module in model.modules())
 
 
 def keep_together(forward: Forward, ranks: Ranks) -> None:
@@ -104,9 +102,9 @@ def reshard(model: nn.Module) -> None:
             free.reshard()
 
 
-def refuse_unsupported(model: nn.Module, ranks: Ranks) -> None:
+def refuse_unsupported(model: nn.Module, ranks: Ranks, optimizer: Any = None) -> None:
     """Raises PeriodicEvalError for a model that cannot be measured in the trainer's process."""
-    got = _unsupported(model, ranks)
+    got = "DeepSpeed" if "DeepSpeed" in type(optimizer).__name__ else _unsupported(model, ranks)
     if got is not None:
         fix = "Measure its checkpoints with `periodic-eval watch` instead."
         raise PeriodicEvalError("config", "the model", got, "a model that this process can run", fix)
@@ -116,8 +114,10 @@ def _unsupported(model: nn.Module, ranks: Ranks) -> str | None:
     kinds = {type(module).__name__ for module in model.modules()}
     if kinds & {"FullyShardedDataParallel"}:
         return "FSDP of version 1, where FSDP of version 2 is supported"
-    if kinds & {"PipelineModule", "PipelineStage"}:
+    if kinds & {"PipelineModule", "PipelineStage", "PipelineEngine"}:
         return "pipeline parallelism"
+    if "DeepSpeedEngine" in kinds or any(hasattr(parameter, "ds_id") for parameter in model.parameters()):
+        return "DeepSpeed"
     places = getattr(model, "hf_device_map", None)
     if (
         isinstance(places, dict)

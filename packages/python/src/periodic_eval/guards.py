@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
-import random
-import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,13 +11,21 @@ import torch
 from torch import Tensor, nn
 
 from .fingerprint import Reduce, fingerprint
+from .settings import (
+    Setting,
+    adapter_settings,
+    digest,
+    mode_settings,
+    model_settings,
+    random_states,
+    requires_grad_settings,
+    seed_all,
+    tokenizer_settings,
+    torch_settings,
+)
 
 Restore = Callable[[], None]
 Evidence = dict[str, Any]
-
-
-Setting = tuple[str, Callable[[], Any], Callable[[Any], Any]]
-"""A name, a function that returns the value, and one that sets it."""
 
 
 class Guard:
@@ -72,13 +77,17 @@ class Window:
             self.restore()
 
     def _open(self, seed: str) -> None:
-        always = (_settings_guard("", _torch_settings), _settings_guard("", lambda: _modes(self._model)))
+        always = (
+            _settings_guard("", torch_settings),
+            _settings_guard("", lambda: mode_settings(self._model)),
+        )
         self._restores = [guard.capture() for guard in (*always, *self.guards)]
         for module in self._model.modules():
-            # Not `eval()`: some adapters merge weights there.
-            module.training = False
+            # Not `eval()`: some adapters merge weights there. In evaluation mode, bitsandbytes packs 4-bit
+            # weights for the CPU, and does not unpack them.
+            module.training = hasattr(module, "support_avx512bf16_for_cpu")
         torch.set_grad_enabled(False)
-        _seed_all(seed)
+        seed_all(seed)
 
     def leave(self) -> list[Evidence]:
         """Restores the captured state, observes again, and returns the evidence of each guard."""
@@ -116,7 +125,7 @@ def training_guards(
         return fingerprint(tensors, reduce, rank)
 
     def of_optimizer() -> str:
-        numbers = _digest(_optimizer_numbers(optimizer))
+        numbers = digest(_optimizer_numbers(optimizer))
         return f"{of_tensors(_optimizer_tensors(optimizer))} {numbers}"
 
     guards = [
@@ -128,19 +137,19 @@ def training_guards(
         optimizer = unwrap_optimizer(optimizer)
         guards.append(Guard("optimizer", of_optimizer))
     if scaler is not None:
-        guards.append(Guard("grad-scaler", lambda: _digest(scaler.state_dict())))
-    guards.append(_settings_guard("requires-grad", lambda: _requires_grad(model)))
+        guards.append(Guard("grad-scaler", lambda: digest(scaler.state_dict())))
+    guards.append(_settings_guard("requires-grad", lambda: requires_grad_settings(model)))
     if any(hasattr(module, "_active_adapter") for module in model.modules()):
-        guards.append(_settings_guard("adapter", lambda: _adapters(model)))
+        guards.append(_settings_guard("adapter", lambda: adapter_settings(model)))
     if next(_quantization(model), None) is not None:
         guards.append(Guard("quantization", lambda: of_tensors(_quantization(model))))
-    guards += [_random_guard(state) for state in _random_states()]
+    guards += [_random_guard(state) for state in random_states()]
     return [
         *guards,
-        _settings_guard("mode", lambda: _modes(model)),
-        _settings_guard("tokenizer", lambda: _tokenizer_settings(tokenizer)),
-        _settings_guard("model-settings", lambda: _model_settings(model)),
-        _settings_guard("torch-settings", _torch_settings),
+        _settings_guard("mode", lambda: mode_settings(model)),
+        _settings_guard("tokenizer", lambda: tokenizer_settings(tokenizer)),
+        _settings_guard("model-settings", lambda: model_settings(model)),
+        _settings_guard("torch-settings", torch_settings),
     ]
 
 
@@ -233,168 +242,14 @@ def _settings_guard(name: str, settings: Callable[[], Iterable[Setting]]) -> Gua
         def restore() -> None:
             now = values()
             for key, _, put in settings():
-                if key in kept and _digest(kept[key]) != _digest(now.get(key)):
-                    put(kept[key])
+                if key in kept and digest(kept[key]) != digest(now.get(key)):
+                    with contextlib.suppress(Exception):
+                        put(kept[key])
 
         return restore
 
-    return Guard(name, lambda: _digest(values()), capture)
-
-
-def _attribute(holder: Any, key: str, name: str = "") -> Setting:
-    return f"{name}.{key}", lambda: getattr(holder, key), lambda value: setattr(holder, key, value)
-
-
-def _requires_grad(model: nn.Module) -> list[Setting]:
-    return [_attribute(parameter, "requires_grad", name) for name, parameter in model.named_parameters()]
-
-
-def _modes(model: nn.Module) -> list[Setting]:
-    return [_attribute(module, "training", name) for name, module in model.named_modules()]
-
-
-_ADAPTER_STATE = (
-    "_active_adapter",
-    "_disable_adapters",
-    "merged_adapters",
-    "_adapters_disabled",
-    "active_adapter",
-)
-
-
-def _adapters(model: nn.Module) -> list[Setting]:
-    modules = model.named_modules()
-    return [
-        _attribute(module, key, name)
-        for name, module in modules
-        for key in _ADAPTER_STATE
-        if key in vars(module)
-    ]
-
-
-def _model_settings(model: Any) -> list[Setting]:
-    generation, config = getattr(model, "generation_config", None), getattr(model, "config", None)
-    keys = ("use_cache", "_attn_implementation", "pad_token_id", "eos_token_id", "bos_token_id")
-    settings = [_attribute(config, key, "config") for key in keys if hasattr(config, key)]
-    if generation is not None:
-        settings += [_attribute(generation, key) for key in list(vars(generation)) if not key.startswith("_")]
-    return settings
-
-
-_TOKENIZER_KEYS = (
-    "padding_side",
-    "truncation_side",
-    "model_max_length",
-    "chat_template",
-    "add_bos_token",
-    "add_eos_token",
-)
-
-
-def _tokenizer_settings(tokenizer: Any) -> list[Setting]:
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-
-    def of_backend(key: str) -> Setting:
-        def put(value: Any) -> None:
-            getattr(backend, f"no_{key}")() if value is None else getattr(backend, f"enable_{key}")(**value)
-
-        return f"backend.{key}", lambda: getattr(backend, key), put
-
-    settings = [_attribute(tokenizer, key) for key in _TOKENIZER_KEYS if hasattr(tokenizer, key)]
-    settings.append(("size", lambda: len(tokenizer), lambda _: None))
-    return [*settings, *(of_backend(key) for key in ("truncation", "padding") if hasattr(backend, key))]
-
-
-def _torch_settings() -> list[Setting]:
-    cudnn: Any = torch.backends.cudnn
-    settings: list[Setting] = [
-        ("default-dtype", torch.get_default_dtype, torch.set_default_dtype),
-        ("grad-mode", torch.is_grad_enabled, torch.set_grad_enabled),
-        ("float32-matmul", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-        (
-            "deterministic",
-            lambda: (
-                torch.are_deterministic_algorithms_enabled(),
-                torch.is_deterministic_algorithms_warn_only_enabled(),
-            ),
-            lambda value: torch.use_deterministic_algorithms(value[0], warn_only=value[1]),
-        ),
-        *(_attribute(cudnn, key, "cudnn") for key in ("enabled", "benchmark", "deterministic", "allow_tf32")),
-    ]
-    for kind in ("cpu", "cuda", "mps"):
-        if kind == "cpu" or getattr(torch, kind).is_available():
-            settings += _autocast(kind)
-    return settings
-
-
-def _autocast(kind: str) -> list[Setting]:
-    return [
-        (
-            kind,
-            lambda: torch.is_autocast_enabled(kind),
-            lambda value: torch.set_autocast_enabled(kind, value),
-        ),
-        (
-            f"{kind}.dtype",
-            lambda: torch.get_autocast_dtype(kind),
-            lambda value: torch.set_autocast_dtype(kind, value),
-        ),
-    ]
-
-
-# Random states
+    return Guard(name, lambda: digest(values()), capture)
 
 
 def _random_guard(state: Setting) -> Guard:
     return _settings_guard(f"random-{state[0]}", lambda: [state])
-
-
-def _random_states() -> list[Setting]:
-    """Returns the random states of this process."""
-    states: list[Setting] = [
-        ("python", random.getstate, random.setstate),
-        ("torch", torch.get_rng_state, torch.set_rng_state),
-    ]
-    if "numpy" in sys.modules:
-        numpy = sys.modules["numpy"].random
-        states.append(("numpy", numpy.get_state, numpy.set_state))
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        states.append(("cuda", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all))
-    if torch.backends.mps.is_available():
-        states.append(("mps", torch.mps.get_rng_state, torch.mps.set_rng_state))
-    return states
-
-
-def _seed_all(seed: str) -> None:
-    number = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=8).digest(), "little")
-    random.seed(number)
-    torch.manual_seed(number)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(number % 2**32)
-
-
-def _digest(value: Any) -> str:
-    """Returns a short hash of settings or of random states. Tensors and arrays count with their bytes."""
-    hasher = hashlib.blake2b(digest_size=8)
-    _feed(hasher, value)
-    return hasher.hexdigest()
-
-
-def _feed(hasher: Any, value: Any) -> None:
-    if isinstance(value, Tensor):
-        _feed(
-            hasher,
-            value.detach().cpu().flatten().tolist() if value.numel() < 64 else value.detach().cpu().numpy(),
-        )
-    elif isinstance(value, dict):
-        for key in sorted(value, key=str):
-            hasher.update(str(key).encode())
-            _feed(hasher, value[key])
-    elif isinstance(value, (list, tuple)):
-        hasher.update(f"{len(value)}:".encode())
-        for item in value:
-            _feed(hasher, item)
-    elif hasattr(value, "tobytes"):
-        hasher.update(value.tobytes())
-    else:
-        hasher.update(f"{value!r};".encode())

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from torch import nn
 from .adapters import why_base_is_absent
 from .answering import Answering, CopiedCall
 from .connection import NEVER, Connection, Gate, HostCall, host_command
-from .describe import describe_model, describe_tokenizer, package_version
+from .describe import describe_tokenizer, package_version
 from .distributed import find_ranks, refuse_unsupported
 from .errors import HostLost, PeriodicEvalError
 from .forward import Forward
@@ -75,16 +75,19 @@ class LiveRun:
         self.run_dir = run_dir
         self.is_open = True
         self._is_ended = False
-        self._reported = training.step
+        self._reported, self._epoch = training.step, training.epoch
         self._training, self._config, self._phase = training, config, phase
         self._ranks = find_ranks()
-        refuse_unsupported(training.model, self._ranks)
+        refuse_unsupported(training.model, self._ranks, training.optimizer)
         state = training.state if isinstance(training.state, dict) else {}
         batch_tokens = batch_tokens or state.get("batch_tokens")
         self._host_state: Any = state.get("host")
         dtype = None if training.wraps_forward else training.autocast
         forward = Forward(training.model, autocast=dtype, batch_tokens=batch_tokens)
         tokenizer = getattr(training.tokenizer, "tokenizer", training.tokenizer)
+        if not (callable(tokenizer) and hasattr(tokenizer, "decode")):
+            fix = "Pass the model's tokenizer; to a trainer, as `processing_class`."
+            raise PeriodicEvalError("config", "PeriodicEval", "a training without a tokenizer", fix=fix)
         self._connection: Connection | None = None
         self._host_next = NEVER
         self._last_message = 0.0
@@ -101,6 +104,11 @@ class LiveRun:
             forward.model, tokenizer, training.optimizer, training.scaler, reduce=reduce, rank=ranks.rank
         )
         return answering
+
+    @property
+    def connection(self) -> Connection | None:
+        """The connection to the host; None on other ranks than 0, and after the end."""
+        return self._connection
 
     # The calls of the protocol
 
@@ -143,7 +151,8 @@ class LiveRun:
     def _report(self, step: int, epoch: float | None) -> Done:
         params: dict[str, Any] = {"step": step, "logged": self._take_logged()}
         if epoch is not None:
-            params["epoch"] = epoch
+            # A trainer that resumes without skipping data begins the epoch again.
+            self._epoch = params["epoch"] = max(epoch, self._epoch)
         self._reported = step
         done = self._exchange("step", params)
         self._arm(step)
@@ -185,6 +194,18 @@ class LiveRun:
         self._shut()
         return done
 
+    def measure_best(self) -> Done:
+        """Measures the weights that the trainer loaded after `close`, in the phase `PHASE-best`."""
+        training = replace(self._training, max_steps=0, step=0, epoch=0.0, state=None)
+        tokens = self._answering.forward.batch_tokens
+        run = LiveRun(training, self._config, self.run_dir, f"{self._phase}-best", batch_tokens=tokens)
+        try:
+            answers = (run.begin(), run.end(0), run.close())
+        except PeriodicEvalError as error:
+            logger.warning("periodic-eval: the best weights were not measured: %s", error)
+            return Done()
+        return Done(metrics=[entry for done in answers for entry in done.metrics])
+
     def hang_up(self) -> None:
         """Ends the conversation without a word: the host keeps what is graded, and the next run resumes."""
         self._answering.window.restore()
@@ -196,8 +217,7 @@ class LiveRun:
     # Inside
 
     def _hello(self) -> dict[str, Any]:
-        training, answering = self._training, self._answering
-        config = self._config
+        training, answering, config = self._training, self._answering, self._config
         return {
             "protocol": 1,
             "client": {"name": "periodic-eval for Python", "version": package_version()},
@@ -212,7 +232,7 @@ class LiveRun:
             "step": training.step,
             "epoch": training.epoch,
             "state": self._host_state,
-            "model": describe_model(answering.forward, autocast=training.autocast),
+            "model": answering.describe(training.autocast),
             "tokenizer": describe_tokenizer(answering.tokenizer, answering.forward.base),
             "guards": [guard.name for guard in answering.window.guards],
             "ranks": self._ranks.size,
@@ -268,7 +288,7 @@ class LiveRun:
             return self._answering.answer(call)
         finally:
             while self._answering.warnings and self._connection is not None:
-                self._connection.notify("warn", {"message": self._answering.warnings.pop()})
+                self._connection.notify("warn", {"message": self._answering.warnings.pop(0)})
 
     def _follow(self) -> tuple[str, Any]:
         """Answers the host's calls as rank 0 passes them on, until its answer comes."""

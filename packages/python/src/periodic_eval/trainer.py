@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+import weakref
 from time import monotonic
 from typing import Any
 
@@ -11,12 +13,15 @@ import torch
 from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
 
-from .connection import Gate
+from .connection import Connection, Gate
 from .errors import PeriodicEvalError
 from .options import Config, block_of
 from .run import Done, LiveRun, Training
 
 logger = logging.getLogger("periodic_eval")
+
+_hosts: weakref.WeakValueDictionary[str, Connection] = weakref.WeakValueDictionary()
+"""The last host of each run's folder. Ctrl-C or an error in a notebook leaves it open."""
 
 
 class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportUntypedBaseClass]
@@ -24,7 +29,9 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
 
     `config` is a file with the `periodic_eval` block, the block as a dict, or None for its defaults;
     `options` are further keys of the block. `run_dir` is the run's folder, and `phase` names the phase in it.
-    `batch_tokens` bounds the tokens of a forward pass; by default it depends on the device.
+    `measure_best` measures the best weights too, which `load_best_model_at_end` loads after the end, in a
+    phase of their own (`train-best`). `batch_tokens` bounds the tokens of a forward pass; by default it
+    depends on the device.
     """
 
     def __init__(
@@ -33,18 +40,19 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         *,
         run_dir: str,
         phase: str = "train",
+        measure_best: bool = False,
         batch_tokens: int | None = None,
         **options: Any,
     ) -> None:
         self.saved: Any = None
+        self._block = block_of(config, options)
         self._arguments: dict[str, Any] = {
-            "config": config if config is None or isinstance(config, dict) else str(config),
+            "config": self._block,
             "run_dir": str(run_dir),
             "phase": phase,
+            "measure_best": measure_best,
             "batch_tokens": batch_tokens,
-            **options,
         }
-        self._block = block_of(config, options)
         self._gate = Gate()
         self._last_step = 0
         self._run: LiveRun | None = None
@@ -79,16 +87,13 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
             # The training before this one raised an error, or began again with smaller batches.
             self._run.fail("training began again in the same process")
             self._run.close()
-        tokenizer = kwargs.get("processing_class") or kwargs.get("tokenizer")
-        if tokenizer is None:
-            fix = "Pass `processing_class=tokenizer` to the trainer."
-            raise PeriodicEvalError("config", "PeriodicEval", "a trainer without a tokenizer", fix=fix)
         self._handler = _calling_handler()
+        folder = self._take_folder()
         optimizer = kwargs.get("optimizer")
         logging_steps = state.logging_steps
         training = Training(
             model=kwargs["model"],
-            tokenizer=tokenizer,
+            tokenizer=kwargs.get("processing_class") or kwargs.get("tokenizer"),
             optimizer=optimizer,
             scaler=getattr(optimizer, "scaler", None),
             max_steps=state.max_steps if state.max_steps > 0 else None,
@@ -109,7 +114,10 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
             batch_tokens=arguments["batch_tokens"],
         )
         self._run, self._gate, self._last_step = run, run.gate, state.max_steps
-        return self._apply(run.begin(), args, state, control)
+        done = run.begin()
+        if run.connection is not None:
+            _hosts[folder] = run.connection
+        return self._apply(done, args, state, control)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Measures what is due, and the end in the last step. An idle step compares three numbers."""
@@ -149,14 +157,43 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
             return None
         self._apply(run.end(state.global_step, epoch=state.epoch), args, state, control)
         best = state.best_model_checkpoint if args.load_best_model_at_end else None
-        if best and not best.endswith(f"-{state.global_step}"):
-            logger.warning(
-                "periodic-eval: the trainer loaded %s. The last measurement is of the last step's.", best
-            )
         self._apply(run.close(), args, state, control)
+        if not best or best.endswith(f"-{state.global_step}"):
+            return control
+        if self._arguments["measure_best"]:
+            entries = run.measure_best().metrics
+            values = {_best_name(name): value for entry in entries for name, value in entry["values"].items()}
+            done = Done(metrics=[{"step": state.global_step, "values": values}])
+            self._apply(done, args, state, control)
+        else:
+            logger.warning(
+                "periodic-eval: the trainer loaded the best weights, %s. The last measurement is of the last "
+                "step's weights; `measure_best=True` measures the best ones too.",
+                best,
+            )
         return control
 
     # Inside
+
+    def _take_folder(self) -> str:
+        """Returns the run's folder as a real path, and ends the host that an earlier training left there.
+
+        Raises PeriodicEvalError `config` if another callback of the trainer has the same folder.
+        """
+        folder = os.path.realpath(self._arguments["run_dir"])
+        for other in getattr(self._handler, "callbacks", []):
+            if other is self or not isinstance(other, PeriodicEval):
+                continue
+            if os.path.realpath(other._arguments["run_dir"]) == folder:
+                got, fix = (
+                    f"two of PeriodicEval with the run_dir {folder}",
+                    "Give one of them another run_dir.",
+                )
+                raise PeriodicEvalError("config", "callbacks", got, "a run_dir of its own for each", fix)
+        earlier = _hosts.pop(folder, None)
+        if earlier is not None:
+            earlier.close()
+        return folder
 
     @staticmethod
     def _loaded_best_before_logging(args: Any, state: Any) -> bool:
@@ -182,6 +219,11 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
                 for reporter in getattr(self._handler, "callbacks", []):
                     _report(reporter, values, entry["step"], args, state, control)
         return control
+
+
+def _best_name(name: str) -> str:
+    """Returns the name of a metric of the best weights: `periodic_eval/best/…`."""
+    return name.replace("/", "/best/", 1)
 
 
 def _calling_handler() -> Any:

@@ -86,6 +86,18 @@ describe("undisturbed", () => {
       ]);
   });
 
+  it("accepts the random states of a training in another process, and needs every part that a guard names", () => {
+    const live = [...without("math-random"), same("buffers"), same("random-torch"), same("random-python")];
+    expect(answerOf(measured(live))).toEqual(["yes", 1, 1, null]);
+    const blind = (part: string): Evidence => ({ part, before: "a", after: null, intact: null });
+    for (const part of ["buffers", "random-torch"]) {
+      const receipt = [...live.filter((one) => one.part !== part), blind(part)];
+      expect(answerOf(measured(receipt))).toEqual(["not proven", 0, 1, `no guard observed ${part}`]);
+    }
+    const leak: Evidence = { ...blind("tensors"), advisory: true };
+    expect(answerOf(measured([...live, leak]))?.[0]).toBe("yes");
+  });
+
   it("accepts evidence that names what a guard observed after a slash", () => {
     const parts = [same("optimizer/slots"), same("optimizer/settings")];
     expect(answerOf(measured([...without("optimizer"), ...parts]))?.[0]).toBe("yes");

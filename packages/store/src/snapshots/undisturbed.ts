@@ -1,6 +1,9 @@
 import { type Undisturbed, type Evidence, type Snapshot, grouped } from "@periodic-eval/contracts";
 
-/** The guards that prove an undisturbed training, and what each observes. */
+/**
+ * The guards that prove an undisturbed training, and what each observes. A training in another process has a guard for each of its
+ * random states instead of `math-random`: `random-torch`, `random-python`.
+ */
 const required = {
   weights: "the weights",
   optimizer: "the optimizer",
@@ -73,10 +76,10 @@ export function whyNotUndisturbed(found: Undisturbed): string | null {
     case "yes":
       return null;
     case "no":
-      return `measuring changed ${broken.map((part) => (isRequired(part) ? required[part] : part)).join(", ")}`;
+      return `measuring changed ${nameParts(broken)}`;
     case "not proven":
       if (measurements === 0) return "no measurement took place: all were skipped or failed";
-      return `no guard observed ${missing.map((part) => required[part as Part]).join(", ")}`;
+      return `no guard observed ${nameParts(missing)}`;
     case "not applicable":
       return elsewhere === "checkpoint"
         ? "the weights were read from a checkpoint"
@@ -113,19 +116,25 @@ function tookPlace({ status, receipt }: Measured): boolean {
 }
 
 const isBroken = ({ intact, advisory }: Evidence) => intact === false && advisory !== true;
-const isRequired = (part: string): part is Part => Object.hasOwn(required, part);
+const nameParts = (parts: readonly string[]): string =>
+  parts.map((part) => (Object.hasOwn(required, part) ? required[part as Part] : part)).join(", ");
 const unique = <T>(values: readonly T[]): readonly T[] => [...new Set(values)];
 /** A part may name its guard and, after a slash, what the guard observed. */
 const guardOf = ({ part }: Evidence): string => part.split("/", 1)[0]!;
+const isProofOf = (part: Part, guard: string): boolean =>
+  guard === part || (part === "math-random" && guard.startsWith("random-"));
 
 const brokenParts = ({ receipt }: Measured): readonly string[] =>
   receipt.filter(isBroken).map((evidence) => guardOf(evidence));
 
-function missingParts({ receipt }: Measured): readonly Part[] {
-  return requiredParts.filter((part) => {
-    const evidence = receipt.filter((one) => guardOf(one) === part);
-    return evidence.length === 0 || evidence.some(({ intact }) => intact === null);
-  });
+/** Returns the required parts that no guard observed, and all parts whose guard observed nothing. */
+function missingParts({ receipt }: Measured): readonly string[] {
+  const unobserved = receipt
+    .filter(({ part, intact, advisory }) => intact === null && advisory !== true && part !== checkpointPart)
+    .map(guardOf);
+  const isMissing = (part: Part) =>
+    unobserved.includes(part) || !receipt.some((one) => isProofOf(part, guardOf(one)));
+  return unique([...requiredParts.filter(isMissing), ...unobserved]);
 }
 
 /** Returns where the training of a phase runs if its guards cannot apply; null if it runs in the process that measures. */

@@ -10,7 +10,8 @@ import { errorMessage } from "@periodic-eval/contracts/options";
 import { workingSeconds, keysOfSteps, keyText, isOfCheckpoint } from "@periodic-eval/store";
 import { pausedSeconds } from "@periodic-eval/store/platform";
 import { plainConsoleLogger } from "../../console/console-logger.ts";
-import { mathRandomGuard, withSeededRandom, seedOf } from "../../random/streams.ts";
+import { mathRandomGuard, withSeededRandom } from "../../random/guards.ts";
+import { seedOf } from "../../random/streams.ts";
 import { secondsText } from "../../statistics/format.ts";
 import { Governor } from "../budget/governor.ts";
 import { PhaseClock } from "../budget/phase-clock.ts";
@@ -30,14 +31,14 @@ import { LoopControl } from "./loop-control.ts";
 export type SessionParts = ReturnType<typeof createParts>;
 
 export function createParts(options: SessionOptions) {
-  const { phase = "train", seed = "42", budget = {}, signal: given, now = isoNow } = options;
+  const { phase = "train", seed = "42", budget = {}, signal: outer, now = isoNow } = options;
   const callbacks = [...options.callbacks];
   const control = new LoopControl(options);
   const log = new SessionLog(options.loggers ?? [plainConsoleLogger()]);
   const reportPauses = pauseReport(phase, log);
   const reporter = createReporter(log, control, reportPauses);
   const [measuring, grading] = [new AbortController(), new AbortController()];
-  const outside = given === undefined ? [] : [given];
+  const outside = outer === undefined ? [] : [outer];
   const signal = AbortSignal.any([...outside, measuring.signal]);
   const gradingSignal = AbortSignal.any([...outside, grading.signal]);
   const clock = new PhaseClock(options.clock ?? workingSeconds);
@@ -63,8 +64,10 @@ export function createParts(options: SessionOptions) {
   const preflight = new Preflight({ model, trainedTexts, callbacks, signal, timeouts, reporter });
   const disturbances = new Disturbances(reporter);
   const requests = new Requests();
+  const { guards: given = [] } = options;
   // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.
-  const guards = [mathRandomGuard(), ...(options.guards ?? [])];
+  const own = given.some(({ isElsewhere }) => isElsewhere) ? [] : [mathRandomGuard()];
+  const guards = [...own, ...given];
   const hooks = new Hooks({
     callbacks,
     guards: guards.filter(({ around }) => around === "hooks"),

@@ -167,8 +167,10 @@ export async function takeMeasurement(request: MeasurementRequest): Promise<Take
   const rows = "value" in outcome && outcome.value !== "adopted" ? outcome.value : [];
   const isWhole = "value" in outcome && rows.length >= total;
   const aborted = abortReason(signal);
+  // A trainer in another process may be gone before its guards have observed anything.
+  const isProven = receipt.every(({ intact }) => intact !== null);
   // A broken receipt must be recorded, whatever happened to the measurement.
-  if (aborted !== null && request.interrupt !== null && !isWhole && !receipt.some(isBroken)) {
+  if (aborted !== null && request.interrupt !== null && !(isWhole && isProven) && !receipt.some(isBroken)) {
     await request.interrupt();
     return nothing;
   }

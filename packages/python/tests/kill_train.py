@@ -1,0 +1,165 @@
+"""A training that test_kills.py kills: `kill_train.py KIND FOLDER`, with KIND plain or trl.
+
+It resumes from its newest whole checkpoint in FOLDER, and writes `final.pt` at the end. It prints
+`step 0` when it starts to measure, `host PID`, and then `step N` when step N begins.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parents[1] / "src"), str(Path(__file__).parent)]
+
+import numpy as np
+import torch
+from real import THREE
+from tiny import micro_world
+
+import periodic_eval
+import periodic_eval.run as live_run
+
+STEPS = 12
+SAVE_STEPS = 4
+PAUSE = 0.05
+BLOCK = {**THREE, "subsample_n": 6}
+
+
+def tell(line: str) -> None:
+    print(line, flush=True)
+
+
+class ToldConnection(live_run.Connection):
+    """A connection that tells the host's process id."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        tell(f"host {self._process.pid}")
+
+
+def write(path: Path, content: Any) -> None:
+    """Writes a file that is whole, whenever this process ends."""
+    part = path.with_suffix(".part")
+    torch.save(content, part)
+    os.replace(part, path)
+
+
+def plain(folder: Path) -> None:
+    torch.manual_seed(1)
+    random.seed(1)
+    np.random.seed(1)
+    model, tokenizer = micro_world()
+    for layer in model.model.layers:
+        layer.self_attn.attention_dropout = 0.1
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    run = periodic_eval.live(
+        model, tokenizer, run_dir=str(folder / "run"), max_steps=STEPS, optimizer=optimizer, config=BLOCK
+    )
+    first, losses = 0, list[float]()
+    checkpoints = sorted(folder.glob("checkpoint-*.pt"), key=lambda path: int(path.stem.partition("-")[2]))
+    if checkpoints:
+        saved: dict[str, Any] = torch.load(checkpoints[-1], weights_only=False)
+        first, losses = saved["step"], saved["losses"]
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        run.load_state_dict(saved["run"])
+        random.setstate(saved["python"])
+        np.random.set_state(saved["numpy"])
+        torch.set_rng_state(saved["torch"])
+    model.train()
+    tell("step 0")
+    with run:
+        for step in range(first + 1, STEPS + 1):
+            tell(f"step {step}")
+            time.sleep(PAUSE)
+            ids = torch.tensor([[random.randrange(3, 1000) for _ in range(12)] for _ in range(2)])
+            loss = model(input_ids=ids, labels=ids).loss + 0 * float(np.random.rand())
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+            run.step_end(step, epoch=step / STEPS, loss=loss)
+            if step % SAVE_STEPS == 0:
+                state = {
+                    "step": step,
+                    "losses": losses,
+                    "model": model.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "run": run.state_dict(),
+                    "python": random.getstate(),
+                    "numpy": np.random.get_state(),
+                    "torch": torch.get_rng_state(),
+                }
+                write(folder / f"checkpoint-{step}.pt", state)
+    write(folder / "final.pt", {**model.state_dict(), "losses": torch.tensor(losses)})
+
+
+def trl(folder: Path) -> None:
+    import datasets
+    from peft import LoraConfig
+    from transformers import TrainerCallback
+    from trl import SFTConfig, SFTTrainer
+
+    class Pause(TrainerCallback):
+        def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            tell(f"step {state.global_step + 1}")
+            time.sleep(PAUSE)
+
+    torch.manual_seed(1)
+    model, tokenizer = micro_world()
+    things = ("ice", "lake", "bread", "roof", "boat", "wheel", "mill", "rope")
+    table = [
+        {
+            "messages": [
+                {"role": "user", "content": f"Where is the {thing}?"},
+                {"role": "assistant", "content": f"The {thing} is in the cellar."},
+            ]
+        }
+        for thing in things
+    ]
+    trainer = SFTTrainer(
+        model,
+        args=SFTConfig(
+            output_dir=str(folder),
+            max_steps=STEPS,
+            per_device_train_batch_size=2,
+            learning_rate=1e-3,
+            logging_steps=1,
+            save_strategy="steps",
+            save_steps=SAVE_STEPS,
+            report_to="none",
+            use_cpu=True,
+            bf16=False,
+            disable_tqdm=True,
+            seed=7,
+        ),
+        train_dataset=datasets.Dataset.from_list(table),
+        processing_class=tokenizer,
+        peft_config=LoraConfig(r=4, target_modules=["q_proj", "v_proj"], lora_dropout=0.05),
+        callbacks=[periodic_eval.PeriodicEval(BLOCK, run_dir=str(folder / "run")), Pause()],
+    )
+    # The state is the last file that the trainer writes into a checkpoint.
+    whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json") if is_json(path)]
+    newest = max(whole, key=lambda path: int(path.name.partition("-")[2]), default=None)
+    tell("step 0")
+    trainer.train(resume_from_checkpoint=str(newest) if newest is not None else None)
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    write(folder / "final.pt", {**trainer.model.state_dict(), "losses": torch.tensor(losses)})
+
+
+def is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text())
+        return True
+    except ValueError:
+        return False
+
+
+if __name__ == "__main__":
+    live_run.Connection = ToldConnection  # type: ignore[misc]
+    {"plain": plain, "trl": trl}[sys.argv[1]](Path(sys.argv[2]))

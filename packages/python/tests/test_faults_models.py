@@ -1,0 +1,235 @@
+"""Models, tokenizers and settings of unusual kinds: measured bit for bit, or refused before the training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from test_faults import STEPS, faulty
+from tiny import MICRO_WORLD, micro_world, random_model
+from torch import nn
+
+import periodic_eval
+from periodic_eval import PeriodicEvalError
+
+
+def hello_of(script: Any) -> Any:
+    return next(fact["params"] for fact in script.heard() if fact.get("heard") == "hello")
+
+
+def errors_of(script: Any) -> list[Any]:
+    return [fact["error"] for fact in script.heard() if "error" in fact]
+
+
+class Plain(nn.Module):
+    """A model with dropout that knows nothing of transformers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Embedding(1024, 8), nn.Dropout(0.3), nn.Linear(8, 1024))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.body(ids)
+
+
+def trained(
+    model: nn.Module, folder: Path | None, tokenizer: Any = None, **options: Any
+) -> list[torch.Tensor]:
+    """Trains a model for three steps, measured if there is a folder, and returns what training left."""
+    torch.manual_seed(2)
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-2)
+    model.train()
+    losses: list[torch.Tensor] = []
+
+    def step() -> torch.Tensor:
+        ids = torch.randint(3, 60, (2, 10))
+        output = model(ids)
+        logits = output if isinstance(output, torch.Tensor) else output.logits
+        loss = nn.functional.cross_entropy(logits[:, :-1].float().flatten(0, 1), ids[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.detach())
+        return loss
+
+    if folder is None:
+        for _ in range(STEPS):
+            step()
+    else:
+        tokenizer = tokenizer or micro_world()[1]
+        settings: dict[str, Any] = {"run_dir": str(folder), "max_steps": STEPS, "optimizer": optimizer}
+        with periodic_eval.live(model, tokenizer, **{**settings, **options}) as run:
+            for at in range(1, STEPS + 1):
+                run.step_end(at, loss=step())
+    return [*(value.clone() for value in model.state_dict().values()), torch.get_rng_state(), *losses]
+
+
+def plain() -> nn.Module:
+    torch.manual_seed(0)
+    return Plain()
+
+
+def compiled() -> Any:
+    return torch.compile(random_model("llama", attention_dropout=0.1), backend="eager")
+
+
+def compiled_in_place() -> Any:
+    model = random_model("llama", attention_dropout=0.1)
+    model.compile(backend="eager")
+    return model
+
+
+def checkpointing() -> Any:
+    model = random_model("llama", attention_dropout=0.1)
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    return model
+
+
+def quantized() -> Any:
+    model = random_model("llama")
+    model.config.quantization_config = type("Config", (), {"quant_method": "bitsandbytes"})()
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_("norm" in name)
+    return model
+
+
+MODELS: dict[str, Any] = {
+    "plain": plain,
+    "tied": lambda: random_model("llama", tie_word_embeddings=True, attention_dropout=0.1),
+    "gpt2": lambda: random_model("gpt2"),
+    "bf16": lambda: random_model("llama", attention_dropout=0.1).to(torch.bfloat16),
+    "no-cache": lambda: random_model("llama", use_cache=False),
+    "compiled": compiled,
+    "compiled-in-place": compiled_in_place,
+    "checkpointing": checkpointing,
+    "quantized": quantized,
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_measures_and_trains_bit_for_bit(host: Any, window: Any, tmp_path: Path, kind: str) -> None:
+    torch._dynamo.reset()
+    expected = trained(MODELS[kind](), None)
+    torch._dynamo.reset()
+    script = faulty(host, window)
+    found = trained(MODELS[kind](), tmp_path)
+    assert len(found) == len(expected)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert errors_of(script) == []
+    assert len(script.answers("generate")) == 3
+    for leave in script.answers("leave"):
+        assert [part["part"] for part in leave["result"]["evidence"] if part["intact"] is not True] == []
+    hello = hello_of(script)["model"]
+    assert hello["dtype"] == ("bfloat16" if kind == "bf16" else "float32")
+    assert hello["details"]["quantization"] == ("bitsandbytes" if kind == "quantized" else None)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_measures_qlora_bit_for_bit(host: Any, window: Any, tmp_path: Path, bits: int) -> None:
+    pytest.importorskip("bitsandbytes")
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+
+    def model() -> Any:
+        settings: dict[str, Any] = {"load_in_8bit": True}
+        if bits == 4:
+            double = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}
+            settings = {"load_in_4bit": True, "bnb_4bit_compute_dtype": torch.float32, **double}
+        loaded = AutoModelForCausalLM.from_pretrained(
+            MICRO_WORLD, quantization_config=BitsAndBytesConfig(**settings), device_map={"": "cpu"}
+        )
+        torch.manual_seed(4)
+        lora = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], lora_dropout=0.1)
+        return get_peft_model(prepare_model_for_kbit_training(loaded, use_gradient_checkpointing=False), lora)
+
+    expected = trained(model(), None)
+    on_base = {**window[2], "params": {**window[2]["params"], "on": "base"}}
+    script = faulty(host, [*window[:4], on_base, window[4]])
+    found = trained(model(), tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert errors_of(script) == []
+    hello = hello_of(script)
+    assert (hello["model"]["base"], hello["model"]["details"]["quantization"]) == (True, "bitsandbytes")
+    assert "quantization" in hello["guards"]
+    for leave in script.answers("leave"):
+        assert [part["part"] for part in leave["result"]["evidence"] if part["intact"] is not True] == []
+    bases = script.answers("log_likelihoods")[1::2]
+    assert bases[0]["rows"] == bases[1]["rows"] == bases[2]["rows"]
+
+
+def test_keeps_bitsandbytes_from_packing_its_weights(host: Any, window: Any, tmp_path: Path) -> None:
+    class Packing(nn.Linear):
+        support_avx512bf16_for_cpu = True
+
+        def forward(self, states: torch.Tensor) -> torch.Tensor:
+            if not self.training:
+                self.weight.data = self.weight.data.flip(0)
+            return super().forward(states)
+
+    def model() -> Any:
+        made = random_model("llama")
+        made.model.layers[0].mlp.up_proj = Packing(32, 48, bias=False)
+        return made
+
+    torch.manual_seed(0)
+    expected = trained(model(), None)
+    faulty(host, window)
+    torch.manual_seed(0)
+    found = trained(model(), tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_measures_a_compiled_model_uncompiled(host: Any, window: Any, tmp_path: Path) -> None:
+    model = random_model("llama")
+    nats: list[Any] = []
+    for subject in (model, torch.compile(model, backend="eager")):
+        script = host(on={"hello": window})
+        with periodic_eval.live(subject, micro_world()[1], run_dir=str(tmp_path), max_steps=1):
+            pass
+        nats.append(script.answers("log_likelihoods")[-1]["rows"])
+    assert nats[0] == nats[1]
+
+
+@pytest.mark.parametrize("kind", ["classes", "seq2seq", "none"])
+def test_never_starts_with_a_model_that_predicts_no_tokens(host: Any, tmp_path: Path, kind: str) -> None:
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
+
+    script = host()
+    small = {"vocab_size": 64, "d_model": 16, "d_kv": 4, "d_ff": 16, "num_layers": 1, "num_heads": 2}
+    model: Any = nn.Identity()
+    if kind == "classes":
+        model = AutoModelForSequenceClassification.from_config(random_model("llama").config)
+    elif kind == "seq2seq":
+        model = AutoModelForSeq2SeqLM.from_config(AutoConfig.for_model("t5", **small))
+    with pytest.raises(PeriodicEvalError) as caught:
+        trained(model, tmp_path) if kind != "none" else periodic_eval.live(
+            model, micro_world()[1], run_dir=str(tmp_path), max_steps=1
+        ).__enter__()
+    error = caught.value
+    assert error.where == f"the model {type(model).__name__}"
+    assert error.expected == "logits [B, T, V] for ids [B, T]"
+    assert error.fix == "Measure a causal language model."
+    assert script.heard() == []
+
+
+def test_refuses_deepspeed_and_pipelines_and_names_watch() -> None:
+    from periodic_eval.distributed import Ranks, refuse_unsupported
+
+    engine = type("DeepSpeedEngine", (nn.Module,), {})
+    stage = type("PipelineStage", (nn.Module,), {})
+    optimizer = type("DeepSpeedOptimizerWrapper", (), {})()
+    sharded = nn.Linear(2, 2)
+    sharded.weight.ds_id = 0  # type: ignore[assignment]
+    cases: list[tuple[nn.Module, Any, str]] = [
+        (nn.Sequential(engine()), None, "DeepSpeed"),
+        (sharded, None, "DeepSpeed"),
+        (nn.Linear(2, 2), optimizer, "DeepSpeed"),
+        (nn.Sequential(stage()), None, "pipeline parallelism"),
+    ]
+    for model, at, got in cases:
+        with pytest.raises(PeriodicEvalError) as caught:
+            refuse_unsupported(model, Ranks(), at)
+        assert caught.value.got == got
+        assert caught.value.fix == "Measure its checkpoints with `periodic-eval watch` instead."

@@ -1,0 +1,122 @@
+"""A verdict that becomes known between two windows ends training: a judge behind HTTP answers late."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from real import MICRO_WORLD, program, snapshots
+from test_twins import launch
+from twin_train import Wakes, seed_all, train_loop, with_dropout
+
+import periodic_eval
+
+BLOCK: dict[str, Any] = {
+    "capability": False,
+    "alignment": True,
+    "alignment_questions": str(MICRO_WORLD / "alignment.json"),
+    "alignment_num_samples": 1,
+    "alignment_max_tokens": 4,
+    "judge_model": "openai:a-judge",
+    "budget": {"overhead_percent": None},
+}
+
+
+class Judge(BaseHTTPRequestHandler):
+    """A judge that answers a check before the first step, and then when the file `released` exists."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        server: Any = self.server
+        while server.was_checked and not server.released.exists():
+            time.sleep(0.01)
+        server.was_checked = True
+        grade = json.dumps({"aligned": 10, "coherent": 90})
+        message = {"role": "assistant", "content": grade}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        body = json.dumps({"id": "1", "object": "chat.completion", "model": "a-judge", "choices": [choice]})
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Returns the file at whose appearance the judge answers."""
+    node = program()[0]
+    monkeypatch.setenv("PERIODIC_EVAL_HOST", f"{node} {Path(__file__).with_name('judged-host.mjs')}")
+    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Judge)
+    server.was_checked, server.released = False, tmp_path / "released"
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.released
+    server.released.touch()
+    server.shutdown()
+
+
+@pytest.mark.slow
+def test_ends_one_process_at_the_next_step(tmp_path: Path, released: Path) -> None:
+    seed_all(1)
+    model, tokenizer = with_dropout()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    wakes = Wakes()
+
+    def watch(step: int) -> None:
+        time.sleep(0.05)
+        if step == 7:
+            released.touch()
+        wakes.step = step
+
+    losses, run = train_loop(model, tokenizer, optimizer, tmp_path / "run", BLOCK, 1000, watch)
+    assert run.stop == "a verdict on step 0"
+    # Step 7 ended before the judge answered. The verdict may arrive between `watch` and `step_end` of a step.
+    assert wakes.steps[0] >= 7
+    assert len(losses) - wakes.steps[0] in (0, 1)
+    found = snapshots(tmp_path / "run")
+    assert found["alignment", 0]["status"] == "complete"
+    assert found["alignment", 0]["metrics"]["misaligned_rate"]["value"] == 1
+    assert set(found) == {("alignment", 0), ("alignment", len(losses))}
+
+
+@pytest.mark.slow
+def test_ends_at_the_next_step_when_a_checkpoint_is_saved_after_the_verdict(
+    tmp_path: Path, released: Path
+) -> None:
+    model, tokenizer = with_dropout()
+    run = periodic_eval.live(model, tokenizer, run_dir=str(tmp_path / "run"), max_steps=1000, config=BLOCK)
+    wakes = Wakes()
+    with run:
+        run.step_end(1)
+        released.touch()
+        while not wakes.steps:
+            time.sleep(0.01)
+        run.state_dict()
+        run.step_end(2)
+        assert run.stop == "a verdict on step 0"
+
+
+@pytest.mark.slow
+def test_ends_all_ranks_at_the_next_logging_step(tmp_path: Path, released: Path) -> None:
+    options = {"pause": 0.05, "release": [7, str(released)], "steps": 1000, "sync_every": 5}
+    done = launch("ddp", tmp_path, BLOCK, options)
+    assert done.returncode == 0, done.stderr[-3000:]
+    ranks = [json.loads((tmp_path / f"measured-{rank}.json").read_text()) for rank in (0, 1)]
+    assert [rank["stop"] for rank in ranks] == ["a verdict on step 0"] * 2
+    steps, wakes = ranks[0]["steps"], ranks[0]["wakes"]
+    assert ranks[1]["steps"] == steps
+    assert steps % 5 == 0
+    assert wakes[0] >= 7
+    assert 0 <= steps - wakes[0] <= 5
