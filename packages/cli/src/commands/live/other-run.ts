@@ -1,4 +1,4 @@
-import { isRecord } from "@periodic-eval/contracts/options";
+import { isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { Hello } from "@periodic-eval/live";
 import { nodeFiles, readRun } from "@periodic-eval/store";
@@ -24,12 +24,12 @@ export async function refuseOtherRun({
     if (!isRecord(provenance.model) || provenance.tokenizer === null) continue;
     const { name } = provenance.model;
     if (name === model.name && provenance.tokenizer === tokenizer.fingerprint) return;
-    const other = name === model.name ? ` with another tokenizer` : "";
+    const other = name === model.name ? " with another tokenizer" : "";
     throw new PeriodicEvalError({
       code: "config",
       where: "run_dir",
-      got: `${runDir}, which holds measurements of ${String(name)}${other}, for a training of ${model.name}`,
-      expected: `a new folder, or one of the same model`,
+      got: `${runDir}, which holds measurements of ${quoteValue(name)}${other}, for a training of ${model.name}`,
+      expected: "a new folder, or one of the same model",
       fix: "Choose another run_dir, or delete this one.",
     });
   }
