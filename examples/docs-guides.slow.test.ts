@@ -75,7 +75,7 @@ it("runs the files and commands of docs/guides/training-file.md and of one model
 
 it("runs the blocks of the guides for model.fit and for checkpoints, on small models", async () => {
   const [fit] = blocksOf("docs/guides/tensorflow-js.md", "ts");
-  const [watch] = blocksOf("docs/guides/python.md", "ts");
+  const [watch] = blocksOf("docs/guides/watch.md", "ts");
   const questions = join(project, "questions.jsonl");
   writeFileSync(
     questions,

@@ -8,6 +8,7 @@ import { basename, join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build as bundle } from "esbuild";
 import wabt from "wabt";
+import { addLicence } from "./licences.mjs";
 import { root } from "./steps.mjs";
 
 const build = join(root, ".build");
@@ -198,17 +199,6 @@ async function bundleLibraries(name, dist) {
       .map(([library]) => library)
       .filter((library) => !manifest.includes(`./dist/bundled/${fileOf(library)}`)),
   );
-}
-
-/** Adds the licence of the package that a bundled file comes from. */
-function addLicence(licences, input) {
-  const folder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0];
-  if (folder === undefined || licences.has(folder)) return;
-  const at = join(process.cwd(), folder);
-  const { name, version, license } = JSON.parse(readFileSync(join(at, "package.json"), "utf8"));
-  const file = readdirSync(at).find((one) => /^licen[cs]e/i.test(one));
-  const text = file === undefined ? "" : `\n\n${readFileSync(join(at, file), "utf8").trim()}`;
-  licences.set(folder, `${name} ${version} (${license})${text}`);
 }
 
 function importFromThere(dist, libraries) {

@@ -24,7 +24,8 @@ export const packages = {
       "process/": "time limits, signals, memory",
       "files/": "atomic files and where they lie",
       "lock/": "one process per run",
-      "snapshots/": "a run's folder: write, read, verify, what may be compared, rows for tables",
+      "snapshots/":
+        "a run's folder: write (snapshot-file.ts), read, verify, what may be compared, rows for tables",
       "browser/": "files of a page that outlive it",
     },
   },
@@ -33,9 +34,9 @@ export const packages = {
     imports: ["contracts", "store"],
     rooms: {
       "http/": "requests with limits",
-      "rows/": "JSON lines, Parquet, YAML, CSV",
-      "hub/": "models and files of the Hugging Face hub, downloads",
-      "sources/": "the name of a file or a data set to its rows",
+      "rows/": "JSON lines, Parquet (read in a process of its own: read-parquet.ts), YAML, CSV",
+      "hub/": "finds, downloads and caches files of the Hugging Face hub",
+      "sources/": "the name of a file or a data set to questions and documents; training rows: trainers/data",
       "questions/": "files of questions: ARC's format, and that of Betley et al.",
       "config/": "configuration files and modules of verifiers, with the lines of their parts",
     },
@@ -44,7 +45,7 @@ export const packages = {
     is: "callbacks, the session, evaluations, statistics; knows no engine and no file format",
     imports: ["contracts", "store", "data"],
     rooms: {
-      "random/": "seeded streams, and Math.random while something is measured",
+      "random/": "seeded streams, and the guards of random numbers",
       "schedule/": "triggers, and the thresholds that training crosses, in exact rationals",
       "statistics/": "intervals, paired tests, planned comparisons, formatting",
       "model/": "encoding prompts, sharing generations",
@@ -59,8 +60,8 @@ export const packages = {
       "evaluations/margin/": "affirming against negating statements",
       "evaluations/kl/": "how far the model is from where it began",
       "session/budget/": "how much to measure",
-      "session/records/": "snapshots, resume, baselines, background grading",
-      "session/window/": "one measurement inside the guards",
+      "session/records/": "resume, baselines, background grading; hands snapshots to the store",
+      "session/window/": "one measurement inside the guards (take-measurement.ts)",
       "session/loop/": "progress, hooks, control",
       "config/": "the periodic_eval block, and the callbacks that take it",
     },
@@ -101,7 +102,7 @@ export const packages = {
     imports: ["contracts", "store", "data", "tokenizers", "core", "tfjs", "safetensors"],
     rooms: {
       "folder/": "files of a model's folder",
-      "hub/": "models of the Hugging Face hub",
+      "hub/": "which files of the Hugging Face hub a model needs",
       "native-kernels/":
         "operations in C++ for native TensorFlow on the CPU, which `periodic-eval native` compiles",
       "wasm-kernels/": "operations in WebAssembly for the wasm backend, which `npm run build` compiles",
@@ -129,7 +130,7 @@ export const packages = {
       "losses/": "what is minimized",
       "optimizer/": "AdamW",
       "checkpoint/": "what a resume needs",
-      "data/": "rows of files to batches",
+      "data/": "training rows: files (read-rows.ts) to batches",
       "loop/": "steps inside a session",
       "measuring/": "measuring on a server, in line or beside training",
       "trainer/": "options and parts that all trainers share",
@@ -255,8 +256,8 @@ export const outsideOfBrowsers = [
     pattern: /^node:/,
     allowedIn: [
       "store/src/platform/",
-      "data/src/rows/decode-parquet.ts",
-      "data/src/rows/parquet-worker.ts",
+      "data/src/rows/parquet-process.ts",
+      "data/src/rows/read-parquet.ts",
       "data/src/config/",
     ],
   },
@@ -276,9 +277,9 @@ export const maximumRootValues = 45;
  */
 export const budgets = {
   lines: {
-    cli: 6837,
-    contracts: 1790,
-    core: 12488,
+    cli: 6894,
+    contracts: 1800,
+    core: 12496,
     dashboard: 8800,
     data: 2247,
     feedback: 3977,
@@ -294,14 +295,14 @@ export const budgets = {
     tfjs: 2019,
     tokenizers: 971,
     trainers: 5615,
-    scripts: 3003,
+    scripts: 3004,
   },
-  files: 788,
+  files: 819,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1115,
+  publicNames: 1147,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };

@@ -1,13 +1,20 @@
 // Runs a tier of tests, and names what it leaves out. Usage: node scripts/test.mjs unit|slow|parity [ARGUMENTS OF VITEST]
+//                                                                    node scripts/test.mjs python [ARGUMENTS OF PYTEST]
 //                                                                    node scripts/test.mjs count TIER…
 // A tier writes .cache/tests/TIER.json. `count` reads these reports, prints their failures in short, then `N passed, N failed, N skipped` of all
 // of them, and exits with 1 if a test failed, no test passed, or a tier has no report.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
+import { runPythonTests } from "./python-tests.mjs";
 import { root } from "./steps.mjs";
 
-const commands = { unit: "npm test", slow: "npm run slow", parity: "npm run parity" };
+const commands = {
+  unit: "npm test",
+  slow: "npm run slow",
+  parity: "npm run parity",
+  python: "npm run python",
+};
 const [tier, ...args] = process.argv.slice(2);
 
 function runTier() {
@@ -18,6 +25,10 @@ function runTier() {
     cwd: root,
     stdio: "inherit",
   });
+  printEnd(status);
+}
+
+function printEnd(status) {
   const others = Object.entries(commands).filter(([name]) => name !== tier);
   const leftOut = others.map(([name, command]) => `${name} tests (${command})`).join(" and ");
   console.log(`These were the ${tier} tests. Left out: ${leftOut}; .ci/run runs all.`);
@@ -51,4 +62,5 @@ function count(tiers) {
 }
 
 if (tier === "count") count(args);
+else if (tier === "python") printEnd(runPythonTests(args));
 else runTier();

@@ -5,10 +5,13 @@ export const sections = [
     text: "Guides",
     pages: [
       "guides/index.md",
+      "guides/trl.md",
+      "guides/pytorch.md",
+      "guides/several-gpus.md",
+      "guides/watch.md",
       "guides/tensorflow-js.md",
       "guides/fine-tuning.md",
       "guides/training-file.md",
-      "guides/python.md",
       "guides/transformers-js.md",
       "guides/browser.md",
       "guides/evaluation.md",
@@ -34,6 +37,8 @@ export const sections = [
       "reference/command-line.md",
       "reference/configuration.md",
       "reference/snapshot.md",
+      "reference/trainers.md",
+      "reference/live-protocol.md",
     ],
   },
   {

@@ -30,7 +30,7 @@ export {
   needsMaxSteps,
   timesPerPhase,
 } from "./schedule/triggers.ts";
-export { streamGuard } from "./random/streams.ts";
+export { streamGuard } from "./random/guards.ts";
 
 export { defineEvaluation } from "./evaluations/kit/define.ts";
 export { capabilityEvaluation, type CapabilityOptions } from "./evaluations/capability/evaluation.ts";

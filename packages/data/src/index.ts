@@ -5,7 +5,7 @@ export { hubNameOf, openHubCache, type HubCache } from "./hub/cache.ts";
 export { isHubSource, parseDatasetName } from "./sources/datasets.ts";
 export { fetchPinnedFile, pinnedPath, pinnedUrl, type PinnedFile } from "./hub/pinned-file.ts";
 export { cachedSplit, fetchSplit, type DatasetSplit, type SplitFile } from "./sources/datasets.ts";
-export { decodeParquet, type ParquetLimits, type ParquetRow } from "#decode-parquet";
+export { decodeParquet, type ParquetLimits, type ParquetRow } from "#parquet-process";
 export { cacheError, fetchFile, type HubCommit } from "./hub/download.ts";
 export { formatHubId, parseHubId, type HubId, type HubRepo } from "./hub/hub-id.ts";
 export { isOneValue, textFormats, type ParseText } from "./rows/parse-text.ts";

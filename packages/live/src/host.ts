@@ -82,6 +82,8 @@ class LiveHost {
   /** Whether the trainer knows that nothing more is measured: it closed the session, or its `hello` was refused. */
   #isOver = false;
   #callbacks: readonly TrainerCallback[] = [];
+  /** Whether a verdict arrived since the trainer's last step. An answer to another call must not put off its wake. */
+  #hasVerdict = false;
   #metrics: { step: number; values: Readonly<Record<string, number>> }[] = [];
 
   constructor(connection: Connection, open: LiveHostOptions["open"]) {
@@ -106,6 +108,7 @@ class LiveHost {
       });
     if (method === "step") {
       const { step, epoch, max_steps: maxSteps, logged } = params as TrainerParams["step"];
+      this.#hasVerdict = false;
       const control = await session.stepEnd({
         step,
         ...(epoch !== undefined && { epoch }),
@@ -157,7 +160,8 @@ class LiveHost {
         expected: `at most ${protocolVersion}, the version of this host`,
         fix: "Update the host: pip install --upgrade periodic-eval.",
       });
-    const { run_dir: run, phase, max_steps: maxSteps, step, epoch, state, guards, can_save } = hello;
+    const { run_dir: run, phase, max_steps: maxSteps, guards, can_save } = hello;
+    const resume = resumptionOf(hello);
     const { callbacks, loggers = [], savesAtFiring = false, place, ...options } = await this.#open(hello);
     const connection = this.#connection;
     let model = liveModel(connection, hello);
@@ -182,15 +186,12 @@ class LiveHost {
       ...options,
       // A phase of 0 steps measures weights that are there: its own start would be its only measurement.
       ...(maxSteps === 0 && options.baseline === "phase_start" && { baseline: "run_start" }),
-      ...(state !== null && { resume: state as unknown as SessionState }),
+      ...(resume !== null && { resume }),
     });
     this.#session = session;
     this.#callbacks = callbacks;
     try {
-      let control = await session.begin();
-      // A checkpoint without a state resumes from the snapshots.
-      if (step > session.progress.step) control = await session.stepEnd({ step, epoch });
-      return { ...this.#done(control), protocol: protocolVersion };
+      return { ...this.#done(await session.begin()), protocol: protocolVersion };
     } catch (error) {
       this.#session = null;
       await session.close().catch(() => undefined);
@@ -203,7 +204,9 @@ class LiveHost {
     return {
       name: "trainer",
       event: ({ kind }) => {
-        if (kind === "graded") this.#connection.notify("wake");
+        if (kind !== "graded") return;
+        this.#hasVerdict = true;
+        this.#connection.notify("wake");
       },
       snapshot: (snapshot) => {
         const values = snapshotScalars(snapshot);
@@ -216,14 +219,26 @@ class LiveHost {
     const progress = this.#session?.progress ?? null;
     const metrics = this.#metrics;
     this.#metrics = [];
+    const next = () => (this.#hasVerdict ? progress!.step + 1 : nextStep(this.#callbacks, progress!));
     return {
-      next_step: progress === null ? null : nextStep(this.#callbacks, progress),
+      next_step: progress === null ? null : next(),
       stop,
       save,
       metrics,
       ...more,
     };
   }
+}
+
+/**
+ * Returns where the session resumes; null at the start of the phase. The state is that of the last step that the host heard of: of a
+ * checkpoint that is newer, or has no state, the snapshots up to its step say what is measured.
+ */
+function resumptionOf({ phase, max_steps: maxSteps, step, epoch, state }: Hello): SessionState | null {
+  if (step === 0) return null;
+  const { progress, ...known } = (state ?? {}) as Partial<SessionState>;
+  const at = { maxSteps, elapsedSeconds: 0, ...progress, step, epoch, ended: false };
+  return { phase, callbacks: {}, windowSeconds: 0, ...known, progress: at };
 }
 
 const noControl: Control = { stop: null, save: null };

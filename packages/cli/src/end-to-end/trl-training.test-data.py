@@ -1,4 +1,4 @@
-"""Trains a tiny model with trl.SFTTrainer and the callback of docs/guides/python.md, on JSON arguments from standard input."""
+"""Trains a tiny model with trl.SFTTrainer and the callback of docs/guides/watch.md, on JSON arguments from standard input."""
 
 import json
 import sys

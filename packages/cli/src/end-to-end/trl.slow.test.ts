@@ -20,7 +20,7 @@ if (!canRun)
 // Vitest runs no afterAll in a file that is skipped whole.
 const root = canRun ? temporaryFolder(afterAll) : "";
 const script = fileURLToPath(new URL("trl-training.test-data.py", import.meta.url));
-const docs = readFileSync(new URL("../../../../docs/guides/python.md", import.meta.url), "utf8");
+const docs = readFileSync(new URL("../../../../docs/guides/watch.md", import.meta.url), "utf8");
 const [, callback] = /```python\n(import json.*?)```/s.exec(docs)!;
 const dueSteps = [8, 16, 24, 32, 40];
 

@@ -1,4 +1,4 @@
-import { decodeParquet } from "#decode-parquet";
+import { decodeParquet } from "#parquet-process";
 import type { Json, SourceOption } from "@periodic-eval/contracts";
 import { dataError, abbreviated, quoteValue, atOption, optionAt } from "@periodic-eval/contracts/options";
 import { unreadable, utf8Text } from "@periodic-eval/store";

@@ -11,12 +11,19 @@ from .errors import PeriodicEvalError
 
 
 def main() -> int:
-    """Runs the program, and returns its exit code."""
+    """Runs the program, and returns its exit code. `demo` trains in this process."""
     try:
+        if sys.argv[1:2] == ["demo"]:
+            from .demo import demo
+
+            return demo(sys.argv[2:])
         command = [*program_command(), *sys.argv[1:]]
     except PeriodicEvalError as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
     if os.name != "nt":
         # The program takes this process's place, with its signals and its terminal.
         os.execv(command[0], command)

@@ -19,7 +19,7 @@ export interface LoggedMetrics {
 export interface TrainerState {
   readonly maxSteps: number | null;
   readonly epoch: number | null;
-  /** Whether training has ended with this checkpoint: our trainers, and the callback in docs/guides/python.md, say so. */
+  /** Whether training has ended with this checkpoint: our trainers, and the callback in docs/guides/watch.md, say so. */
   readonly isFinished: boolean;
   readonly losses: readonly LoggedMetrics[];
   /** The seed of the training; null if the trainer does not write it. */

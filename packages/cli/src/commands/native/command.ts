@@ -59,6 +59,7 @@ export async function buildNative(
   machine: Machine = thisMachine,
 ): Promise<string> {
   const backend: BackendName = options.gpu ? "tfjs-node-gpu" : "tfjs-node";
+  const project = nativeBackendFolder();
   const cache = resolve(options.cache ?? defaultCache());
   // The binding's compile command is for Linux.
   if (machine.platform !== "linux") throw unsupported(machine, "linux");
@@ -70,7 +71,6 @@ export async function buildNative(
     // The cache may hold other backends and, where the user named a folder, other files.
     for (const name of [libraryFolder(options.gpu), backendFolder(backend), tfjsFolder])
       rmSync(join(cache, name), { recursive: true, force: true });
-  const project = nativeBackendFolder();
   checkDisk(machine, cache, packagesBytes);
   checkDisk(machine, project, packagesBytes, "Free some space.");
   const library = libTensorFlow(options, cache, machine, terminal);

@@ -112,7 +112,10 @@ it.each([
   ["1.samples=0", "(periodic_eval.evaluations.1.samples): got 0, expected an integer of 1 or more"],
   ["1.max_tokens=0", "(periodic_eval.evaluations.1.max_tokens): got 0, expected a positive integer"],
   ["2.preference=concise", 'got the unknown option "preference", expected one of max_tokens'],
-  ["3.preset=clas", 'preset): got "clas", expected "claas", or a map of three thresholds. Write "claas", or a map'],
+  [
+    "3.preset=clas",
+    'preset): got "clas", expected "claas", or a map of three thresholds. Write "claas", or a map',
+  ],
   ["3.preset={}", /preset\.(entropy_ratio|self_rouge_l|drift_nats)\): got/],
   ["4.preset.drift=2", 'Did you mean "drift_nats"?'],
   ["4.preset.drift_nats=far", 'preset.drift_nats): got "far", expected a finite number'],

@@ -9,7 +9,8 @@ import type {
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { differencesOf, keyText } from "@periodic-eval/store";
 import { primaryMetric } from "../../evaluations/kit/metric-kit.ts";
-import { withSeededRandom, seedOf } from "../../random/streams.ts";
+import { withSeededRandom } from "../../random/guards.ts";
+import { seedOf } from "../../random/streams.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
 import { comparisonWarnings } from "./comparison-warnings.ts";

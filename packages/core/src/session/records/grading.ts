@@ -16,7 +16,8 @@ import { errorMessage, jsonRoundTrip, jsonFault } from "@periodic-eval/contracts
 import { addWarnings, resolvesWithin } from "@periodic-eval/store";
 import { metricKit, primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
 import { requireMetrics } from "../../evaluations/kit/define.ts";
-import { seedOf, withSeededRandom } from "../../random/streams.ts";
+import { withSeededRandom } from "../../random/guards.ts";
+import { seedOf } from "../../random/streams.ts";
 import { reserveComparison, type ComparedSnapshots, type Comparisons } from "./comparisons.ts";
 import type { Reporter } from "./reporter.ts";
 import type { SnapshotWriter } from "./snapshot-writer.ts";

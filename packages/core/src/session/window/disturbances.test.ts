@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { Evidence, Guard, TrainerCallback, Session, SessionOptions } from "@periodic-eval/contracts";
-import { streamGuard } from "../../random/streams.ts";
+import { streamGuard } from "../../random/guards.ts";
 import { everyPercent } from "../../schedule/triggers.ts";
 import { displayLogger } from "../../console/console-logger.ts";
 import { undisturbed } from "@periodic-eval/store";

@@ -9,7 +9,8 @@ import type {
   Snapshot,
   SnapshotKey,
 } from "@periodic-eval/contracts";
-import { mathRandomGuard, seedOf } from "../../random/streams.ts";
+import { mathRandomGuard } from "../../random/guards.ts";
+import { seedOf } from "../../random/streams.ts";
 import {
   parseOptions,
   functionSchema,

@@ -4,7 +4,8 @@ import type {
   CallOptions,
   BulkTokenizer,
 } from "@periodic-eval/contracts";
-import { withSeededRandom, namedStream } from "../../random/streams.ts";
+import { withSeededRandom } from "../../random/guards.ts";
+import { namedStream } from "../../random/streams.ts";
 import { warningOfAll } from "../records/new-snapshot.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { TrainerCallback } from "@periodic-eval/contracts";
-import { streamGuard } from "../../random/streams.ts";
+import { streamGuard } from "../../random/guards.ts";
 import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { train } from "../loop/toy-run.test-data.ts";
 import { withSession } from "../loop/session.ts";

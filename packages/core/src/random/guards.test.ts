@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { guardConformance } from "@periodic-eval/testing";
-import { divertMathRandom, mathRandomGuard, streamGuard, withSeededRandom } from "./streams.ts";
+import { divertMathRandom, mathRandomGuard, streamGuard, withSeededRandom } from "./guards.ts";
 import type { EnteredGuard } from "../../../contracts/src/guard.ts";
 
 const enter = async (seed: string): Promise<EnteredGuard> => mathRandomGuard().enter({ seed });

@@ -1,5 +1,5 @@
 import { dataError } from "@periodic-eval/contracts/options";
-import type { ParquetOptions, ParquetRow } from "./decode-parquet.ts";
+import type { ParquetOptions, ParquetRow } from "./parquet-process.ts";
 
 /** Takes the place of `decodeParquet` in browsers, which cannot decode a damaged file in a process of its own. */
 export async function* decodeParquet(

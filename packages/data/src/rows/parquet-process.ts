@@ -1,4 +1,4 @@
-// `parquet-worker.ts` reads the rows, in another process.
+// `read-parquet.ts` reads the rows, in another process.
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { stat } from "node:fs/promises";
@@ -7,7 +7,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { dataError } from "@periodic-eval/contracts/options";
 import { startTimeout, workingSeconds, invalidUtf8 } from "@periodic-eval/store";
-import type { ParquetReply, ParquetRequest } from "./parquet-worker.ts";
+import type { ParquetReply, ParquetRequest } from "./read-parquet.ts";
 
 /** Limits of decoding a whole file. */
 export interface ParquetLimits {
@@ -90,7 +90,7 @@ export async function* decodeParquet(
 function startWorker(mebibytes: number): ChildProcess {
   // The TypeScript source starts the compiled file, which needs no loader.
   const compiled = import.meta.url.replace(/\/src\/(.*)\.ts$/, "/dist/$1.js");
-  return fork(fileURLToPath(new URL("./parquet-worker.js", compiled)), {
+  return fork(fileURLToPath(new URL("./read-parquet.js", compiled)), {
     execArgv: [`--max-old-space-size=${mebibytes}`],
     // A crash may leave a dump in its folder.
     cwd: tmpdir(),

@@ -6,7 +6,7 @@ import { parquetWriteBuffer } from "hyparquet-writer";
 import { afterAll, describe, expect, it } from "vitest";
 import { namedStream } from "@periodic-eval/core/random";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
-import { decodeParquet } from "./decode-parquet.ts";
+import { decodeParquet } from "./parquet-process.ts";
 import { readParquet } from "../sources/read-source.ts";
 
 const folder = temporaryFolder(afterAll);
@@ -42,7 +42,7 @@ async function decode(path: string, limits = { seconds: 5, mebibytes: 200 }) {
 it.skipIf(process.platform === "win32")("decodes a file during a Ctrl-C in the terminal", async () => {
   // In a process group of its own, because the signal goes to the whole group. `npm test` builds first.
   const program = `
-    import { decodeParquet } from "${new URL("../../dist/rows/decode-parquet.js", import.meta.url).href}";
+    import { decodeParquet } from "${new URL("../../dist/rows/parquet-process.js", import.meta.url).href}";
     process.on("SIGINT", () => undefined);
     const rows = decodeParquet(${JSON.stringify(await fileOf(parquet()))}, "rows.parquet", { limits: { seconds: 60, mebibytes: 400 } });
     const first = rows.next();

@@ -1,0 +1,232 @@
+// Bundles the program `periodic-eval` into the Python package, with its assets and licences and without TensorFlow.js, and builds the
+// wheel. It needs a Python with pip, which fetches the build backend.
+// Usage: npm run wheel
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { basename, dirname, join, posix, relative } from "node:path";
+import { deflateRawSync } from "node:zlib";
+import { build } from "esbuild";
+import { addLicence } from "./licences.mjs";
+import { Missing, root, run, runToEnd } from "./steps.mjs";
+
+const python = process.env.PERIODIC_EVAL_PEERS_PYTHON ?? "python3";
+const project = join(root, "packages", "python");
+const host = join(project, "src", "periodic_eval", "host");
+const wheels = join(root, ".build", "wheel");
+const mostMegabytes = 12;
+
+/** The programs, by their compiled file, and the file of each below `host`. The second and third run in processes of their own. */
+const programs = {
+  "packages/cli/dist/main.js": "periodic-eval.mjs",
+  "packages/data/dist/rows/read-parquet.js": "assets/data/dist/rows/read-parquet.js",
+  "packages/feedback/dist/sandbox/engine.js": "assets/feedback/dist/sandbox/engine.js",
+};
+
+/** What the program reads beside itself: files and folders of the repository. Below `assets` they have the same places. */
+const assets = [
+  "packages/cli/assets",
+  "packages/cli/dist/train.schema.json",
+  "packages/dashboard/dist/client.js",
+  "packages/dashboard/fonts",
+  "packages/feedback/configs",
+  "packages/feedback/preferences",
+  "packages/tasks/languages",
+  "packages/tasks/suites",
+  "node_modules/@resvg/resvg-wasm/package.json",
+  "node_modules/@resvg/resvg-wasm/index_bg.wasm",
+  "node_modules/@jitl/quickjs-wasmfile-release-sync/dist/emscripten-module.wasm",
+];
+
+/** The bundled files that ask for their place (`import.meta.url`), each with assets or programs above. A new one fails the build. */
+const placed = new Set([
+  "packages/cli/dist/program.js",
+  "packages/cli/dist/demo/micro-world.js",
+  "packages/cli/dist/run/serve-run.js",
+  "packages/cli/dist/commands/init/command.js",
+  "packages/dashboard/dist/html/document.js",
+  "packages/dashboard/dist/feedback/write-feedback.js",
+  "packages/data/dist/rows/parquet-process.js",
+  "packages/feedback/dist/sandbox/run-in-sandbox.js",
+  "packages/feedback/dist/config/load-config.js",
+  "packages/feedback/dist/preferences/preference.js",
+  "packages/tasks/dist/ifeval/text/language-detection.js",
+  "packages/tasks/dist/evaluator/finished.js",
+  "packages/tasks/dist/suite/suite-file.js",
+  "node_modules/@jitl/quickjs-wasmfile-release-sync/dist/emscripten-module.mjs",
+]);
+
+/** Packages that are imported by a variable, which the bundler cannot follow. */
+const byVariable = ["@periodic-eval/models", "@periodic-eval/remote", "@periodic-eval/tasks"];
+const bundled = `({ ${byVariable.map((name) => `"${name}": () => import("${name}")`).join(", ")} })`;
+
+const assetOf = (file) => `assets/${file.replace(/^packages\//, "")}`;
+
+/** Returns a file's text as it stands in the program. */
+function adapted(file, text, program) {
+  if (!text.includes("import.meta.url")) return file.startsWith("packages/") ? withoutNpm(text) : text;
+  if (!placed.has(file))
+    throw new Error(`${file} asks for its place: add its assets and its name to scripts/wheel.mjs`);
+  const place = `./${posix.relative(posix.dirname(program), assetOf(file))}`;
+  return withoutNpm(text)
+    .replaceAll(/createRequire\(import\.meta\.url\)\((".*?")\)/g, "require($1)")
+    .replaceAll("import.meta.url", `new URL(${JSON.stringify(place)}, import.meta.url).href`);
+}
+
+/** Imports packages from the bundle, and names the commands as they are called here. */
+const withoutNpm = (text) =>
+  text
+    .replaceAll(
+      /import\((?:\/\* @vite-ignore \*\/ )?(packageName|modelsPackage|tasksPackage)\)/g,
+      `${bundled}[$1]()`,
+    )
+    // What needs TensorFlow.js is called with npx here too.
+    .replaceAll(/npx periodic-eval (?!train|eval|native)/g, "periodic-eval ")
+    .replace(
+      "Run npm install ${packageName}@4.",
+      "The Python package cannot load it: run npm install periodic-eval ${packageName}@4, and use npx periodic-eval.",
+    );
+
+const withoutTfjs = (program) => ({
+  name: "without TensorFlow.js",
+  setup({ onLoad, onResolve }) {
+    onResolve({ filter: /^@tensorflow\// }, ({ path }) => ({
+      path,
+      namespace: "missing",
+      sideEffects: false,
+    }));
+    onLoad({ filter: /./, namespace: "missing" }, ({ path }) => ({
+      contents: missing(path),
+      resolveDir: root,
+    }));
+    onLoad({ filter: /models\/dist\/backend\/(use-backend|backends)\.js$/ }, () => ({
+      contents: `export * from "./without-tfjs.mjs";`,
+      resolveDir: join(root, "scripts", "wheel"),
+    }));
+    onLoad({ filter: /\.m?js$/ }, ({ path }) => {
+      const file = relative(root, path).replaceAll("\\", "/");
+      const text = readFileSync(path, "utf8");
+      return { contents: adapted(file, text, program) };
+    });
+  },
+});
+
+/** Returns a module with the names of a package of TensorFlow.js. Each is a function, or a class, that refuses. */
+function missing(path) {
+  const names = Object.keys(createRequire(join(root, "packages", "models", "package.json"))(path));
+  const lines = names
+    .filter((name) => /^\w+$/.test(name) && name !== "default")
+    .map((name, i) => `function f${i}() { refuse(); }\nexport { f${i} as ${name} };`);
+  return [`import { refuse } from "./scripts/wheel/without-tfjs.mjs";`, ...lines].join("\n");
+}
+
+/** Bundles the programs. Returns the bundled files. */
+async function bundle() {
+  const inputs = new Set();
+  for (const [entry, program] of Object.entries(programs)) {
+    const { metafile } = await build({
+      absWorkingDir: root,
+      entryPoints: [join(root, entry)],
+      outfile: join(host, program),
+      bundle: true,
+      format: "esm",
+      platform: "node",
+      target: "node22",
+      minifySyntax: true,
+      minifyWhitespace: true,
+      legalComments: "none",
+      metafile: true,
+      logLevel: "warning",
+      // Packages of CommonJS that are bundled into a module call Node's modules by `require`.
+      banner: {
+        js: `import { createRequire as madeRequire } from "node:module"; const require = madeRequire(import.meta.url);`,
+      },
+      plugins: [withoutTfjs(program)],
+    });
+    for (const input of Object.keys(metafile.inputs)) inputs.add(input);
+  }
+  return [...inputs];
+}
+
+function copyAssets() {
+  for (const asset of assets) {
+    const target = join(host, assetOf(asset));
+    mkdirSync(dirname(target), { recursive: true });
+    cpSync(join(root, asset), target, { recursive: true });
+  }
+  // A training's page is served by a second process of the program, which starts it by this name.
+  const main = join(host, "assets", "cli", "dist", "main.js");
+  writeFileSync(main, `import "../../../periodic-eval.mjs";\n`);
+  writeFileSync(join(host, "package.json"), `{ "type": "module" }\n`);
+}
+
+/** Writes the licences of all that is bundled where the Python package takes them from. */
+function writeLicences(inputs) {
+  const licences = new Map();
+  for (const input of [...inputs, ...assets]) addLicence(licences, input);
+  const packages = new Set(inputs.map((input) => /^packages\/[^/]+/.exec(input)?.[0]).filter(Boolean));
+  const inside = [...packages].map((folder) => join(root, folder, "dist", "bundled", "LICENSES.txt"));
+  const texts = ["packages/dashboard/fonts/LICENSE_FONT", "packages/tasks/languages/LICENSE"].map(
+    (file) => `${dirname(file)}\n\n${readFileSync(join(root, file), "utf8").trim()}`,
+  );
+  const all = [
+    ...licences.values(),
+    ...inside.filter(existsSync).map((file) => readFileSync(file, "utf8").trim()),
+    ...texts,
+  ];
+  writeFileSync(join(project, "THIRD-PARTY-LICENSES.txt"), `${all.join("\n\n---\n\n")}\n`);
+  cpSync(join(root, "LICENSE"), join(project, "LICENSE"));
+}
+
+const filesBelow = (folder) =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+
+/** Prints the size of each part of the host in the wheel. */
+function printSizes() {
+  const sizes = new Map();
+  for (const file of filesBelow(host)) {
+    const part = relative(host, file).split(/[\\/]/).slice(0, 2).join("/");
+    sizes.set(part, (sizes.get(part) ?? 0) + deflateRawSync(readFileSync(file)).length);
+  }
+  for (const [part, bytes] of [...sizes].sort((a, b) => b[1] - a[1]))
+    console.log(`${(bytes / 1e6).toFixed(2).padStart(6)} MB  ${part}`);
+}
+
+/** Builds the wheel and returns its path. */
+function buildWheel() {
+  rmSync(wheels, { recursive: true, force: true });
+  const failed = (got) =>
+    new Missing("npm run wheel", got, "a wheel", "Name a Python with pip in PERIODIC_EVAL_PEERS_PYTHON.");
+  run(python, ["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", wheels, project], failed);
+  return join(wheels, readdirSync(wheels)[0]);
+}
+
+async function main() {
+  rmSync(host, { recursive: true, force: true });
+  const inputs = await bundle();
+  copyAssets();
+  writeLicences(inputs);
+  printSizes();
+  const wheel = buildWheel();
+  const megabytes = statSync(wheel).size / 1e6;
+  console.log(`${megabytes.toFixed(2).padStart(6)} MB  ${relative(root, wheel)}`);
+  if (megabytes > mostMegabytes)
+    throw new Missing(
+      basename(wheel),
+      `${megabytes.toFixed(1)} MB`,
+      `at most ${mostMegabytes} MB`,
+      "Leave something out.",
+    );
+}
+
+await runToEnd(main);
