@@ -63,7 +63,8 @@ def test_halves_batches_for_good_when_memory_is_short(tmp_path: Path, caplog: An
         found["capability", step]["provenance"]["model"]["details"]["batch_tokens"] for step in (0, 1, 4)
     ]
     said = int(halvings[0].getMessage().split()[-5])
-    assert sizes == [4096, said, said]
+    assert sizes[0] > said
+    assert sizes[1:] == [said, said]
     # Another size of batches is no other model.
     assert "baseline" in found["capability", 4]["paired"]
     assert all(part["intact"] for part in found["capability", 4]["receipt"])
