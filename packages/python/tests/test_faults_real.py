@@ -63,7 +63,8 @@ def test_halves_batches_for_good_when_memory_is_short(tmp_path: Path, caplog: An
         found["capability", step]["provenance"]["model"]["details"]["batch_tokens"] for step in (0, 1, 4)
     ]
     said = int(halvings[0].getMessage().split()[-5])
-    assert sizes == [4096, said, said]
+    assert sizes[0] > said
+    assert sizes[1:] == [said, said]
     # Another size of batches is no other model.
     assert "baseline" in found["capability", 4]["paired"]
     assert all(part["intact"] for part in found["capability", 4]["receipt"])
@@ -162,7 +163,7 @@ def test_never_starts_in_the_folder_of_another_run(tmp_path: Path) -> None:
     with pytest.raises(PeriodicEvalError) as caught:
         other.measured(tmp_path, 1, config=BLOCK)
     assert caught.value.where == "run_dir"
-    assert f"{tmp_path}, which holds measurements of {MICRO_WORLD}" in caught.value.got
+    assert f'{tmp_path}, which holds measurements of "{MICRO_WORLD}"' in caught.value.got
     assert caught.value.fix == "Choose another run_dir, or delete this one."
     assert other.losses == []
     other.model.config._name_or_path = str(MICRO_WORLD)

@@ -128,13 +128,14 @@ class Forward:
         return int(self.logits_at([[0]], [(0, 0)]).shape[-1])
 
     def check(self) -> None:
-        """Reads one token. Raises PeriodicEvalError for a model that does not map ids to logits [B, T, V].
+        """Raises PeriodicEvalError for a model that does not map ids to logits [B, T, V].
 
-        Another error counts when something is measured: the snapshot fails, and training goes on.
+        Reads one token if the model has no output embedding. An error of the model counts when something is
+        measured: the snapshot fails, and training goes on.
         """
         got = "an encoder and a decoder" if getattr(self.config, "is_encoder_decoder", False) else None
         try:
-            if got is None and self.logits_at([[0]], [(0, 0)]).ndim != 2:
+            if got is None and self._head() is None and self.logits_at([[0]], [(0, 0)]).ndim != 2:
                 got = "logits without positions"
         except PeriodicEvalError as error:
             got = error.got
@@ -340,14 +341,13 @@ def in_batches(
             continue
         free_memory()
         size = max(length(item) for item in batch) * len(batch)
-        forward.batch_tokens = max(1, min(forward.batch_tokens, size // factor) // 2)
-        before = len(left)
-        if split is not None:
-            left = [part for item in left for part in split(item, forward.batch_tokens * factor)]
-        if len(batch) == 1 and len(left) == before:
+        halved = max(1, min(forward.batch_tokens, size // factor) // 2)
+        parts = left if split is None else [part for item in left for part in split(item, halved * factor)]
+        if len(batch) == 1 and len(parts) == len(left):
             got = f"out of memory with one row of {size} tokens"
             fix = "Use fewer tokens per row, or train with less memory."
             raise PeriodicEvalError("memory", "the model", got, fix=fix)
+        left, forward.batch_tokens = parts, halved
         if on_halved is not None:
             on_halved(forward.batch_tokens)
 
