@@ -20,8 +20,8 @@ export interface InterruptedMeasurement {
 export interface SessionState {
   readonly phase: string;
   readonly progress: Progress;
-  /** Steps of earlier phases of the run; `run_step` continues from it. */
-  readonly runStepOffset: number;
+  /** Steps of earlier phases of the run; `run_step` continues from it. Omitted if unknown: the snapshots of those phases tell. */
+  readonly runStepOffset?: number;
   readonly callbacks: Readonly<Record<string, Json>>;
   /** Seconds that windows have taken so far; `progress.elapsedSeconds` does not include them. */
   readonly windowSeconds: number;

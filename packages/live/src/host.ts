@@ -7,10 +7,10 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { PeriodicEvalError, type Logger, type SessionState, type StepEnd } from "@periodic-eval/contracts";
-import { errorMessage } from "@periodic-eval/contracts/options";
+import { errorMessage, isRecord } from "@periodic-eval/contracts/options";
 import { snapshotScalars } from "@periodic-eval/loggers";
 import { Connection, endedText } from "./connection.ts";
-import { liveGuards } from "./live-guards.ts";
+import { type Details, liveGuards } from "./live-guards.ts";
 import { liveModel } from "./live-model.ts";
 import { nextStep } from "./next-step.ts";
 import {
@@ -22,8 +22,15 @@ import {
 } from "./protocol.ts";
 
 /** What the host measures for a trainer: the parts of a session besides the model. */
-export type LiveSession = Pick<SessionOptions, "callbacks"> & { readonly savesAtFiring?: boolean } & Partial<
-    Omit<SessionOptions, "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume" | "signal">
+export type LiveSession = Pick<SessionOptions, "callbacks"> & {
+  readonly savesAtFiring?: boolean;
+  /** Returns an error about options as one about the file that holds them. */
+  place?(error: unknown): unknown;
+} & Partial<
+    Omit<
+      SessionOptions,
+      "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume" | "signal"
+    >
   >;
 
 export interface LiveHostOptions {
@@ -75,6 +82,8 @@ class LiveHost {
   /** Whether the trainer knows that nothing more is measured: it closed the session, or its `hello` was refused. */
   #isOver = false;
   #callbacks: readonly TrainerCallback[] = [];
+  /** Whether a verdict arrived since the trainer's last step. An answer to another call must not put off its wake. */
+  #hasVerdict = false;
   #metrics: { step: number; values: Readonly<Record<string, number>> }[] = [];
 
   constructor(connection: Connection, open: LiveHostOptions["open"]) {
@@ -99,6 +108,7 @@ class LiveHost {
       });
     if (method === "step") {
       const { step, epoch, max_steps: maxSteps, logged } = params as TrainerParams["step"];
+      this.#hasVerdict = false;
       const control = await session.stepEnd({
         step,
         ...(epoch !== undefined && { epoch }),
@@ -150,15 +160,21 @@ class LiveHost {
         expected: `at most ${protocolVersion}, the version of this host`,
         fix: "Update the host: pip install --upgrade periodic-eval.",
       });
-    const { run_dir: run, phase, max_steps: maxSteps, step, epoch, state, guards, can_save } = hello;
-    const { callbacks, loggers = [], savesAtFiring = false, ...options } = await this.#open(hello);
+    const { run_dir: run, phase, max_steps: maxSteps, guards, can_save } = hello;
+    const resume = resumptionOf(hello);
+    const { callbacks, loggers = [], savesAtFiring = false, place, ...options } = await this.#open(hello);
     const connection = this.#connection;
+    let model = liveModel(connection, hello);
+    const changeDetails = (details: Details) => {
+      const all = isRecord(hello.model.details) ? { ...hello.model.details, ...details } : details;
+      model = liveModel(connection, { ...hello, model: { ...hello.model, details: all } });
+    };
     const session = openSession({
       run,
       phase,
       maxSteps,
-      model: liveModel(connection, hello),
-      guards: liveGuards(connection, guards),
+      model: () => model,
+      guards: liveGuards(connection, guards, changeDetails),
       callbacks,
       signal: connection.ended,
       loggers: [...loggers, this.#toTrainer()],
@@ -170,19 +186,16 @@ class LiveHost {
       ...options,
       // A phase of 0 steps measures weights that are there: its own start would be its only measurement.
       ...(maxSteps === 0 && options.baseline === "phase_start" && { baseline: "run_start" }),
-      ...(state !== null && { resume: state as unknown as SessionState }),
+      ...(resume !== null && { resume }),
     });
     this.#session = session;
     this.#callbacks = callbacks;
     try {
-      let control = await session.begin();
-      // A checkpoint without a state resumes from the snapshots.
-      if (step > session.progress.step) control = await session.stepEnd({ step, epoch });
-      return { ...this.#done(control), protocol: protocolVersion };
+      return { ...this.#done(await session.begin()), protocol: protocolVersion };
     } catch (error) {
       this.#session = null;
       await session.close().catch(() => undefined);
-      throw error;
+      throw place?.(error) ?? error;
     }
   }
 
@@ -191,7 +204,9 @@ class LiveHost {
     return {
       name: "trainer",
       event: ({ kind }) => {
-        if (kind === "graded") this.#connection.notify("wake");
+        if (kind !== "graded") return;
+        this.#hasVerdict = true;
+        this.#connection.notify("wake");
       },
       snapshot: (snapshot) => {
         const values = snapshotScalars(snapshot);
@@ -204,14 +219,26 @@ class LiveHost {
     const progress = this.#session?.progress ?? null;
     const metrics = this.#metrics;
     this.#metrics = [];
+    const next = () => (this.#hasVerdict ? progress!.step + 1 : nextStep(this.#callbacks, progress!));
     return {
-      next_step: progress === null ? null : nextStep(this.#callbacks, progress),
+      next_step: progress === null ? null : next(),
       stop,
       save,
       metrics,
       ...more,
     };
   }
+}
+
+/**
+ * Returns where the session resumes; null at the start of the phase. The state is that of the last step that the host heard of: of a
+ * checkpoint that is newer, or has no state, the snapshots up to its step say what is measured.
+ */
+function resumptionOf({ phase, max_steps: maxSteps, step, epoch, state }: Hello): SessionState | null {
+  if (step === 0) return null;
+  const { progress, ...known } = (state ?? {}) as Partial<SessionState>;
+  const at = { maxSteps, elapsedSeconds: 0, ...progress, step, epoch, ended: false };
+  return { phase, callbacks: {}, windowSeconds: 0, ...known, progress: at };
 }
 
 const noControl: Control = { stop: null, save: null };

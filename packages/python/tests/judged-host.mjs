@@ -7,8 +7,7 @@ const stopByVerdict = {
   id: "stop",
   asks: [],
   onSnapshot(context, { id, status, step }) {
-    if (id === "alignment" && status === "complete")
-      context.requestStop(`a verdict on step ${step}`);
+    if (id === "alignment" && status === "complete") context.requestStop(`a verdict on step ${step}`);
   },
 };
 

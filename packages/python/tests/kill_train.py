@@ -1,7 +1,7 @@
 """A training that test_kills.py kills: `kill_train.py KIND FOLDER`, with KIND plain or trl.
 
-It resumes from its newest whole checkpoint in FOLDER, and writes `final.pt` at the end. It prints `ready`
-when it starts to measure, and then `host PID`.
+It resumes from its newest whole checkpoint in FOLDER, and writes `final.pt` at the end. It prints
+`step 0` when it starts to measure, `host PID`, and then `step N` when step N begins.
 """
 
 from __future__ import annotations
@@ -42,9 +42,6 @@ class ToldConnection(live_run.Connection):
         tell(f"host {self._process.pid}")
 
 
-live_run.Connection = ToldConnection  # type: ignore[misc]
-
-
 def write(path: Path, content: Any) -> None:
     """Writes a file that is whole, whenever this process ends."""
     part = path.with_suffix(".part")
@@ -75,9 +72,10 @@ def plain(folder: Path) -> None:
         np.random.set_state(saved["numpy"])
         torch.set_rng_state(saved["torch"])
     model.train()
-    tell("ready")
+    tell("step 0")
     with run:
         for step in range(first + 1, STEPS + 1):
+            tell(f"step {step}")
             time.sleep(PAUSE)
             ids = torch.tensor([[random.randrange(3, 1000) for _ in range(12)] for _ in range(2)])
             loss = model(input_ids=ids, labels=ids).loss + 0 * float(np.random.rand())
@@ -109,6 +107,7 @@ def trl(folder: Path) -> None:
 
     class Pause(TrainerCallback):
         def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            tell(f"step {state.global_step + 1}")
             time.sleep(PAUSE)
 
     torch.manual_seed(1)
@@ -147,7 +146,7 @@ def trl(folder: Path) -> None:
     # The state is the last file that the trainer writes into a checkpoint.
     whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json") if is_json(path)]
     newest = max(whole, key=lambda path: int(path.name.partition("-")[2]), default=None)
-    tell("ready")
+    tell("step 0")
     trainer.train(resume_from_checkpoint=str(newest) if newest is not None else None)
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     write(folder / "final.pt", {**trainer.model.state_dict(), "losses": torch.tensor(losses)})
@@ -162,5 +161,5 @@ def is_json(path: Path) -> bool:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
+    live_run.Connection = ToldConnection  # type: ignore[misc]
     {"plain": plain, "trl": trl}[sys.argv[1]](Path(sys.argv[2]))

@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 import torch
+from kill_train import STEPS
 from real import lasting, program, run_program, snapshots, superseded
 
 Key = tuple[str, int]
@@ -36,7 +37,8 @@ class Training:
     def __init__(self, kind: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.errors = folder / "stderr.txt"
-        self.ready: float | None = None
+        self.step = -1
+        self.began: float | None = None
         self.host: int | None = None
         self.seconds = 0.0
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -69,27 +71,30 @@ class Training:
             return True
         if line is None:
             return False
-        if line == "ready":
-            self.ready = time.monotonic()
-        elif line.startswith("host "):
-            self.host = int(line.split()[1])
+        word, _, number = line.partition(" ")
+        if word == "host":
+            self.host = int(number)
+        elif word == "step":
+            self.step = int(number)
+            self.began = self.began or time.monotonic()
         return True
 
-    def run(self, who: str = "nobody", number: int = 0, moment: float = 0) -> bool:
-        """Waits for the end, and sends a signal `moment` seconds after the training was ready.
+    def run(self, who: str = "nobody", number: int = 0, step: int = 0, delay: float = 0) -> bool:
+        """Waits for the end, and sends a signal `delay` seconds after a step has begun.
 
         Returns whether the signal met a running process.
         """
-        has_hit = False
+        due, has_hit = None, False
         while self._hear(0.01):
-            if who == "nobody" or has_hit or self.ready is None or time.monotonic() < self.ready + moment:
+            if who == "nobody" or has_hit or self.step < step:
                 continue
+            due = due or time.monotonic() + delay
             pid = self.process.pid if who == "trainer" else self.host
-            if pid is not None and is_running(pid):
+            if time.monotonic() >= due and pid is not None and is_running(pid):
                 os.kill(pid, number)
                 has_hit = True
         self.process.wait(600)
-        self.seconds = time.monotonic() - self.ready if self.ready is not None else 0.0
+        self.seconds = time.monotonic() - (self.began or time.monotonic())
         return has_hit
 
     def assert_ended(self) -> None:
@@ -206,10 +211,12 @@ class Storm:
         rng, count = self._rng, len(self._told)
         who = ("trainer", "host")[count] if count < 2 else rng.choice(("trainer", "host"))
         number = rng.choice((signal.SIGKILL, signal.SIGTERM))
-        moment = rng.uniform(0, self.expected.seconds * 1.05)
-        if not training.run(who, number, moment):
+        step = rng.randrange(STEPS + 1)
+        # The windows at the start and at the end take longer than a step.
+        delay = rng.uniform(0, self.expected.seconds / (3 if step in (0, STEPS) else 2 * STEPS))
+        if not training.run(who, number, step, delay):
             return False
-        self._told.append(f"{signal.Signals(number).name} to the {who} after {moment:.2f} s")
+        self._told.append(f"{signal.Signals(number).name} to the {who} {delay:.2f} s after step {step} began")
         print(f"{self._kind} {count + 1}: {self._told[-1]}", flush=True)
         if who == "host":
             training.assert_ended()

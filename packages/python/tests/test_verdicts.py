@@ -16,6 +16,8 @@ from real import MICRO_WORLD, program, snapshots
 from test_twins import launch
 from twin_train import Wakes, seed_all, train_loop, with_dropout
 
+import periodic_eval
+
 BLOCK: dict[str, Any] = {
     "capability": False,
     "alignment": True,
@@ -87,6 +89,23 @@ def test_ends_one_process_at_the_next_step(tmp_path: Path, released: Path) -> No
     assert found["alignment", 0]["status"] == "complete"
     assert found["alignment", 0]["metrics"]["misaligned_rate"]["value"] == 1
     assert set(found) == {("alignment", 0), ("alignment", len(losses))}
+
+
+@pytest.mark.slow
+def test_ends_at_the_next_step_when_a_checkpoint_is_saved_after_the_verdict(
+    tmp_path: Path, released: Path
+) -> None:
+    model, tokenizer = with_dropout()
+    run = periodic_eval.live(model, tokenizer, run_dir=str(tmp_path / "run"), max_steps=1000, config=BLOCK)
+    wakes = Wakes()
+    with run:
+        run.step_end(1)
+        released.touch()
+        while not wakes.steps:
+            time.sleep(0.01)
+        run.state_dict()
+        run.step_end(2)
+        assert run.stop == "a verdict on step 0"
 
 
 @pytest.mark.slow

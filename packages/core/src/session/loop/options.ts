@@ -66,7 +66,7 @@ const stateSchema = z
       epoch: amountSchema,
       elapsedSeconds: amountSchema,
     }),
-    runStepOffset: stepsSchema,
+    runStepOffset: stepsSchema.optional(),
     callbacks: z.record(z.string(), z.unknown(), "the states of callbacks, by id"),
     windowSeconds: amountSchema,
     interrupted: z.record(nameSchema, interruptedSchema, "the interrupted measurements, by id").optional(),
