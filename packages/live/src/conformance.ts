@@ -94,6 +94,12 @@ export class ClientChecks {
         await modelChecks.checkSame(checked, model.abilities, inside);
       });
     }
+    await this.#check("unknown fields and notices are ignored", async () => {
+      connection.notify("no_such_notice" as "ping", { at: 1 });
+      const params = { texts, special_tokens: true, no_such_field: [1] };
+      const ids = await connection.rows("encode", params, texts.length);
+      if (String(ids) !== String(checked.rows)) throw new Error(`got the ids ${String(ids)}`);
+    });
     await this.#check("an unknown call is an error, and the client goes on", async () => {
       const answer = await connection.ask("no_such_call" as "leave", {}).then(
         () => "a result",
