@@ -123,7 +123,12 @@ it("serves a client of protocol 1: asks it what it asked then, and answers the s
   await served;
   expect(exchanges.map(({ call }) => call["method"])).toEqual([
     "hello",
-    ...["step", "save", "step", "save", "end", "close"],
+    "step",
+    "save",
+    "step",
+    "save",
+    "end",
+    "close",
   ]);
   const { phases } = await readRun(runDir);
   const { snapshots } = phases[0]!;
