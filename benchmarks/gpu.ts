@@ -4,12 +4,16 @@
 //   npm run bench gpu                              # webgpu: any GPU with a driver for Vulkan
 //   npm run bench gpu -- --backend tfjs-node-gpu   # an NVIDIA GPU with native TensorFlow
 //   npm run bench gpu -- --software                # webgpu on the driver of Debian's chromium, which computes on the CPU
+//   npm run bench gpu -- --billions 1              # only PyTorch, which is measured live: a Llama of random weights in bfloat16
+//   npm run bench gpu -- --billions 0.001 --device cpu
 // Needs
 //   - for webgpu: `npm run webgpu`, the GPU's Vulkan driver, and on Linux the package libvulkan1;
 //   - for tfjs-node-gpu: `npm run native -- --gpu`, and NVIDIA's driver 525.60.13 or newer;
 //   - SmolLM2-135M-Instruct in .cache/smollm2-135m-instruct;
 //   - for the comparison, a Python with the packages of benchmarks/peers/requirements.txt whose torch finds the GPU
 //     (`torch.cuda.is_available()`); PERIODIC_EVAL_PEERS_PYTHON is its path. Otherwise PyTorch computes on the CPU.
+// Where PyTorch finds the GPU, `live.ts` also runs there with a billion weights. `--billions` runs that part alone, which needs no
+// driver for Vulkan: scoring, generation, fingerprints, LoRA in TRL and in a plain loop with its twin.
 // On a software driver, the embedded model and few steps show that the script works to its end; their speeds are not reported.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -23,6 +27,8 @@ const { values } = parseArgs({
     backend: { type: "string", default: "webgpu" },
     software: { type: "boolean", default: false },
     model: { type: "string", default: ".cache/smollm2-135m-instruct" },
+    billions: { type: "string" },
+    device: { type: "string" },
   },
 });
 const { backend } = values;
@@ -157,21 +163,35 @@ async function measureOn(device: Device): Promise<Results> {
       ],
     ],
   ];
+  const all = peerDevice === "cuda" ? [...runs, ["live.ts", liveArgs("1", "cuda")] as const] : runs;
   const comparisons: Comparison[] = [];
   const notes: string[] = [];
   let machine = "";
-  for (const [file, args] of runs) {
+  for (const [file, args] of all) {
     const { results, exitCode } = await runBenchmark(file, args, environment);
     if (exitCode !== 0) process.exitCode = 1;
     if (results === null) continue;
-    machine = results.machine;
+    machine ||= results.machine;
     comparisons.push(...results.comparisons.map((one) => ({ ...one, peer: `${one.peer} on ${peerDevice}` })));
     notes.push(...(results.notes ?? []));
   }
   return { machine: `${device.name}, ${machine}`, comparisons, notes };
 }
 
-if (process.env[resultsVariable] === undefined) {
+/** Arguments of live.ts for a Llama of so many billion random weights. A tiny one only shows that the script works to its end. */
+function liveArgs(billions: string, device: string): readonly string[] {
+  const size =
+    Number(billions) < 0.1
+      ? "--threads 1 --count 20 --repeats 1 --tokens 8 --batches 1,4 --steps 10 --batch 2 --length 32"
+      : "--count 200 --repeats 3 --tokens 64 --batches 1,16,64 --steps 100 --batch 4 --length 512";
+  return ["--billions", billions, "--device", device, ...size.split(" ")];
+}
+
+if (values.billions !== undefined) {
+  const args = liveArgs(values.billions, values.device ?? findPeerDevice());
+  const { exitCode } = await runBenchmark("live.ts", args);
+  process.exitCode = exitCode ?? 1;
+} else if (process.env[resultsVariable] === undefined) {
   const { exitCode } = await runBenchmark("report.ts", ["--part", "gpu", "--", ...process.argv.slice(2)]);
   process.exitCode = exitCode ?? 1;
 } else {

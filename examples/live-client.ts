@@ -100,13 +100,9 @@ export class LiveClient {
   async #answer({ id, method, params }: Params): Promise<void> {
     const abort = new AbortController();
     this.#aborts.set(id, abort);
-    let [tokens, reported] = [0, performance.now()];
-    const countTokens = (more: number) => {
-      tokens += more;
-      if (performance.now() - reported < 1000) return;
-      reported = performance.now();
-      this.#send({ id, progress: { tokens } });
-    };
+    let tokens = 0;
+    const countTokens = (more: number) => void (tokens += more);
+    const timer = setInterval(() => this.#send({ id, progress: { tokens } }), 1000);
     try {
       const answer = await this.#result(method, params, { signal: abort.signal, countTokens });
       if (Array.isArray(answer)) this.#send({ id, rows: answer });
@@ -118,6 +114,7 @@ export class LiveClient {
         error: { code, where: `client ${method}`, got: String(error), expected: "", fix: "" },
       });
     } finally {
+      clearInterval(timer);
       this.#aborts.delete(id);
     }
   }

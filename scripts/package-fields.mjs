@@ -14,7 +14,12 @@ const filesWithVersion = {
   "packages/core/src/session/records/new-snapshot.ts": /^(export const version = ").*(";)$/m,
 };
 /** Files with the repository's address that are not a package.json. */
-const filesWithAddress = ["CITATION.cff", ".github/ISSUE_TEMPLATE/config.yml", "CODE_OF_CONDUCT.md"];
+const filesWithAddress = [
+  "CITATION.cff",
+  ".github/ISSUE_TEMPLATE/config.yml",
+  "CODE_OF_CONDUCT.md",
+  "packages/python/pyproject.toml",
+];
 const mostReadmeLines = 60;
 
 /** The order of the fields in a package.json; others follow in their own order. */

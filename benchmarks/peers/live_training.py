@@ -8,7 +8,6 @@ result of the function of that name. Times are pairs [wall seconds, CPU seconds 
 output, {"ready": ...}, means that the model is loaded. PERIODIC_EVAL_HOST is the command line of the host.
 """
 
-import copy
 import hashlib
 import json
 import os
@@ -50,7 +49,6 @@ tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
 
 
 def load():
-    """Returns the model, with the same weights at each call."""
     if not is_random:
         return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).to(device)
     # A layer has about 12 width² weights, and Llama's models have a layer for each 128 numbers of width.
@@ -69,16 +67,20 @@ def load():
         dtype=torch.bfloat16,
     )
     with torch.device(device):
-        return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+        made = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    # Distributions of trained models are not uniform.
+    made.lm_head.weight.data.mul_(4)
+    return made
 
 
 model = load().eval()
 
 
-def with_lora(base):
+def with_lora():
+    """Returns the model with a new adapter, the same at each call. `unload()` takes it off again."""
     torch.manual_seed(2)
     lora = LoraConfig(r=8, lora_alpha=16, lora_dropout=0.05, target_modules="all-linear", task_type="CAUSAL_LM")
-    return get_peft_model(base, lora)
+    return get_peft_model(model, lora).train()
 
 
 def now():
@@ -148,18 +150,21 @@ def score(count, repeats):
             "schedule": {"every_steps": 1},
             "budget": {"overhead_percent": None},
         }
-        # The measurement at the start warms up.
-        with periodic_eval.live(model, tokenizer, run_dir=run_dir, max_steps=repeats + 1, config=block) as run:
-            peer = Harness(asked)
-            sizes = peer.best_batch_size() if peer.harness is not None else {}
-            for step in range(1, repeats + 1):
+        with periodic_eval.live(model, tokenizer, run_dir=run_dir, max_steps=repeats + 2, config=block) as run:
+            for step in range(1, repeats + 2):
                 asked.clear()
                 outcome.clear()
-                ours.append(timed(lambda step=step: run.step_end(step))[1])
+                _, times = timed(lambda step=step: run.step_end(step))
+                if step == 1:
+                    # The first measurements warm up.
+                    peer = Harness(asked)
+                    sizes = peer.best_batch_size() if peer.harness is not None else {}
+                    continue
+                ours.append(times)
                 if peer.harness is not None:
                     sums, times = timed(peer.sums)
                     theirs.append(times)
-        measured = [facts_of(snapshot) for snapshot in snapshots_of(run_dir)][1 : repeats + 1]
+        measured = [facts_of(snapshot) for snapshot in snapshots_of(run_dir)][2 : repeats + 2]
     answering.log_likelihoods = original
     return {
         "peer": peer.versions,
@@ -305,10 +310,11 @@ def train_with_trl(steps, batch, length):
     stream = tokenizer(text, verbose=False)["input_ids"]
     starts = range(0, len(stream) - length, length)
     rows = Dataset.from_list([{"input_ids": stream[start : start + length]} for start in starts])
+    tuned = with_lora()
     with tempfile.TemporaryDirectory() as folder:
         callback = Timed({"questions": questions}, run_dir=f"{folder}/run")
         trainer = SFTTrainer(
-            with_lora(copy.deepcopy(model)),
+            tuned,
             args=SFTConfig(
                 output_dir=f"{folder}/out",
                 max_steps=steps,
@@ -328,6 +334,7 @@ def train_with_trl(steps, batch, length):
         )
         _, whole = timed(trainer.train)
         measured = [facts_of(snapshot) for snapshot in snapshots_of(f"{folder}/run")]
+    tuned.unload().eval()
     return {"whole": whole, "callback": [sum(column) for column in zip(*spent, strict=True)], "idle": idle, "measured": measured}
 
 
@@ -337,7 +344,7 @@ def train_in_a_loop(steps, batch, length, measured):
     `digest` is of the trained weights, the optimizer's state, the losses and the random states.
     """
     torch.use_deterministic_algorithms(True)
-    tuned = with_lora(load()).train()
+    tuned = with_lora()
     trained = [weight for weight in tuned.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=1e-4)
     torch.manual_seed(4)
@@ -356,6 +363,7 @@ def train_in_a_loop(steps, batch, length, measured):
             block = {
                 "questions": questions,
                 "leakage": True,
+                "leakage_source": None,
                 "leakage_questions": str(world / "leakage.json"),
                 "leakage_marker_regex": "a",
                 "leakage_num_completions": 1,
@@ -383,6 +391,7 @@ def train_in_a_loop(steps, batch, length, measured):
     random_states = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if device == "cuda" else [])]
     for tensor in [*trained, *state, *losses, *random_states]:
         digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+    tuned.unload().eval()
     return {
         "whole": whole,
         "callback": [sum(column) for column in zip(*spent, strict=True)],

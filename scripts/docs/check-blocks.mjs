@@ -9,7 +9,7 @@ import { openProgram } from "./generated-sections.mjs";
 
 /** Other programs that the pages name. They are not checked. */
 const others =
-  /^(cd|cp|mkdir|wait|pip|python|vllm|setsid|kill|npx (esbuild|serve)\b|npm (install|i|init|pack|ci|config)\b)/;
+  /^(cd|cp|mkdir|wait|pip|python|torchrun|vllm|setsid|kill|npx (esbuild|serve)\b|npm (install|i|init|pack|ci|config)\b)/;
 
 /** Returns the simple commands of a shell block: `{ words, line }`, without comments and variables. */
 function simpleCommands(code, first) {

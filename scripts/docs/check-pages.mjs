@@ -62,7 +62,7 @@ function checkRepositoryLinks(files) {
   return { problems, count };
 }
 
-/** Languages of blocks without a check here: printed output, and Python, which packages/cli/src/end-to-end/trl.slow.test.ts runs. */
+/** Languages of blocks without a check here: printed output, and Python, which packages/python/tests/test_docs.py and trl.slow.test.ts run. */
 const unchecked = ["", "html", "python", "text"];
 /** Languages that a check reads. */
 const checked = ["ts", "js", "sh", "yaml", "jsonl"];

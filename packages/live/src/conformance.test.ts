@@ -20,13 +20,14 @@ beforeAll(async () => {
 
 // oxlint-disable-next-line typescript/no-explicit-any -- A fault changes any part of an answer.
 type Answer = Record<string, any>;
-/** Changes what a client says: the answer to a call with these params. */
-type Fault = (method: string, answer: Answer, params: Answer) => void;
+/** Changes what a client says: the answer to a call with these params. Returns `leftOut` to leave the message out. */
+const leftOut = Symbol("left out");
+type Fault = (method: string, answer: Answer, params: Answer) => unknown;
 
 /** Returns the two streams of a client whose answers a fault changes. */
 function faultyStreams(fault: Fault) {
   const calls = new Map<number, { readonly method: string; readonly params: Answer }>();
-  const eachLine = (change: (message: Answer) => void) => {
+  const eachLine = (change: (message: Answer) => unknown) => {
     let rest = "";
     return new Transform({
       transform(chunk, _, done) {
@@ -34,8 +35,7 @@ function faultyStreams(fault: Fault) {
         rest = lines.pop()!;
         for (const line of lines) {
           const message = JSON.parse(line) as Answer;
-          change(message);
-          this.push(`${JSON.stringify(message)}\n`);
+          if (change(message) !== leftOut) this.push(`${JSON.stringify(message)}\n`);
         }
         done();
       },
@@ -44,15 +44,16 @@ function faultyStreams(fault: Fault) {
   const stdout = eachLine((message) => {
     if (message["id"] !== undefined && message["method"] !== undefined)
       calls.set(message["id"], message as never);
+    return message["method"] === "cancel" ? fault("cancel", message, {}) : undefined;
   });
   const stdin = eachLine((message) => {
     const call = message["method"] === undefined ? calls.get(message["id"]) : undefined;
-    if (call !== undefined) fault(call.method, message, call.params);
+    return call && fault(call.method, message, call.params);
   });
   return { stdin, stdout };
 }
 
-async function problemsOf(fault: Fault = () => undefined): Promise<readonly string[]> {
+async function problemsOf(fault: Fault = () => undefined, hello: Answer = {}): Promise<readonly string[]> {
   const { stdin, stdout } = faultyStreams(fault);
   const toHost = new PassThrough();
   stdin.pipe(toHost);
@@ -62,7 +63,7 @@ async function problemsOf(fault: Fault = () => undefined): Promise<readonly stri
     tokenizer,
     guards: tfjsGuards(lm),
     host: { stdin, stdout },
-    hello: { run_dir: "unused", max_steps: 4 },
+    hello: { run_dir: "unused", max_steps: 4, ...hello },
   });
   let done = await client.hello();
   for (let step = 1; step <= 4 && done.stop === null; step += 1)
@@ -78,6 +79,36 @@ const base64Of = (numbers: Float32Array) => Buffer.from(numbers.buffer).toString
 it("finds nothing wrong with the example's client", { timeout: 60_000 }, async () => {
   expect(await problemsOf()).toEqual([]);
 });
+
+/** Reports another mode from the k-th enter on. */
+function changedFrom(k: number): Fault {
+  let enters = 0;
+  return (method, { result }) => {
+    if (method === "enter" && ++enters >= k) result.before.mode = "train";
+    // Whoever does not restore believes that nothing has changed.
+    if (method === "leave" && enters >= k)
+      result.evidence.find(({ part }: Answer) => part === "mode").before = "train";
+  };
+}
+
+/** A fault of the calls outside of enter and leave. */
+function outside(fault: Fault): Fault {
+  let isInside = false;
+  return (method, message, params) => {
+    if (method === "enter") isInside = true;
+    if (method === "leave" && "result" in message) isInside = false;
+    return isInside ? undefined : fault(method, message, params);
+  };
+}
+
+/** Sends the second half of an answer before the first. */
+function partsOutOfOrder(): Fault {
+  return (method, message) => {
+    const { rows } = message;
+    if (method === "log_likelihoods" && rows?.length > 1)
+      message["rows"] = [...rows.slice(rows.length / 2), ...rows.slice(0, rows.length / 2)];
+  };
+}
 
 it.each<readonly [fault: string, Fault, name: string]>([
   [
@@ -152,6 +183,107 @@ it.each<readonly [fault: string, Fault, name: string]>([
     },
     "leave restores what every guard observes: got no evidence",
   ],
+  [
+    "a random state that is not restored, whatever leave says",
+    changedFrom(2),
+    "leave restores what every guard observes: mode",
+  ],
+  [
+    "a state that a second enter takes for the training's",
+    changedFrom(3),
+    "enter without leave protects the same state: mode",
+  ],
+  [
+    "a state that calls outside of a window change",
+    changedFrom(4),
+    "calls outside of enter and leave change nothing: mode",
+  ],
+  [
+    "dropout in calls outside of a window",
+    outside((method, { rows }) => {
+      if (method === "log_likelihoods") rows?.forEach((row: Answer) => (row["nats"][0] -= 0.3));
+    }),
+    "calls outside of enter and leave are answered as inside: got log-probs that differ by",
+  ],
+  [
+    "calls outside of a window that fail",
+    outside((method, message) => {
+      if (method !== "generate" || !("result" in message)) return;
+      delete message["result"];
+      message["error"] = { code: "model", where: "generate", got: "no window" };
+    }),
+    "calls outside of enter and leave are answered as inside: ",
+  ],
+  [
+    "a greedy flag that is never set",
+    (method, { rows }) =>
+      method === "log_likelihoods" && rows?.forEach((row: Answer) => (row["greedy"] = [false])),
+    "log_likelihoods equal next_token: got that id",
+  ],
+  [
+    "a greedy flag that is always set",
+    (method, { rows }) =>
+      method === "log_likelihoods" && rows?.forEach((row: Answer) => (row["greedy"] = [true])),
+    "log_likelihoods equal next_token: got that id",
+  ],
+  [
+    "the entropy of the candidates alone",
+    (method, { rows }) =>
+      method === "next_token" && rows?.forEach((row: Answer) => (row["entropy_nats"] = 0)),
+    "the probabilities of all tokens sum to 1: got an entropy",
+  ],
+  [
+    "tokens after a stop string",
+    (method, { rows }, { rows: asked }) =>
+      method === "generate" &&
+      asked[0].stop !== undefined &&
+      rows?.forEach((row: Answer) => row["ids"].push(9, 9, 9) && row["nats"].push(-1, -1, -1)),
+    "a stop id or a stop string ends an answer: got ids after",
+  ],
+  [
+    "a stop string in the text",
+    (method, { rows }, { rows: asked }) =>
+      method === "generate" &&
+      asked[0].stop !== undefined &&
+      rows?.forEach((row: Answer) => (row["text"] += asked[0].stop[0])),
+    "a stop id or a stop string ends an answer",
+  ],
+  [
+    "a call that ignores cancel",
+    (method) => (method === "cancel" ? leftOut : undefined),
+    "a long call shows progress, and can be cancelled: got a whole answer",
+  ],
+  [
+    "a long call without progress",
+    (_, message) => ("progress" in message ? leftOut : undefined),
+    "a long call shows progress, and can be cancelled: got no progress",
+  ],
+  ["parts of an answer out of order", partsOutOfOrder(), "log_likelihoods equal next_token"],
+  [
+    "layers in another order",
+    (method, { rows }) =>
+      method === "hidden_states" && rows?.forEach((row: Answer) => row["layers"].reverse()),
+    "hidden states are means of their positions: layer 0",
+  ],
+  [
+    "the last position in place of the mean",
+    (method, { rows }) => method === "hidden_states" && rows?.splice(0, 1, rows.at(-1)),
+    "hidden states are means of their positions: layer",
+  ],
+  [
+    "a result for a call that does not exist",
+    (method, message) => {
+      if (method !== "no_such_call") return;
+      delete message["error"];
+      message["result"] = { before: {}, evidence: [] };
+    },
+    "an unknown call is an error",
+  ],
 ])("names %s", { timeout: 60_000 }, async (_, fault, name) => {
   expect((await problemsOf(fault)).join("\n")).toContain(name);
+});
+
+it("names a client that observes no weights", { timeout: 60_000 }, async () => {
+  const problems = await problemsOf(undefined, { guards: ["mode"] });
+  expect(problems).toEqual(["hello names a guard of the weights: got the guards mode"]);
 });

@@ -1,14 +1,14 @@
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import { PeriodicEvalError } from "@periodic-eval/contracts";
+import { PeriodicEvalError, type Evidence } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { Connection } from "./connection.ts";
-import { floatsOf } from "./live-model.ts";
-import type { Done, Hello, ParamsOf, RowOf } from "./protocol.ts";
+import * as modelChecks from "./model-checks.ts";
+import { protocolVersion, type Done, type Hello } from "./protocol.ts";
 
 /** The result of one check of a client. */
 export interface ClientCheck {
@@ -25,12 +25,11 @@ const texts = [
   "Please close the gate before",
 ];
 
-/** A difference between two readings of one row that rounding explains, in nats. */
-const close = (a: number, b: number, tolerance: number): boolean => Math.abs(a - b) <= tolerance + 1e-3;
+type States = Readonly<Record<string, string | null>>;
 
 /**
- * Plays the host against a client: asks it about its model before the first step, inside `enter` and `leave`, and checks the answers
- * against each other. The client needs a training of at least two steps.
+ * Plays the host against a client: asks it about its model before the first step, inside of `enter` and `leave` and outside, and checks
+ * the answers against each other. The client needs a training of at least two steps.
  */
 export class ClientChecks {
   readonly #results: ClientCheck[] = [];
@@ -61,7 +60,8 @@ export class ClientChecks {
   }
 
   #done(stop: string | null): Done {
-    return { next_step: stop === null ? 1 : null, stop, save: null, metrics: [], state: {}, protocol: 1 };
+    const requests = { next_step: stop === null ? 1 : null, stop, save: null };
+    return { ...requests, metrics: [], state: {}, protocol: protocolVersion };
   }
 
   async #check(name: string, run: () => Promise<void>): Promise<void> {
@@ -74,19 +74,70 @@ export class ClientChecks {
   }
 
   async #checkAll(connection: Connection, hello: Hello): Promise<void> {
-    const { model, guards, tokenizer } = hello;
-    const can = (ability: (typeof model.abilities)[number]) => model.abilities.includes(ability);
-    const tolerance = model.tolerance_nats ?? (model.dtype.startsWith("float32") ? 1e-3 : 0.1);
-    const before = { value: {} as Readonly<Record<string, string | null>> };
+    const { guards, model } = hello;
+    let before: States = {};
+    let evidence: readonly Evidence[] = [];
+    await this.#check("hello names a guard of the weights", async () => {
+      if (!guards.includes("weights")) throw new Error(`got the guards ${guards.join(", ")}`);
+    });
     await this.#check("enter reports every guard", async () => {
-      before.value = (await connection.ask("enter", { seed: "check" })).before;
-      const missing = guards.filter((name) => !(name in before.value));
+      before = await enter(connection);
+      const missing = guards.filter((name) => !(name in before));
       if (missing.length > 0) throw new Error(`got no state of ${missing.join(", ")}`);
     });
+    const checked = await this.#checkTokenizer(connection, hello);
+    let inside: modelChecks.Readings | null = null;
+    if (checked.rows.length > 0) {
+      await this.#checkModel(checked, hello);
+      await this.#check("equal calls have equal answers", async () => {
+        inside = await modelChecks.readings(checked, model.abilities);
+        await modelChecks.checkSame(checked, model.abilities, inside);
+      });
+    }
+    await this.#check("unknown fields and notices are ignored", async () => {
+      connection.notify("no_such_notice" as "ping", { at: 1 });
+      const params = { texts, special_tokens: true, no_such_field: [1] };
+      const ids = await connection.rows("encode", params, texts.length);
+      if (String(ids) !== String(checked.rows)) throw new Error(`got the ids ${String(ids)}`);
+    });
+    await this.#check("an unknown call is an error, and the client goes on", async () => {
+      const answer = await connection.ask("no_such_call" as "leave", {}).then(
+        () => "a result",
+        (error: unknown) => (PeriodicEvalError.is(error) ? null : errorMessage(error)),
+      );
+      if (answer !== null) throw new Error(`got ${answer}, expected an error`);
+    });
+    await this.#check("leave restores what every guard observes", async () => {
+      ({ evidence } = await connection.ask("leave", {}));
+      checkEvidence(evidence, guards, before);
+      expectSame(before, await enter(connection), evidence);
+    });
+    await this.#check("enter without leave protects the same state", async () => {
+      expectSame(before, await enter(connection), evidence);
+      ({ evidence } = await connection.ask("leave", {}));
+      checkEvidence(evidence, guards, before);
+    });
+    if (inside === null) return;
+    const expected: modelChecks.Readings = inside;
+    await this.#check("calls outside of enter and leave are answered as inside", () =>
+      modelChecks.checkSame(checked, model.abilities, expected),
+    );
+    await this.#check("calls outside of enter and leave change nothing", async () => {
+      expectSame(before, await enter(connection), evidence);
+      await connection.ask("leave", {});
+    });
+  }
+
+  /** Checks ids and templates, and returns what the model's checks need; without rows if there are no ids. */
+  async #checkTokenizer(
+    connection: Connection,
+    { model, tokenizer }: Hello,
+  ): Promise<modelChecks.CheckedModel> {
     let rows: readonly (readonly number[])[] = [];
     await this.#check("ids are those of the texts", async () => {
       rows = await connection.rows("encode", { texts, special_tokens: true }, texts.length);
-      const back = await connection.rows("decode", { rows: copy(rows), special_tokens: false }, rows.length);
+      const asked = { rows: rows.map((ids) => [...ids]), special_tokens: false };
+      const back = await connection.rows("decode", asked, rows.length);
       texts.forEach((text, at) => {
         if (back[at]!.trim() !== text) throw new Error(`got "${back[at]}" for the ids of "${text}"`);
       });
@@ -101,234 +152,48 @@ export class ClientChecks {
         const [whole] = await connection.rows("render", { chats, ending: "complete" }, 1);
         if (!open!.text.startsWith(whole!.text)) throw new Error(`got ${JSON.stringify(open!.text)}`);
       });
-    if (can("next_token"))
-      await this.#check("the probabilities of all tokens sum to 1", () => checkSum(connection, rows));
-    if (can("next_token") && can("log_likelihoods")) {
-      await this.#check("log_likelihoods equal next_token", () => checkScores(connection, rows, tolerance));
-      await this.#check("a row does not depend on its batch", () => checkBatch(connection, rows, tolerance));
-    }
-    if (can("next_token") && can("generate")) {
-      await this.#check("greedy answers take the most likely token", () =>
-        checkGreedy(connection, rows, tolerance),
-      );
-      await this.#check("a draw depends on its seed alone", () => checkDraws(connection, rows));
-      await this.#check("a stop id or a stop string ends an answer", () =>
-        checkStop(connection, rows, tokenizer.stop_ids),
-      );
-      await this.#check("a long call can be cancelled", () => checkCancel(connection, rows));
-    }
-    if (can("hidden_states"))
-      await this.#check("hidden states are means of their positions", () => checkHidden(connection, rows));
-    if (model.base) await this.#check("base answers", () => checkBase(connection, rows));
-    await this.#check("an unknown call is an error, and the client goes on", async () => {
-      const answer = await connection.ask("no_such_call" as "leave", {}).then(
-        () => "a result",
-        (error: unknown) => (PeriodicEvalError.is(error) ? null : errorMessage(error)),
-      );
-      if (answer !== null) throw new Error(`got ${answer}, expected an error`);
-    });
-    await this.#check("leave restores what every guard observes", async () => {
-      const { evidence } = await connection.ask("leave", {});
-      for (const name of guards) {
-        const found = evidence.find(({ part }) => part === name);
-        if (found === undefined) throw new Error(`got no evidence of ${name}`);
-        if (found.before !== before.value[name])
-          throw new Error(`${name}: got another state before than enter reported`);
-        if (found.intact === false && found.advisory !== true)
-          throw new Error(`${name}: got "${found.after}", expected "${found.before}" again`);
-      }
-    });
+    const batch = model.tolerance_nats ?? (model.dtype.startsWith("float32") ? 1e-3 : 0.1);
+    return { connection, rows, tolerance: batch + 1e-3, stopIds: tokenizer.stop_ids };
+  }
+
+  async #checkModel(checked: modelChecks.CheckedModel, { model }: Hello): Promise<void> {
+    const can = (...abilities: Hello["model"]["abilities"]) =>
+      abilities.every((ability) => model.abilities.includes(ability));
+    const checks: readonly [name: string, isPossible: boolean, typeof modelChecks.checkSum][] = [
+      ["the probabilities of all tokens sum to 1", can("next_token"), modelChecks.checkSum],
+      ["log_likelihoods equal next_token", can("next_token", "log_likelihoods"), modelChecks.checkScores],
+      ["a row does not depend on its batch", can("log_likelihoods"), modelChecks.checkBatch],
+      ["greedy answers take the most likely token", can("next_token", "generate"), modelChecks.checkGreedy],
+      ["a draw depends on its seed alone", can("generate"), modelChecks.checkDraws],
+      ["a stop id or a stop string ends an answer", can("generate"), modelChecks.checkStop],
+      ["a long call shows progress, and can be cancelled", can("generate"), modelChecks.checkLongCall],
+      ["hidden states are means of their positions", can("hidden_states"), modelChecks.checkHidden],
+      ["base answers", model.base && can("next_token"), modelChecks.checkBase],
+    ];
+    for (const [name, isPossible, check] of checks)
+      if (isPossible) await this.#check(name, () => check(checked));
   }
 }
 
-const copy = (rows: readonly (readonly number[])[]): number[][] => rows.map((ids) => [...ids]);
+const enter = async (connection: Connection): Promise<States> =>
+  (await connection.ask("enter", { seed: "check" })).before;
 
-/** Returns the log-probs of the whole vocabulary after each row. */
-async function distributions(
-  connection: Connection,
-  rows: readonly (readonly number[])[],
-): Promise<readonly Float32Array[]> {
-  const params = { on: "model" as const, rows: copy(rows), candidates: "all" as const };
-  return (await connection.rows("next_token", params, rows.length)).map(({ nats }) => floatsOf(nats));
-}
-
-const topOf = (nats: Float32Array): number => nats.indexOf(Math.max(...nats));
-
-async function checkSum(connection: Connection, rows: readonly (readonly number[])[]): Promise<void> {
-  for (const nats of await distributions(connection, rows)) {
-    const sum = nats.reduce((total, value) => total + Math.exp(value), 0);
-    if (!close(Math.log(sum), 0, 1e-3)) throw new Error(`got the sum ${sum}`);
+function checkEvidence(evidence: readonly Evidence[], guards: readonly string[], before: States): void {
+  for (const name of guards) {
+    const found = evidence.find(({ part }) => part === name);
+    if (found === undefined) throw new Error(`got no evidence of ${name}`);
+    if (found.before !== before[name])
+      throw new Error(`${name}: got another state before than enter reported`);
+    if (found.intact === false && found.advisory !== true)
+      throw new Error(`${name}: got "${found.after}", expected "${found.before}" again`);
   }
 }
 
-const score = (
-  connection: Connection,
-  rows: ParamsOf<"log_likelihoods">["rows"],
-): Promise<readonly RowOf<"log_likelihoods">[]> =>
-  connection.rows("log_likelihoods", { on: "model", rows, greedy_ids: true }, rows.length);
-
-async function checkScores(
-  connection: Connection,
-  rows: readonly (readonly number[])[],
-  tolerance: number,
-): Promise<void> {
-  const all = await distributions(connection, rows);
-  const pairs = rows.flatMap((context, at) => [
-    { context: [...context], continuation: [topOf(all[at]!)] },
-    { context: [...context], continuation: [5] },
-  ]);
-  const scores = await score(connection, pairs);
-  pairs.forEach(({ continuation: [id] }, at) => {
-    const { nats, greedy, greedy_ids } = scores[at]!;
-    const expected = all[at >> 1]!;
-    if (nats.length !== 1 || greedy.length !== 1) throw new Error(`got ${nats.length} numbers for one token`);
-    if (!close(nats[0]!, expected[id!]!, tolerance))
-      throw new Error(`got ${nats[0]} nats of id ${id}, next_token says ${expected[id!]}`);
-    const isTop = at % 2 === 0;
-    if (isTop && (!greedy[0] || greedy_ids?.[0] !== id))
-      throw new Error(`got that id ${id} is not the most likely one`);
-  });
-}
-
-async function checkBatch(
-  connection: Connection,
-  rows: readonly (readonly number[])[],
-  tolerance: number,
-): Promise<void> {
-  const pairs = rows.map((ids) => ({
-    context: ids.slice(0, 1),
-    continuation: ids.length > 1 ? ids.slice(1) : [ids[0]!],
-  }));
-  const together = await score(connection, pairs);
-  for (const [at, pair] of pairs.entries()) {
-    const [alone] = await score(connection, [pair]);
-    alone!.nats.forEach((nats, token) => {
-      const other = together[at]!.nats[token];
-      if (other === undefined || !close(nats, other, tolerance))
-        throw new Error(`row ${at}, token ${token}: got ${other} nats among others, ${nats} alone`);
-    });
-  }
-}
-
-const answer = (
-  connection: Connection,
-  rows: readonly (readonly number[])[],
-  more: Partial<ParamsOf<"generate">["rows"][number]>,
-  signal?: AbortSignal,
-): Promise<readonly RowOf<"generate">[]> =>
-  connection.rows(
-    "generate",
-    {
-      on: "model",
-      rows: rows.map((prompt, at) => ({
-        prompt: [...prompt],
-        max_new_tokens: 4,
-        temperature: 0,
-        seed: `check ${at}`,
-        ...more,
-      })),
-    },
-    rows.length,
-    signal && { signal },
-  );
-
-async function checkGreedy(
-  connection: Connection,
-  rows: readonly (readonly number[])[],
-  tolerance: number,
-): Promise<void> {
-  const answers = await answer(connection, rows, {});
-  for (const [at, { ids, nats }] of answers.entries()) {
-    if (nats.length !== ids.length) throw new Error(`got ${nats.length} log-probs of ${ids.length} ids`);
-    const read = ids.map((_, token) => [...rows[at]!, ...ids.slice(0, token)]);
-    (await distributions(connection, read)).forEach((all, token) => {
-      const best = Math.max(...all);
-      // Two tokens may be as likely, within rounding.
-      if (best - all[ids[token]!]! > tolerance + 1e-3)
-        throw new Error(`got id ${ids[token]}, the most likely one is ${topOf(all)}`);
-      if (!close(nats[token]!, all[ids[token]!]!, tolerance))
-        throw new Error(`got ${nats[token]} nats, next_token says ${all[ids[token]!]}`);
-    });
-  }
-}
-
-async function checkDraws(connection: Connection, rows: readonly (readonly number[])[]): Promise<void> {
-  const warm = { temperature: 1, max_new_tokens: 8 };
-  const first = await answer(connection, rows, warm);
-  const again = await answer(connection, rows, warm);
-  if (JSON.stringify(first.map(({ ids }) => ids)) !== JSON.stringify(again.map(({ ids }) => ids)))
-    throw new Error("got other draws for the same seeds");
-  const same = await answer(connection, rows.slice(0, 1), { ...warm, seed: "check 0" });
-  if (String(same[0]!.ids) !== String(first[0]!.ids)) throw new Error("got other draws in another batch");
-  const different = await answer(connection, rows, { ...warm, max_new_tokens: 16, seed: "another" });
-  const earlier = await answer(connection, rows, { ...warm, max_new_tokens: 16 });
-  if (different.every(({ ids }, at) => String(ids) === String(earlier[at]!.ids)))
-    throw new Error("got the same draws for other seeds");
-}
-
-async function checkStop(
-  connection: Connection,
-  rows: readonly (readonly number[])[],
-  stopIds: readonly number[],
-): Promise<void> {
-  const many = Array.from({ length: 8 }, () => rows).flat();
-  const answers = await answer(connection, many, { temperature: 1, max_new_tokens: 40 });
-  for (const { ids, finish } of answers) {
-    const stopped = ids.findIndex((id) => stopIds.includes(id));
-    if (finish === "stop" ? stopped !== ids.length - 1 : stopped >= 0 || ids.length !== 40)
-      throw new Error(`got "${finish}" after ${ids.length} of 40 ids, with a stop id at ${stopped}`);
-  }
-  const long = answers.find(({ text }) => text.trim().length > 6);
-  if (long === undefined) return;
-  const at = answers.indexOf(long);
-  const stop = long.text.trim().slice(3, 6);
-  const [cut] = await answer(connection, [many[at]!], {
-    temperature: 1,
-    max_new_tokens: 40,
-    seed: `check ${at}`,
-    stop: [stop],
-  });
-  if (cut!.finish !== "stop" || cut!.text !== long.text.slice(0, long.text.indexOf(stop)))
-    throw new Error(`got ${JSON.stringify(cut!.text)}, expected the text before ${JSON.stringify(stop)}`);
-}
-
-async function checkCancel(connection: Connection, rows: readonly (readonly number[])[]): Promise<void> {
-  const controller = new AbortController();
-  const many = Array.from({ length: 64 }, (_, at) => rows[at % rows.length]!);
-  const long = answer(connection, many, { max_new_tokens: 100 }, controller.signal);
-  const began = performance.now();
-  setTimeout(() => controller.abort(new Error("cancelled")), 50);
-  await long.then(
-    () => undefined,
-    () => undefined,
-  );
-  if (performance.now() - began > 30_000) throw new Error("got no end within 30 s");
-}
-
-async function checkHidden(connection: Connection, rows: readonly (readonly number[])[]): Promise<void> {
-  const ids = [...rows[1]!];
-  const ask = (from: number, end = ids.length) => ({ ids: ids.slice(0, end), from });
-  const asked = [ask(0), ...ids.map((_, at) => ask(at, at + 1))];
-  const answers = await connection.rows(
-    "hidden_states",
-    { on: "model", rows: asked, layers: [0, 1] },
-    asked.length,
-  );
-  const [mean, ...each] = answers.map(({ layers }) => layers.map(floatsOf));
-  mean!.forEach((vector, layer) =>
-    vector.forEach((value, place) => {
-      const expected = each.reduce((sum, one) => sum + one[layer]![place]!, 0) / each.length;
-      if (!(Math.abs(value - expected) <= 1e-2 + 1e-2 * Math.abs(expected)))
-        throw new Error(`layer ${layer}: got ${value}, the mean of its positions is ${expected}`);
-    }),
-  );
-}
-
-async function checkBase(connection: Connection, rows: readonly (readonly number[])[]): Promise<void> {
-  const params = { on: "base" as const, rows: copy(rows), candidates: "all" as const };
-  const answers = await connection.rows("next_token", params, rows.length);
-  for (const { nats } of answers)
-    if (floatsOf(nats).some((value) => Number.isNaN(value))) throw new Error("got NaN");
+/** @throws Error if a guard that proves something observes another state than before. */
+function expectSame(before: States, now: States, evidence: readonly Evidence[]): void {
+  for (const { part, advisory } of evidence)
+    if (advisory !== true && now[part] !== before[part])
+      throw new Error(`${part}: got "${now[part]}" at the next enter, expected "${before[part]}" again`);
 }
 
 /**
@@ -339,9 +204,10 @@ async function checkBase(connection: Connection, rows: readonly (readonly number
 export async function checkClient(command: string): Promise<readonly ClientCheck[]> {
   const folder = await mkdtemp(join(tmpdir(), "live-check-"));
   const path = join(folder, "host.sock");
+  let server: Server | null = null;
   const checks = new Promise<readonly ClientCheck[]>((resolve) => {
-    const server = createServer((socket) => {
-      server.close();
+    server = createServer((socket) => {
+      server!.close();
       resolve(new ClientChecks().serve(socket, socket).finally(() => socket.end()));
     }).listen(path);
   });
@@ -374,6 +240,7 @@ export async function checkClient(command: string): Promise<readonly ClientCheck
     return await Promise.race([checks, ended]);
   } finally {
     client.kill();
+    server!.close();
     await rm(folder, { recursive: true, force: true });
   }
 }

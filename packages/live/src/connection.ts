@@ -25,7 +25,10 @@ export interface TrainerHandlers {
   warn(message: string): void;
 }
 
-type RowOptions = Partial<Pick<CallOptions, "signal" | "countTokens">>;
+interface RowOptions extends Partial<Pick<CallOptions, "signal" | "countTokens">> {
+  /** Called for each sign of life of the call. */
+  onProgress?(): void;
+}
 
 /** A call to the trainer that waits for its answer. */
 interface Pending {
@@ -33,7 +36,7 @@ interface Pending {
   readonly rows: unknown[];
   /** Rows of the answer; null if the answer is one result. */
   readonly expected: number | null;
-  readonly countTokens: ((tokens: number) => void) | null;
+  readonly options: RowOptions;
   tokens: number;
   resolve(value: unknown): void;
   reject(error: unknown): void;
@@ -44,7 +47,12 @@ export interface ConnectionOptions {
   readonly output: Writable;
   /** Names the trainer in errors. */
   readonly where: string;
+  /** Whether the trainer's process is gone. Processes that it forked can hold its end of the connection open. */
+  isTrainerGone?(): boolean;
 }
+
+/** Seconds between two signs of life. */
+const pingSeconds = 10;
 
 /** Why a connection ends that the trainer closes, or whose trainer is gone. */
 export const endedText = "the trainer's process has ended";
@@ -62,11 +70,14 @@ export class Connection {
   readonly #input: Readable;
   readonly #pending = new Map<number, Pending>();
   readonly #ended = new AbortController();
+  readonly #isTrainerGone: () => boolean;
   #last = 0;
+  #seconds = 0;
   #silentSeconds = 0;
 
-  constructor({ input, output, where }: ConnectionOptions) {
+  constructor({ input, output, where, isTrainerGone = () => false }: ConnectionOptions) {
     this.where = where;
+    this.#isTrainerGone = isTrainerGone;
     this.#input = input;
     this.#output = output;
     output.on("error", (error) => this.end(error));
@@ -84,6 +95,7 @@ export class Connection {
    */
   async serve(handlers: TrainerHandlers): Promise<void> {
     let handling: Promise<void> = Promise.resolve();
+    const clock = setInterval(() => this.#countSecond(), 1000);
     try {
       for await (const line of linesOf(this.#input)) {
         this.#silentSeconds = 0;
@@ -99,6 +111,8 @@ export class Connection {
       this.end(error);
       await handling;
       throw this.lost();
+    } finally {
+      clearInterval(clock);
     }
     this.end(new Error(endedText));
     await handling;
@@ -110,13 +124,6 @@ export class Connection {
     this.#ended.abort(reason);
     for (const pending of this.#pending.values()) pending.reject(this.lost());
     this.#input.destroy();
-  }
-
-  /** Counts seconds in which the trainer said nothing although a call waits, and ends the connection after too many. */
-  countSilence(seconds: number): void {
-    this.#silentSeconds = this.#pending.size === 0 ? 0 : this.#silentSeconds + seconds;
-    if (this.#silentSeconds >= silenceSeconds)
-      this.end(new Error(`the trainer's process said nothing for ${silenceSeconds} seconds`));
   }
 
   /** Asks the trainer for rows; they arrive in order, in several messages if they are many. */
@@ -163,19 +170,15 @@ export class Connection {
     return new PeriodicEvalError({
       code: "model",
       where: "the live connection",
-      got: errorMessage(reason),
+      got: `an end: ${errorMessage(reason)}`,
       expected: "a trainer that answers",
       fix: "Start training again: it resumes from its last checkpoint.",
       cause: reason,
     });
   }
 
-  #call(
-    method: HostMethod,
-    params: string,
-    expected: number | null,
-    { signal, countTokens }: RowOptions,
-  ): Promise<unknown> {
+  #call(method: HostMethod, params: string, expected: number | null, options: RowOptions): Promise<unknown> {
+    const { signal } = options;
     signal?.throwIfAborted();
     if (this.ended.aborted) return Promise.reject(this.lost());
     const id = ++this.#last;
@@ -193,7 +196,7 @@ export class Connection {
         method,
         rows: [],
         expected,
-        countTokens: countTokens ?? null,
+        options,
         tokens: 0,
         resolve: settle(resolve),
         // The reason of the abort, not that the trainer says so.
@@ -205,6 +208,15 @@ export class Connection {
     });
   }
 
+  #countSecond(): void {
+    this.#seconds += 1;
+    if (this.#seconds % pingSeconds === 0) this.notify("ping");
+    this.#silentSeconds = this.#pending.size === 0 ? 0 : this.#silentSeconds + 1;
+    if (this.#isTrainerGone()) this.end(new Error(endedText));
+    if (this.#silentSeconds >= silenceSeconds)
+      this.end(new Error(`the trainer's process said nothing for ${silenceSeconds} seconds`));
+  }
+
   #settle(message: Exclude<WireMessage, { readonly method: string }>): void {
     const pending = this.#pending.get(message.id);
     if (pending === undefined) {
@@ -212,11 +224,12 @@ export class Connection {
       if (message.id <= this.#last) return;
       throw new Error(`the trainer sent an answer to the call ${message.id}, which nobody made`);
     }
-    const { method, rows, expected } = pending;
+    const { method, rows, expected, options } = pending;
     try {
       if ("progress" in message) {
         const { tokens } = message.progress;
-        if (tokens > pending.tokens) pending.countTokens?.(tokens - pending.tokens);
+        options.onProgress?.();
+        if (tokens > pending.tokens) options.countTokens?.(tokens - pending.tokens);
         pending.tokens = Math.max(tokens, pending.tokens);
       } else if ("rows" in message) {
         if (expected === null) throw this.wrong(method, "rows", "one result");
@@ -246,7 +259,6 @@ export class Connection {
       this.#send(JSON.stringify({ id, error: wireError(error, `live ${method}`) }));
     }
   }
-
 
   #checked(what: string, schema: z.ZodType, value: unknown): unknown {
     const { success, data, error } = schema.safeParse(value);

@@ -1,4 +1,3 @@
-import type { Readable, Writable } from "node:stream";
 import {
   openSession,
   type Control,
@@ -7,10 +6,10 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { PeriodicEvalError, type Logger, type SessionState, type StepEnd } from "@periodic-eval/contracts";
-import { errorMessage } from "@periodic-eval/contracts/options";
+import { errorMessage, isRecord } from "@periodic-eval/contracts/options";
 import { snapshotScalars } from "@periodic-eval/loggers";
-import { Connection, endedText } from "./connection.ts";
-import { liveGuards } from "./live-guards.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
+import { type Details, liveGuards } from "./live-guards.ts";
 import { liveModel } from "./live-model.ts";
 import { nextStep } from "./next-step.ts";
 import {
@@ -22,26 +21,23 @@ import {
 } from "./protocol.ts";
 
 /** What the host measures for a trainer: the parts of a session besides the model. */
-export type LiveSession = Pick<SessionOptions, "callbacks"> & { readonly savesAtFiring?: boolean } & Partial<
+export type LiveSession = Pick<SessionOptions, "callbacks"> & {
+  readonly savesAtFiring?: boolean;
+  /** Returns an error about options as one about the file that holds them. */
+  place?(error: unknown): unknown;
+} & Partial<
     Omit<
       SessionOptions,
       "callbacks" | "model" | "guards" | "run" | "phase" | "maxSteps" | "resume" | "signal"
     >
   >;
 
-export interface LiveHostOptions {
-  readonly input: Readable;
-  readonly output: Writable;
+export interface LiveHostOptions extends Omit<ConnectionOptions, "where"> {
   /** Builds what a trainer's `hello` asks for. What it throws is the trainer's error, before its first step. */
   open(hello: Hello): Promise<LiveSession>;
   /** Receives what the trainer wants people to read. */
   warn(message: string): void;
-  /** Whether the trainer's process is gone. Processes that it forked can hold its end of the connection open. */
-  isTrainerGone?(): boolean;
 }
-
-/** Seconds between two signs of life. */
-const pingSeconds = 10;
 
 /**
  * Measures the model of a trainer that speaks the live protocol, until it closes the connection. A connection that ends without `end`
@@ -49,25 +45,11 @@ const pingSeconds = 10;
  *
  * @throws PeriodicEvalError `model` if the connection ends before a session has begun. A session that has begun reports why it ends.
  */
-export async function serveTrainer({
-  input,
-  output,
-  open,
-  warn,
-  isTrainerGone = () => false,
-}: LiveHostOptions): Promise<void> {
-  const connection = new Connection({ input, output, where: "the trainer" });
+export async function serveTrainer({ open, warn, ...ends }: LiveHostOptions): Promise<void> {
+  const connection = new Connection({ ...ends, where: "the trainer" });
   const host = new LiveHost(connection, open);
-  let seconds = 0;
-  const pulse = setInterval(() => {
-    seconds += 1;
-    if (seconds % pingSeconds === 0) connection.notify("ping");
-    connection.countSilence(1);
-    if (isTrainerGone()) connection.end(new Error(endedText));
-  }, 1000);
   const call = <M extends TrainerMethod>(method: M, params: TrainerParams[M]) => host.call(method, params);
   await connection.serve({ call, warn }).catch(() => undefined);
-  clearInterval(pulse);
   await host.abandon();
 }
 
@@ -75,6 +57,7 @@ class LiveHost {
   readonly #connection: Connection;
   readonly #open: LiveHostOptions["open"];
   #session: Session | null = null;
+  #isGreeted = false;
   /** Whether the trainer knows that nothing more is measured: it closed the session, or its `hello` was refused. */
   #isOver = false;
   #callbacks: readonly TrainerCallback[] = [];
@@ -88,6 +71,7 @@ class LiveHost {
   }
 
   async call<M extends TrainerMethod>(method: M, params: TrainerParams[M]): Promise<Done> {
+    this.#isGreeted ||= method === "hello";
     if (method === "hello")
       return this.#hello(params as Hello).catch((error: unknown) => {
         this.#isOver = this.#session === null && !this.#connection.ended.aborted;
@@ -133,6 +117,14 @@ class LiveHost {
     const session = this.#session;
     this.#session = null;
     if (this.#isOver) return;
+    if (!this.#isGreeted)
+      throw new PeriodicEvalError({
+        code: "config",
+        where: "live",
+        got: `no hello: ${errorMessage(this.#connection.ended.reason)}`,
+        expected: "a trainer that starts this command and speaks the live protocol",
+        fix: "Run `pip install periodic-eval` for the callback, or see docs/reference/live-protocol.md to write a client.",
+      });
     if (session === null) throw this.#connection.lost();
     const reason = `${errorMessage(this.#connection.ended.reason)}; start training again, and the run resumes`;
     await session.fail(new Error(reason)).catch(() => undefined);
@@ -158,14 +150,19 @@ class LiveHost {
       });
     const { run_dir: run, phase, max_steps: maxSteps, guards, can_save } = hello;
     const resume = resumptionOf(hello);
-    const { callbacks, loggers = [], savesAtFiring = false, ...options } = await this.#open(hello);
+    const { callbacks, loggers = [], savesAtFiring = false, place, ...options } = await this.#open(hello);
     const connection = this.#connection;
+    let model = liveModel(connection, hello);
+    const changeDetails = (details: Details) => {
+      const all = isRecord(hello.model.details) ? { ...hello.model.details, ...details } : details;
+      model = liveModel(connection, { ...hello, model: { ...hello.model, details: all } });
+    };
     const session = openSession({
       run,
       phase,
       maxSteps,
-      model: liveModel(connection, hello),
-      guards: liveGuards(connection, guards),
+      model: () => model,
+      guards: liveGuards(connection, guards, changeDetails),
       callbacks,
       signal: connection.ended,
       loggers: [...loggers, this.#toTrainer()],
@@ -186,7 +183,7 @@ class LiveHost {
     } catch (error) {
       this.#session = null;
       await session.close().catch(() => undefined);
-      throw error;
+      throw place?.(error) ?? error;
     }
   }
 

@@ -1,13 +1,22 @@
 import type { Evidence, Guard } from "@periodic-eval/contracts";
 import type { Connection } from "./connection.ts";
+import type { ResultOf } from "./protocol.ts";
+
+/** Details of the trainer's model that changed since `hello`. */
+export type Details = NonNullable<ResultOf<"leave">["details"]>;
 
 /**
  * Returns the trainer's guards. The first one that is entered asks the trainer to observe and protect its state, the last one that
  * is left asks for all evidence: two messages per measurement. A guard of which the trainer sends no evidence observed nothing.
  *
  * @param names Without names, the guard `weights` alone, so that the trainer is always asked to protect its state.
+ * @param changed Receives the details of the model that the trainer changed.
  */
-export function liveGuards(connection: Connection, names: readonly string[]): Guard[] {
+export function liveGuards(
+  connection: Connection,
+  names: readonly string[],
+  changed: (details: Details) => void = () => undefined,
+): Guard[] {
   const parts = names.length === 0 ? ["weights"] : names;
   let before: Readonly<Record<string, string | null>> = {};
   let evidence: readonly Evidence[] = [];
@@ -22,7 +31,9 @@ export function liveGuards(connection: Connection, names: readonly string[]): Gu
         async leave() {
           if (at === parts.length - 1) {
             evidence = [];
-            evidence = await leave(connection);
+            const answer = await leave(connection);
+            ({ evidence } = answer);
+            if (answer.details !== undefined) changed(answer.details);
           }
           const found = evidence.find((one) => one.part === part);
           const isUnknown = found === undefined || (found.intact === true && own === null);
@@ -36,11 +47,11 @@ export function liveGuards(connection: Connection, names: readonly string[]): Gu
 }
 
 /** Returns the trainer's evidence; none of a trainer that is gone, with the training that it would be about. */
-async function leave(connection: Connection): Promise<readonly Evidence[]> {
+async function leave(connection: Connection): Promise<ResultOf<"leave">> {
   try {
-    return (await connection.ask("leave", {})).evidence;
+    return await connection.ask("leave", {});
   } catch (error) {
-    if (connection.ended.aborted) return [];
+    if (connection.ended.aborted) return { evidence: [] };
     throw error;
   }
 }

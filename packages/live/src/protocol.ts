@@ -197,6 +197,10 @@ export const hostCalls = {
     params: z.object({}),
     result: z.object({
       evidence: z.array(evidenceSchema).describe("Of each guard, in the order of entering."),
+      details: z
+        .record(z.string(), json)
+        .optional()
+        .describe("Details of the model that changed since `hello`, such as the size of batches."),
     }),
   },
   save_checkpoint: { params: z.object({ step: count }), result: z.object({ path: z.string().min(1) }) },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -47,6 +48,11 @@ def test_says_what_to_do_without_the_bundled_program(tmp_path: Path) -> None:
     done = run(MAIN, tmp_path)
     assert done.returncode == 1
     assert "Install the wheel with `pip install periodic-eval`, or set PERIODIC_EVAL_HOST." in done.stderr
+
+
+def test_is_written_in_python_3_10() -> None:
+    for path in (SOURCE / "periodic_eval").glob("*.py"):
+        ast.parse(path.read_text(), feature_version=(3, 10))
 
 
 def test_imports_without_torch_and_transformers() -> None:

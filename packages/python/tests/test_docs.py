@@ -89,7 +89,7 @@ def follow(page: str, folder: Path, replaced: Mapping[str, str] | None = None) -
             subprocess.run([sys.executable, "block.py"], cwd=folder, env=environment, check=True)
         elif block.language == "sh":
             latest = ""
-            for line in code.splitlines():
+            for line in filter(None, re.sub(r" *#.*", "", code).splitlines()):
                 command = command_of(line)
                 if command is None:
                     continue

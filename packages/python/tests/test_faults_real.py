@@ -59,6 +59,14 @@ def test_halves_batches_for_good_when_memory_is_short(tmp_path: Path, caplog: An
     assert statuses(tmp_path) == dict.fromkeys((0, 1, 2, 3, 4), "complete")
     halvings = [r for r in caplog.records if "out of memory: batches have at most" in r.getMessage()]
     assert len(halvings) == 1
+    sizes = [
+        found["capability", step]["provenance"]["model"]["details"]["batch_tokens"] for step in (0, 1, 4)
+    ]
+    said = int(halvings[0].getMessage().split()[-5])
+    assert sizes[0] > said
+    assert sizes[1:] == [said, said]
+    # Another size of batches is no other model.
+    assert "baseline" in found["capability", 4]["paired"]
     assert all(part["intact"] for part in found["capability", 4]["receipt"])
 
 
@@ -123,6 +131,8 @@ def test_never_starts_with_a_mistake_in_a_file(tmp_path: Path) -> None:
     unknown = said(f"{head}  qestions: a\n")
     assert unknown.startswith(f"{where}qestions: ")
     assert unknown.endswith('Did you mean "questions"?')
+    missing = said(f"{head}  questions: none.jsonl\n")
+    assert missing.startswith(f"{where}questions: expected a readable file, got")
     assert said("periodic_eval: [\n").startswith(f"{path}:")
 
 
@@ -143,6 +153,28 @@ def test_never_starts_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None
     if os.access(locked, os.W_OK):
         pytest.skip("this user may write to every folder")
     assert "Give this user write access to the folder" in refused(locked / "run", BLOCK)
+
+
+def test_never_starts_in_the_folder_of_another_run(tmp_path: Path) -> None:
+    Loop().measured(tmp_path, 1, config=BLOCK)
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    other = Loop()
+    other.model.config._name_or_path = "another/model"
+    with pytest.raises(PeriodicEvalError) as caught:
+        other.measured(tmp_path, 1, config=BLOCK)
+    assert caught.value.where == "run_dir"
+    assert f'{tmp_path}, which holds measurements of "{MICRO_WORLD}"' in caught.value.got
+    assert caught.value.fix == "Choose another run_dir, or delete this one."
+    assert other.losses == []
+    other.model.config._name_or_path = str(MICRO_WORLD)
+    other.tokenizer.chat_template += " "
+    with pytest.raises(PeriodicEvalError, match="with another tokenizer"):
+        other.measured(tmp_path, 1, config=BLOCK)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+    # Another phase of the run, and the same model again, are measured.
+    other.measured(tmp_path, 1, config=BLOCK, phase="second")
+    Loop().measured(tmp_path, 1, config=BLOCK)
+    assert statuses(tmp_path) == dict.fromkeys((0, 1), "complete")
 
 
 def test_never_starts_while_another_process_writes_the_run(tmp_path: Path) -> None:
@@ -228,6 +260,10 @@ def test_two_callbacks_measure_into_two_folders(tmp_path: Path) -> None:
     measured.train()
     for name in ("a", "b"):
         assert statuses(tmp_path / name) == dict.fromkeys((0, 1, 2, 3, 4), "complete")
+    # The names of packages/loggers (scalars.ts).
+    names = {name for entry in measured.state.log_history for name in entry}
+    wanted = ("arc_c_accuracy", "arc_c_correct", "arc_c_total", "gold_log_prob", "train_pct")
+    assert {f"periodic_eval/{name}" for name in wanted} <= names
     assert all(torch.equal(x, y) for x, y in zip(final(plain), final(measured), strict=True))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +193,27 @@ def test_ends_the_host_of_an_interrupted_training_when_another_begins(host: Any,
     assert process.poll() == 0
     facts = [fact.get("heard", "ended") for fact in script.heard()]
     assert facts == ["hello", "ended", "hello", "step", "save", "end", "close"]
+
+
+def test_ends_the_host_on_ctrl_c_while_grades_are_awaited(host: Any, tmp_path: Path) -> None:
+    script = host(on={"close": [{"sleep": 60}]})
+    callback = PeriodicEval(run_dir=str(tmp_path / "run"))
+
+    class Interrupt(TrainerCallback):
+        def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+    plain = trainer_of(tmp_path, [], max_steps=2)
+    plain.train()
+    trainer = trainer_of(tmp_path, [Interrupt(), callback], max_steps=2)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert trainer.state.global_step == 2
+    weights = [list(made.model.state_dict().values()) for made in (trainer, plain)]
+    assert_same(*weights)
+    assert callback._run is not None
+    assert not callback._run.is_open
+    assert script.methods()[-2:] == ["end", "close"]
 
 
 def test_never_starts_with_a_dataset_without_length_and_steps(host: Any, tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import random
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tiny import random_model
 
 from periodic_eval.errors import PeriodicEvalError
 from periodic_eval.forward import Forward
-from periodic_eval.generation import generate, uniform
+from periodic_eval.generation import Writing, _sampled, generate, uniform
 
 LETTERS = "".join(chr(ord("0") + i) for i in range(64))
 
@@ -114,6 +115,38 @@ def test_draws_from_the_stated_distribution(top_k: int | None, top_p: float, tem
         p = probabilities[token].item() / mass
         # Five standard errors of a binomial share, and a thousandth for rare tokens.
         assert drawn[token] / count == pytest.approx(p, abs=5 * (p * (1 - p) / count) ** 0.5 + 1e-3)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.05, 1.0, 4.0])
+@pytest.mark.parametrize(
+    ("top_k", "top_p"), [(None, 0.95), (None, 0.3), (2000, 0.95), (20, 1.0), (1500, 1.0)]
+)
+def test_draws_as_from_all_tokens_in_order(spread: float, top_k: int | None, top_p: float) -> None:
+    torch.manual_seed(0)
+    # Rounded logits have ties. A spread of 0 is a uniform distribution.
+    logits = (torch.randn(6, 3000) * spread * 20).round() / 20
+    writings = [Writing(i, [1], 1, 0.9, top_p, top_k, [], 0, f"{i}") for i in range(6)]
+    for row, writing, token in zip(logits, writings, _sampled(logits, writings).tolist(), strict=True):
+        weights = ((row.double() - row.double().max()) / 0.9).exp().numpy()
+        order = sorted(range(3000), key=lambda i: (-weights[i], i))[:top_k]
+        sums = np.cumsum(weights[order])
+        if top_p < 1:
+            order = order[: int(np.searchsorted(sums, top_p * sums[-1])) + 1]
+            sums = sums[: len(order)]
+        goal = uniform(writing.seed, 0) * sums[-1]
+        assert token == order[int(np.searchsorted(sums, goal, side="right"))]
+
+
+def test_reads_a_prompt_of_several_completions_once() -> None:
+    model = random_model("llama")
+    shapes: list[tuple[int, ...]] = []
+    rows = [row(prompt, 3, 1, seed=str(at)) for at, prompt in enumerate(([5, 6], [7, 8, 9], [5, 6], [5, 6]))]
+    alone = [written(Forward(model), [r], ())[0] for r in rows]
+    model.register_forward_pre_hook(
+        lambda *call: shapes.append(tuple(call[2]["input_ids"].shape)), with_kwargs=True
+    )
+    assert [r["ids"] for r in written(Forward(model), rows, ())] == [r["ids"] for r in alone]
+    assert shapes == [(2, 3), (4, 1), (4, 1)]
 
 
 def test_ends_before_a_stop_string_with_or_without_special_tokens() -> None:

@@ -148,7 +148,7 @@ def test_draws_differently_for_another_seed_and_the_same_for_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int8, torch.float64, torch.bool]
+    "dtype", [torch.float32, torch.bfloat16, torch.int8, torch.float64, torch.bool, torch.complex64]
 )
 def test_fingerprints_any_cut_of_a_tensor_as_the_whole(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
@@ -158,7 +158,8 @@ def test_fingerprints_any_cut_of_a_tensor_as_the_whole(dtype: torch.dtype) -> No
     import periodic_eval.fingerprint as module
 
     total = module._number(f"w {tensor.dtype} {list(tensor.shape)}")
-    for start, end in ((0, 100), (100, 5000), (5000, 12288), (12288, 20480)):
+    # 16-bit and 8-bit elements are cut within words of 32 bits.
+    for start, end in ((0, 101), (101, 5003), (5003, 5004), (5004, 12288), (12288, 20477), (20477, 20480)):
         part = tensor.flatten()[start:end]
         total += int(module._weighted_sum("w", start, part).item())
     assert whole == f"approximate:{total % 2**64:016x}"
@@ -181,6 +182,21 @@ def test_fingerprints_change_with_each_bit_name_shape_and_order() -> None:
     rows[0], rows[1] = tensor[1], tensor[0]
     others.append(fingerprint([("w", rows)]))
     assert len({reference, *others}) == len(others) + 1
+
+
+def test_fingerprints_change_with_each_bit_of_16_bit_elements() -> None:
+    tensor = torch.randn(4097).bfloat16()
+    found = {fingerprint([("w", tensor)])}
+    for place in (0, 1, 4095, 4096):
+        for bit in range(16):
+            changed = tensor.clone()
+            changed.view(torch.int16)[place] ^= -(2**15) if bit == 15 else 1 << bit
+            found.add(fingerprint([("w", changed)]))
+    # Two signs in upper halves of words do not cancel.
+    changed = tensor.clone()
+    changed[[1, 3]] *= -1
+    found.add(fingerprint([("w", changed)]))
+    assert len(found) == 1 + 4 * 16 + 1
 
 
 def lora(**settings: Any) -> Any:

@@ -73,18 +73,81 @@ def test_returns_the_log_probs_of_transformers(kind: str) -> None:
         assert answer["greedy"] == [a == b for a, b in zip(first, row["continuation"], strict=True)]
 
 
+def passes_of(forward: Forward, rows: list[dict[str, list[int]]]) -> list[tuple[int, ...]]:
+    """Returns the shapes of the forward passes that score rows."""
+    seen: list[tuple[int, ...]] = []
+    hook = forward.model.register_forward_pre_hook(
+        lambda *call: seen.append(tuple(call[2]["input_ids"].shape)), with_kwargs=True
+    )
+    _, put = collected(len(rows))
+    log_likelihoods(forward, rows, put, no_check)
+    hook.remove()
+    return seen
+
+
 def test_reads_a_context_of_several_continuations_once() -> None:
     forward = Forward(random_model("llama"))
     rng = random.Random(1)
     context = ids(20, rng)
-    rows = [{"context": context, "continuation": ids(2, rng)} for _ in range(4)]
-    seen: list[tuple[int, ...]] = []
-    forward.model.register_forward_pre_hook(
-        lambda *call: seen.append(tuple(call[2]["input_ids"].shape)), with_kwargs=True
-    )
-    _, put = collected(4)
+    rows = [{"context": context, "continuation": [first, 5, 6]} for first in range(10, 14)]
+    # The first call compares a small pack with whole rows.
+    assert passes_of(forward, rows) == [(1, 15), (1, 11), (1, 28)]
+    assert passes_of(forward, rows) == [(1, 28)]
+    forward.packs = False
+    assert passes_of(forward, rows) == [(1, 20), (4, 2)]
+
+
+def test_reads_a_beginning_of_all_rows_once() -> None:
+    forward, rng = Forward(random_model("llama"), batch_tokens=4096), random.Random(9)
+    beginning = ids(60, rng)
+    rows = [
+        {"context": [*beginning, 3 + at, *ids(29, rng)], "continuation": ids(3, rng)}
+        for at in range(12)
+        for _ in range(2)
+    ]
+    # 24 rows of 32 ids after the beginning, 8 to a pack, where 4 pairs share their first id.
+    assert passes_of(forward, rows)[2:] == [(1, 60), (3, 252)]
+    answers, put = collected(24)
     log_likelihoods(forward, rows, put, no_check)
-    assert seen == [(1, 20), (4, 1)]
+    for row, answer in zip(rows, answers, strict=True):
+        assert answer["nats"] == pytest.approx(direct(forward.model, **row), abs=1e-4)
+
+
+@pytest.mark.parametrize("attention", [{}, {"attn_implementation": "eager"}])
+@pytest.mark.parametrize("kind", KINDS)
+def test_reads_packs_where_the_model_takes_their_mask(kind: str, attention: Any) -> None:
+    model = random_model(kind, **attention)
+    forward, rows = Forward(model), rows_of(4)
+    answers, put = collected(len(rows))
+    log_likelihoods(forward, rows, put, no_check)
+    assert forward.packs
+    for row, answer in zip(rows, answers, strict=True):
+        assert answer["nats"] == pytest.approx(direct(model, row["context"], row["continuation"]), abs=1e-4)
+
+
+def test_reads_no_packs_of_rows_longer_than_a_layers_window() -> None:
+    model = random_model("gemma3_text", sliding_window=8)
+    forward, rows = Forward(model), rows_of(5)
+    answers, put = collected(len(rows))
+    log_likelihoods(forward, rows, put, no_check)
+    assert (forward.packs, forward.window) == (True, 8)
+    for row, answer in zip(rows, answers, strict=True):
+        assert answer["nats"] == pytest.approx(direct(model, row["context"], row["continuation"]), abs=1e-4)
+
+
+def test_reads_no_packs_where_the_model_ignores_their_mask() -> None:
+    model, rows = random_model("llama"), rows_of(7)
+    for layer in model.model.layers:
+        layer.self_attn.register_forward_pre_hook(
+            lambda _, args, kwargs: (args, {**kwargs, "attention_mask": None}), with_kwargs=True
+        )
+    forward = Forward(model)
+    forward.caches = False
+    answers, put = collected(len(rows))
+    log_likelihoods(forward, rows, put, no_check)
+    assert forward.packs is False
+    for row, answer in zip(rows, answers, strict=True):
+        assert answer["nats"] == pytest.approx(direct(model, row["context"], row["continuation"]), abs=1e-4)
 
 
 def test_computes_logits_only_where_they_are_asked() -> None:
@@ -93,15 +156,24 @@ def test_computes_logits_only_where_they_are_asked() -> None:
     model.lm_head.register_forward_hook(lambda _, __, output: widths.append(output.shape[1]))
     _, put = collected(1)
     log_likelihoods(Forward(model), [{"context": [5] * 30, "continuation": [6, 7]}], put, no_check)
-    assert widths == [2]
+    assert widths[2:] == [2]
 
 
 def test_scores_the_same_in_any_batch_size_and_without_a_cache() -> None:
     model, rows = random_model("llama"), rows_of(3)
     reference = [direct(model, row["context"], row["continuation"]) for row in rows]
-    for batch_tokens, caches in ((1, True), (40, True), (4096, False), (30, False)):
+    for batch_tokens, caches, packs in (
+        (1, True, None),
+        (40, True, None),
+        (4096, False, None),
+        (1, True, False),
+        (40, True, False),
+        (4096, True, False),
+        (4096, False, False),
+        (30, False, False),
+    ):
         forward = Forward(model, batch_tokens=batch_tokens)
-        forward.caches = caches
+        forward.caches, forward.packs = caches, packs
         answers, put = collected(len(rows))
         log_likelihoods(forward, rows, put, no_check)
         for answer, nats in zip(answers, reference, strict=True):
@@ -164,19 +236,23 @@ def test_halves_the_batch_for_good_when_memory_runs_out() -> None:
     model = random_model("llama")
 
     def refuse(module: Any, args: Any, kwargs: Any) -> None:
-        if len(kwargs["input_ids"]) > 3:
+        if kwargs["input_ids"].numel() > 40:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
-    hook = model.register_forward_pre_hook(refuse, with_kwargs=True)
-    forward, rng = Forward(model), random.Random(5)
-    rows = [{"context": ids(8, rng), "continuation": ids(2, rng)} for _ in range(16)]
-    answers, put = collected(16)
-    halved: list[int] = []
-    log_likelihoods(forward, rows, put, no_check, on_halved=halved.append)
-    assert halved == [80, 40, 20]
-    assert forward.batch_tokens == 20
-    hook.remove()
-    assert answers[7]["nats"] == pytest.approx(direct(model, **rows[7]), abs=1e-4)
+    rng = random.Random(5)
+    rows = [{"context": ids(8, rng), "continuation": ids(2, rng)} for _ in range(64)]
+    reference = [direct(model, **row) for row in rows]
+    model.register_forward_pre_hook(refuse, with_kwargs=True)
+    # 56 rows of 9 ids fill a batch, and two packs, in which neighbours can share an id.
+    for packs, expected in ((False, [252, 126, 63, 31]), (None, [251, 125, 61, 30])):
+        forward = Forward(model, batch_tokens=512)
+        forward.packs = packs
+        answers, put = collected(64)
+        halved: list[int] = []
+        log_likelihoods(forward, rows, put, no_check, on_halved=halved.append)
+        assert halved == expected
+        for answer, nats in zip(answers, reference, strict=True):
+            assert answer["nats"] == pytest.approx(nats, abs=1e-4)
 
 
 def test_fails_with_memory_when_a_single_row_does_not_fit() -> None:
@@ -187,7 +263,7 @@ def test_fails_with_memory_when_a_single_row_does_not_fit() -> None:
 
     model.register_forward_pre_hook(refuse)
     _, put = collected(1)
-    with pytest.raises(PeriodicEvalError, match="out of memory with one row of 3 tokens"):
+    with pytest.raises(PeriodicEvalError, match="out of memory with one row of 2 tokens"):
         log_likelihoods(Forward(model), [{"context": [4, 5], "continuation": [6]}], put, no_check)
 
 

@@ -49,13 +49,14 @@ it("writes the root's repository address into packages and files, and names what
     "packages/small/README.md",
     "# @periodic-eval/small\n```sh\nnpm install it\n```\n[a](../nothing.md)\n",
   );
-  for (const file of ["CITATION.cff", "CODE_OF_CONDUCT.md"])
+  for (const file of ["CITATION.cff", "CODE_OF_CONDUCT.md", "packages/python/pyproject.toml"])
     write(file, "see https://github.com/old/name/issues");
   write(".github/ISSUE_TEMPLATE/config.yml", "url: https://github.com/new-owner/new-name/security");
   const { changes, problems } = findDifferences();
   expect(Object.keys(changes).sort()).toEqual([
     "CITATION.cff",
     "CODE_OF_CONDUCT.md",
+    "packages/python/pyproject.toml",
     "packages/small/package.json",
   ]);
   expect(changes["CITATION.cff"]).toBe("see https://github.com/new-owner/new-name/issues");

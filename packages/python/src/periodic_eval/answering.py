@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+
 from .adapters import without_adapter
 from .connection import HostCall
-from .describe import stop_ids
+from .describe import describe_model, stop_ids
 from .distributed import Ranks, keep_together, reshard
 from .errors import Cancelled, HostLost, PeriodicEvalError
 from .forward import Forward, is_out_of_memory
@@ -66,6 +68,15 @@ class Answering:
         """Whether `save_checkpoint` is answered."""
         return hasattr(self.forward.model, "save_pretrained") and self.forward.lockstep is None
 
+    def describe(self, autocast: torch.dtype | None) -> dict[str, Any]:
+        """Returns the field `model` of `hello`, on all ranks.
+
+        Raises PeriodicEvalError for a model that cannot be measured.
+        """
+        with self.window.protected("hello"), self._resharding():
+            self.forward.check()
+            return describe_model(self.forward, autocast=autocast)
+
     def answer(self, call: HostCall) -> dict[str, Any]:
         """Answers a call of the host on rank 0, together with the other ranks."""
         own = {
@@ -95,14 +106,19 @@ class Answering:
             rows = list(zip(rows, wanted, strict=True))
         _refuse_unknown_ids(rows, self.forward.vocab_size)
         size = BLOCK_ROWS[call.method] * self._ranks.size
-        with self.window.protected(call.method), self._on(call.params.get("on", "model")):
-            try:
-                for start in range(0, len(rows), size):
-                    self._block(call, rows[start : start + size])
-            finally:
-                if self.forward.lockstep is not None:
-                    reshard(self.forward.model)
+        on = self._on(call.params.get("on", "model"))
+        with self.window.protected(call.method), on, self._resharding():
+            for start in range(0, len(rows), size):
+                self._block(call, rows[start : start + size])
         return {}
+
+    @contextlib.contextmanager
+    def _resharding(self) -> Generator[None, None, None]:
+        try:
+            yield
+        finally:
+            if self.forward.lockstep is not None:
+                reshard(self.forward.model)
 
     def _block(self, call: Call, rows: Sequence[Any]) -> None:
         """Computes rows on all ranks, and adds them to the answer in order.

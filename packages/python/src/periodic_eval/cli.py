@@ -22,6 +22,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
         return 130
     if os.name != "nt":
         # The program takes this process's place, with its signals and its terminal.

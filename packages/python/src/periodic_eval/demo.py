@@ -48,18 +48,27 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         description="Fine-tunes the embedded model in two phases, measures it live, and draws the page.",
     )
     run_dir = f"runs/demo-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
-    parser.add_argument(
-        "--run-dir", default=run_dir, help="folder of the run (default: runs/demo-<UTC time>)"
-    )
+    folder = "folder of the run (default: runs/demo-<UTC time>)"
+    parser.add_argument("--run-dir", default=run_dir, help=folder)
     parser.add_argument("--model", help="another model: a folder, or owner/name on the Hugging Face Hub")
     parser.add_argument("--seed", type=int, default=42, help="seed of shuffling (default: 42)")
-    parser.add_argument("--steps", type=int, default=80, help="optimizer steps of each phase (default: 80)")
+    parser.add_argument(
+        "--steps", type=positive_integer, default=80, help="optimizer steps of each phase (default: 80)"
+    )
     control = "train the second phase on harmless advice, after which alignment should not be worse"
     parser.add_argument("--control", action="store_true", help=control)
     serve = "show the run live in the browser while the command runs (default port: a free one)"
     parser.add_argument("--serve", nargs="?", type=int, const=0, metavar="port", help=serve)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     return parser.parse_args(arguments)
+
+
+def positive_integer(text: str) -> int:
+    """Returns the integer of an option. Raises ValueError below 1."""
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
 
 
 @contextlib.contextmanager
@@ -115,7 +124,7 @@ def _train(options: argparse.Namespace, world: Path, phases: Sequence[str]) -> N
     # More threads cost a model of this size more than they save.
     torch.set_num_threads(1)
     source, steps = options.model or world, options.steps
-    model: Any = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
+    model: Any = transformers.AutoModelForCausalLM.from_pretrained(source).float()
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(source)
     shuffling = random.Random(options.seed)
     for phase in phases:

@@ -1,8 +1,9 @@
 """Fingerprints of tensors: integer sums modulo 2^64, computed where the tensor is.
 
-The element with global index i = 4096 q + r of a tensor adds u(name, q) * v(r) * bits(i), with odd pseudo-
-random factors u and v. A change of a single element always changes the sum; several changes cancel with a
-probability of about 2^-32. The sum does not depend on how a tensor is cut into chunks, shards or ranks.
+A tensor is read as words of 32 bits, or of 64 bits if its elements have as many. The word with global index
+i = 4096 q + r adds u(name, q) * v(r) * word(i), with odd pseudo-random factors u and v. A change of a single
+element always changes the sum; several changes cancel with a probability of about 2^-32. The sum does not
+depend on how a tensor is cut into chunks, shards or ranks.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from torch import Tensor
 
 ROW = 4096
 MODULUS = 2**64
-_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
 Reduce = Callable[[int], int]
 """Adds an integer over all ranks that hold shards."""
 
@@ -75,7 +74,7 @@ def local_parts(tensor: Any, rank: int) -> list[tuple[int, Tensor]]:
 
 def _weighted_sum(name: str, start: int, tensor: Tensor) -> Tensor:
     """Returns the sum modulo 2^64 of a part, as an int64 scalar on its device."""
-    bits = _bits(tensor)
+    start, bits = _words(start, tensor)
     seed = _number(name) % 2**62
     head = min(len(bits), -start % ROW)
     sums: list[Tensor] = []
@@ -90,11 +89,20 @@ def _weighted_sum(name: str, start: int, tensor: Tensor) -> Tensor:
     return torch.stack(sums).sum()
 
 
-def _bits(tensor: Tensor) -> Tensor:
-    if tensor.is_complex():
-        tensor = torch.view_as_real(tensor)
-    flat = tensor.contiguous().flatten()
-    return flat if flat.dtype in _INTEGERS.values() else flat.view(_INTEGERS[flat.element_size()])
+def _words(start: int, tensor: Tensor) -> tuple[int, Tensor]:
+    """Returns the words of a part, and the global index of the first. A cut word is filled up with zeros."""
+    flat = (torch.view_as_real(tensor) if tensor.is_complex() else tensor).contiguous().flatten()
+    size = flat.element_size()
+    if size >= 4:
+        return start * (len(flat) // tensor.numel()), flat.view(torch.int64 if size == 8 else torch.int32)
+    flat, lanes = flat.view(torch.uint8 if size == 1 else torch.int16), 4 // size
+    before = start % lanes
+    after = -(before + len(flat)) % lanes
+    if before + after > 0:
+        flat = torch.nn.functional.pad(flat, (before, after))
+    if flat.storage_offset() % lanes:
+        flat = flat.clone()
+    return start // lanes, flat.view(torch.int32)
 
 
 def _row(seed: int, start: int, bits: Tensor) -> Tensor:

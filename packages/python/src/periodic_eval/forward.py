@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import inspect
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -44,7 +45,9 @@ class Forward:
     """Runs a causal language model of transformers, or any module that maps ids [B, T] to logits [B, T, V].
 
     `batch_tokens` bounds the tokens of a forward pass, padding included; out of memory halves it for good.
-    `passes` and `rows` count forward passes and their rows.
+    A batch of completions caches up to `cache_factor` times as many.
+    `passes` and `rows` count forward passes and their rows. `packs` is whether the model reads several rows
+    in one sequence; None until `read_ends` has tried it.
     """
 
     def __init__(
@@ -64,7 +67,11 @@ class Forward:
             and not _is_recurrent(self.base, self.config)
             and not _adds_virtual_tokens(self.model)
         )
-        self.batch_tokens = batch_tokens or (16384 if self.device.type == "cuda" else 4096)
+        is_gpu = self.device.type == "cuda"
+        # More tokens leave a CPU's cache; a step of generation reads all weights for one token of each row.
+        self.batch_tokens = batch_tokens or (16384 if is_gpu else 512)
+        self.cache_factor = 4 if is_gpu else 32
+        self.packs: bool | None = None
         self.passes = self.rows = 0
         self.lockstep: Lockstep | None = None
 
@@ -82,6 +89,34 @@ class Forward:
                 return length
         return None
 
+    @property
+    def window(self) -> int | None:
+        """How many tokens the layer that sees fewest sees, in tokens; None if all layers see all."""
+        found = [getattr(self.config, name, None) for name in ("sliding_window", "attention_chunk_size")]
+        return min((size for size in found if isinstance(size, int)), default=None)
+
+    @property
+    def takes_any_mask(self) -> bool:
+        """Whether the model passes a mask [B, 1, T, T] to its attention as it is."""
+        modules = [sys.modules.get(kind.__module__) for kind in type(self.base).__mro__]
+        return (
+            self.takes_mask
+            and any(hasattr(module, "create_causal_mask") for module in modules)
+            and getattr(self.config, "_attn_implementation", None) in ("sdpa", "eager")
+            and not _is_recurrent(self.base, self.config)
+            and not _adds_virtual_tokens(self.model)
+        )
+
+    def attention_mask(self, sees: Tensor) -> Tensor:
+        """Returns a mask from booleans [B, 1, T, T], in the form that the model's attention takes."""
+        sees = sees.to(self.device)
+        if self.config._attn_implementation == "sdpa":
+            return sees
+        dtype = next((p.dtype for p in self.model.parameters() if p.is_floating_point()), torch.float32)
+        return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill(
+            ~sees, torch.finfo(dtype).min
+        )
+
     @cached_property
     def vocab_size(self) -> int:
         """Width of the logits."""
@@ -93,13 +128,14 @@ class Forward:
         return int(self.logits_at([[0]], [(0, 0)]).shape[-1])
 
     def check(self) -> None:
-        """Reads one token. Raises PeriodicEvalError for a model that does not map ids to logits [B, T, V].
+        """Raises PeriodicEvalError for a model that does not map ids to logits [B, T, V].
 
-        Another error counts when something is measured: the snapshot fails, and training goes on.
+        Reads one token if the model has no output embedding. An error of the model counts when something is
+        measured: the snapshot fails, and training goes on.
         """
         got = "an encoder and a decoder" if getattr(self.config, "is_encoder_decoder", False) else None
         try:
-            if got is None and self.logits_at([[0]], [(0, 0)]).ndim != 2:
+            if got is None and self._head() is None and self.logits_at([[0]], [(0, 0)]).ndim != 2:
                 got = "logits without positions"
         except PeriodicEvalError as error:
             got = error.got
@@ -289,13 +325,13 @@ def in_batches(
     work: Callable[[list[T]], None],
     *,
     factor: int = 1,
-    split: Callable[[T], list[T]] | None = None,
+    split: Callable[[T, int], list[T]] | None = None,
     on_halved: Callable[[int], None] | None = None,
 ) -> None:
     """Calls `work` with batches of items of at most `factor * forward.batch_tokens` tokens.
 
-    Out of memory halves `forward.batch_tokens` for good and repeats the batch; a single item is split if it
-    can be. Raises PeriodicEvalError `memory` if a single item does not fit.
+    Out of memory halves `forward.batch_tokens` for good and repeats the batch; `split` returns the parts of
+    an item for a number of tokens. Raises PeriodicEvalError `memory` if an item without parts does not fit.
     """
     left = list(items)
     while left:
@@ -305,13 +341,13 @@ def in_batches(
             continue
         free_memory()
         size = max(length(item) for item in batch) * len(batch)
-        parts = split(batch[0]) if split is not None and len(batch) == 1 else batch
-        if len(parts) == 1:
+        halved = max(1, min(forward.batch_tokens, size // factor) // 2)
+        parts = left if split is None else [part for item in left for part in split(item, halved * factor)]
+        if len(batch) == 1 and len(parts) == len(left):
             got = f"out of memory with one row of {size} tokens"
             fix = "Use fewer tokens per row, or train with less memory."
             raise PeriodicEvalError("memory", "the model", got, fix=fix)
-        left[: len(batch)] = parts
-        forward.batch_tokens = max(1, min(forward.batch_tokens, size // factor) // 2)
+        left, forward.batch_tokens = parts, halved
         if on_halved is not None:
             on_halved(forward.batch_tokens)
 

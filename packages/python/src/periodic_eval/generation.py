@@ -12,13 +12,14 @@ from torch import Tensor
 
 from .errors import PeriodicEvalError
 from .forward import Check, Forward, in_batches, left_padding, log_softmax_rows, padded
-from .scoring import LOWEST, Halved, Put
+from .reading import Halved
+from .scoring import LOWEST, Put
 
 Decode = Callable[[Sequence[int], bool], str]
 """Returns the text of ids; the second argument says whether special tokens stay."""
 
-CACHE_FACTOR = 4
-"""Tokens that a batch may cache, for each token of a forward pass of a scoring batch."""
+LIKELY = 1024
+"""Tokens that are sorted for top-k and top-p before all are."""
 
 
 def uniform(seed: str, counter: int) -> float:
@@ -75,7 +76,12 @@ def generate(
 
     order = sorted(writings, key=lambda w: len(w.prompt), reverse=True)
     in_batches(
-        forward, order, lambda w: len(w.prompt) + w.room, work, factor=CACHE_FACTOR, on_halved=on_halved
+        forward,
+        order,
+        lambda w: len(w.prompt) + w.room,
+        work,
+        factor=forward.cache_factor,
+        on_halved=on_halved,
     )
 
 
@@ -140,7 +146,10 @@ class _Cached:
     """
 
     def __init__(self, forward: Forward, active: Sequence[Writing]) -> None:
-        prompts = [writing.prompt for writing in active]
+        # Completions of one prompt read it once.
+        places: dict[tuple[int, ...], int] = {}
+        owners = [places.setdefault(tuple(writing.prompt), len(places)) for writing in active]
+        prompts = [list(prompt) for prompt in places]
         self._forward, self._device = forward, forward.device
         ids = padded(prompts, self._device, left=True)
         self._mask, positions = left_padding(prompts, self._device)
@@ -149,6 +158,9 @@ class _Cached:
         self.logits, self.cache = forward.run(
             ids, ends, mask=self._mask, positions=positions, keep_cache=True
         )
+        if len(prompts) < len(active) and self.cache is not None:
+            self._choose(owners)
+            self.logits = self.logits[torch.tensor(owners, device=self.logits.device)]
 
     def step(self, tokens: Sequence[int], kept: Sequence[int] | None) -> Tensor:
         """Reads one token per row and returns the next logits [B, V].
@@ -156,10 +168,7 @@ class _Cached:
         Rows that are not in `kept` leave the batch.
         """
         if kept is not None:
-            chosen = torch.tensor(kept, device=self._device)
-            self.cache.reorder_cache(chosen)
-            self._next = self._next[chosen]
-            self._mask = None if self._mask is None else self._mask[chosen]
+            self._choose(kept)
         ids = torch.tensor(tokens, device=self._device)[:, None]
         positions = None
         if self._mask is not None:
@@ -171,6 +180,12 @@ class _Cached:
         )
         self._next = self._next + 1
         return logits
+
+    def _choose(self, rows: Sequence[int]) -> None:
+        chosen = torch.tensor(rows, device=self._device)
+        self.cache.reorder_cache(chosen)
+        self._next = self._next[chosen]
+        self._mask = None if self._mask is None else self._mask[chosen]
 
 
 def _draw(logits: Tensor, active: Sequence[Writing], decode: Decode) -> None:
@@ -199,45 +214,60 @@ def _draw(logits: Tensor, active: Sequence[Writing], decode: Decode) -> None:
 
 
 def _sampled(logits: Tensor, active: Sequence[Writing]) -> Tensor:
-    """Returns tokens [B], drawn by the inverse of the cumulated distribution in float64."""
+    """Returns tokens [B], drawn by the inverse of the cumulated distribution.
+
+    Weights are integers of 43 bits: sums of them are exact on every device, in any order.
+    """
     device = logits.device
-    numbers = [uniform(writing.seed, len(writing.ids)) for writing in active]
     # Apple's GPUs have no float64.
     where = torch.device("cpu") if device.type == "mps" else device
+    numbers = torch.tensor([uniform(w.seed, len(w.ids)) for w in active], dtype=torch.float64, device=where)
     temperatures = torch.tensor([w.temperature for w in active], dtype=torch.float64, device=where)[:, None]
     wide = logits.to(where).double()
-    weights = ((wide - wide.amax(dim=1, keepdim=True)) / temperatures).exp()
-    goals = torch.tensor(numbers, dtype=torch.float64, device=where)
+    wide = wide.sub_(wide.amax(dim=1, keepdim=True)).div_(temperatures).exp_()
+    weights = wide.mul_(2.0**43).round_().long()
     width = weights.shape[1]
+    tokens = torch.empty(len(active), dtype=torch.long, device=where)
     cut = [at for at, w in enumerate(active) if w.top_p < 1 or (w.top_k is not None and w.top_k < width)]
-    tokens = _inverse(weights, goals)
-    if cut:
+    whole = sorted(set(range(len(active))) - set(cut))
+    if whole:
+        rows = torch.tensor(whole, device=where)
+        tokens[rows] = _inverse(weights[rows], numbers[rows])
+    # The most likely tokens hold nearly every top-p.
+    likely = max(LIKELY, *(active[at].top_k or 0 for at in cut), 0)
+    for count in (min(likely, width), width):
+        if not cut:
+            break
         rows = torch.tensor(cut, device=where)
         # Largest first, equal weights in the order of their ids.
-        ordered, ids = weights[rows].sort(dim=1, descending=True, stable=True)
-        ordered = _restricted(ordered, [active[at] for at in cut])
-        tokens[rows] = ids.gather(1, _inverse(ordered, goals[rows])[:, None])[:, 0]
+        ids = weights[rows].topk(count).indices.sort(dim=1).values
+        ordered, order = weights[rows].gather(1, ids).sort(dim=1, descending=True, stable=True)
+        kept = _restricted(ordered, weights[rows].sum(dim=1), [active[at] for at in cut])
+        tokens[rows] = ids.gather(1, order.gather(1, _inverse(kept, numbers[rows])[:, None]))[:, 0]
+        # A token outside could be as likely as the last one inside.
+        is_open = (kept > 0) & (ordered <= ordered[:, -1:])
+        cut = [at for at, is_short in zip(cut, is_open.any(dim=1).tolist(), strict=True) if is_short]
     return tokens.to(device)
 
 
-def _restricted(ordered: Tensor, active: Sequence[Writing]) -> Tensor:
-    """Returns weights [B, V], largest first, with zeros outside of top-k and then top-p."""
-    width = ordered.shape[1]
-    at = torch.arange(width, device=ordered.device)[None]
-    counts = torch.tensor([width if w.top_k is None else w.top_k for w in active], device=ordered.device)
-    ordered = ordered * (at < counts[:, None])
-    shares = torch.tensor([w.top_p for w in active], dtype=ordered.dtype, device=ordered.device)[:, None]
+def _restricted(ordered: Tensor, totals: Tensor, active: Sequence[Writing]) -> Tensor:
+    """Returns the largest weights [B, N] in their order, with zeros outside of top-k and then top-p."""
+    size, device = ordered.shape[1], ordered.device
+    counts = torch.tensor([w.top_k or 0 for w in active], device=device)[:, None]
+    ordered = ordered * ((counts == 0) | (torch.arange(size, device=device) < counts))
+    shares = torch.tensor([w.top_p for w in active], dtype=torch.float64, device=device)[:, None]
+    totals = torch.where(counts > 0, ordered.sum(dim=1, keepdim=True), totals[:, None])
     before = ordered.cumsum(dim=1) - ordered
-    return ordered * ((before < shares * ordered.sum(dim=1, keepdim=True)) | (shares >= 1))
+    return ordered * ((before < shares * totals) | (shares >= 1))
 
 
 def _inverse(weights: Tensor, numbers: Tensor) -> Tensor:
     """Returns the index [B] at which the cumulated weight passes `number` times the sum."""
     reached = weights.cumsum(dim=1)
-    index = (reached <= (numbers[:, None] * reached[:, -1:])).sum(dim=1)
-    # Rounding can leave the sum below the goal: the last index with a weight is drawn then.
-    last = weights.shape[1] - 1 - (weights > 0).flip(1).int().argmax(dim=1)
-    return torch.minimum(index, last)
+    sums = reached[:, -1:]
+    goals = (numbers[:, None] * sums).long()
+    # A product that is rounded up can reach the sum.
+    return (reached <= torch.minimum(goals, sums - 1)).sum(dim=1)
 
 
 def _stop(writing: Writing, stops: frozenset[int], decode: Decode) -> None:

@@ -17,7 +17,7 @@ from torch import nn
 from .adapters import why_base_is_absent
 from .answering import Answering, CopiedCall
 from .connection import NEVER, Connection, Gate, HostCall, host_command
-from .describe import describe_model, describe_tokenizer, package_version
+from .describe import describe_tokenizer, package_version
 from .distributed import find_ranks, refuse_unsupported
 from .errors import HostLost, PeriodicEvalError
 from .forward import Forward
@@ -226,9 +226,6 @@ class LiveRun:
 
     def _hello(self) -> dict[str, Any]:
         training, answering, config = self._training, self._answering, self._config
-        with answering.window.protected("hello"):
-            answering.forward.check()
-            model = describe_model(answering.forward, autocast=training.autocast)
         return {
             "protocol": 1,
             "client": {"name": "periodic-eval for Python", "version": package_version()},
@@ -243,7 +240,7 @@ class LiveRun:
             "step": training.step,
             "epoch": training.epoch,
             "state": self._host_state,
-            "model": model,
+            "model": answering.describe(training.autocast),
             "tokenizer": describe_tokenizer(answering.tokenizer, answering.forward.base),
             "guards": [guard.name for guard in answering.window.guards],
             "ranks": self._ranks.size,

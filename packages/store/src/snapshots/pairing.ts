@@ -60,7 +60,13 @@ const recordOf = (json: unknown): Options => (isRecord(json) ? (json as Options)
 
 /** The versions and settings of an engine, without its view of the batch, which its load decides, and without addresses. */
 function arithmeticOf(model: Options): Options {
-  const { root: _, max_model_len: __, scores_depend_on_batch: ___, ...details } = recordOf(model["details"]);
+  const {
+    root: _,
+    max_model_len: __,
+    scores_depend_on_batch: ___,
+    batch_tokens: ____,
+    ...details
+  } = recordOf(model["details"]);
   return details;
 }
 

@@ -4,6 +4,7 @@ import { CommandFailure } from "../../terminal/interrupt.ts";
 import { configure } from "../watch/configuration.ts";
 import type { LoadTasks } from "../../config/open-grader.ts";
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
+import { refuseOtherRun } from "./other-run.ts";
 
 /** Serves the trainer at the other end of stdin and stdout. Lines for people go to stderr. */
 export async function live({
@@ -18,14 +19,17 @@ export async function live({
   await serveTrainer({
     input: process.stdin,
     output: process.stdout,
-    async open({ config, phase, run_dir: runDir }) {
-      const { block, seed, loggers } = await configure({ config, phase, runDir }, loadTasks);
+    async open(hello) {
+      const { config, phase, run_dir: runDir } = hello;
+      const { block, seed, loggers, place } = await configure({ config, phase, runDir }, loadTasks);
+      await refuseOtherRun(hello);
       return {
         callbacks: block.callbacks,
         ...block.session,
         savesAtFiring: block.saveAdapterAtFiring,
         seed,
         loggers: [consoleLogger(people), ...loggers],
+        place,
       };
     },
     warn: (message) => people.err(`the trainer: ${message}`),

@@ -1,6 +1,7 @@
 import type { Logger, PeriodicEval } from "@periodic-eval/core";
 import { isRecord, valueAt } from "@periodic-eval/contracts/options";
 import {
+  atPlace,
   fileError,
   isTrainingFile,
   noBlockText,
@@ -30,6 +31,8 @@ export interface WatchConfiguration {
   readonly seed: string;
   readonly block: PeriodicEval;
   readonly loggers: readonly Logger[];
+  /** Returns an error about options as one about the file, with its line. */
+  place(error: unknown): unknown;
 }
 
 interface ConfigurationOptions {
@@ -56,6 +59,7 @@ export async function configure(
       seed: "42",
       block: await buildBlock(config ?? {}, loadTasks, { phase, runDir }),
       loggers: [],
+      place: (error) => error,
     };
   }
   const { file, at, block } = await readEvalBlock(config);
@@ -81,5 +85,6 @@ export async function configure(
     seed: typeof seed === "number" ? String(seed) : "42",
     block: built,
     loggers: await openLoggers(file, valueAt(file.value, ["loggers"]), runDir),
+    place: (error) => atPlace(file, error, (option) => [...at, ...option]),
   };
 }

@@ -158,7 +158,7 @@ async function checkEarly({ options, configuration, engine }: Watching): Promise
     ...session,
     model: await engine.outline(base, null, { tokenizer }),
   });
-  throwAll(errors.filter((error) => !PeriodicEvalError.is(error, "model")));
+  throwAll(errors.filter((error) => !PeriodicEvalError.is(error, "model")).map(configuration.place));
 }
 
 /** The session of the watched training, and the model that it measures. */
