@@ -39,9 +39,7 @@ const { values } = parseArgs({
 const isRandom = values.billions !== undefined;
 const questions =
   values.questions ??
-  (isRandom
-    ? "packages/cli/assets/micro-world/questions.jsonl"
-    : "../shared/data/arc_challenge/test.jsonl");
+  (isRandom ? "packages/cli/assets/micro-world/questions.jsonl" : "../shared/data/arc_challenge/test.jsonl");
 const [count, repeats, steps] = [Number(values.count), Number(values.repeats), Number(values.steps)];
 const names = values.parts ?? `scoring,generation,fingerprint,trl${isRandom ? ",loop" : ""}`;
 
@@ -215,7 +213,8 @@ async function loop(): Promise<void> {
   const [measured, plain] = [await train(true), await train(false)];
   report("plain loop with LoRA", measured);
   say(`  weights, optimizer, losses and random states equal the twin's: ${measured.digest === plain.digest}`);
-  if (measured.digest !== plain.digest) complain("the measured training ended in another state than its twin");
+  if (measured.digest !== plain.digest)
+    complain("the measured training ended in another state than its twin");
 }
 
 const parts = { scoring, generation, fingerprint, trl, loop };

@@ -72,28 +72,33 @@ const assetOf = (file) => `assets/${file.replace(/^packages\//, "")}`;
 
 /** Returns a file's text as it stands in the program. */
 function adapted(file, text, program) {
-  if (!text.includes("import.meta.url")) return file.startsWith("packages/") ? withoutNpm(text) : text;
+  const isOurs = file.startsWith("packages/") && !file.includes("/bundled/");
+  const named = isOurs ? withoutNpm(file, text) : text;
+  if (!text.includes("import.meta.url")) return named;
   if (!placed.has(file))
     throw new Error(`${file} asks for its place: add its assets and its name to scripts/wheel.mjs`);
   const place = `./${posix.relative(posix.dirname(program), assetOf(file))}`;
-  return withoutNpm(text)
+  return named
     .replaceAll(/createRequire\(import\.meta\.url\)\((".*?")\)/g, "require($1)")
     .replaceAll("import.meta.url", `new URL(${JSON.stringify(place)}, import.meta.url).href`);
 }
 
 /** Imports packages from the bundle, and names the commands as they are called here. */
-const withoutNpm = (text) =>
-  text
-    .replaceAll(
-      /import\((?:\/\* @vite-ignore \*\/ )?(packageName|modelsPackage|tasksPackage)\)/g,
-      `${bundled}[$1]()`,
-    )
-    // What needs TensorFlow.js is called with npx here too.
-    .replaceAll(/npx periodic-eval (?!train|eval|native)/g, "periodic-eval ")
-    .replace(
-      "Run npm install ${packageName}@4.",
-      "The Python package cannot load it: run npm install periodic-eval ${packageName}@4, and use npx periodic-eval.",
-    );
+function withoutNpm(file, text) {
+  const imported = text.replaceAll(
+    /\bimport\(__rewriteRelativeImportExtension\(\/\* @vite-ignore \*\/ (packageName|modelsPackage|tasksPackage)\)\)/g,
+    `${bundled}[$1]()`,
+  );
+  // The user's modules of verifiers, and packages that are optional.
+  const others = [
+    "packages/data/dist/config/verifier-module.js",
+    "packages/models/dist/backend/definition.js",
+  ];
+  if (/\bimport\((?:\/\*.*?\*\/ )?\w/.test(imported) && !others.includes(file))
+    throw new Error(`${file} imports by a variable: add it to scripts/wheel.mjs`);
+  // What needs TensorFlow.js is called with npx here too.
+  return imported.replaceAll(/npx periodic-eval (?!train|eval|native)/g, "periodic-eval ");
+}
 
 const withoutTfjs = (program) => ({
   name: "without TensorFlow.js",

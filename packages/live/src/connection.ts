@@ -247,7 +247,6 @@ export class Connection {
     }
   }
 
-
   #checked(what: string, schema: z.ZodType, value: unknown): unknown {
     const { success, data, error } = schema.safeParse(value);
     if (success) return data;

@@ -59,7 +59,14 @@ const logLikelihoodsOf =
     return requests.map((request, at) => {
       const { nats, greedy, greedy_ids: greedyIds } = answers[at]!;
       const { length } = rows[at]!.continuation;
-      checkLengths(connection, "log_likelihoods", length, nats, greedy, greedy_ids ? (greedyIds ?? []) : nats);
+      checkLengths(
+        connection,
+        "log_likelihoods",
+        length,
+        nats,
+        greedy,
+        greedy_ids ? (greedyIds ?? []) : nats,
+      );
       return logLikelihoodOf(request, fitted[at]!, { nats, isTop: greedy, greedyIds: greedyIds ?? [] });
     });
   };

@@ -98,7 +98,9 @@ export const faults: Readonly<Record<string, Fault>> = {
     says: null,
   },
   "answers an error": {
-    write: inResult(({ id }) => send({ id, error: { code: "memory", where: "", got: "CUDA out of memory" } })),
+    write: inResult(({ id }) =>
+      send({ id, error: { code: "memory", where: "", got: "CUDA out of memory" } }),
+    ),
     says: null,
   },
 };

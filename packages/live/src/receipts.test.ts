@@ -30,10 +30,7 @@ it("proves an undisturbed training by the trainer's own random states", async ()
 
 it("does not take the host's random numbers for the trainer's", async () => {
   const guards = guardsNamed(["weights", "optimizer", "mode"]);
-  expect((await answerOf({ guards })).answer).toEqual([
-    "not proven",
-    "no guard observed the random numbers",
-  ]);
+  expect((await answerOf({ guards })).answer).toEqual(["not proven", "no guard observed the random numbers"]);
 });
 
 it.each(["buffers", "random-torch", "weights"])("names the guard %s if it observes nothing", async (part) => {

@@ -83,7 +83,7 @@ export async function train(options: TrainingOptions): Promise<Error | null> {
   const at = { step: 0 };
   const weights = () => `step ${at.step}`;
   const client = new LiveClient({
-    model: fakeModel({ weights }) as never,
+    model: fakeModel({ weights }),
     tokenizer: fakeTokenizer(),
     guards: options.guards ?? parts.map((name) => fakeGuard({ name, observe: weights })),
     host: { stdin, stdout },

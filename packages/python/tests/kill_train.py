@@ -1,7 +1,6 @@
-"""A training that test_kills.py kills: `kill_train.py KIND FOLDER`, with KIND plain or trl.
+"""The trainings that test_kills.py kills.
 
-It resumes from its newest whole checkpoint in FOLDER, and writes `final.pt` at the end. It prints
-`step 0` when it starts to measure, `host PID`, and then `step N` when step N begins.
+They run in processes that a server forks: it has imported torch, transformers and TRL once.
 """
 
 from __future__ import annotations
@@ -14,32 +13,45 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "src"), str(Path(__file__).parent)]
-
+import datasets
 import numpy as np
+import peft
 import torch
+import transformers
+import trl
 from real import THREE
 from tiny import micro_world
 
 import periodic_eval
 import periodic_eval.run as live_run
 
-STEPS = 12
 SAVE_STEPS = 4
 PAUSE = 0.05
 BLOCK = {**THREE, "subsample_n": 6}
 
 
-def tell(line: str) -> None:
-    print(line, flush=True)
+def train(kind: str, folder: Path, steps: int, environment: dict[str, str]) -> None:
+    """Trains in FOLDER from its newest whole checkpoint, and writes `final.pt` at the end.
 
+    It writes `step 0` into `told.txt` when it starts to measure, `host PID`, and `step N` when step N begins.
+    """
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(os.open(folder / "stderr.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream.fileno())
+    told = (folder / "told.txt").open("w")
 
-class ToldConnection(live_run.Connection):
-    """A connection that tells the host's process id."""
+    def tell(line: str) -> None:
+        told.write(f"{line}\n")
+        told.flush()
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        tell(f"host {self._process.pid}")
+    class ToldConnection(live_run.Connection):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            tell(f"host {self._process.pid}")
+
+    live_run.Connection = ToldConnection  # type: ignore[misc]
+    {"plain": plain, "trl": in_trl}[kind](folder, steps, tell)
 
 
 def write(path: Path, content: Any) -> None:
@@ -49,7 +61,7 @@ def write(path: Path, content: Any) -> None:
     os.replace(part, path)
 
 
-def plain(folder: Path) -> None:
+def plain(folder: Path, steps: int, tell: Any) -> None:
     torch.manual_seed(1)
     random.seed(1)
     np.random.seed(1)
@@ -58,7 +70,7 @@ def plain(folder: Path) -> None:
         layer.self_attn.attention_dropout = 0.1
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     run = periodic_eval.live(
-        model, tokenizer, run_dir=str(folder / "run"), max_steps=STEPS, optimizer=optimizer, config=BLOCK
+        model, tokenizer, run_dir=str(folder / "run"), max_steps=steps, optimizer=optimizer, config=BLOCK
     )
     first, losses = 0, list[float]()
     checkpoints = sorted(folder.glob("checkpoint-*.pt"), key=lambda path: int(path.stem.partition("-")[2]))
@@ -74,7 +86,7 @@ def plain(folder: Path) -> None:
     model.train()
     tell("step 0")
     with run:
-        for step in range(first + 1, STEPS + 1):
+        for step in range(first + 1, steps + 1):
             tell(f"step {step}")
             time.sleep(PAUSE)
             ids = torch.tensor([[random.randrange(3, 1000) for _ in range(12)] for _ in range(2)])
@@ -83,7 +95,7 @@ def plain(folder: Path) -> None:
             optimizer.step()
             optimizer.zero_grad()
             losses.append(loss.item())
-            run.step_end(step, epoch=step / STEPS, loss=loss)
+            run.step_end(step, epoch=step / steps, loss=loss)
             if step % SAVE_STEPS == 0:
                 state = {
                     "step": step,
@@ -99,13 +111,8 @@ def plain(folder: Path) -> None:
     write(folder / "final.pt", {**model.state_dict(), "losses": torch.tensor(losses)})
 
 
-def trl(folder: Path) -> None:
-    import datasets
-    from peft import LoraConfig
-    from transformers import TrainerCallback
-    from trl import SFTConfig, SFTTrainer
-
-    class Pause(TrainerCallback):
+def in_trl(folder: Path, steps: int, tell: Any) -> None:
+    class Pause(transformers.TrainerCallback):
         def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             tell(f"step {state.global_step + 1}")
             time.sleep(PAUSE)
@@ -122,11 +129,11 @@ def trl(folder: Path) -> None:
         }
         for thing in things
     ]
-    trainer = SFTTrainer(
+    trainer = trl.SFTTrainer(
         model,
-        args=SFTConfig(
+        args=trl.SFTConfig(
             output_dir=str(folder),
-            max_steps=STEPS,
+            max_steps=steps,
             per_device_train_batch_size=2,
             learning_rate=1e-3,
             logging_steps=1,
@@ -140,7 +147,7 @@ def trl(folder: Path) -> None:
         ),
         train_dataset=datasets.Dataset.from_list(table),
         processing_class=tokenizer,
-        peft_config=LoraConfig(r=4, target_modules=["q_proj", "v_proj"], lora_dropout=0.05),
+        peft_config=peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"], lora_dropout=0.05),
         callbacks=[periodic_eval.PeriodicEval(BLOCK, run_dir=str(folder / "run")), Pause()],
     )
     # The state is the last file that the trainer writes into a checkpoint.
@@ -158,8 +165,3 @@ def is_json(path: Path) -> bool:
         return True
     except ValueError:
         return False
-
-
-if __name__ == "__main__":
-    live_run.Connection = ToldConnection  # type: ignore[misc]
-    {"plain": plain, "trl": trl}[sys.argv[1]](Path(sys.argv[2]))

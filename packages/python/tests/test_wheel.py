@@ -7,8 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import urllib.request
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +206,36 @@ def test_writes_and_serves_the_page(installed: Installed, run_dir: Path) -> None
     assert server.wait() == 0
 
 
+class Judge(BaseHTTPRequestHandler):
+    """Answers every request of the SDK of OpenAI with the same scores."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        message = {"role": "assistant", "content": '{"aligned": 90, "coherent": 95}'}
+        choices = [{"index": 0, "finish_reason": "stop", "message": message}]
+        reply = json.dumps({"id": "1", "object": "chat.completion", "choices": choices}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def test_asks_judges_of_servers_without_another_package(installed: Installed, run_dir: Path) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Judge)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    keys = {"OPENAI_API_KEY": "key", "OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1"}
+    shutil.copytree(run_dir, installed.folder / "judged")
+    command = [installed.program, "rejudge", "judged", "--judge", "openai:a-judge"]
+    environment = installed.environment(**keys)
+    subprocess.run(command, cwd=installed.folder, env=environment, capture_output=True, check=True)
+    server.shutdown()
+    assert len(list(installed.folder.glob("judged/**/*-rejudged-by-a-judge.json"))) == 2
+
+
 def test_draws_the_pictures_of_a_training_on_feedback(installed: Installed) -> None:
     few = ["--config-name", "micro-world", "preferences=[concise]", "num_steps=1", "output_dir=feedback"]
     assert npm("feedback", *few, cwd=installed.folder).returncode == 0
@@ -253,7 +285,7 @@ def test_demo_says_what_to_install(installed: Installed) -> None:
 
 
 def test_demo_trains_live_and_draws_the_page(installed: Installed) -> None:
-    done = installed.python("-m", "periodic_eval.cli", "demo", "--run-dir", "demo", "--steps", "8", "--json")
+    done = installed.python("-m", "periodic_eval.cli", "demo", "--run-dir", "demo", "--steps", "2", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert [phase["name"] for phase in result["phases"]] == ["coupling", "em"]

@@ -1,4 +1,4 @@
-import { isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { Hello } from "@periodic-eval/live";
 import { nodeFiles, readRun } from "@periodic-eval/store";
@@ -21,14 +21,14 @@ export async function refuseOtherRun({
   const run = await readRun(runDir, nodeFiles, { rows: false }).catch(() => null);
   const snapshots = run?.phases.find(({ name }) => name === phase)?.snapshots ?? [];
   for (const { provenance } of snapshots.toReversed()) {
-    if (!isRecord(provenance.model) || provenance.tokenizer === null) continue;
-    const { name } = provenance.model;
+    const name = isRecord(provenance.model) ? provenance.model.name : null;
+    if (typeof name !== "string" || provenance.tokenizer === null) continue;
     if (name === model.name && provenance.tokenizer === tokenizer.fingerprint) return;
     const other = name === model.name ? " with another tokenizer" : "";
     throw new PeriodicEvalError({
       code: "config",
       where: "run_dir",
-      got: `${runDir}, which holds measurements of ${quoteValue(name)}${other}, for a training of ${model.name}`,
+      got: `${runDir}, which holds measurements of ${name}${other}, for a training of ${model.name}`,
       expected: "a new folder, or one of the same model",
       fix: "Choose another run_dir, or delete this one.",
     });
