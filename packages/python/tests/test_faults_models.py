@@ -159,6 +159,48 @@ def test_measures_qlora_bit_for_bit(host: Any, window: Any, tmp_path: Path, bits
     assert bases[0]["rows"] == bases[1]["rows"] == bases[2]["rows"]
 
 
+def test_sees_that_bitsandbytes_moves_its_scales_and_changes_none() -> None:
+    from types import SimpleNamespace
+
+    from periodic_eval.guards import Window, training_guards
+
+    class Base(nn.Linear):
+        """Moves its integers from the weight to its state in the first forward pass."""
+
+        def __init__(self) -> None:
+            super().__init__(4, 4)
+            self.state: Any = SimpleNamespace(CB=None, SCB=None)
+            self.weight.CB, self.weight.SCB = torch.arange(16), torch.ones(4)  # type: ignore[assignment]
+
+        def forward(self, states: torch.Tensor) -> torch.Tensor:
+            weight: Any = self.weight
+            if weight.CB is not None:
+                self.state.CB, self.state.SCB, weight.CB, weight.SCB = weight.CB, weight.SCB, None, None
+            return states
+
+    class Wrapper(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.base_layer = Base()
+
+        @property
+        def weight(self) -> Any:
+            return self.base_layer.weight
+
+    def quantization(disturb: bool) -> bool:
+        model = Wrapper()
+        window = Window(model, training_guards(model, micro_world()[1]))
+        window.enter("seed")
+        model.base_layer(torch.ones(4))
+        if disturb:
+            model.base_layer.state.SCB[0] = 2
+        evidence = {part["part"]: part["intact"] for part in window.leave()}
+        return evidence["quantization"]
+
+    assert quantization(False) is True
+    assert quantization(True) is False
+
+
 def test_keeps_bitsandbytes_from_packing_its_weights(host: Any, window: Any, tmp_path: Path) -> None:
     class Packing(nn.Linear):
         support_avx512bf16_for_cpu = True

@@ -163,7 +163,7 @@ def test_never_starts_in_the_folder_of_another_run(tmp_path: Path) -> None:
     with pytest.raises(PeriodicEvalError) as caught:
         other.measured(tmp_path, 1, config=BLOCK)
     assert caught.value.where == "run_dir"
-    assert f'{tmp_path}, which holds measurements of "{MICRO_WORLD}"' in caught.value.got
+    assert f"{tmp_path}, which holds measurements of {MICRO_WORLD}, for" in caught.value.got
     assert caught.value.fix == "Choose another run_dir, or delete this one."
     assert other.losses == []
     other.model.config._name_or_path = str(MICRO_WORLD)

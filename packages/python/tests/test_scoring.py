@@ -135,6 +135,22 @@ def test_reads_no_packs_of_rows_longer_than_a_layers_window() -> None:
         assert answer["nats"] == pytest.approx(direct(model, row["context"], row["continuation"]), abs=1e-4)
 
 
+def test_reads_no_packs_where_the_model_refuses_their_mask() -> None:
+    model, rows = random_model("llama"), rows_of(7)
+
+    def refuse(_: Any, args: Any, kwargs: Any) -> None:
+        if kwargs["attention_mask"] is not None and kwargs["attention_mask"].ndim == 4:
+            raise ValueError("expected a mask of two dimensions")
+
+    model.register_forward_pre_hook(refuse, with_kwargs=True)
+    forward = Forward(model)
+    answers, put = collected(len(rows))
+    log_likelihoods(forward, rows, put, no_check)
+    assert forward.packs is False
+    for row, answer in zip(rows, answers, strict=True):
+        assert answer["nats"] == pytest.approx(direct(model, row["context"], row["continuation"]), abs=1e-4)
+
+
 def test_reads_no_packs_where_the_model_ignores_their_mask() -> None:
     model, rows = random_model("llama"), rows_of(7)
     for layer in model.model.layers:

@@ -28,7 +28,11 @@ def describe_model(forward: Forward, *, autocast: torch.dtype | None) -> dict[st
     arithmetic = weights if autocast in (None, weights) else f"{_name(weights)} ({_name(autocast)} autocast)"
     absent = why_base_is_absent(model)
     config = forward.config
-    is_exact = _name(arithmetic) == "float32"
+    is_exact = (
+        _name(arithmetic) == "float32"
+        and torch.get_float32_matmul_precision() == "highest"
+        and _quantization(config) is None
+    )
     return {
         "name": str(getattr(config, "_name_or_path", "") or type(forward.base).__name__),
         "engine": f"torch-{forward.device.type}",

@@ -214,7 +214,8 @@ def _quantization(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
                     yield f"{name}{level}.{key}", value
     for name, module in model.named_modules():
         state = getattr(module, "state", None)
-        for key in ("CB", "SCB"):
+        # A wrapper of PEFT shows the weight of its base layer, but not its state.
+        for key in ("CB", "SCB") if hasattr(state, "CB") else ():
             # bitsandbytes moves them from the weight to the state in the first forward pass.
             value = getattr(state, key, None)
             value = getattr(getattr(module, "weight", None), key, None) if value is None else value

@@ -79,10 +79,7 @@ def next_token(
     *,
     on_halved: Halved | None = None,
 ) -> None:
-    """Puts log p of each row's candidates (None.
-
-    Of every id) after its ids, in nats, and the whole entropy.
-    """
+    """Puts log p of each row's candidates, or of every id, in nats, and the entropy of the distribution."""
     for index, (ids, _) in enumerate(rows):
         if not ids:
             raise PeriodicEvalError("data", f"rows[{index}]", "no ids", "at least one id")
