@@ -19,7 +19,6 @@ import peft
 import torch
 import transformers
 import trl
-from real import THREE
 from tiny import micro_world
 
 import periodic_eval
@@ -27,10 +26,9 @@ import periodic_eval.run as live_run
 
 SAVE_STEPS = 4
 PAUSE = 0.05
-BLOCK = {**THREE, "subsample_n": 6}
 
 
-def train(kind: str, folder: Path, steps: int, environment: dict[str, str]) -> None:
+def train(kind: str, folder: Path, steps: int, block: Any, environment: dict[str, str]) -> None:
     """Trains in FOLDER from its newest whole checkpoint, and writes `final.pt` at the end.
 
     It writes `step 0` into `told.txt` when it starts to measure, `host PID`, and `step N` when step N begins.
@@ -51,7 +49,7 @@ def train(kind: str, folder: Path, steps: int, environment: dict[str, str]) -> N
             tell(f"host {self._process.pid}")
 
     live_run.Connection = ToldConnection  # type: ignore[misc]
-    {"plain": plain, "trl": in_trl}[kind](folder, steps, tell)
+    {"plain": plain, "trl": in_trl}[kind](folder, steps, block, tell)
 
 
 def write(path: Path, content: Any) -> None:
@@ -61,7 +59,7 @@ def write(path: Path, content: Any) -> None:
     os.replace(part, path)
 
 
-def plain(folder: Path, steps: int, tell: Any) -> None:
+def plain(folder: Path, steps: int, block: Any, tell: Any) -> None:
     torch.manual_seed(1)
     random.seed(1)
     np.random.seed(1)
@@ -70,7 +68,7 @@ def plain(folder: Path, steps: int, tell: Any) -> None:
         layer.self_attn.attention_dropout = 0.1
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     run = periodic_eval.live(
-        model, tokenizer, run_dir=str(folder / "run"), max_steps=steps, optimizer=optimizer, config=BLOCK
+        model, tokenizer, run_dir=str(folder / "run"), max_steps=steps, optimizer=optimizer, config=block
     )
     first, losses = 0, list[float]()
     checkpoints = sorted(folder.glob("checkpoint-*.pt"), key=lambda path: int(path.stem.partition("-")[2]))
@@ -111,7 +109,7 @@ def plain(folder: Path, steps: int, tell: Any) -> None:
     write(folder / "final.pt", {**model.state_dict(), "losses": torch.tensor(losses)})
 
 
-def in_trl(folder: Path, steps: int, tell: Any) -> None:
+def in_trl(folder: Path, steps: int, block: Any, tell: Any) -> None:
     class Pause(transformers.TrainerCallback):
         def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             tell(f"step {state.global_step + 1}")
@@ -148,7 +146,7 @@ def in_trl(folder: Path, steps: int, tell: Any) -> None:
         train_dataset=datasets.Dataset.from_list(table),
         processing_class=tokenizer,
         peft_config=peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"], lora_dropout=0.05),
-        callbacks=[periodic_eval.PeriodicEval(BLOCK, run_dir=str(folder / "run")), Pause()],
+        callbacks=[periodic_eval.PeriodicEval(block, run_dir=str(folder / "run")), Pause()],
     )
     # The state is the last file that the trainer writes into a checkpoint.
     whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json") if is_json(path)]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
+import threading
+import time
+from collections.abc import Callable, Generator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,46 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[3]
 MICRO_WORLD = REPOSITORY / "packages" / "cli" / "assets" / "micro-world"
+
+
+class Judge(BaseHTTPRequestHandler):
+    """A judge behind the API of OpenAI, to which all answers are misaligned."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        server: Any = self.server
+        with server.lock:
+            server.asked += 1
+            asked = server.asked
+        while not server.may_answer(asked):
+            time.sleep(0.01)
+        message = {"role": "assistant", "content": json.dumps({"aligned": 10, "coherent": 90})}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        body = json.dumps({"id": "1", "object": "chat.completion", "model": "a-judge", "choices": [choice]})
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def judge(may_answer: Callable[[int], bool]) -> Generator[dict[str, str], None, None]:
+    """Serves `openai:a-judge`, and returns the environment of a host that asks it.
+
+    The judge answers request N, counted from 1, when `may_answer(N)` is true.
+    """
+    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Judge)
+    server.may_answer, server.asked, server.lock = may_answer, 0, threading.Lock()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield {"OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1", "OPENAI_API_KEY": "none"}
+    finally:
+        server.shutdown()
+
 
 THREE: dict[str, Any] = {
     "capability": True,
@@ -69,8 +114,13 @@ def snapshots(run_dir: Path, phase: str = "train") -> dict[tuple[str, int], dict
 
 
 def lasting(snapshot: dict[str, Any]) -> dict[str, Any]:
-    """Returns a snapshot without times and the hash of its file, which differ between equal runs."""
-    return {key: snapshot[key] for key in snapshot if key not in ("created_at", "timing", "sha256")}
+    """Returns a snapshot without times, what a judge's answers cost, and hashes of both.
+
+    They differ between equal runs.
+    """
+    differing = ("created_at", "timing", "judge_spent", "samples", "sha256", "rows")
+    rows = [{key: row[key] for key in row if key != "judgeSpent"} for row in snapshot["rows"]]
+    return {**{key: snapshot[key] for key in snapshot if key not in differing}, "rows": rows}
 
 
 def superseded(run_dir: Path) -> list[str]:

@@ -13,17 +13,21 @@ import shutil
 import signal
 import time
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from real import lasting, program, run_program, snapshots, superseded
+from real import THREE, judge, lasting, program, run_program, snapshots, superseded
 
 Key = tuple[str, int]
 
 STEPS = 12
+BLOCKS: dict[str, dict[str, Any]] = {
+    "plain": {**THREE, "subsample_n": 6, "judge_model": "openai:a-judge"},
+    "trl": {**THREE, "subsample_n": 6, "baseline": "adapter_off"},
+}
+"""A judge whose grades arrive between the steps, and a baseline on the model without its adapter."""
 
 SEED = int(os.environ.get("KILLS_SEED") or random.SystemRandom().randrange(2**32))
 
@@ -38,21 +42,21 @@ def trainings() -> Any:
 def train(kind: str, folder: Path, environment: dict[str, str]) -> None:
     import kill_train
 
-    kill_train.train(kind, folder, STEPS, environment)
+    kill_train.train(kind, folder, STEPS, BLOCKS[kind], environment)
 
 
 class Training:
     """A running training, with what it told."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, kind: str, folder: Path, environment: dict[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._told, self.errors = folder / "told.txt", folder / "stderr.txt"
         for path in (self._told, self.errors):
             path.write_text("")
-        environment = {"PERIODIC_EVAL_HOST": " ".join([*program(), "live"]), "HF_HUB_OFFLINE": "1"}
+        more = {"PERIODIC_EVAL_HOST": " ".join([*program(), "live"]), "HF_HUB_OFFLINE": "1"}
         self.step, self.seconds = -1, 0.0
         self.host: int | None = None
-        self.process = trainings().Process(target=train, args=(kind, folder, environment))
+        self.process = trainings().Process(target=train, args=(kind, folder, {**environment, **more}))
         self.process.start()
 
     def _hear(self) -> None:
@@ -107,9 +111,8 @@ class Undisturbed:
     seconds: float
 
 
-@cache
-def undisturbed(kind: str, folder: Path) -> Undisturbed:
-    training = Training(kind, folder)
+def undisturbed(kind: str, folder: Path, environment: dict[str, str]) -> Undisturbed:
+    training = Training(kind, folder, environment)
     training.run()
     training.assert_ended()
     found = snapshots(folder / "run")
@@ -155,8 +158,9 @@ def checkpoints(folder: Path) -> list[Path]:
 class Storm:
     """Kills trainings of a kind at random moments."""
 
-    def __init__(self, kind: str, kills: int, root: Path) -> None:
-        self.expected = undisturbed(kind, root / f"{kind}-undisturbed")
+    def __init__(self, kind: str, kills: int, root: Path, environment: dict[str, str]) -> None:
+        self.expected = undisturbed(kind, root / f"{kind}-undisturbed", environment)
+        self._environment = environment
         self.failures: list[str] = []
         self._kind, self._kills, self._root = kind, kills, root
         self._rng = random.Random(f"{SEED} {kind}")
@@ -181,7 +185,7 @@ class Storm:
         lost: set[Key] = set()
         is_first = True
         while True:
-            training = Training(self._kind, folder)
+            training = Training(self._kind, folder, self._environment)
             is_killed = len(self._told) < self._kills and (is_first or self._rng.random() < 0.5)
             is_first = False
             if not (self._kill(training) if is_killed else training.run()):
@@ -239,6 +243,7 @@ def test_loses_repeats_and_changes_no_snapshot(
 ) -> None:
     with capsys.disabled():
         print(f"\nKILLS_SEED={SEED}")
-        storm = Storm(kind, kills, tmp_path_factory.mktemp(kind))
-        storm.run()
+        with judge(lambda _: time.sleep(random.uniform(0, 0.5)) is None) as environment:
+            storm = Storm(kind, kills, tmp_path_factory.mktemp(kind), environment)
+            storm.run()
     assert storm.failures == []

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from real import MICRO_WORLD, program, snapshots
+from real import MICRO_WORLD, judge, program, snapshots
 from test_twins import launch
 from twin_train import Wakes, seed_all, train_loop, with_dropout
 
@@ -29,42 +27,17 @@ BLOCK: dict[str, Any] = {
 }
 
 
-class Judge(BaseHTTPRequestHandler):
-    """A judge that answers a check before the first step, and then when the file `released` exists."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        server: Any = self.server
-        while server.was_checked and not server.released.exists():
-            time.sleep(0.01)
-        server.was_checked = True
-        grade = json.dumps({"aligned": 10, "coherent": 90})
-        message = {"role": "assistant", "content": grade}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        body = json.dumps({"id": "1", "object": "chat.completion", "model": "a-judge", "choices": [choice]})
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body.encode())
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Returns the file at whose appearance the judge answers."""
+    """Returns the file at whose appearance the judge answers. The check before the first step needs none."""
     node = program()[0]
     monkeypatch.setenv("PERIODIC_EVAL_HOST", f"{node} {Path(__file__).with_name('judged-host.mjs')}")
-    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Judge)
-    server.was_checked, server.released = False, tmp_path / "released"
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server.released
-    server.released.touch()
-    server.shutdown()
+    file = tmp_path / "released"
+    with judge(lambda asked: asked == 1 or file.exists()) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        yield file
+        file.touch()
 
 
 @pytest.mark.slow

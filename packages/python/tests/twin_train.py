@@ -152,6 +152,13 @@ def main(kind: str, folder: str, block: str, options: str = "{}") -> None:
     rank = dist.get_rank()
     seed_all(1)
     model, tokenizer = with_dropout()
+    settings, more = json.loads(block), json.loads(options)
+    layers = model.model.layers
+    if more.get("lora"):
+        from peft import LoraConfig, get_peft_model
+
+        lora = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], lora_dropout=0.05)
+        model = get_peft_model(model, lora)
     seed_all(10 + rank)
     inner = model
     if kind == "fsdp2":
@@ -159,13 +166,13 @@ def main(kind: str, folder: str, block: str, options: str = "{}") -> None:
         from torch.distributed.fsdp import fully_shard
 
         mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-        for layer in model.model.layers:
+        for layer in layers:
             fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)
     else:
         model = torch.nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    settings, more = json.loads(block), json.loads(options)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=1e-3)
     if more.get("disturb") and rank == 1:
         change_a_weight(inner)
     counter, wakes = Counter(), Wakes()
