@@ -249,7 +249,7 @@ def _sampled(logits: Tensor, active: Sequence[Writing]) -> Tensor:
 
 
 def _largest(weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Returns the largest weights and their ids [B, N], largest first, equal ones in the order of their ids."""
+    """Returns the largest weights and their ids [B, N], largest first; equal ones by their ids."""
     if count >= weights.shape[1]:
         ordered, ids = weights.sort(dim=1, descending=True, stable=True)
         return ordered, ids
