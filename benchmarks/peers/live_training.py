@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
 source, threads, device, questions = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
@@ -212,9 +213,10 @@ class Harness:
 
 
 def complete(batch, new_tokens, sampled, repeats):
-    """Completes prompts of 12 to 120 tokens with both programs in turns. Returns their times, and the share of equal completions."""
-    generator = torch.Generator().manual_seed(3)
-    prompts = [torch.randint(10, len(tokenizer), (12 + 7 * row,), generator=generator).tolist() for row in range(batch)]
+    """Completes prompts of 12 to 120 tokens with both programs in turns. Returns their times, and the number of equal completions."""
+    ids = stream()
+    starts = [at * 150 % (len(ids) - 150) for at in range(batch)]
+    prompts = [ids[start : start + 12 + 7 * (at % 16)] for at, start in enumerate(starts)]
     how = {"temperature": 1, "top_p": 0.95} if sampled else {"temperature": 0}
     rows = [{"prompt": ids, "max_new_tokens": new_tokens, "seed": str(at), **how} for at, ids in enumerate(prompts)]
     forward = Forward(model)
@@ -231,17 +233,13 @@ def complete(batch, new_tokens, sampled, repeats):
 
     def theirs():
         with torch.inference_mode():
-            tokens = model.generate(
-                table,
-                attention_mask=mask,
-                max_new_tokens=new_tokens,
-                min_new_tokens=new_tokens,
-                pad_token_id=0,
-                **options,
-            )
+            tokens = model.generate(table, attention_mask=mask, max_new_tokens=new_tokens, pad_token_id=0, **options)
         return tokens[:, longest:].tolist()
 
+    # Without stop tokens, both write the same number of tokens.
+    stop_ids, model.generation_config.eos_token_id = model.generation_config.eos_token_id, None
     pairs = [(timed(ours), timed(theirs)) for _ in range(repeats + 1)][1:]
+    model.generation_config.eos_token_id = stop_ids
     (mine, _), (other, _) = pairs[-1]
     return {
         "ours": [times for (_, times), _ in pairs],
@@ -269,6 +267,13 @@ def hash_weights(repeats):
     return {"bytes": size, **{name: [times[name] for times in rounds] for name in arms}}
 
 
+@cache
+def stream():
+    """Returns the ids of all questions, one after the other."""
+    rows = map(json.loads, Path(questions).open())
+    return tokenizer("\n".join(" ".join([row["question"], *row["choices"]]) for row in rows), verbose=False)["input_ids"]
+
+
 def idle_step(call, connection):
     """Returns the microseconds of a step that does nothing, the least of 40 batches, and the messages that were sent."""
     before = connection._calls
@@ -290,13 +295,13 @@ def train_with_trl(steps, batch, length):
 
     class Timed(periodic_eval.PeriodicEval):
         def on_step_end(self, args, state, control, **kwargs):
-            if state.global_step == 1:
-                step = super().on_step_end
-                idle.update(idle_step(lambda: step(args, state, control, **kwargs), self._run._connection))
             return self._timed(super().on_step_end, args, state, control, **kwargs)
 
         def on_train_begin(self, args, state, control, **kwargs):
-            return self._timed(super().on_train_begin, args, state, control, **kwargs)
+            result = self._timed(super().on_train_begin, args, state, control, **kwargs)
+            step = super().on_step_end
+            idle.update(idle_step(lambda: step(args, state, control, **kwargs), self._run._connection))
+            return result
 
         def on_train_end(self, args, state, control, **kwargs):
             return self._timed(super().on_train_end, args, state, control, **kwargs)
@@ -306,10 +311,8 @@ def train_with_trl(steps, batch, length):
             spent.append(times)
             return result
 
-    text = "\n".join(row["question"] + " " + " ".join(row["choices"]) for row in map(json.loads, Path(questions).open()))
-    stream = tokenizer(text, verbose=False)["input_ids"]
-    starts = range(0, len(stream) - length, length)
-    rows = Dataset.from_list([{"input_ids": stream[start : start + length]} for start in starts])
+    ids = stream()
+    rows = Dataset.from_list([{"input_ids": ids[at : at + length]} for at in range(0, len(ids) - length, length)])
     tuned = with_lora()
     with tempfile.TemporaryDirectory() as folder:
         callback = Timed({"questions": questions}, run_dir=f"{folder}/run")
@@ -375,11 +378,11 @@ def train_in_a_loop(steps, batch, length, measured):
                 tuned, tokenizer, run_dir=folder, max_steps=steps, optimizer=optimizer, config=block
             )
             spent.append(timed(run.__enter__)[1])
+            loss = torch.zeros((), device=device)
+            idle.update(idle_step(lambda: run.step_end(0, loss=loss), run._run._connection))
+            run._logged.clear()
             for step in range(1, steps + 1):
                 train_step()
-                if step == 1:
-                    call = lambda: run.step_end(1, loss=losses[-1])  # noqa: E731
-                    idle.update(idle_step(call, run._run._connection))
                 spent.append(timed(lambda step=step: run.step_end(step, loss=losses[-1]))[1])
             spent.append(timed(lambda: run.__exit__(None, None, None))[1])
             found.extend(facts_of(snapshot) for snapshot in snapshots_of(folder))

@@ -124,11 +124,11 @@ def test_draws_from_the_stated_distribution(top_k: int | None, top_p: float, tem
 def test_draws_as_from_all_tokens_in_order(spread: float, top_k: int | None, top_p: float) -> None:
     torch.manual_seed(0)
     # Rounded logits have ties. A spread of 0 is a uniform distribution.
-    logits = (torch.randn(6, 3000) * spread * 20).round() / 20
+    logits = (torch.randn(6, 12000) * spread * 20).round() / 20
     writings = [Writing(i, [1], 1, 0.9, top_p, top_k, [], 0, f"{i}") for i in range(6)]
     for row, writing, token in zip(logits, writings, _sampled(logits, writings).tolist(), strict=True):
         weights = ((row.double() - row.double().max()) / 0.9).exp().numpy()
-        order = sorted(range(3000), key=lambda i: (-weights[i], i))[:top_k]
+        order = sorted(range(12000), key=lambda i: (-weights[i], i))[:top_k]
         sums = np.cumsum(weights[order])
         if top_p < 1:
             order = order[: int(np.searchsorted(sums, top_p * sums[-1])) + 1]

@@ -225,7 +225,7 @@ def _sampled(logits: Tensor, active: Sequence[Writing]) -> Tensor:
     temperatures = torch.tensor([w.temperature for w in active], dtype=torch.float64, device=where)[:, None]
     wide = logits.to(where).double()
     wide = wide.sub_(wide.amax(dim=1, keepdim=True)).div_(temperatures).exp_()
-    weights = wide.mul_(2.0**43).round_().long()
+    weights = wide.mul_(2.0**43).long()
     width = weights.shape[1]
     tokens = torch.empty(len(active), dtype=torch.long, device=where)
     cut = [at for at, w in enumerate(active) if w.top_p < 1 or (w.top_k is not None and w.top_k < width)]
@@ -235,19 +235,27 @@ def _sampled(logits: Tensor, active: Sequence[Writing]) -> Tensor:
         tokens[rows] = _inverse(weights[rows], numbers[rows])
     # The most likely tokens hold nearly every top-p.
     likely = max(LIKELY, *(active[at].top_k or 0 for at in cut), 0)
-    for count in (min(likely, width), width):
+    for count in (likely, 8 * likely, width):
         if not cut:
             break
         rows = torch.tensor(cut, device=where)
-        # Largest first, equal weights in the order of their ids.
-        ids = weights[rows].topk(count).indices.sort(dim=1).values
-        ordered, order = weights[rows].gather(1, ids).sort(dim=1, descending=True, stable=True)
+        ordered, ids = _largest(weights[rows], count)
         kept = _restricted(ordered, weights[rows].sum(dim=1), [active[at] for at in cut])
-        tokens[rows] = ids.gather(1, order.gather(1, _inverse(kept, numbers[rows])[:, None]))[:, 0]
+        tokens[rows] = ids.gather(1, _inverse(kept, numbers[rows])[:, None])[:, 0]
         # A token outside could be as likely as the last one inside.
         is_open = (kept > 0) & (ordered <= ordered[:, -1:])
         cut = [at for at, is_short in zip(cut, is_open.any(dim=1).tolist(), strict=True) if is_short]
     return tokens.to(device)
+
+
+def _largest(weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Returns the largest weights and their ids [B, N], largest first; equal ones by their ids."""
+    if count >= weights.shape[1]:
+        ordered, ids = weights.sort(dim=1, descending=True, stable=True)
+        return ordered, ids
+    ids = weights.topk(count).indices.sort(dim=1).values
+    ordered, order = weights.gather(1, ids).sort(dim=1, descending=True, stable=True)
+    return ordered, ids.gather(1, order)
 
 
 def _restricted(ordered: Tensor, totals: Tensor, active: Sequence[Writing]) -> Tensor:
