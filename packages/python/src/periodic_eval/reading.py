@@ -149,7 +149,7 @@ class _Packed:
         capacity = min(PACK_TOKENS, forward.batch_tokens)
         self._packs = self.packs(self._rows, capacity)
         if shared >= PREFIX_TOKENS and len(self._packs) > 1 and forward.caches:
-            with _without_memory_errors():
+            with _without_memory_errors(forward):
                 ids = padded([self._rows[0].ids[:shared]], forward.device)
                 _, self._cache = forward.run(ids, [(0, 0)], keep_cache=True)
         if self._cache is not None:
@@ -219,13 +219,16 @@ def _same(a: Ids, b: Ids) -> int:
 
 
 @contextlib.contextmanager
-def _without_memory_errors() -> Generator[None, None, None]:
-    """Ends the block when memory runs out: the same rows are read in another way."""
+def _without_memory_errors(forward: Forward) -> Generator[None, None, None]:
+    """Ends the block when memory runs out: the same rows are read in another way.
+
+    Ranks in lockstep raise the error.
+    """
     has_failed = False
     try:
         yield
     except Exception as error:
-        if not is_out_of_memory(error):
+        if forward.lockstep is not None or not is_out_of_memory(error):
             raise
         has_failed = True
     if has_failed:
@@ -236,7 +239,7 @@ def _can_pack(forward: Forward, rows: Sequence[Row]) -> bool:
     """Returns whether the model reads packs. The first call compares a small pack with whole rows."""
     if forward.packs is None:
         forward.packs = False
-        with _without_memory_errors():
+        with _without_memory_errors(forward):
             forward.packs = forward.takes_any_mask and _equals_whole_rows(forward, rows[0].ids)
     window = forward.window
     return forward.packs and (window is None or max(len(row.ids) for row in rows) <= window)
