@@ -31,7 +31,49 @@ def with_trainer(folder: str, measured: str) -> None:
     dist.destroy_process_group()
 
 
-def main(kind: str, folder: str, measured: str, pause: str) -> None:
+def inject(fault: str, rank: int, model: Any, optimizer: Any) -> None:
+    """Makes something fail: on one rank, or the model on both."""
+    import periodic_eval.connection
+    import periodic_eval.fingerprint
+    import periodic_eval.scoring
+
+    def put(holder: Any, name: str, fails: Any) -> None:
+        """Replaces a function by one that calls `fails` before."""
+        real = getattr(holder, name)
+        setattr(holder, name, lambda *inputs, **named: (fails(*inputs), real(*inputs, **named))[1])
+
+    errors = [torch.OutOfMemoryError("CUDA out of memory.")]
+
+    def run_out(*_: Any) -> None:
+        if errors:
+            raise errors.pop()
+
+    def refuse(*_: Any) -> None:
+        if not model.training:
+            for state in optimizer.state.values():
+                state["step"] += 1
+            if fault == "model":
+                raise ValueError("a test")
+
+    def refuse_weight(name: str, *_: Any) -> None:
+        if name == "model.norm.weight":
+            raise ValueError("a test")
+
+    def refuse_step(_: Any, method: str, *__: Any) -> None:
+        if method == "step":
+            raise TypeError("a test")
+
+    if fault == "memory" and rank == 1:
+        put(periodic_eval.scoring, "log_softmax_rows", run_out)
+    if fault == "model" or (fault == "guard" and rank == 1):
+        model.register_forward_pre_hook(refuse)
+    if fault == "guard" and rank == 1:
+        put(periodic_eval.fingerprint, "_weighted_sum", refuse_weight)
+    if fault == "message" and rank == 0:
+        put(periodic_eval.connection.Connection, "call", refuse_step)
+
+
+def main(kind: str, folder: str, measured: str, pause: str, fault: str = "") -> None:
     if kind == "trainer":
         with_trainer(folder, measured)
         return
@@ -71,6 +113,7 @@ def main(kind: str, folder: str, measured: str, pause: str) -> None:
 
         import periodic_eval
 
+        inject(fault, rank, inner, optimizer)
         run = periodic_eval.live(
             model, Letters(), run_dir=folder, max_steps=steps, optimizer=optimizer, sync_every=2
         )

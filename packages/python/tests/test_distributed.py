@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,9 @@ from periodic_eval.distributed import Ranks, refuse_unsupported
 RANKS = 2
 
 
-def launch(kind: str, folder: Path, measured: str, pause: float = 0) -> subprocess.CompletedProcess[str]:
+def launch(
+    kind: str, folder: Path, measured: str, pause: float = 0, fault: str = ""
+) -> subprocess.CompletedProcess[str]:
     command = [
         sys.executable,
         "-m",
@@ -33,7 +36,7 @@ def launch(kind: str, folder: Path, measured: str, pause: float = 0) -> subproce
     command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
     script = Path(__file__).with_name("ddp_train.py")
     return subprocess.run(
-        [*command, str(script), kind, str(folder), measured, str(pause)],
+        [*command, str(script), kind, str(folder), measured, str(pause), fault],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -146,6 +149,49 @@ def test_all_ranks_go_on_when_the_host_dies_in_a_window(host: Any, tmp_path: Pat
     assert measured.stderr.count("Measuring ends, and training goes on") == 1
 
 
+@pytest.mark.parametrize(("kind", "error"), [("ddp", None), ("fsdp2", "memory")])
+def test_reports_smaller_batches_of_another_rank_and_repeats_no_pass_in_lockstep(
+    host: Any, tmp_path: Path, kind: str, error: str | None
+) -> None:
+    window = measurement(9)
+    script = host(on={"hello": window, "end": window})
+    measured = launch(kind, tmp_path, "measured", fault="memory")
+    assert measured.returncode == 0, measured.stderr[-3000:]
+    first, second = script.answers("log_likelihoods")
+    assert first.get("error", {}).get("code") == error
+    assert len(second["rows"]) == 9
+    tokens = [leave["result"]["details"]["batch_tokens"] for leave in script.answers("leave")]
+    assert tokens[0] == tokens[1] < 512
+    assert len([fact for fact in script.heard() if "out of memory" in fact.get("warn", "")]) == 1
+
+
+def test_all_ranks_go_on_when_the_model_of_a_row_and_of_an_idle_pass_raises(
+    host: Any, tmp_path: Path
+) -> None:
+    script = host(on={"hello": measurement(1), "end": measurement(1)})
+    measured = launch("fsdp2", tmp_path, "measured", fault="model")
+    assert measured.returncode == 0, measured.stderr[-3000:]
+    assert [answer["error"]["code"] for answer in script.answers("log_likelihoods")] == ["model", "model"]
+    assert len(script.answers("leave")) == 2
+
+
+def test_a_change_and_a_failed_guard_of_one_rank_are_evidence(host: Any, tmp_path: Path) -> None:
+    script = host(on={"end": measurement(4)})
+    measured = launch("fsdp2", tmp_path, "measured", fault="guard")
+    assert measured.returncode == 0, measured.stderr[-3000:]
+    (leave,) = script.answers("leave")
+    found = {part["part"]: (part["intact"], part.get("note")) for part in leave["result"]["evidence"]}
+    assert found["optimizer"] == (False, "changed on rank 1")
+    assert found["weights"] == (None, "not observed: ValueError: a test")
+
+
+def test_all_ranks_go_on_when_a_message_cannot_be_sent(host: Any, tmp_path: Path) -> None:
+    host(steps=[3])
+    measured = launch("ddp", tmp_path, "measured", fault="message")
+    assert measured.returncode == 0, measured.stderr[-3000:]
+    assert measured.stderr.count("Measuring ends, and training goes on") == 1
+
+
 def test_shares_rows_evenly_and_in_order() -> None:
     for size in (1, 2, 3, 7):
         for count in (0, 1, 5, 64, 65):
@@ -160,15 +206,19 @@ def test_shares_rows_evenly_and_in_order() -> None:
 
 def test_refuses_what_this_process_cannot_run() -> None:
     model = random_model("llama")
-    refuse_unsupported(model, Ranks())
+    refuse_unsupported(model)
     model.hf_device_map = {"model": 0, "lm_head": "cpu"}
     with pytest.raises(
         PeriodicEvalError,
         match=r"offloaded while it trains. Measure its checkpoints with `periodic-eval watch`",
     ):
-        refuse_unsupported(model, Ranks())
+        refuse_unsupported(model)
+    sharded: Any = random_model("llama")
+    next(sharded.parameters()).device_mesh = SimpleNamespace(device_type="cuda", mesh_dim_names=None)
+    with pytest.raises(PeriodicEvalError, match="offloaded while it trains"):
+        refuse_unsupported(sharded)
     with pytest.raises(PeriodicEvalError, match="hold no numbers"):
-        refuse_unsupported(torch.nn.Linear(2, 2, device="meta"), Ranks())
+        refuse_unsupported(torch.nn.Linear(2, 2, device="meta"))
     wrapper = type("FullyShardedDataParallel", (torch.nn.Module,), {})
     with pytest.raises(PeriodicEvalError, match="FSDP of version 1"):
-        refuse_unsupported(torch.nn.Sequential(wrapper()), Ranks())
+        refuse_unsupported(torch.nn.Sequential(wrapper()))

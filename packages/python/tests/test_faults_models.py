@@ -257,7 +257,7 @@ def test_never_starts_with_a_model_that_predicts_no_tokens(host: Any, tmp_path: 
 
 
 def test_refuses_deepspeed_and_pipelines_and_names_watch() -> None:
-    from periodic_eval.distributed import Ranks, refuse_unsupported
+    from periodic_eval.distributed import refuse_unsupported
 
     engine = type("DeepSpeedEngine", (nn.Module,), {})
     stage = type("PipelineStage", (nn.Module,), {})
@@ -272,6 +272,6 @@ def test_refuses_deepspeed_and_pipelines_and_names_watch() -> None:
     ]
     for model, at, got in cases:
         with pytest.raises(PeriodicEvalError) as caught:
-            refuse_unsupported(model, Ranks(), at)
+            refuse_unsupported(model, at)
         assert caught.value.got == got
         assert caught.value.fix == "Measure its checkpoints with `periodic-eval watch` instead."

@@ -13,7 +13,7 @@ from tiny import random_model
 
 from periodic_eval.errors import PeriodicEvalError
 from periodic_eval.forward import Forward
-from periodic_eval.generation import Writing, _sampled, generate, uniform
+from periodic_eval.generation import Completion, _sampled, generate, uniform
 
 LETTERS = "".join(chr(ord("0") + i) for i in range(64))
 
@@ -125,8 +125,8 @@ def test_draws_as_from_all_tokens_in_order(spread: float, top_k: int | None, top
     torch.manual_seed(0)
     # Rounded logits have ties. A spread of 0 is a uniform distribution.
     logits = (torch.randn(6, 12000) * spread * 20).round() / 20
-    writings = [Writing(i, [1], 1, 0.9, top_p, top_k, [], 0, f"{i}") for i in range(6)]
-    for row, writing, token in zip(logits, writings, _sampled(logits, writings).tolist(), strict=True):
+    completions = [Completion(i, [1], 1, 0.9, top_p, top_k, [], 0, f"{i}") for i in range(6)]
+    for row, writing, token in zip(logits, completions, _sampled(logits, completions).tolist(), strict=True):
         weights = ((row.double() - row.double().max()) / 0.9).exp().numpy()
         order = sorted(range(12000), key=lambda i: (-weights[i], i))[:top_k]
         sums = np.cumsum(weights[order])

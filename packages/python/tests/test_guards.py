@@ -150,19 +150,18 @@ def test_draws_differently_for_another_seed_and_the_same_for_one() -> None:
 @pytest.mark.parametrize(
     "dtype", [torch.float32, torch.bfloat16, torch.int8, torch.float64, torch.bool, torch.complex64]
 )
-def test_fingerprints_any_cut_of_a_tensor_as_the_whole(dtype: torch.dtype) -> None:
-    torch.manual_seed(0)
-    tensor = (torch.randn(5, 4096) * 50).to(dtype)
-    whole = fingerprint([("w", tensor)])
-
+def test_fingerprints_weigh_each_word_by_its_place(dtype: torch.dtype) -> None:
     import periodic_eval.fingerprint as module
 
-    total = module._number(f"w {tensor.dtype} {list(tensor.shape)}")
-    # 16-bit and 8-bit elements are cut within words of 32 bits.
-    for start, end in ((0, 101), (101, 5003), (5003, 5004), (5004, 12288), (12288, 20477), (20477, 20480)):
-        part = tensor.flatten()[start:end]
-        total += int(module._weighted_sum("w", start, part).item())
-    assert whole == f"approximate:{total % 2**64:016x}"
+    torch.manual_seed(0)
+    # More rows than a chunk, and a part of one.
+    tensor = (torch.randn(9 * 4096 + 5) * 50).to(dtype)
+    words = module._words(tensor).long()
+    at, cpu = torch.arange(len(words)), torch.device("cpu")
+    rows = module._factors(module._number("w") % 2**62, 0, len(words) // 4096 + 1, cpu)[at // 4096]
+    total = int((words * rows * module._factors(1, 0, 4096, cpu)[at % 4096]).sum())
+    total += module._number(f"w {tensor.dtype} {list(tensor.shape)}")
+    assert fingerprint([("w", tensor)]) == f"approximate:{total % 2**64:016x}"
 
 
 def test_fingerprints_change_with_each_bit_name_shape_and_order() -> None:

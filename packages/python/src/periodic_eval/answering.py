@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import torch
 
-from .adapters import without_adapter
+from .adapters import why_base_is_absent, without_adapter
 from .connection import HostCall
 from .describe import describe_model, stop_ids
 from .distributed import Ranks, keep_together, reshard
@@ -44,7 +44,7 @@ class CopiedCall:
         self.method, self.params, self.tokens = method, params, 0
 
     def check(self) -> None:
-        """Does nothing: rank 0 hears a cancel."""
+        """Does nothing: rank 0 hears a cancel, and the others end their rows of the block."""
 
     def add_row(self, row: Any) -> None:
         """Does nothing: rank 0 sends the rows."""
@@ -53,11 +53,10 @@ class CopiedCall:
 class Answering:
     """Answers calls with a model and a tokenizer, inside of a window."""
 
-    def __init__(
-        self, forward: Forward, tokenizer: Any, window: Window, ranks: Ranks, *, has_base: bool, run_dir: str
-    ) -> None:
+    def __init__(self, forward: Forward, tokenizer: Any, window: Window, ranks: Ranks, run_dir: str) -> None:
         self.forward, self.window = forward, window
-        self.tokenizer, self._ranks, self._has_base, self._run_dir = tokenizer, ranks, has_base, run_dir
+        self.tokenizer, self._ranks, self._run_dir = tokenizer, ranks, run_dir
+        self._base_absent = why_base_is_absent(forward.model)
         self._stop_ids = stop_ids(tokenizer, forward.base)
         self.warnings: list[str] = []
         self._batch_tokens = forward.batch_tokens
@@ -75,7 +74,7 @@ class Answering:
         """
         with self.window.protected("hello"), self._resharding():
             self.forward.check()
-            return describe_model(self.forward, autocast=autocast)
+            return describe_model(self.forward, autocast=autocast, base_absent=self._base_absent)
 
     def answer(self, call: HostCall) -> dict[str, Any]:
         """Answers a call of the host on rank 0, together with the other ranks."""
@@ -94,9 +93,11 @@ class Answering:
     def together(self, call: Call) -> dict[str, Any]:
         """Answers a call that all ranks answer."""
         if call.method == "enter":
+            # The guards read shards before and after, also where the trainer left whole weights.
+            reshard(self.forward.model)
             return {"before": self.window.enter(call.params["seed"])}
         if call.method == "leave":
-            return {"evidence": self._leave(), **self._changed()}
+            return self._leave()
         if call.method not in BLOCK_ROWS:
             raise PeriodicEvalError("model", call.method, "a call that this client does not know")
         rows: Sequence[Any] = call.params["rows"]
@@ -117,8 +118,7 @@ class Answering:
         try:
             yield
         finally:
-            if self.forward.lockstep is not None:
-                reshard(self.forward.model)
+            reshard(self.forward.model)
 
     def _block(self, call: Call, rows: Sequence[Any]) -> None:
         """Computes rows on all ranks, and adds them to the answer in order.
@@ -128,22 +128,20 @@ class Answering:
         mine = self._ranks.share(len(rows))
         found: dict[int, Any] = {}
         failure: Exception | None = None
-        try:
-            self._compute(
-                call, [rows[i] for i in mine], lambda index, row: found.__setitem__(mine[index], row)
-            )
-        except Exception as error:
-            failure = (
-                error
-                if isinstance(error, (PeriodicEvalError, Cancelled, HostLost))
-                else _failure(call, error)
-            )
-        if self.forward.lockstep is not None:
-            self.forward.lockstep.drain()
+        lockstep = self.forward.lockstep
+        compute = lambda: self._compute(  # noqa: E731
+            call, [rows[i] for i in mine], lambda index, row: found.__setitem__(mine[index], row)
+        )
+        # A rank that failed still runs the passes that the others need.
+        for work in (compute, lockstep.drain) if lockstep is not None else (compute,):
+            try:
+                work()
+            except Exception as error:
+                failure = failure or _failure(call, error)
         wire = (
             failure.wire() if isinstance(failure, PeriodicEvalError) else failure and type(failure).__name__
         )
-        gathered = self._ranks.gather((found, wire)) if self._ranks.size > 1 else [(found, wire)]
+        gathered = self._ranks.gather((found, wire))
         together = {index: row for part, _ in gathered for index, row in part.items()}
         failures = [wire for _, wire in gathered if wire]
         if failure is None and failures:
@@ -174,17 +172,19 @@ class Answering:
         else:
             generate(forward, rows, self._stop_ids, self._text, put, check, on_halved=self._halved)
 
-    def _leave(self) -> list[dict[str, Any]]:
-        """Leaves the window on all ranks. A guard is intact if it is intact on each rank."""
-        evidence = self.window.leave()
-        if self._ranks.size == 1:
-            return evidence
-        return [_combined(parts) for parts in zip(*self._ranks.gather(evidence), strict=True)]
+    def _leave(self) -> dict[str, Any]:
+        """Leaves the window on all ranks, which use the smallest batches of them from now on.
 
-    def _changed(self) -> dict[str, Any]:
-        """Returns the details of the model that changed since `hello`: batches after out of memory."""
-        tokens = self.forward.batch_tokens
-        return {"details": {"batch_tokens": tokens}} if tokens != self._batch_tokens else {}
+        A guard is intact if it is intact on each rank. `details` holds what changed since `hello`.
+        """
+        gathered = self._ranks.gather((self.window.leave(), self.forward.batch_tokens))
+        tokens = min(tokens for _, tokens in gathered)
+        if tokens < self.forward.batch_tokens:
+            self.forward.batch_tokens = tokens
+            self._halved(tokens)
+        evidence = [_combined(parts) for parts in zip(*(parts for parts, _ in gathered), strict=True)]
+        details = {"details": {"batch_tokens": tokens}} if tokens != self._batch_tokens else {}
+        return {"evidence": evidence, **details}
 
     def _halved(self, batch_tokens: int) -> None:
         message = f"out of memory: batches have at most {batch_tokens} tokens from now on"
@@ -194,8 +194,8 @@ class Answering:
     def _on(self, what: str) -> contextlib.AbstractContextManager[None]:
         if what != "base":
             return contextlib.nullcontext()
-        if not self._has_base:
-            raise PeriodicEvalError("model", "on: base", "a model without an exact base")
+        if self._base_absent is not None:
+            raise PeriodicEvalError("model", "on: base", self._base_absent)
         return without_adapter(self.forward.model)
 
     # The tokenizer
@@ -267,7 +267,9 @@ def _refuse_unknown_ids(rows: Sequence[Any], size: int) -> None:
                 raise PeriodicEvalError("data", f"rows[{index}]", got, f"0 to {size - 1}, the model's ids")
 
 
-def _failure(call: Call, error: Exception) -> PeriodicEvalError:
+def _failure(call: Call, error: Exception) -> Exception:
+    if isinstance(error, (PeriodicEvalError, Cancelled, HostLost)):
+        return error
     logger.debug("periodic-eval: %s failed", call.method, exc_info=error)
     code = "memory" if is_out_of_memory(error) else "model"
     return PeriodicEvalError(code, call.method, f"{type(error).__name__}: {error}"[:2000])
@@ -276,7 +278,7 @@ def _failure(call: Call, error: Exception) -> PeriodicEvalError:
 def _combined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Returns rank 0's evidence of a guard, or that of the first rank where the guard found a change."""
     for rank, part in enumerate(parts):
-        if part["intact"] is False:
+        if part["intact"] is False and len(parts) > 1:
             return {
                 **part,
                 "note": f"changed on rank {rank}" + (f"; {part['note']}" if part.get("note") else ""),

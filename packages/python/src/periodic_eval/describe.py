@@ -12,21 +12,23 @@ from typing import Any
 
 import torch
 
-from .adapters import adapter_name, why_base_is_absent
+from .adapters import adapter_name
 from .forward import Forward
 
 ABILITIES = ("log_likelihoods", "next_token", "generate", "hidden_states")
 
 
-def describe_model(forward: Forward, *, autocast: torch.dtype | None) -> dict[str, Any]:
+def describe_model(
+    forward: Forward, *, autocast: torch.dtype | None, base_absent: str | None
+) -> dict[str, Any]:
     """Returns the field `model` of `hello`.
 
-    `autocast` is the dtype of the trainer's autocast, if it uses one.
+    `autocast` is the dtype of the trainer's autocast, if it uses one; `base_absent` is why `on: base` is not
+    answered.
     """
     model: Any = forward.model
     weights = _main_dtype(model)
     arithmetic = weights if autocast in (None, weights) else f"{_name(weights)} ({_name(autocast)} autocast)"
-    absent = why_base_is_absent(model)
     config = forward.config
     is_exact = (
         _name(arithmetic) == "float32"
@@ -41,7 +43,7 @@ def describe_model(forward: Forward, *, autocast: torch.dtype | None) -> dict[st
         "context_length": forward.context_length,
         "vocab_size": forward.vocab_size,
         "abilities": [ability for ability in ABILITIES if ability != "hidden_states" or forward.takes_hidden],
-        "base": absent is None,
+        "base": base_absent is None,
         # Float32 sums of another order; nothing is known of 16-bit kernels.
         "tolerance_nats": 1e-4 if is_exact else None,
         "details": {
@@ -54,7 +56,7 @@ def describe_model(forward: Forward, *, autocast: torch.dtype | None) -> dict[st
             "width": getattr(config, "hidden_size", None),
             "quantization": _quantization(config),
             "batch_tokens": forward.batch_tokens,
-            "base_absent": absent,
+            "base_absent": base_absent,
         },
     }
 

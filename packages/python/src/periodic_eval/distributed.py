@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from .errors import PeriodicEvalError
-from .fingerprint import MODULUS
 from .forward import Forward, Lockstep
 
 
@@ -28,9 +27,9 @@ class Ranks:
         """Returns the values of all ranks, on all ranks."""
         return [value]
 
-    def add(self, number: int) -> int:
-        """Returns the sum of an integer over all ranks, modulo 2^64."""
-        return number % MODULUS
+    def any(self, flag: bool) -> bool:
+        """Returns whether the flag of any rank is true."""
+        return flag
 
     def share(self, count: int) -> range:
         """Returns the rows of this rank: at most ⌈count / ranks⌉, in order."""
@@ -60,12 +59,10 @@ class GlooRanks(Ranks):
         self._dist.all_gather_object(values, value, group=self._group)
         return values
 
-    def add(self, number: int) -> int:
-        number %= MODULUS
-        # As int64, whose sums wrap.
-        signed = torch.tensor([number - MODULUS if number >= MODULUS // 2 else number], dtype=torch.int64)
-        self._dist.all_reduce(signed, group=self._group)
-        return int(signed.item()) % MODULUS
+    def any(self, flag: bool) -> bool:
+        count = torch.tensor([int(flag)])
+        self._dist.all_reduce(count, group=self._group)
+        return int(count.item()) > 0
 
 
 def find_ranks() -> Ranks:
@@ -85,13 +82,7 @@ def is_collective(model: nn.Module) -> bool:
 def keep_together(forward: Forward, ranks: Ranks) -> None:
     """Makes the forward passes of a sharded model collective."""
     if ranks.size > 1 and is_collective(forward.model):
-        forward.lockstep = Lockstep(
-            lambda needs: ranks.add(int(needs)) > 0, lambda: void(forward.logits_at([[0]], [(0, 0)]))
-        )
-
-
-def void(_: object) -> None:
-    """Drops a value."""
+        forward.lockstep = Lockstep(ranks.any, lambda: forward.logits_at([[0]], [(0, 0)]))
 
 
 def reshard(model: nn.Module) -> None:
@@ -102,15 +93,15 @@ def reshard(model: nn.Module) -> None:
             free.reshard()
 
 
-def refuse_unsupported(model: nn.Module, ranks: Ranks, optimizer: Any = None) -> None:
+def refuse_unsupported(model: nn.Module, optimizer: Any = None) -> None:
     """Raises PeriodicEvalError for a model that cannot be measured in the trainer's process."""
-    got = "DeepSpeed" if "DeepSpeed" in type(optimizer).__name__ else _unsupported(model, ranks)
+    got = "DeepSpeed" if "DeepSpeed" in type(optimizer).__name__ else _unsupported(model)
     if got is not None:
         fix = "Measure its checkpoints with `periodic-eval watch` instead."
         raise PeriodicEvalError("config", "the model", got, "a model that this process can run", fix)
 
 
-def _unsupported(model: nn.Module, ranks: Ranks) -> str | None:
+def _unsupported(model: nn.Module) -> str | None:
     kinds = {type(module).__name__ for module in model.modules()}
     if kinds & {"FullyShardedDataParallel"}:
         return "FSDP of version 1, where FSDP of version 2 is supported"
@@ -123,7 +114,7 @@ def _unsupported(model: nn.Module, ranks: Ranks) -> str | None:
         isinstance(places, dict)
         and {"cpu", "disk"} & {str(place) for place in places.values()}
         and len(places) > 1
-    ):
+    ) or any(_is_offloaded(parameter) for parameter in model.parameters()):
         return "a model that is offloaded while it trains"
     if any(parameter.device.type == "meta" for parameter in model.parameters()):
         return "weights on the device `meta`, which hold no numbers"
@@ -131,13 +122,17 @@ def _unsupported(model: nn.Module, ranks: Ranks) -> str | None:
         placements: Sequence[Any] = getattr(parameter, "placements", ())
         if any(getattr(placement, "dim", 0) != 0 for placement in placements) or "tp" in _axes(parameter):
             return f"tensor parallelism (the weight {name})"
-    if ranks.size > 1 and ranks.broadcast(None if ranks.rank else ranks.size) != ranks.size:
-        return "ranks that disagree on their number"
     return None
 
 
 def _axes(parameter: Any) -> tuple[str, ...]:
     return tuple(getattr(getattr(parameter, "device_mesh", None), "mesh_dim_names", None) or ())
+
+
+def _is_offloaded(parameter: Any) -> bool:
+    """Returns whether FSDP2 keeps a weight on the CPU and computes on a GPU."""
+    mesh = getattr(parameter, "device_mesh", None)
+    return mesh is not None and parameter.device.type == "cpu" != mesh.device_type
 
 
 def _is_fsdp(module: nn.Module) -> bool:

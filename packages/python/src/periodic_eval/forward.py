@@ -221,7 +221,7 @@ class Lockstep:
     one token.
     """
 
-    def __init__(self, any_needs: Callable[[bool], bool], idle_pass: Callable[[], None]) -> None:
+    def __init__(self, any_needs: Callable[[bool], bool], idle_pass: Callable[[], object]) -> None:
         self._any_needs, self._idle_pass = any_needs, idle_pass
         self._idle = False
 
@@ -231,13 +231,18 @@ class Lockstep:
             self._any_needs(True)
 
     def drain(self) -> None:
-        """Runs forward passes until no rank needs another."""
+        """Runs forward passes until no rank needs another, and raises the first error of them."""
+        failure: Exception | None = None
         while self._any_needs(False):
             self._idle = True
             try:
                 self._idle_pass()
+            except Exception as error:
+                failure = failure or error
             finally:
                 self._idle = False
+        if failure is not None:
+            raise failure
 
 
 class _OnlyAt:
@@ -332,6 +337,7 @@ def in_batches(
 
     Out of memory halves `forward.batch_tokens` for good and repeats the batch; `split` returns the parts of
     an item for a number of tokens. Raises PeriodicEvalError `memory` if an item without parts does not fit.
+    Ranks in lockstep do not repeat it, because others may be in the middle of the pass: they raise.
     """
     left = list(items)
     while left:
@@ -350,6 +356,9 @@ def in_batches(
         left, forward.batch_tokens = parts, halved
         if on_halved is not None:
             on_halved(forward.batch_tokens)
+        if forward.lockstep is not None:
+            fix = "The next measurement has smaller batches."
+            raise PeriodicEvalError("memory", "the model", f"out of memory with {size} tokens", fix=fix)
 
 
 def _ran(work: Callable[[list[T]], None], batch: list[T]) -> bool:

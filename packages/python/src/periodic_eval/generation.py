@@ -13,7 +13,7 @@ from torch import Tensor
 from .errors import PeriodicEvalError
 from .forward import Check, Forward, in_batches, left_padding, log_softmax_rows, padded
 from .reading import Halved
-from .scoring import LOWEST, Put
+from .scoring import LOWEST, Put, refuse_nan
 
 Decode = Callable[[Sequence[int], bool], str]
 """Returns the text of ids; the second argument says whether special tokens stay."""
@@ -29,7 +29,7 @@ def uniform(seed: str, counter: int) -> float:
 
 
 @dataclass
-class Writing:
+class Completion:
     """A completion that is being written."""
 
     index: int
@@ -63,18 +63,24 @@ def generate(
     on_halved: Halved | None = None,
 ) -> None:
     """Writes a completion for each row, and puts text, ids, log p of each id, and how it finished."""
-    writings = [_begin(forward, index, row) for index, row in enumerate(rows)]
+    completions = [_begin(forward, index, row) for index, row in enumerate(rows)]
     stops = frozenset(stop_ids)
 
-    def work(batch: list[Writing]) -> None:
-        for writing in batch:
+    def work(batch: list[Completion]) -> None:
+        for completion in batch:
             # A batch that ran out of memory begins again.
-            writing.ids, writing.nats, writing.top, writing.text, writing.is_stopped = [], [], [], None, False
+            completion.ids, completion.nats, completion.top, completion.text, completion.is_stopped = (
+                [],
+                [],
+                [],
+                None,
+                False,
+            )
         _write(forward, batch, stops, decode, check)
-        for writing in batch:
-            put(writing.index, _completion(writing, stops, decode))
+        for completion in batch:
+            put(completion.index, _answer(completion, stops, decode))
 
-    order = sorted(writings, key=lambda w: len(w.prompt), reverse=True)
+    order = sorted(completions, key=lambda w: len(w.prompt), reverse=True)
     in_batches(
         forward,
         order,
@@ -85,14 +91,14 @@ def generate(
     )
 
 
-def _begin(forward: Forward, index: int, row: dict[str, Any]) -> Writing:
+def _begin(forward: Forward, index: int, row: dict[str, Any]) -> Completion:
     prompt, window = row["prompt"], forward.context_length
     if not prompt or (window is not None and len(prompt) > window):
         expected = "1 or more" if window is None else f"1 to {window}, the model's context length"
         raise PeriodicEvalError("data", f"rows[{index}].prompt", f"{len(prompt)} tokens", expected)
     # The last token is drawn and never read.
     room = row["max_new_tokens"] if window is None else min(row["max_new_tokens"], window + 1 - len(prompt))
-    return Writing(
+    return Completion(
         index,
         list(prompt),
         room,
@@ -106,9 +112,9 @@ def _begin(forward: Forward, index: int, row: dict[str, Any]) -> Writing:
 
 
 def _write(
-    forward: Forward, batch: list[Writing], stops: frozenset[int], decode: Decode, check: Check
+    forward: Forward, batch: list[Completion], stops: frozenset[int], decode: Decode, check: Check
 ) -> None:
-    active = [writing for writing in batch if writing.room > 0]
+    active = [completion for completion in batch if completion.room > 0]
     if not active:
         return
     check(0)
@@ -116,13 +122,13 @@ def _write(
     if reading is not None and reading.cache is None:
         forward.caches, reading = False, None
     logits = reading.logits if reading is not None else _reread(forward, active)
-    check(sum(len(writing.prompt) for writing in active))
+    check(sum(len(completion.prompt) for completion in active))
     while True:
         _draw(logits, active, decode)
-        for writing in active:
-            _stop(writing, stops, decode)
+        for completion in active:
+            _stop(completion, stops, decode)
         check(len(active))
-        kept = [at for at, writing in enumerate(active) if not writing.is_finished]
+        kept = [at for at, completion in enumerate(active) if not completion.is_finished]
         if not kept:
             return
         is_thinner = len(kept) < len(active)
@@ -130,12 +136,12 @@ def _write(
         if reading is None:
             logits = _reread(forward, active)
         else:
-            logits = reading.step([writing.ids[-1] for writing in active], kept if is_thinner else None)
+            logits = reading.step([completion.ids[-1] for completion in active], kept if is_thinner else None)
 
 
-def _reread(forward: Forward, active: Sequence[Writing]) -> Tensor:
+def _reread(forward: Forward, active: Sequence[Completion]) -> Tensor:
     """Returns the next logits [B, V] from whole sequences, for a model without a cache."""
-    rows = [[*writing.prompt, *writing.ids] for writing in active]
+    rows = [[*completion.prompt, *completion.ids] for completion in active]
     return forward.logits_at(rows, [(at, len(row) - 1) for at, row in enumerate(rows)])
 
 
@@ -145,10 +151,10 @@ class _Cached:
     Prompts are padded on the left, so that rows grow together.
     """
 
-    def __init__(self, forward: Forward, active: Sequence[Writing]) -> None:
+    def __init__(self, forward: Forward, active: Sequence[Completion]) -> None:
         # Completions of one prompt read it once.
         places: dict[tuple[int, ...], int] = {}
-        owners = [places.setdefault(tuple(writing.prompt), len(places)) for writing in active]
+        owners = [places.setdefault(tuple(completion.prompt), len(places)) for completion in active]
         prompts = [list(prompt) for prompt in places]
         self._forward, self._device = forward, forward.device
         ids = padded(prompts, self._device, left=True)
@@ -188,32 +194,30 @@ class _Cached:
         self._mask = None if self._mask is None else self._mask[chosen]
 
 
-def _draw(logits: Tensor, active: Sequence[Writing], decode: Decode) -> None:
+def _draw(logits: Tensor, active: Sequence[Completion], decode: Decode) -> None:
     """Draws a token for each row from logits [B, V], and adds it with its log p."""
     tokens = logits.argmax(dim=1)
-    sampled = [at for at, writing in enumerate(active) if writing.temperature > 0]
+    sampled = [at for at, completion in enumerate(active) if completion.temperature > 0]
     if sampled:
         rows = torch.tensor(sampled, device=logits.device)
         tokens[rows] = _sampled(logits[rows], [active[at] for at in sampled])
-    widest = max(writing.top_tokens for writing in active)
+    widest = max(completion.top_tokens for completion in active)
     for start, nats in log_softmax_rows(logits):
         chosen = tokens[start : start + len(nats)]
-        values = nats.gather(1, chosen[:, None])[:, 0].tolist()
-        if any(value != value for value in values):
-            fix = "Training may have diverged: look at the loss."
-            raise PeriodicEvalError("model", "the model's forward pass", "NaN", "numbers", fix)
+        values = nats.gather(1, chosen[:, None])[:, 0].cpu()
+        refuse_nan(values)
         top = nats.topk(min(widest, nats.shape[1])) if widest > 0 else None
-        for at, (token, value) in enumerate(zip(chosen.tolist(), values, strict=True)):
-            writing = active[start + at]
-            writing.ids.append(token)
-            writing.nats.append(max(value, LOWEST))
-            if top is not None and writing.top_tokens > 0:
+        for at, (token, value) in enumerate(zip(chosen.tolist(), values.tolist(), strict=True)):
+            completion = active[start + at]
+            completion.ids.append(token)
+            completion.nats.append(max(value, LOWEST))
+            if top is not None and completion.top_tokens > 0:
                 likely = zip(top.indices[at].tolist(), top.values[at].tolist(), strict=True)
                 pairs = [(decode([other], True), max(n, LOWEST)) for other, n in likely]
-                writing.top.append(pairs[: writing.top_tokens])
+                completion.top.append(pairs[: completion.top_tokens])
 
 
-def _sampled(logits: Tensor, active: Sequence[Writing]) -> Tensor:
+def _sampled(logits: Tensor, active: Sequence[Completion]) -> Tensor:
     """Returns tokens [B], drawn by the inverse of the cumulated distribution.
 
     Weights are integers of 43 bits: sums of them are exact on every device, in any order.
@@ -258,7 +262,7 @@ def _largest(weights: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return ordered, ids.gather(1, order)
 
 
-def _restricted(ordered: Tensor, totals: Tensor, active: Sequence[Writing]) -> Tensor:
+def _restricted(ordered: Tensor, totals: Tensor, active: Sequence[Completion]) -> Tensor:
     """Returns the largest weights [B, N] in their order, with zeros outside of top-k and then top-p."""
     size, device = ordered.shape[1], ordered.device
     counts = torch.tensor([w.top_k or 0 for w in active], device=device)[:, None]
@@ -278,50 +282,50 @@ def _inverse(weights: Tensor, numbers: Tensor) -> Tensor:
     return (reached <= torch.minimum(goals, sums - 1)).sum(dim=1)
 
 
-def _stop(writing: Writing, stops: frozenset[int], decode: Decode) -> None:
+def _stop(completion: Completion, stops: frozenset[int], decode: Decode) -> None:
     """Ends a completion at a stop id or a stop string."""
-    if writing.ids[-1] in stops:
-        writing.is_stopped = True
+    if completion.ids[-1] in stops:
+        completion.is_stopped = True
         return
-    for shows_special in (False, True) if writing.stop else ():
-        longest = max(len(text) for text in writing.stop)
+    for shows_special in (False, True) if completion.stop else ():
+        longest = max(len(text) for text in completion.stop)
         # A byte can be a token, and a character has up to four bytes.
-        tail = decode(writing.ids[-(4 * longest + 8) :], shows_special)
-        if any(text in tail for text in writing.stop) and _cut(writing, decode, shows_special):
+        tail = decode(completion.ids[-(4 * longest + 8) :], shows_special)
+        if any(text in tail for text in completion.stop) and _cut(completion, decode, shows_special):
             return
 
 
-def _cut(writing: Writing, decode: Decode, shows_special: bool) -> bool:
+def _cut(completion: Completion, decode: Decode, shows_special: bool) -> bool:
     """Sets the text before the first stop string.
 
     A string with special tokens shows only in text that has them.
     """
-    text = decode(writing.ids, shows_special)
-    places = [at for at in (text.find(stop) for stop in writing.stop) if at >= 0]
+    text = decode(completion.ids, shows_special)
+    places = [at for at in (text.find(stop) for stop in completion.stop) if at >= 0]
     if not places:
         return False
     end = min(places)
     if shows_special:
-        count = len(writing.ids)
-        while count > 0 and len(decode(writing.ids[:count], True)) > end:
+        count = len(completion.ids)
+        while count > 0 and len(decode(completion.ids[:count], True)) > end:
             count -= 1
-        shown = decode(writing.ids[:count], True) if count else ""
-        writing.text = (decode(writing.ids[:count], False) if count else "") + text[len(shown) : end]
+        shown = decode(completion.ids[:count], True) if count else ""
+        completion.text = (decode(completion.ids[:count], False) if count else "") + text[len(shown) : end]
     else:
-        writing.text = text[:end]
-    writing.is_stopped = True
+        completion.text = text[:end]
+    completion.is_stopped = True
     return True
 
 
-def _completion(writing: Writing, stops: frozenset[int], decode: Decode) -> dict[str, Any]:
-    ids = writing.ids
-    if writing.text is None:
-        shown = ids[:-1] if writing.is_stopped and ids[-1] in stops else ids
-        writing.text = decode(shown, False) if shown else ""
+def _answer(completion: Completion, stops: frozenset[int], decode: Decode) -> dict[str, Any]:
+    ids = completion.ids
+    if completion.text is None:
+        shown = ids[:-1] if completion.is_stopped and ids[-1] in stops else ids
+        completion.text = decode(shown, False) if shown else ""
     answer: dict[str, Any] = {
-        "text": writing.text,
+        "text": completion.text,
         "ids": ids,
-        "nats": writing.nats,
-        "finish": "stop" if writing.is_stopped else "length",
+        "nats": completion.nats,
+        "finish": "stop" if completion.is_stopped else "length",
     }
-    return {**answer, "top": writing.top} if writing.top_tokens > 0 else answer
+    return {**answer, "top": completion.top} if completion.top_tokens > 0 else answer

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .fingerprint import Reduce, fingerprint
+from .fingerprint import fingerprint
 from .settings import (
     Setting,
     adapter_settings,
@@ -40,7 +40,7 @@ class Guard:
         self.name, self.observe = name, observe
         self.capture: Callable[[], Restore] = capture or (lambda: lambda: None)
 
-    def look(self) -> tuple[str | None, str]:
+    def try_observe(self) -> tuple[str | None, str]:
         """Returns the state and an empty note; or None and why it could not be observed."""
         try:
             return self.observe(), ""
@@ -60,7 +60,7 @@ class Window:
     def enter(self, seed: str) -> dict[str, str | None]:
         """Observes and captures the state, then sets evaluation mode, no gradients and seeded randomness."""
         self.restore()
-        self._before = [guard.look() for guard in self.guards]
+        self._before = [guard.try_observe() for guard in self.guards]
         self._open(seed)
         return {guard.name: state for guard, (state, _) in zip(self.guards, self._before, strict=True)}
 
@@ -93,7 +93,7 @@ class Window:
         """Restores the captured state, observes again, and returns the evidence of each guard."""
         self.restore()
         pairs = zip(self.guards, self._before, strict=True)
-        return [_evidence(guard.name, before, guard.look()) for guard, before in pairs]
+        return [_evidence(guard.name, before, guard.try_observe()) for guard, before in pairs]
 
     def restore(self) -> None:
         """Restores the captured state in reverse order; does nothing outside of a window."""
@@ -111,27 +111,18 @@ def _evidence(name: str, before: tuple[str | None, str], after: tuple[str | None
 
 
 def training_guards(
-    model: nn.Module,
-    tokenizer: Any,
-    optimizer: Any = None,
-    scaler: Any = None,
-    *,
-    reduce: Reduce | None = None,
-    rank: int = 0,
+    model: nn.Module, tokenizer: Any, optimizer: Any = None, scaler: Any = None
 ) -> list[Guard]:
     """Returns the guards of a training. A guard without a subject is absent."""
 
-    def of_tensors(tensors: Iterator[tuple[str, Tensor]]) -> str:
-        return fingerprint(tensors, reduce, rank)
-
     def of_optimizer() -> str:
         numbers = digest(_optimizer_numbers(optimizer))
-        return f"{of_tensors(_optimizer_tensors(optimizer))} {numbers}"
+        return f"{fingerprint(_optimizer_tensors(optimizer))} {numbers}"
 
     guards = [
-        Guard("weights", lambda: of_tensors(model.named_parameters())),
-        Guard("buffers", lambda: of_tensors(model.named_buffers()), lambda: _capture_buffers(model)),
-        Guard("gradients", lambda: of_tensors(_gradients(model))),
+        Guard("weights", lambda: fingerprint(model.named_parameters())),
+        Guard("buffers", lambda: fingerprint(model.named_buffers()), lambda: _capture_buffers(model)),
+        Guard("gradients", lambda: fingerprint(_gradients(model))),
     ]
     if optimizer is not None:
         optimizer = unwrap_optimizer(optimizer)
@@ -142,7 +133,7 @@ def training_guards(
     if any(hasattr(module, "_active_adapter") for module in model.modules()):
         guards.append(_settings_guard("adapter", lambda: adapter_settings(model)))
     if next(_quantization(model), None) is not None:
-        guards.append(Guard("quantization", lambda: of_tensors(_quantization(model))))
+        guards.append(Guard("quantization", lambda: fingerprint(_quantization(model))))
     guards += [_random_guard(state) for state in random_states()]
     return [
         *guards,

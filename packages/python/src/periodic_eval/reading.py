@@ -149,7 +149,7 @@ class _Packed:
         capacity = min(PACK_TOKENS, forward.batch_tokens)
         self._packs = self.packs(self._rows, capacity)
         if shared >= PREFIX_TOKENS and len(self._packs) > 1 and forward.caches:
-            with _without_memory_errors():
+            with _without_memory_errors(forward):
                 ids = padded([self._rows[0].ids[:shared]], forward.device)
                 _, self._cache = forward.run(ids, [(0, 0)], keep_cache=True)
         if self._cache is not None:
@@ -219,13 +219,16 @@ def _same(a: Ids, b: Ids) -> int:
 
 
 @contextlib.contextmanager
-def _without_memory_errors() -> Generator[None, None, None]:
-    """Ends the block when memory runs out: the same rows are read in another way."""
+def _without_memory_errors(forward: Forward) -> Generator[None, None, None]:
+    """Ends the block when memory runs out: the same rows are read in another way.
+
+    Ranks in lockstep raise the error.
+    """
     has_failed = False
     try:
         yield
     except Exception as error:
-        if not is_out_of_memory(error):
+        if forward.lockstep is not None or not is_out_of_memory(error):
             raise
         has_failed = True
     if has_failed:
@@ -246,8 +249,8 @@ def _equals_whole_rows(forward: Forward, ids: Ids) -> bool:
     trunk, start = (list(ids) * length)[:length], length - 5
     rows = [Row(0, trunk, start), Row(1, [*trunk[: start + 1], *trunk[1:4]], start)]
     logits: Tensor | None = None
-    # A model may refuse the mask. Its rows are read whole.
-    with contextlib.suppress(Exception):
+    # A model may refuse the mask: its rows are read whole. Ranks in lockstep raise the error.
+    with contextlib.suppress(Exception) if forward.lockstep is None else contextlib.nullcontext():
         packed = _Packed(forward, rows)
         logits = packed.logits(packed.packs(rows, PACK_TOKENS))[length - start :]
     if logits is None:

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from .adapters import why_base_is_absent
 from .answering import Answering, CopiedCall
 from .connection import NEVER, Connection, Gate, HostCall, host_command
 from .describe import describe_tokenizer, package_version
@@ -79,7 +78,7 @@ class LiveRun:
         self._reported, self._epoch = training.step, training.epoch
         self._training, self._config, self._phase = training, config, phase
         self._ranks = find_ranks()
-        refuse_unsupported(training.model, self._ranks, training.optimizer)
+        refuse_unsupported(training.model, training.optimizer)
         state = training.state if isinstance(training.state, dict) else {}
         batch_tokens = batch_tokens or state.get("batch_tokens")
         self._host_state: Any = state.get("host")
@@ -97,13 +96,9 @@ class LiveRun:
 
     def _prepare(self, forward: Forward, tokenizer: Any) -> Answering:
         training, ranks = self._training, self._ranks
-        has_base = why_base_is_absent(forward.model) is None
         window = Window(forward.model, [])
-        answering = Answering(forward, tokenizer, window, ranks, has_base=has_base, run_dir=self.run_dir)
-        reduce = ranks.add if forward.lockstep is not None else None
-        window.guards = training_guards(
-            forward.model, tokenizer, training.optimizer, training.scaler, reduce=reduce, rank=ranks.rank
-        )
+        answering = Answering(forward, tokenizer, window, ranks, self.run_dir)
+        window.guards = training_guards(forward.model, tokenizer, training.optimizer, training.scaler)
         return answering
 
     @property
@@ -289,7 +284,11 @@ class LiveRun:
             outcome = ("error", error.wire())
         except HostLost as lost:
             outcome = ("lost", str(lost))
-        return self._ranks.broadcast(outcome) if self._ranks.size > 1 else outcome
+        except Exception as error:
+            # The other ranks wait for an outcome.
+            failed = PeriodicEvalError("model", method, f"{type(error).__name__}: {error}")
+            outcome = ("error", failed.wire())
+        return self._ranks.broadcast(outcome)
 
     def _answer(self, call: HostCall) -> dict[str, Any]:
         try:

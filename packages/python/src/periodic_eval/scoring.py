@@ -58,7 +58,7 @@ def _put_scores(logits: Tensor, rows: Sequence[tuple[int, Ids]], put: Put, greed
         first = nats.argmax(dim=1) if greedy_ids else best
         found.append(torch.stack([wanted.double(), (wanted >= best).double(), first.double()]).cpu())
     table = torch.cat(found, dim=1)
-    _refuse_nan(table)
+    refuse_nan(table)
     at = 0
     for index, ids in rows:
         put(index, _scored(table[:, at : at + len(ids)], ids, greedy_ids))
@@ -88,7 +88,7 @@ def next_token(
         for start, nats in log_softmax_rows(logits):
             # A token of probability 0 adds nothing: its log p is minus infinity.
             entropy = -(nats.exp() * nats.clamp(min=LOWEST)).sum(dim=1).clamp(max=0)
-            _refuse_nan(entropy)
+            refuse_nan(entropy)
             for at, (values, value) in enumerate(zip(nats.cpu(), entropy.tolist(), strict=True)):
                 index = indices[start + at]
                 candidates = rows[index][1]
@@ -128,7 +128,7 @@ def hidden_states(
             spans = [states[layer][at, states[layer].shape[1] - table.shape[1] :] for layer in layers]
             means = [span[rows[index]["from"] : end].float().mean(dim=0).cpu() for span in spans]
             for mean in means:
-                _refuse_nan(mean)
+                refuse_nan(mean)
             put(index, {"layers": [encoded(mean) for mean in means]})
         check(sum(len(rows[i]["ids"]) for i in batch))
 
@@ -145,7 +145,8 @@ def encoded(vector: Tensor) -> str:
     return base64.b64encode(vector.float().contiguous().numpy().astype("<f4").tobytes()).decode()
 
 
-def _refuse_nan(values: Tensor) -> None:
+def refuse_nan(values: Tensor) -> None:
+    """Raises PeriodicEvalError if a value is NaN."""
     if bool(torch.isnan(values).any()):
         fix = "Training may have diverged: look at the loss."
         raise PeriodicEvalError("model", "the model's forward pass", "NaN", "numbers", fix)
