@@ -271,11 +271,12 @@ export interface Session {
   stepBegin(): Promise<void>;
   stepEnd(at?: StepEnd): Promise<Control>;
   /**
-   * Sends metrics of the last step to loggers and `onLog`, if they are known only after `stepEnd`.
+   * Sends metrics to loggers and `onLog`, if they are known only after `stepEnd` or after the end.
    *
-   * @throws PeriodicEvalError `config` before `begin` and after the end.
+   * @param step The step that the training curves show them at. Default: the last one.
+   * @throws PeriodicEvalError `config` before `begin` and after `close`.
    */
-  log(metrics: Readonly<Record<string, number>>): Promise<void>;
+  log(metrics: Readonly<Record<string, number>>, step?: number): Promise<void>;
   /**
    * Calls `onSave` and returns the state for a checkpoint of the last step, including the changes of `onSave`. First retries
    * snapshots that the store refused: a run resumed from the checkpoint does not repeat them.
@@ -283,7 +284,8 @@ export interface Session {
    * @throws PeriodicEvalError `config` before `begin`.
    */
   save(): Promise<SessionState>;
-  end(): Promise<void>;
+  /** Measures what is due at the end. Returns the requests of callbacks, such as a last checkpoint. */
+  end(): Promise<Control>;
   fail(error: unknown): Promise<void>;
   /**
    * Ends grading, writes the remaining snapshots, and closes callbacks, loggers and the store. May be called at any time: it

@@ -98,8 +98,10 @@ class LiveHost {
       return this.#done(control);
     }
     if (method === "save") return this.#done(noControl, { state: (await session.save()) as never });
-    if (method === "end") await session.end();
-    else if (method === "fail") await session.fail(new Error((params as TrainerParams["fail"]).message));
+    const { logged = [] } = params as Partial<TrainerParams["end"]>;
+    for (const { step, metrics } of loggedOf(logged).logged ?? []) await session.log(metrics, step);
+    if (method === "end") return this.#done({ ...(await session.end()), stop: null });
+    if (method === "fail") await session.fail(new Error((params as TrainerParams["fail"]).message));
     else {
       this.#isOver = true;
       this.#session = null;

@@ -93,8 +93,8 @@ export const trainerCalls = {
   step: stepSchema,
   save: z.object({}),
   end: z.object({ logged: loggedSchema.default([]) }),
-  fail: z.object({ message: z.string() }),
-  close: z.object({}),
+  fail: z.object({ message: z.string(), logged: loggedSchema.default([]) }),
+  close: z.object({ logged: loggedSchema.default([]) }),
 } as const;
 export type TrainerMethod = keyof typeof trainerCalls;
 export type TrainerParams = { readonly [M in TrainerMethod]: z.infer<(typeof trainerCalls)[M]> };
@@ -235,10 +235,9 @@ export type WireError = z.infer<typeof errorSchema>;
 /** One line. A call has `method` and `id`, a notice only `method`; every other message answers the call with its `id`. */
 export const messageSchema = z.union([
   z.object({ id: z.int().positive(), method: name, params: z.record(z.string(), json).default({}) }),
-  z.object({
-    method: z.enum(["cancel", "wake", "ping", "warn"]),
-    params: z.record(z.string(), json).default({}),
-  }),
+  z
+    .object({ id: z.never().optional(), method: name, params: z.record(z.string(), json).default({}) })
+    .describe("A notice: `cancel`, `wake`, `ping` or `warn`. Others are ignored."),
   z.object({ id: z.int().positive(), rows: z.array(json) }).describe("The next rows of an answer."),
   z
     .object({ id: z.int().positive(), progress: z.object({ tokens: count }) })

@@ -3,8 +3,9 @@
 Run as `python host_double.py SCRIPT`. The script is JSON: `log`, a file for what was heard; `steps`, the
 steps of interest; `on`, what to do by the trainer's call (`hello`, `step`, `step:3`, `save`, `end`, `close`):
 a list of `{"call": method, "params": {}}` and `{"fault": "kill" | "silent" | "nonsense" | "error" | "exit"}`,
-`{"notice": method, "params": {}}`, `{"later": seconds, "notice": …}`; `done`, fields of the answer by the
-same names; `at`, the number of a message of the host that the fault `fault` replaces, or the line `line`.
+`{"notice": method, "params": {}}`, `{"later": seconds, "notice": …}`, `{"print": characters}`; `done`,
+fields of the answer by the same names; `at`, the number of a message of the host that the fault
+`fault` replaces, or the line `line`.
 """
 
 from __future__ import annotations
@@ -114,6 +115,9 @@ class Host:
                 }
                 self.write({"id": message["id"], "error": error})
                 return
+            elif "print" in action:
+                sys.stderr.write("a warning\n" * (action["print"] // 10))
+                sys.stderr.flush()
             elif "sleep" in action:
                 time.sleep(action["sleep"])
             else:

@@ -168,7 +168,7 @@ def test_never_starts_with_two_callbacks_for_one_folder(host: Any, tmp_path: Pat
     with pytest.raises(PeriodicEvalError) as caught:
         trainer.train()
     assert str(caught.value) == (
-        "callbacks: expected a run_dir of its own for each, got two of PeriodicEval with the run_dir "
+        "callbacks: expected a run_dir of its own for each, got two PeriodicEval callbacks with the run_dir "
         f"{os.path.realpath(tmp_path / 'a')}. Give one of them another run_dir."
     )
     assert trainer.state.global_step == 0

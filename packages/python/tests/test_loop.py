@@ -175,7 +175,94 @@ def test_passes_stop_save_and_metrics_to_the_loop(host: Any, tmp_path: Path) -> 
     host(steps=[2], done={"step:2": {"stop": "a verdict", "save": "firing", "metrics": metrics}})
     loop = Loop()
     run = loop.measured(tmp_path)
-    assert (run.stop, len(loop.losses)) == ("a verdict", 2)
+    assert (run.stop, run.save, run.metrics, len(loop.losses)) == ("a verdict", None, [], 2)
+
+
+def test_keeps_requests_and_metrics_of_the_last_call_only(host: Any, tmp_path: Path) -> None:
+    first, last = ([{"step": step, "values": {"a": step}}] for step in (2, 4))
+    script = host(
+        steps=[2, 4],
+        done={
+            "step:2": {"save": "firing", "metrics": first},
+            "step:4": {"stop": "a verdict", "save": "a verdict", "metrics": first},
+            "end": {"metrics": last},
+        },
+    )
+    loop = Loop()
+    run = periodic_eval.live(loop.model, loop.tokenizer, run_dir=str(tmp_path), max_steps=9)
+    with run:
+        run.step_end(1)
+        run.step_end(2)
+        assert (run.save, run.metrics) == ("firing", first)
+        run.step_end(3, epoch=0.75)
+        assert (run.save, run.metrics) == (None, [])
+        run.step_end(4)
+        assert (run.stop, run.save, run.metrics) == ("a verdict", "a verdict", first + last)
+    assert script.methods() == ["hello", "step", "step", "save", "end", "close"]
+
+
+def test_passes_a_checkpoint_that_is_wanted_at_the_end(host: Any, tmp_path: Path) -> None:
+    host(done={"end": {"save": "the last weights"}})
+    loop = Loop()
+    run = periodic_eval.live(loop.model, loop.tokenizer, run_dir=str(tmp_path), max_steps=2)
+    with run:
+        run.step_end(1)
+        run.step_end(2)
+        assert run.save == "the last weights"
+
+
+def test_reports_the_epoch_of_idle_steps(host: Any, tmp_path: Path) -> None:
+    script = host()
+    loop = Loop()
+    run = periodic_eval.live(loop.model, loop.tokenizer, run_dir=str(tmp_path), max_steps=9)
+    with run:
+        run.step_end(1, epoch=0.25)
+        run.step_end(2, epoch=0.5)
+        saved = run.state_dict()
+    assert saved["epoch"] == 0.5
+    step = next(fact["params"] for fact in script.heard() if fact.get("heard") == "step")
+    assert (step["step"], step["epoch"]) == (2, 0.5)
+    again = periodic_eval.live(loop.model, loop.tokenizer, run_dir=str(tmp_path), max_steps=9)
+    again.load_state_dict(saved)
+    with again:
+        assert again.state_dict()["epoch"] == 0.5
+
+
+def test_reports_the_logged_values_that_are_numbers(host: Any, tmp_path: Path) -> None:
+    script = host()
+    loop = Loop()
+    run = periodic_eval.live(loop.model, loop.tokenizer, run_dir=str(tmp_path), max_steps=1)
+    odd = {
+        "array": np.array([1, 2, 3]),
+        "tensor": torch.ones(2),
+        "no_data": torch.ones((), device="meta"),
+        "text": np.str_("a"),
+        "complex": torch.tensor(1j),
+        "huge": 10**400,
+        "flag": np.bool_(True),
+        "none": None,
+        "entries": {"a": 1},
+    }
+    numbers = {"a": np.float32(0.5), "b": torch.tensor([2]), "c": 3, "d": np.array(4.5), "e": float("nan")}
+    with run:
+        run.step_end(1, **odd, **numbers)
+    logged = next(fact["params"]["logged"] for fact in script.heard() if fact.get("heard") == "step")
+    assert logged == [{"step": 1, "metrics": {"a": 0.5, "b": 2, "c": 3, "d": 4.5, "e": None}}]
+
+
+@pytest.mark.parametrize("fault", ["kill", None])
+def test_keeps_no_metrics_when_nothing_is_measured_any_more(
+    host: Any, tmp_path: Path, fault: str | None
+) -> None:
+    host(
+        steps=[1], on={"step:1": [{"fault": fault}]} if fault else {}, done={"step:1": {"stop": "a verdict"}}
+    )
+    loop = Loop()
+    run = periodic_eval.live(loop.model, loop.tokenizer, run_dir=str(tmp_path), max_steps=99)
+    with run:
+        for step in range(1, 9):
+            run.step_end(step, loss=torch.ones(()))
+        assert run._logged == []
 
 
 def test_hears_a_wake_at_the_next_step(host: Any, tmp_path: Path) -> None:
@@ -255,8 +342,24 @@ def test_reports_an_error_of_the_training(host: Any, tmp_path: Path) -> None:
         periodic_eval.live(loop.model, loop.tokenizer, run_dir=str(tmp_path), max_steps=3),
     ):
         _ = 1 / 0
-    assert script.methods() == ["hello", "fail", "close"]
-    assert script.heard()[1]["params"]["message"] == "ZeroDivisionError: division by zero"
+    # `close` would wait for grades.
+    assert script.methods() == ["hello", "fail"]
+    message = "ZeroDivisionError: division by zero"
+    assert script.heard()[1]["params"] == {"message": message, "logged": []}
+    assert script.heard()[-1] == {"ended": True}
+
+
+def test_reads_what_the_host_prints_when_stderr_is_closed(
+    host: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    # More than a pipe holds.
+    script = host(on={"hello": [{"print": 10**6}]})
+    closed = open(os.devnull, "w")  # noqa: SIM115
+    closed.close()
+    monkeypatch.setattr(connection, "SILENCE_SECONDS", 5.0)
+    monkeypatch.setattr(sys, "stderr", closed)
+    Loop().measured(tmp_path, 1)
+    assert script.methods() == ["hello", "step", "save", "end", "close"]
 
 
 def test_hangs_up_and_restores_on_ctrl_c_in_a_window(
@@ -301,7 +404,7 @@ def test_a_failing_call_is_an_error_and_training_goes_on(host: Any, window: Any,
     assert is_same(loop, twin())
 
 
-def test_cancels_a_call_and_keeps_finished_rows(host: Any, tmp_path: Path) -> None:
+def test_cancels_a_call(host: Any, tmp_path: Path) -> None:
     # At this temperature a stop id is as likely as any other.
     rows = [{"prompt": [5, 6], "max_new_tokens": n, "temperature": 50, "seed": "r"} for n in (1, 250)]
     script = host(
@@ -320,7 +423,7 @@ def test_cancels_a_call_and_keeps_finished_rows(host: Any, tmp_path: Path) -> No
     loop.measured(tmp_path, 1, batch_tokens=1)
     answer = script.answers("generate")[0]
     assert answer["error"]["code"] == "cancelled"
-    assert [len(row["ids"]) for row in answer["rows"]] == [1]
+    assert answer["rows"] == []
     assert len(script.answers("leave")) == 1
 
 

@@ -81,9 +81,9 @@ def test_trains_bit_for_bit_as_without_the_callback(
     assert script.methods() == ["hello", "step", "step", "step", "step", "save", "end", "close"]
     for leave in script.answers("leave"):
         assert [part["part"] for part in leave["result"]["evidence"] if part["intact"] is not True] == []
-    logged = [e for f in script.heard() if f.get("heard") in ("step", "end") for e in f["params"]["logged"]]
-    assert [entry["step"] for entry in logged] == [2, 4, 6]
-    assert "loss" in logged[0]["metrics"]
+    logged = [e for f in script.heard() for e in f.get("params", {}).get("logged", [])]
+    assert [entry["step"] for entry in logged if "loss" in entry["metrics"]] == [2, 4, 6, 8]
+    assert (logged[-1]["step"], "train_loss" in logged[-1]["metrics"]) == (8, True)
 
 
 def test_says_the_arithmetic_of_the_trainer(host: Any, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_begins_again_after_an_error(host: Any, tmp_path: Path) -> None:
         trainer.train()
     fails["at"] = -1
     trainer.train()
-    assert script.methods() == ["hello", "save", "fail", "close", "hello", "step", "save", "end", "close"]
+    assert script.methods() == ["hello", "save", "fail", "hello", "step", "save", "end", "close"]
     message = next(fact["params"]["message"] for fact in script.heard() if fact.get("heard") == "fail")
     assert message == "training began again in the same process"
 
@@ -254,7 +254,7 @@ def test_begins_again_when_batches_shrink(host: Any, tmp_path: Path) -> None:
 
     trainer.model.register_forward_pre_hook(refuse, with_kwargs=True)
     trainer.train()
-    assert script.methods()[:5] == ["hello", "save", "fail", "close", "hello"]
+    assert script.methods()[:4] == ["hello", "save", "fail", "hello"]
     assert set(sizes) == {2}
 
 
@@ -313,6 +313,23 @@ def test_an_idle_step_takes_at_most_5_microseconds(host: Any, tmp_path: Path) ->
             callback.on_step_end(args, state, control, model=None, optimizer=None)
         best = min(best, (time.perf_counter() - start) / 1000)
     assert best < 5e-6
+
+
+def test_measures_the_end_once_when_the_number_of_steps_is_unknown(host: Any, tmp_path: Path) -> None:
+    script = host(steps=[2])
+    callback = PeriodicEval(run_dir="r")
+    trainer = trainer_of(tmp_path, [callback])
+    args, state, control = trainer.args, trainer.state, trainer.control
+    state.max_steps = -1
+    callback.on_train_begin(
+        args, state, control, model=trainer.model, processing_class=trainer.processing_class
+    )
+    for state.global_step in (1, 2, 3):
+        callback.on_step_end(args, state, control)
+    callback.on_train_end(args, state, control)
+    heard = [(f["heard"], f["params"].get("step")) for f in script.heard() if "heard" in f]
+    assert heard[1:] == [("step", 2), ("step", 3), ("save", None), ("end", None), ("close", None)]
+    assert script.heard()[0]["params"]["max_steps"] is None
 
 
 @pytest.mark.parametrize("kind", ["sft", "dpo"])

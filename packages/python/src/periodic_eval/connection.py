@@ -229,8 +229,8 @@ class Connection:
                 got = f"{type(error).__name__}: {error}"
                 ending = {"error": PeriodicEvalError("model", call.method, got[:2000]).wire()}
             else:
+                call.flush()
                 ending = {"result": {} if result is None else result}
-            call.flush()
             self.send({"id": call.id, **ending})
         finally:
             self._active = None
@@ -321,8 +321,9 @@ class Connection:
     def _print_stderr(self) -> None:
         with contextlib.suppress(OSError, ValueError):
             for line in _pipe(self._process.stderr):
-                # Written by Python, so that a notebook shows it in the cell.
-                sys.stderr.write(line.decode(errors="replace"))
+                # Written by Python, so that a notebook shows it in the cell. A script may have closed it.
+                with contextlib.suppress(Exception):
+                    sys.stderr.write(line.decode(errors="replace"))
 
     def _lose(self, reason: str) -> None:
         self.lost = self.lost or reason

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .connection import NEVER
 from .errors import PeriodicEvalError
 from .forward import unwrap
 from .options import Config, block_of
@@ -43,13 +44,13 @@ class LoopRun:
         """Starts the host, and measures what is due before the first step."""
         block, run_dir, phase, batch_tokens = self._place
         state = self._saved or {}
-        self._step = int(state.get("step") or 0)
+        self._step, self._epoch = int(state.get("step") or 0), state.get("epoch")
         training = Training(
-            **self._training, step=self._step, epoch=float(state.get("epoch") or 0), state=state.get("live")
+            **self._training, step=self._step, epoch=float(self._epoch or 0), state=state.get("live")
         )
         self._run = LiveRun(training, block, run_dir, phase, batch_tokens=batch_tokens)
         self._gate = self._run.gate
-        self._last_step: int = training.max_steps if training.max_steps is not None else 2**62
+        self._last_step: int = training.max_steps if training.max_steps is not None else NEVER
         self._apply(self._run.begin())
         return self
 
@@ -58,18 +59,18 @@ class LoopRun:
 
         Measures what is due. An idle step compares three numbers and sends nothing.
         """
-        self._step = step
+        self._step, self.save, self.metrics = step, None, []
+        if epoch is not None:
+            self._epoch = epoch
+        run = self._run
+        if run is None or not run.is_open or self._is_ended:
+            return
         if metrics:
             self._logged.append(
                 (step, {k: v.detach() if isinstance(v, Tensor) else v for k, v in metrics.items()})
             )
         gate = self._gate
         if step < gate.next_step and step < self._last_step and monotonic() < gate.quiet_until:
-            return
-        self._epoch = epoch
-        run = self._run
-        if run is None or not run.is_open or self._is_ended:
-            self._logged.clear()
             return
         self._log(run)
         if step < self._last_step:
@@ -99,15 +100,15 @@ class LoopRun:
         run = self._run
         if run is None or not run.is_open:
             return
+        self.save, self.metrics = None, []
         self._log(run)
         if error is None:
             self._end(run)
+            self._apply(run.close())
         elif isinstance(error, Exception):
             run.fail(f"{type(error).__name__}: {error}")
         else:
             run.hang_up()
-            return
-        self._apply(run.close())
 
     def _end(self, run: LiveRun) -> None:
         self._is_ended = True
@@ -119,7 +120,8 @@ class LoopRun:
         self._logged.clear()
 
     def _apply(self, done: Done) -> None:
-        self.stop, self.save, self.metrics = done.stop or self.stop, done.save, done.metrics
+        self.stop, self.save = done.stop or self.stop, done.save or self.save
+        self.metrics += done.metrics
         for reason, action in ((done.stop, "training should stop"), (done.save, "a checkpoint is wanted")):
             if reason is not None:
                 logger.warning("periodic-eval: %s: %s", action, reason)

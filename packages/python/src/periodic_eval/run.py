@@ -127,7 +127,7 @@ class LiveRun:
         """Keeps metrics that the trainer logged, for the next message."""
         if not self.is_open or self._ranks.rank != 0:
             return
-        numbers = {name: _number(value) for name, value in metrics.items() if _is_number(value)}
+        numbers = _numbers(metrics)
         if numbers:
             self._logged.append({"step": step, "metrics": numbers})
 
@@ -181,19 +181,19 @@ class LiveRun:
         return Done(done.stop or last.stop, done.save or last.save, [*last.metrics, *done.metrics])
 
     def fail(self, message: str) -> None:
-        """Reports that training raised an error, and ends the host.
+        """Reports that training raised an error, and ends the host, which leaves grading to the next run.
 
         The error may be that of one rank, so no rank waits for another.
         """
         if self.is_open and self._connection is not None:
             with contextlib.suppress(HostLost, PeriodicEvalError):
-                self._connection.call("fail", {"message": message}, _answer_nothing)
-                self._connection.call("close", {}, _answer_nothing)
+                params = {"message": message, "logged": self._take_logged()}
+                self._connection.call("fail", params, _answer_nothing)
         self._shut()
 
     def close(self) -> Done:
         """Waits until grading is done and everything is written, and ends the host."""
-        done = self._exchange("close", {})
+        done = self._exchange("close", {"logged": self._take_logged()})
         self._shut()
         return done
 
@@ -356,8 +356,6 @@ class LiveRun:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        # Nothing of the training stays alive because it was measured.
-        self._answering.window.guards = []
 
     def _raise_on_all(self, failure: PeriodicEvalError | None) -> None:
         if self._ranks.size > 1:
@@ -372,15 +370,13 @@ def _answer_nothing(call: HostCall) -> Any:
     raise PeriodicEvalError("model", call.method, "a call of the host outside of a step")
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, (int, float)) or (
-        hasattr(value, "item") and getattr(value, "numel", lambda: 1)() == 1
-    )
-
-
-def _number(value: Any) -> float | int | None:
-    """Returns a number that JSON has, or None for NaN and infinities."""
-    plain = value if isinstance(value, (int, float)) else value.item()
-    return plain if math.isfinite(plain) else None
+def _numbers(metrics: Mapping[str, Any]) -> dict[str, float | None]:
+    """Returns the metrics that are numbers. None is NaN or an infinity, which JSON lacks."""
+    numbers: dict[str, float | None] = {}
+    for name, value in metrics.items():
+        # Trainers log values of any type.
+        with contextlib.suppress(Exception):
+            plain = value.item() if hasattr(value, "item") else value
+            if isinstance(plain, (int, float)) and not isinstance(plain, bool):
+                numbers[str(name)] = plain if math.isfinite(plain) else None
+    return numbers

@@ -13,7 +13,7 @@ import torch
 from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
 
-from .connection import Connection, Gate
+from .connection import NEVER, Connection, Gate
 from .errors import PeriodicEvalError
 from .options import Config, block_of
 from .run import Done, LiveRun, Training
@@ -86,7 +86,6 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         if self._run is not None and self._run.is_open:
             # The training before this one raised an error, or began again with smaller batches.
             self._run.fail("training began again in the same process")
-            self._run.close()
         self._handler = _calling_handler()
         folder = self._take_folder()
         optimizer = kwargs.get("optimizer")
@@ -113,7 +112,7 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
             arguments["phase"],
             batch_tokens=arguments["batch_tokens"],
         )
-        self._run, self._gate, self._last_step = run, run.gate, state.max_steps
+        self._run, self._gate, self._last_step = run, run.gate, training.max_steps or NEVER
         done = run.begin()
         if run.connection is not None:
             _hosts[folder] = run.connection
@@ -186,7 +185,7 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
                 continue
             if os.path.realpath(other._arguments["run_dir"]) == folder:
                 got, fix = (
-                    f"two of PeriodicEval with the run_dir {folder}",
+                    f"two PeriodicEval callbacks with the run_dir {folder}",
                     "Give one of them another run_dir.",
                 )
                 raise PeriodicEvalError("config", "callbacks", got, "a run_dir of its own for each", fix)

@@ -95,16 +95,16 @@ export class SessionMethods {
     return inOrder(parts, (part) => part());
   }
 
-  log(metrics: Metrics): Awaitable<void> {
-    if (this.#stage !== "begun")
+  log(metrics: Metrics, step = this.#parts.progress.current.step): Awaitable<void> {
+    if (this.#stage === "new")
       throw misuse(
         "log",
-        this.#stage === "new" ? "a call before begin" : "a call after the end",
-        "metrics between begin and end",
+        "a call before begin",
+        "metrics between begin and close",
         "Log them during training.",
       );
     const logged = { ...metrics };
-    const keep = () => this.#keepLogged([{ step: this.#parts.progress.current.step, metrics: logged }]);
+    const keep = () => this.#keepLogged([{ step, metrics: logged }]);
     return inOrder([() => this.#logMetrics(logged), keep, () => this.#settle()], (part) => part());
   }
 
@@ -134,7 +134,12 @@ export class SessionMethods {
     };
   }
 
-  async end(): Promise<void> {
+  async end(): Promise<Control> {
+    await this.#end();
+    return this.#parts.control.take();
+  }
+
+  async #end(): Promise<void> {
     if (this.#stage === "ended") return;
     const { hooks, progress, requests, records, signal } = this.#parts;
     if (this.#stage === "new") {

@@ -309,7 +309,7 @@ it("reports a failed begin once, by throwing", async () => {
   expect(warnings).toEqual([]);
 });
 
-it("logs metrics of the last step to loggers and callbacks, between begin and end", async () => {
+it("logs metrics of the last step to loggers and callbacks, between begin and close", async () => {
   const toy = toyTraining();
   const logged: unknown[] = [];
   const logger = {
@@ -333,8 +333,10 @@ it("logs metrics of the last step to loggers and callbacks, between begin and en
   ]);
   expect(session.progress.step).toBe(1);
   await session.end();
-  await expect(session.log(eval_loss)).rejects.toThrow("session.log: got a call after the end");
+  await session.log(eval_loss);
+  expect(logged).toHaveLength(4);
   await session.close();
+  await expect(session.log(eval_loss)).rejects.toThrow("session.log: got a call after close");
 });
 
 it("calls the same hooks if the loop calls only stepEnd, and warns of a late request from onStepBegin", async () => {

@@ -60,7 +60,7 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
         return Promise.reject(error);
       }
     },
-    log: async (metrics) => run("log", () => methods.log(metrics)),
+    log: async (metrics, step) => run("log", () => methods.log(metrics, step)),
     save: async () => run("save", () => methods.save()),
     end: async () => run("end", () => methods.end()),
     fail: async (error) => run("fail", () => methods.fail(error)),
