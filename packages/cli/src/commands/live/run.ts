@@ -2,6 +2,7 @@ import { consoleLogger } from "@periodic-eval/loggers/console";
 import { checkClient, serveTrainer } from "@periodic-eval/live";
 import { CommandFailure } from "../../terminal/interrupt.ts";
 import { configure } from "../watch/configuration.ts";
+import { serverOf } from "./measure-on.ts";
 import type { LoadTasks } from "../../config/open-grader.ts";
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
 
@@ -18,12 +19,15 @@ export async function live({
   await serveTrainer({
     input: process.stdin,
     output: process.stdout,
-    async open({ config, phase, run_dir: runDir }) {
-      const { block, seed, loggers } = await configure({ config, phase, runDir }, loadTasks);
+    async open(hello) {
+      const { config, phase, run_dir: runDir } = hello;
+      const written = { config, phase, runDir, canMeasureOn: true };
+      const { block, seed, loggers } = await configure(written, loadTasks);
       return {
         callbacks: block.callbacks,
         ...block.session,
         savesAtFiring: block.saveAdapterAtFiring,
+        measureOn: serverOf(block, hello),
         seed,
         loggers: [consoleLogger(people), ...loggers],
       };
