@@ -174,6 +174,10 @@ export interface SessionOptions {
    */
   readonly model: EvaluableModel | ((at: Progress) => Awaitable<EvaluableModel>);
   readonly callbacks: readonly TrainerCallback[];
+  /**
+   * Returns the model that the evaluations of a callback measure at a step, such as the step's adapter on a server; null for `model`.
+   */
+  readonly modelOf?: (callback: TrainerCallback, at: Progress) => Awaitable<EvaluableModel | null>;
   readonly guards?: readonly Guard[];
   /**
    * Token ids of some training rows, for a model that was loaded from files. If it expects them no better than shifted ids, its

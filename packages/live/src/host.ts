@@ -1,6 +1,7 @@
 import {
   openSession,
   type Control,
+  type Progress,
   type Session,
   type SessionOptions,
   type TrainerCallback,
@@ -12,6 +13,7 @@ import { Connection, type ConnectionOptions } from "./connection.ts";
 import { type Details, liveGuards } from "./live-guards.ts";
 import { liveModel } from "./live-model.ts";
 import { nextStep } from "./next-step.ts";
+import { SavedAdapters, type MeasureOn } from "./served-adapter.ts";
 import {
   protocolVersion,
   type Done,
@@ -23,6 +25,7 @@ import {
 /** What the host measures for a trainer: the parts of a session besides the model. */
 export type LiveSession = Pick<SessionOptions, "callbacks"> & {
   readonly savesAtFiring?: boolean;
+  readonly measureOn?: MeasureOn | null;
   /** Returns an error about options as one about the file that holds them. */
   place?(error: unknown): unknown;
 } & Partial<
@@ -57,6 +60,7 @@ class LiveHost {
   readonly #connection: Connection;
   readonly #open: LiveHostOptions["open"];
   #session: Session | null = null;
+  #adapters: SavedAdapters | null = null;
   #isGreeted = false;
   /** Whether the trainer knows that nothing more is measured: it closed the session, or its `hello` was refused. */
   #isOver = false;
@@ -105,7 +109,7 @@ class LiveHost {
     else {
       this.#isOver = true;
       this.#session = null;
-      await session.close();
+      await this.#close(session);
     }
     return this.#done(noControl);
   }
@@ -130,7 +134,11 @@ class LiveHost {
     if (session === null) throw this.#connection.lost();
     const reason = `${errorMessage(this.#connection.ended.reason)}; start training again, and the run resumes`;
     await session.fail(new Error(reason)).catch(() => undefined);
-    await session.close();
+    await this.#close(session);
+  }
+
+  async #close(session: Session): Promise<void> {
+    await session.close().finally(() => this.#adapters?.dispose());
   }
 
   async #hello(hello: Hello): Promise<Done> {
@@ -152,8 +160,17 @@ class LiveHost {
       });
     const { run_dir: run, phase, max_steps: maxSteps, guards, can_save } = hello;
     const resume = resumptionOf(hello);
-    const { callbacks, loggers = [], savesAtFiring = false, place, ...options } = await this.#open(hello);
+    const {
+      callbacks,
+      loggers = [],
+      savesAtFiring = false,
+      measureOn = null,
+      place,
+      ...options
+    } = await this.#open(hello);
     const connection = this.#connection;
+    const adapters = new SavedAdapters(connection, measureOn);
+    this.#adapters = adapters;
     let model = liveModel(connection, hello);
     const changeDetails = (details: Details) => {
       const all = isRecord(hello.model.details) ? { ...hello.model.details, ...details } : details;
@@ -170,9 +187,11 @@ class LiveHost {
       loggers: [...loggers, this.#toTrainer()],
       ...(savesAtFiring &&
         can_save && {
-          saveAtFiring: async ({ progress }) =>
-            (await connection.ask("save_checkpoint", { step: progress.step })).path,
+          saveAtFiring: ({ progress }) => adapters.save(progress),
         }),
+      ...(measureOn !== null && {
+        modelOf: (callback: TrainerCallback, at: Progress) => adapters.modelOf(callback, at),
+      }),
       ...options,
       // A phase of 0 steps measures weights that are there: its own start would be its only measurement.
       ...(maxSteps === 0 && options.baseline === "phase_start" && { baseline: "run_start" }),
@@ -184,7 +203,7 @@ class LiveHost {
       return { ...this.#done(await session.begin()), protocol: protocolVersion };
     } catch (error) {
       this.#session = null;
-      await session.close().catch(() => undefined);
+      await this.#close(session).catch(() => undefined);
       throw place?.(error) ?? error;
     }
   }

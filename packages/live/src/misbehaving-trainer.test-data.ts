@@ -108,13 +108,14 @@ export const faults: Readonly<Record<string, Fault>> = {
 /** Trains with a fault at the k-th message that can have it. Returns what the host said; null if there is no such message. */
 async function trainWith(runDir: string, { write, isLast, isGone }: Fault, k: number) {
   let [seen, isFaulty] = [0, false];
+  let later: NodeJS.Timeout | undefined;
   const said: string[] = [];
   const change = (message: Message): Written => {
     if (isFaulty && isLast) return "";
     const faulty = write(message);
     if (faulty === undefined || (seen += 1) !== k) return send(message);
     isFaulty = true;
-    setTimeout(() => vi.advanceTimersByTime(301_000), 20);
+    later = setTimeout(() => vi.advanceTimersByTime(301_000), 20);
     return faulty;
   };
   await train({
@@ -123,6 +124,7 @@ async function trainWith(runDir: string, { write, isLast, isGone }: Fault, k: nu
     host: { isTrainerGone: () => isFaulty && isGone === true },
     logger: { event: (event) => void (event.kind === "warning" && said.push(event.message)) },
   }).catch((error: unknown) => said.push((error as Error).message));
+  clearTimeout(later);
   return isFaulty ? said : null;
 }
 
@@ -150,7 +152,7 @@ export async function checkFault(fault: Fault, k: number, whole: readonly unknow
   const said = await trainWith(runDir, fault, k);
   if (said === null) return false;
   const { says } = fault;
-  const ends = said.filter((line) => /training failed|the live connection/.test(line));
+  const ends = said.filter((line) => /training failed|no hello|the live connection/.test(line));
   const closings = (await fileStore(runDir).closings?.()) ?? [];
   const isOver = closings.some(({ finished }) => finished);
   // A training that has ended lost nothing.

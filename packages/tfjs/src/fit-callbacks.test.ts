@@ -74,6 +74,7 @@ function stubSession({
     },
     async end() {
       calls.push("end");
+      return control();
     },
     async fail() {},
     async close() {},

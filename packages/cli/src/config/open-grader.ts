@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { nearest, quoteValue } from "@periodic-eval/contracts/options";
 import {
   PeriodicEvalError,
+  type BuildOptions,
   type ConfiguredJudge,
   type Grader,
   type EvaluationRegistry,
@@ -92,10 +93,7 @@ export async function loadEvaluations(tasks: LoadTasks): Promise<EvaluationRegis
 export const buildBlock = async (
   block: unknown,
   tasks: LoadTasks,
-  {
-    runDir,
-    ...phase
-  }: { readonly runDir: string; readonly phase: string; readonly phases?: readonly string[] },
+  { runDir, ...phase }: { readonly runDir: string } & Pick<BuildOptions, "phase" | "phases" | "canMeasureOn">,
 ): Promise<PeriodicEval> =>
   buildPeriodicEval(
     { periodic_eval: block },

@@ -145,6 +145,18 @@ it("returns callbacks, session options and saveAdapterAtFiring", async () => {
   });
 });
 
+it("returns the server of measure_on, only to a caller that measures on it", async () => {
+  const measure_on = { server: "http://127.0.0.1:8000" };
+  const block = { leakage: true, leakage_source: null, measure_on };
+  const { measureOn } = await buildPeriodicEval(block, { phase, canMeasureOn: true });
+  expect(measureOn).toEqual({ ...measure_on, evaluations: ["alignment", "leakage"] });
+  await expect(buildPeriodicEval(block, { phase })).rejects.toMatchObject({
+    code: "config",
+    where: "periodic_eval.measure_on",
+    path: ["measure_on"],
+  });
+});
+
 it("opens the judge with the block's caps and price", async () => {
   const opened: unknown[] = [];
   const openJudge = (...given: unknown[]) => (opened.push(given), judge);
@@ -278,7 +290,7 @@ it.each([
   ],
   [
     { leakage: true, leakage_marker: "x" },
-    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 42 known ones. Did you mean "leakage_marker_token"?',
+    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 43 known ones. Did you mean "leakage_marker_token"?',
   ],
   [{ eval_every_percent: "20%" }, 'eval_every_percent: got "20%", expected a finite number. Write 20.'],
   [

@@ -35,6 +35,8 @@ export interface BuildOptions {
   readonly openJudge?: OpenJudge;
   /** Creates the entries of `evaluations`, for example `evaluationsOf(tasks)` of @periodic-eval/tasks. */
   readonly evaluations?: EvaluationRegistry;
+  /** Whether the caller measures on the server of `measure_on`. Default false: the key is an error. */
+  readonly canMeasureOn?: boolean;
 }
 
 /** The content of a `periodic_eval` block for one phase. */
@@ -44,6 +46,8 @@ export interface PeriodicEval {
   readonly session: Pick<SessionOptions, "baseline" | "familywise" | "budget" | "layout">;
   /** If true, pass the session a `saveAtFiring` that saves the adapter: only the caller knows how to save it. */
   readonly saveAdapterAtFiring: boolean;
+  /** The server of `measure_on`, and the callbacks whose evaluations it measures; omitted without one. */
+  readonly measureOn?: NonNullable<PhaseEvalConfig["measure_on"]>;
 }
 
 /**
@@ -56,11 +60,18 @@ export interface PeriodicEval {
  */
 export async function buildPeriodicEval(config: unknown, options: BuildOptions): Promise<PeriodicEval> {
   const block = parseBlock(config, options.phase, options.phases);
-  return {
-    callbacks: block.config.enabled ? await callbacksOf(block, options) : [],
-    session: sessionOf(block.config),
-    saveAdapterAtFiring: block.config.save_adapter_at_firing,
-  };
+  const { enabled, measure_on: measureOn, save_adapter_at_firing: saveAdapterAtFiring } = block.config;
+  if (measureOn !== null && options.canMeasureOn !== true)
+    throw configError({
+      where: blockName,
+      path: block.pathOf("measure_on"),
+      got: "a server",
+      expected: "null, outside of a trainer that speaks the live protocol",
+      fix: "Remove it; `periodic-eval train` and `watch` measure on a server with --engine URL.",
+    });
+  const callbacks = enabled ? await callbacksOf(block, options) : [];
+  const session = sessionOf(block.config);
+  return { callbacks, session, saveAdapterAtFiring, ...(measureOn && { measureOn }) };
 }
 
 /** Returns only the callbacks of `buildPeriodicEval`. */

@@ -270,6 +270,21 @@ const options = {
     .enum(["primary", "all"])
     .default("primary")
     .describe("Metrics that share the error rate of 5 %: the primary ones, or all (Holm)."),
+  measure_on: z
+    .strictObject({
+      server: z.string().min(1).describe("Address of a vLLM server: http://127.0.0.1:8000."),
+      model: z.string().min(1).optional().describe("The base model's name on the server."),
+      evaluations: z
+        .array(z.string())
+        .min(1)
+        .default(["alignment", "leakage"])
+        .describe("Names of the evaluations that the server's model answers."),
+    })
+    .nullable()
+    .default(null)
+    .describe(
+      "Trainers of the live protocol: a server that measures some evaluations, with the adapter that the trainer saves. Training waits.",
+    ),
   save_adapter_at_firing: z
     .boolean()
     .default(false)

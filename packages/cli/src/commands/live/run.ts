@@ -2,6 +2,7 @@ import { consoleLogger } from "@periodic-eval/loggers/console";
 import { checkClient, serveTrainer } from "@periodic-eval/live";
 import { CommandFailure } from "../../terminal/interrupt.ts";
 import { configure } from "../watch/configuration.ts";
+import { serverOf } from "./measure-on.ts";
 import type { LoadTasks } from "../../config/open-grader.ts";
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
 import { refuseOtherRun } from "./other-run.ts";
@@ -21,12 +22,14 @@ export async function live({
     output: process.stdout,
     async open(hello) {
       const { config, phase, run_dir: runDir } = hello;
-      const { block, seed, loggers, place } = await configure({ config, phase, runDir }, loadTasks);
+      const written = { config, phase, runDir, canMeasureOn: true };
+      const { block, seed, loggers, place } = await configure(written, loadTasks);
       await refuseOtherRun(hello);
       return {
         callbacks: block.callbacks,
         ...block.session,
         savesAtFiring: block.saveAdapterAtFiring,
+        measureOn: serverOf(block, hello),
         seed,
         loggers: [consoleLogger(people), ...loggers],
         place,

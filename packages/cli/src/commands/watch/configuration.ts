@@ -40,6 +40,7 @@ interface ConfigurationOptions {
   readonly config?: string | Readonly<Record<string, unknown>> | null;
   readonly phase?: string;
   readonly runDir: string;
+  readonly canMeasureOn?: boolean;
 }
 
 /**
@@ -49,7 +50,7 @@ interface ConfigurationOptions {
  * @throws PeriodicEvalError with file and line for a wrong value.
  */
 export async function configure(
-  { config, phase: given, runDir }: ConfigurationOptions,
+  { config, phase: given, runDir, canMeasureOn = false }: ConfigurationOptions,
   loadTasks: LoadTasks,
 ): Promise<WatchConfiguration> {
   if (typeof config !== "string") {
@@ -57,7 +58,7 @@ export async function configure(
     return {
       phase,
       seed: "42",
-      block: await buildBlock(config ?? {}, loadTasks, { phase, runDir }),
+      block: await buildBlock(config ?? {}, loadTasks, { phase, runDir, canMeasureOn }),
       loggers: [],
       place: (error) => error,
     };
@@ -77,7 +78,7 @@ export async function configure(
   // A phase of another trainer need not be in the file.
   const known = phases.length > 0 && { phases: [...new Set([...phases, phase])] };
   const built = await withOptionPlace(file, at, () =>
-    buildBlock(block, loadTasks, { phase, runDir, ...known }),
+    buildBlock(block, loadTasks, { phase, runDir, canMeasureOn, ...known }),
   );
   const seed = valueAt(file.value, ["seed"]);
   return {

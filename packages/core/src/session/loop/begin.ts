@@ -60,8 +60,7 @@ export function createParts(options: SessionOptions) {
   });
   const governor = new Governor(budget, callbacks, clock);
   const timeouts = new Timeouts(options.patienceSeconds ?? 600, reporter);
-  const { model, trainedTexts = [] } = options;
-  const preflight = new Preflight({ model, trainedTexts, callbacks, signal, timeouts, reporter });
+  const preflight = new Preflight({ ...options, callbacks, signal, timeouts, reporter });
   const disturbances = new Disturbances(reporter);
   const requests = new Requests();
   const { guards: given = [] } = options;

@@ -101,6 +101,7 @@ const optionsSchema = z.strictObject({
       }),
     )
     .meta({ fix: "Pass an array of callbacks, which may be empty." }),
+  modelOf: functionSchema("a function that returns a model or null").optional(),
   guards: z.array(objectWith(["enter"], "a guard")).optional(),
   trainedTexts: z.array(z.array(z.int()), "arrays of token ids").optional(),
   loggers: z.array(z.custom(isRecord, "a logger")).optional(),

@@ -91,7 +91,7 @@ async function checkAdapterOff({ records, callbacks, preflight, at }: RunCheck):
   for (const { callback, evaluation } of askedBy(callbacks)) {
     if (callback.on === "base") continue;
     try {
-      await preflight.prepare(model, evaluation, "base", callback);
+      await preflight.prepare(model, evaluation, "base", callback, at);
       baselines.measureWithoutAdapter(evaluation);
     } catch (error) {
       const why = `it cannot be measured without the adapter: ${errorMessage(error)}`;
@@ -107,7 +107,7 @@ async function setupOf(
   evaluation: AnyEvaluation,
 ): Promise<Pick<Snapshot, "evaluation" | "evaluation_version" | "on" | "provenance">> {
   const { on = "model" } = callback;
-  const prepared = await preflight.prepare(await preflight.modelAt(at), evaluation, on, callback);
+  const prepared = await preflight.prepare(await preflight.modelAt(at), evaluation, on, callback, at);
   const { name, version } = evaluation;
   return {
     evaluation: name,

@@ -21,7 +21,7 @@ import {
 import type { Timeouts } from "./timeouts.ts";
 import { probeModel } from "./probe-model.ts";
 
-export interface PreflightOptions extends Pick<SessionOptions, "model" | "trainedTexts"> {
+export interface PreflightOptions extends Pick<SessionOptions, "model" | "modelOf" | "trainedTexts"> {
   readonly callbacks: readonly TrainerCallback[];
   readonly signal: AbortSignal;
   readonly timeouts: Timeouts;
@@ -59,11 +59,13 @@ export class Preflight {
       for (const evaluation of callback.asks ?? []) {
         const { on = "model" } = callback;
         const where = evaluationPlace(callback, evaluation);
-        const target = await this.#targetOf(model, evaluation, callback);
+        const target = await this.#targetOf(model, evaluation, callback, at);
         if (target === null) continue;
         if (!checked.has(evaluation)) this.#warnOfQuestions(evaluation, where);
         await checkOnce(target, null);
-        if (!this.#faults.has(on)) await this.#probe(target, on);
+        // A server's answers are checked by its own `check`.
+        const isOwn = target.isServed === model.isServed;
+        if (isOwn && !this.#faults.has(on)) await this.#probe(target, on);
         await checkOnce(evaluation, where);
       }
     }
@@ -79,9 +81,10 @@ export class Preflight {
     model: EvaluableModel,
     evaluation: AnyEvaluation,
     callback: TrainerCallback,
+    at: Progress,
   ): Promise<EvaluableModel | null> {
     try {
-      return (await this.prepare(model, evaluation, callback.on ?? "model", callback)).target;
+      return (await this.prepare(model, evaluation, callback.on ?? "model", callback, at)).target;
     } catch (error) {
       if (!lacksOptionalQuestions(evaluation, error)) throw error;
       const why = "disabled: it is only on by default, and its questions cannot be had";
@@ -124,13 +127,15 @@ export class Preflight {
     return this.#options.timeouts.run({ where, what, heartbeat: { at: workingSeconds() } }, call);
   }
 
-  prepare(
+  async prepare(
     model: EvaluableModel,
     evaluation: AnyEvaluation,
     on: "model" | "base",
     callback: TrainerCallback,
+    at: Progress,
   ): Promise<Prepared> {
-    return prepareEvaluation(this.#cache, model, evaluation, on, evaluationPlace(callback, evaluation));
+    const measured = (await this.#options.modelOf?.(callback, at)) ?? model;
+    return prepareEvaluation(this.#cache, measured, evaluation, on, evaluationPlace(callback, evaluation));
   }
 }
 

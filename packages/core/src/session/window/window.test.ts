@@ -4,6 +4,7 @@ import {
   type TrainerCallback,
   PeriodicEvalError,
   type AnyEvaluation,
+  type EvaluableModel,
   type Guard,
   type GuardContext,
   type Session,
@@ -378,4 +379,25 @@ it("records that a server ran the model, also in a failed measurement, and nothi
     ]);
     expect("served" in found[0]!).toBe(isServed === true);
   }
+});
+
+it("measures a callback on the model that modelOf returns for it at the step", async () => {
+  const toy = toyTraining();
+  const served = (step: number) => ({
+    ...(toy.options([]).model as EvaluableModel),
+    isServed: true,
+    identity: { name: `adapter ${step}`, engine: "vllm", dtype: "float32", weights: null, adapter: "a" },
+  });
+  const modelOf: SessionOptions["modelOf"] = ({ id }, { step }) => (id === "far" ? served(step) : null);
+  await withSession(toy.options([healthy("near", 3), healthy("far", 3)], { modelOf }), train(toy));
+  const { name } = (toy.options([]).model as EvaluableModel).identity;
+  const found = (await toy.store.list()).map(({ id, step, served = false, provenance }) => {
+    const measured = (provenance.model as { readonly name: string }).name;
+    return [id, step, served, measured].join(" ");
+  });
+  const expected = [0, 5, 10].flatMap((step) => [
+    `near ${step} false ${name}`,
+    `far ${step} true adapter ${step}`,
+  ]);
+  expect(found.sort()).toEqual(expected.sort());
 });

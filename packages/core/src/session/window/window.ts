@@ -204,7 +204,8 @@ class Window {
     let prepared: ReadyRequest["prepared"] = { error: null };
     if (!signal.aborted && preflight.whyDisabled(evaluation) === null) {
       try {
-        prepared = await preflight.prepare((await this.#sharedModel()).model, evaluation, on, callback);
+        const { model } = await this.#sharedModel();
+        prepared = await preflight.prepare(model, evaluation, on, callback, this.#position.progress);
       } catch (error) {
         prepared = { error };
       }
