@@ -277,16 +277,16 @@ export const maximumRootValues = 45;
  */
 export const budgets = {
   lines: {
-    cli: 6926,
-    contracts: 1801,
-    core: 12500,
+    cli: 6958,
+    contracts: 1802,
+    core: 12533,
     dashboard: 8800,
     data: 2247,
     feedback: 3977,
-    live: 1406,
+    live: 1454,
     loggers: 1491,
     models: 15258,
-    python: 2669,
+    python: 2657,
     remote: 3159,
     safetensors: 404,
     store: 3051,
@@ -297,12 +297,12 @@ export const budgets = {
     trainers: 5615,
     scripts: 3262,
   },
-  files: 828,
+  files: 830,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1147,
+  publicNames: 1148,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };
