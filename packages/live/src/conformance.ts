@@ -8,7 +8,7 @@ import { PeriodicEvalError, type Evidence } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { Connection } from "./connection.ts";
 import * as modelChecks from "./model-checks.ts";
-import { protocolVersion, type Done, type Hello } from "./protocol.ts";
+import { protocolVersion, type Done, type Hello, type RowAbility } from "./protocol.ts";
 
 /** The result of one check of a client. */
 export interface ClientCheck {
@@ -157,7 +157,7 @@ export class ClientChecks {
   }
 
   async #checkModel(checked: modelChecks.CheckedModel, { model }: Hello): Promise<void> {
-    const can = (...abilities: Hello["model"]["abilities"]) =>
+    const can = (...abilities: readonly RowAbility[]) =>
       abilities.every((ability) => model.abilities.includes(ability));
     const checks: readonly [name: string, isPossible: boolean, typeof modelChecks.checkSum][] = [
       ["the probabilities of all tokens sum to 1", can("next_token"), modelChecks.checkSum],

@@ -101,11 +101,9 @@ export class Connection {
         this.#silentSeconds = 0;
         if (line.trim() === "") continue;
         const message = parse(line);
-        if ("method" in message && "id" in message)
-          handling = handling.then(() => this.#handle(message, handlers));
-        else if ("method" in message) {
-          if (message.method === "warn") handlers.warn(quoteValue(message.params["message"]));
-        } else this.#settle(message);
+        if (!("method" in message)) this.#settle(message);
+        else if (message.id !== undefined) handling = handling.then(() => this.#handle(message, handlers));
+        else if (message.method === "warn") handlers.warn(quoteValue(message.params["message"]));
       }
     } catch (error) {
       this.end(error);
