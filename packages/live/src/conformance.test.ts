@@ -283,6 +283,34 @@ it.each<readonly [fault: string, Fault, name: string]>([
   expect((await problemsOf(fault)).join("\n")).toContain(name);
 });
 
+it("names the check at which a client crashes, and no later one", async () => {
+  const toHost = new PassThrough();
+  const stdout = new PassThrough();
+  const checked = new ClientChecks().serve(toHost, stdout);
+  const hello = {
+    ...{ protocol: 1, client: { name: "test", version: "1" }, run_dir: "unused", max_steps: 2 },
+    model: {
+      name: "m",
+      engine: "e",
+      dtype: "float32",
+      context_length: null,
+      vocab_size: 9,
+      abilities: [],
+      base: false,
+    },
+    tokenizer: { fingerprint: "f", vocab_size: 9, stop_ids: [], eos_id: null, has_template: false },
+    guards: ["weights"],
+  };
+  toHost.write(`${JSON.stringify({ id: 1, method: "hello", params: hello })}\n`);
+  stdout.once("data", () => toHost.end());
+  const problems = (await checked).filter(({ problem }) => problem !== null);
+  expect(problems.map(({ name, problem }) => `${name}: ${problem}`)).toEqual([
+    expect.stringContaining("enter reports every guard: "),
+    "a client that is asked to stop sends no further step: got 0 messages of steps, expected 1: next_step was 1, then stop",
+    "training that stops is ended: got no end before close",
+  ]);
+});
+
 it("names a client that observes no weights", { timeout: 60_000 }, async () => {
   const problems = await problemsOf(undefined, { guards: ["mode"] });
   expect(problems).toEqual(["hello names a guard of the weights: got the guards mode"]);

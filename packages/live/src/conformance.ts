@@ -8,7 +8,7 @@ import { PeriodicEvalError, type Evidence } from "@periodic-eval/contracts";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { Connection } from "./connection.ts";
 import * as modelChecks from "./model-checks.ts";
-import { protocolVersion, type Done, type Hello } from "./protocol.ts";
+import { protocolVersion, type Done, type Hello, type RowAbility } from "./protocol.ts";
 
 /** The result of one check of a client. */
 export interface ClientCheck {
@@ -35,10 +35,12 @@ export class ClientChecks {
   readonly #results: ClientCheck[] = [];
   #steps = 0;
   #isEnded = false;
+  #isLost: () => boolean = () => false;
 
   /** Serves a client until it closes, and returns every check. */
   async serve(input: Readable, output: Writable): Promise<readonly ClientCheck[]> {
     const connection = new Connection({ input, output, where: "the client" });
+    this.#isLost = () => connection.ended.aborted;
     const serving = connection.serve({
       call: async (method, params): Promise<Done> => {
         if (method === "hello") await this.#checkAll(connection, params as Hello);
@@ -49,6 +51,7 @@ export class ClientChecks {
       warn: () => undefined,
     });
     await this.#check("the connection ends in order", () => serving);
+    this.#isLost = () => false;
     await this.#check("a client that is asked to stop sends no further step", async () => {
       if (this.#steps !== 1)
         throw new Error(`got ${this.#steps} messages of steps, expected 1: next_step was 1, then stop`);
@@ -65,6 +68,8 @@ export class ClientChecks {
   }
 
   async #check(name: string, run: () => Promise<void>): Promise<void> {
+    // A client that is gone answers nothing: why it went is one problem.
+    if (this.#isLost()) return;
     try {
       await run();
       this.#results.push({ name, problem: null });
@@ -157,7 +162,7 @@ export class ClientChecks {
   }
 
   async #checkModel(checked: modelChecks.CheckedModel, { model }: Hello): Promise<void> {
-    const can = (...abilities: Hello["model"]["abilities"]) =>
+    const can = (...abilities: readonly RowAbility[]) =>
       abilities.every((ability) => model.abilities.includes(ability));
     const checks: readonly [name: string, isPossible: boolean, typeof modelChecks.checkSum][] = [
       ["the probabilities of all tokens sum to 1", can("next_token"), modelChecks.checkSum],

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { doneSchema, hostCalls, messageSchema, trainerCalls } from "./protocol.ts";
+import { doneSchema, hostCalls, messageSchema, notices, trainerCalls } from "./protocol.ts";
 
 /** Returns the JSON Schema (draft 2020-12) of the live protocol: of a line, and under `$defs` of every call's params and answer. */
 export function liveJsonSchema(): Readonly<Record<string, unknown>> {
@@ -7,7 +7,8 @@ export function liveJsonSchema(): Readonly<Record<string, unknown>> {
     const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input" }) as Record<string, unknown>;
     return rest;
   };
-  const calls = Object.entries(trainerCalls).map(([name, params]) => [`${name}.params`, schemaOf(params)]);
+  const params = { ...trainerCalls, ...notices };
+  const calls = Object.entries(params).map(([name, schema]) => [`${name}.params`, schemaOf(schema)]);
   const answers = Object.entries(hostCalls).flatMap(([name, { params, ...answer }]) => [
     [`${name}.params`, schemaOf(params)],
     "row" in answer ? [`${name}.row`, schemaOf(answer.row)] : [`${name}.result`, schemaOf(answer.result)],

@@ -9,7 +9,7 @@ import {
 } from "@periodic-eval/tokenizers";
 import type { Connection } from "./connection.ts";
 import { liveTokenizer } from "./live-tokenizer.ts";
-import type { Hello } from "./protocol.ts";
+import type { Hello, RowAbility } from "./protocol.ts";
 
 type On = "model" | "base";
 
@@ -32,7 +32,7 @@ export function liveModel(connection: Connection, hello: Hello): EvaluableModel 
 
 function modelOn(live: Live, model: Hello["model"]): EvaluableModel {
   const { name, engine, dtype, adapter, context_length, abilities, tolerance_nats, details } = model;
-  const can = (ability: (typeof abilities)[number]) => abilities.includes(ability);
+  const can = (ability: RowAbility) => abilities.includes(ability);
   const identity = { name, engine, dtype, weights: null, adapter: live.on === "base" ? null : adapter };
   return {
     identity: { ...identity, ...(details !== null && { details }) },

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { beforeAll, expect, it } from "vitest";
 import { buildPeriodicEval, openSession, type Snapshot } from "@periodic-eval/core";
-import { fileStore } from "@periodic-eval/store";
+import { fileStore, readRun } from "@periodic-eval/store";
 import { inMemory, tfjsGuards, type InMemoryModel } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
@@ -10,6 +10,7 @@ import { LiveClient } from "../../../examples/live-client.ts";
 import { microWorld } from "../../../examples/micro-world/paths.ts";
 import { temporaryFolder } from "../../testing/src/temporary-folder.test-data.ts";
 import { serveTrainer } from "./host.ts";
+import { train } from "./scripted-client.test-data.ts";
 
 const block = {
   questions: microWorld("questions.jsonl"),
@@ -104,3 +105,14 @@ it(
     expect((await snapshotsOf(live)).map(strip)).toEqual((await snapshotsOf(here)).map(strip));
   },
 );
+
+it("measures weights once in a phase of 0 steps, and compares them with the run's start", async () => {
+  const runDir = temporaryFolder();
+  expect(await train({ runDir })).toBeNull();
+  expect(await train({ runDir, hello: { phase: "train-best", max_steps: 0 } })).toBeNull();
+  const { phases } = await readRun(runDir);
+  const [snapshot, ...others] = phases.find(({ name }) => name === "train-best")!.snapshots;
+  expect(others).toEqual([]);
+  const { accuracy } = snapshot!.paired.baseline!;
+  expect([snapshot!.step, accuracy!.phase, accuracy!.step]).toEqual([0, "train", 0]);
+});

@@ -34,6 +34,7 @@ const loggedSchema = z
   .describe("What the trainer logged since the last message, by step. Null is NaN or an infinity.");
 
 const rowAbilities = ["log_likelihoods", "next_token", "generate", "hidden_states"] as const;
+export type RowAbility = (typeof rowAbilities)[number];
 
 export const helloSchema = z.object({
   protocol: z.int().positive().describe("The version that the client speaks."),
@@ -57,7 +58,7 @@ export const helloSchema = z.object({
     adapter: z.string().nullable().default(null),
     context_length: count.nullable().describe("In tokens; null if it is unknown."),
     vocab_size: count.describe("Width of the logits, which can exceed the tokenizer's vocabulary."),
-    abilities: z.array(z.enum(rowAbilities)),
+    abilities: z.array(name).describe(`Of ${rowAbilities.join(", ")}; others are ignored.`),
     base: z.boolean().describe("Whether `on: base` gives exactly the model without its adapter."),
     tolerance_nats: z
       .number()
@@ -231,6 +232,14 @@ export const errorSchema = z.object({
   fix: z.string().default(""),
 });
 export type WireError = z.infer<typeof errorSchema>;
+
+/** The notices of both sides, and what each carries. */
+export const notices = {
+  cancel: z.object({ call: z.int().positive() }),
+  wake: z.object({}),
+  ping: z.object({}),
+  warn: z.object({ message: z.string() }),
+} as const;
 
 /** One line. A call has `method` and `id`, a notice only `method`; every other message answers the call with its `id`. */
 export const messageSchema = z.union([
