@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 import torch
+from letters import Letters
 from tiny import random_model
 
 from periodic_eval import PeriodicEvalError
 from periodic_eval.distributed import Ranks, refuse_unsupported
+from periodic_eval.run import LiveRun, Training
 
 RANKS = 2
 
@@ -144,6 +146,27 @@ def test_all_ranks_go_on_when_the_host_dies_in_a_window(host: Any, tmp_path: Pat
     for a, b in zip(expected, found, strict=True):
         assert all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
     assert measured.stderr.count("Measuring ends, and training goes on") == 1
+
+
+def test_tells_all_ranks_of_a_block_that_json_cannot_write(
+    host: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    script = host()
+    told: list[Any] = []
+
+    class Two(Ranks):
+        size = 2
+
+        def broadcast(self, value: Any) -> Any:
+            told.append(value)
+            return value
+
+    monkeypatch.setattr("periodic_eval.run.find_ranks", Two)
+    run = LiveRun(Training(random_model("llama"), Letters()), {"limit": {1}}, str(tmp_path), "train")
+    with pytest.raises(PeriodicEvalError, match="live hello: TypeError: Object of type set"):
+        run.begin()
+    assert told[-1][0] == "error"
+    assert script.methods() == []
 
 
 def test_shares_rows_evenly_and_in_order() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Generator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -58,7 +59,6 @@ class Answering:
     ) -> None:
         self.forward, self.window = forward, window
         self.tokenizer, self._ranks, self._has_base, self._run_dir = tokenizer, ranks, has_base, run_dir
-        self._stop_ids = stop_ids(tokenizer, forward.base)
         self.warnings: list[str] = []
         self._batch_tokens = forward.batch_tokens
         keep_together(forward, ranks)
@@ -77,6 +77,10 @@ class Answering:
             self.forward.check()
             return describe_model(self.forward, autocast=autocast)
 
+    @cached_property
+    def _stop_ids(self) -> list[int]:
+        return stop_ids(self.tokenizer, self.forward.base)
+
     def answer(self, call: HostCall) -> dict[str, Any]:
         """Answers a call of the host on rank 0, together with the other ranks."""
         own = {
@@ -86,7 +90,9 @@ class Answering:
             "save_checkpoint": self._save,
         }
         if call.method in own:
-            return own[call.method](call)
+            # Encoding sets the tokenizer's truncation and padding.
+            with self.window.protected(call.method):
+                return own[call.method](call)
         if self._ranks.size > 1:
             self._ranks.broadcast(("call", call.method, call.params))
         return self.together(call)

@@ -118,7 +118,8 @@ class LiveRun:
 
         Raises PeriodicEvalError if the host refuses the run: training has not begun.
         """
-        hello = self._hello()
+        with self._answering.window.protected("hello"):
+            hello = self._hello()
         failure: PeriodicEvalError | None = None
         if self._ranks.rank == 0:
             try:
@@ -289,6 +290,11 @@ class LiveRun:
             outcome = ("error", error.wire())
         except HostLost as lost:
             outcome = ("lost", str(lost))
+        except Exception as error:
+            # The other ranks wait for an outcome: a block that JSON cannot write, for example.
+            got = f"{type(error).__name__}: {error}"
+            failed = PeriodicEvalError("config", f"live {method}", got).wire()
+            outcome = ("error", failed) if method == "hello" else ("lost", got)
         return self._ranks.broadcast(outcome) if self._ranks.size > 1 else outcome
 
     def _answer(self, call: HostCall) -> dict[str, Any]:
