@@ -38,7 +38,8 @@ class Judge(BaseHTTPRequestHandler):
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body.encode())
+        with contextlib.suppress(ConnectionError):
+            self.wfile.write(body.encode())
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 import torch
+from letters import Letters
 from tiny import random_model
 
 from periodic_eval import PeriodicEvalError
 from periodic_eval.distributed import Ranks, refuse_unsupported
+from periodic_eval.run import LiveRun, Training
 
 RANKS = 2
 
@@ -190,6 +192,27 @@ def test_all_ranks_go_on_when_a_message_cannot_be_sent(host: Any, tmp_path: Path
     measured = launch("ddp", tmp_path, "measured", fault="message")
     assert measured.returncode == 0, measured.stderr[-3000:]
     assert measured.stderr.count("Measuring ends, and training goes on") == 1
+
+
+def test_tells_all_ranks_of_a_block_that_json_cannot_write(
+    host: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    script = host()
+    told: list[Any] = []
+
+    class Two(Ranks):
+        size = 2
+
+        def broadcast(self, value: Any) -> Any:
+            told.append(value)
+            return value
+
+    monkeypatch.setattr("periodic_eval.run.find_ranks", Two)
+    run = LiveRun(Training(random_model("llama"), Letters()), {"limit": {1}}, str(tmp_path), "train")
+    with pytest.raises(PeriodicEvalError, match="live hello: TypeError: Object of type set"):
+        run.begin()
+    assert told[-1][0] == "error"
+    assert script.methods() == []
 
 
 def test_shares_rows_evenly_and_in_order() -> None:

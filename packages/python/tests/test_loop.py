@@ -108,6 +108,19 @@ def test_protects_the_training_from_calls_outside_of_a_window(host: Any, window:
     assert first["rows"] == second["rows"]
 
 
+def test_keeps_the_tokenizers_settings_in_calls_outside_of_a_window(
+    host: Any, window: Any, tmp_path: Path
+) -> None:
+    host(steps=[2], on={"hello": window[1:2], "step": window[1:2]})
+    loop = Loop()
+    backend = loop.tokenizer.backend_tokenizer
+    backend.enable_truncation(5)
+    backend.enable_padding(length=9)
+    kept = (dict(backend.truncation), dict(backend.padding))
+    loop.measured(tmp_path)
+    assert (backend.truncation, backend.padding) == kept
+
+
 def test_says_hello_with_the_facts_of_the_model(host: Any, tmp_path: Path) -> None:
     script = host()
     Loop().measured(tmp_path, 1, config={"capability": {"limit": 3}}, alignment=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Generator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -57,7 +58,6 @@ class Answering:
         self.forward, self.window = forward, window
         self.tokenizer, self._ranks, self._run_dir = tokenizer, ranks, run_dir
         self._base_absent = why_base_is_absent(forward.model)
-        self._stop_ids = stop_ids(tokenizer, forward.base)
         self.warnings: list[str] = []
         self._batch_tokens = forward.batch_tokens
         keep_together(forward, ranks)
@@ -76,6 +76,10 @@ class Answering:
             self.forward.check()
             return describe_model(self.forward, autocast=autocast, base_absent=self._base_absent)
 
+    @cached_property
+    def _stop_ids(self) -> list[int]:
+        return stop_ids(self.tokenizer, self.forward.base)
+
     def answer(self, call: HostCall) -> dict[str, Any]:
         """Answers a call of the host on rank 0, together with the other ranks."""
         own = {
@@ -85,7 +89,9 @@ class Answering:
             "save_checkpoint": self._save,
         }
         if call.method in own:
-            return own[call.method](call)
+            # Encoding sets the tokenizer's truncation and padding.
+            with self.window.protected(call.method):
+                return own[call.method](call)
         if self._ranks.size > 1:
             self._ranks.broadcast(("call", call.method, call.params))
         return self.together(call)

@@ -113,7 +113,8 @@ class LiveRun:
 
         Raises PeriodicEvalError if the host refuses the run: training has not begun.
         """
-        hello = self._hello()
+        with self._answering.window.protected("hello"):
+            hello = self._hello()
         failure: PeriodicEvalError | None = None
         if self._ranks.rank == 0:
             try:
