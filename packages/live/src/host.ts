@@ -228,9 +228,10 @@ class LiveHost {
     const progress = this.#session?.progress ?? null;
     const metrics = this.#metrics;
     this.#metrics = [];
-    const next = () => (this.#hasVerdict ? progress!.step + 1 : nextStep(this.#callbacks, progress!));
+    const next = (at: Progress) =>
+      this.#hasVerdict && at.step < (at.maxSteps ?? Infinity) ? at.step + 1 : nextStep(this.#callbacks, at);
     return {
-      next_step: progress === null ? null : next(),
+      next_step: progress === null ? null : next(progress),
       stop,
       save,
       metrics,
