@@ -69,8 +69,8 @@ class Forward:
         )
         is_gpu = self.device.type == "cuda"
         # More tokens leave a CPU's cache; a step of generation reads all weights for one token of each row.
-        self.batch_tokens = batch_tokens or (16384 if is_gpu else 512)
-        self.cache_factor = 4 if is_gpu else 32
+        self.batch_tokens = batch_tokens or (16384 if is_gpu else 1024)
+        self.cache_factor = 4 if is_gpu else 16
         self.packs: bool | None = None
         self.passes = self.rows = 0
         self.lockstep: Lockstep | None = None
