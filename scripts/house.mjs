@@ -283,10 +283,10 @@ export const budgets = {
     dashboard: 8800,
     data: 2247,
     feedback: 3977,
-    live: 1454,
+    live: 1467,
     loggers: 1491,
     models: 15258,
-    python: 2657,
+    python: 2661,
     remote: 3159,
     safetensors: 404,
     store: 3051,
@@ -302,7 +302,7 @@ export const budgets = {
   smallFiles: 20,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1148,
+  publicNames: 1150,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };
