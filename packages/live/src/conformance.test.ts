@@ -288,7 +288,10 @@ it("names the check at which a client crashes, and no later one", async () => {
   const stdout = new PassThrough();
   const checked = new ClientChecks().serve(toHost, stdout);
   const hello = {
-    ...{ protocol: 1, client: { name: "test", version: "1" }, run_dir: "unused", max_steps: 2 },
+    protocol: 1,
+    client: { name: "test", version: "1" },
+    run_dir: "unused",
+    max_steps: 2,
     model: {
       name: "m",
       engine: "e",
