@@ -163,9 +163,12 @@ export async function checkStop({ connection, rows, stopIds }: CheckedModel): Pr
 /** Seconds in which a call that runs must show progress: the protocol's two, and as many for a busy machine. */
 const progressSeconds = 4;
 
+/** Rows of the longest call: also a small model on a fast machine works on them for longer than that. */
+const mostRows = 2 ** 18;
+
 /** Asks for ever longer answers, until one shows progress, and cancels it. */
 export async function checkLongCall({ connection, rows }: CheckedModel): Promise<void> {
-  for (let count = 64; count <= 4096; count *= 4) {
+  for (let count = 64; count <= mostRows; count *= 4) {
     const controller = new AbortController();
     const many = Array.from({ length: count }, (_, at) => rows[at % rows.length]!);
     const began = performance.now();
@@ -194,7 +197,7 @@ export async function checkLongCall({ connection, rows }: CheckedModel): Promise
     clearTimeout(timer);
     const waited = seconds() - cancelledAt;
     // The call was over when it was cancelled, or nearly.
-    if (isWhole && !(waited > 2) && count < 4096) continue;
+    if (isWhole && !(waited > 2) && count < mostRows) continue;
     if (progressAt === Infinity && cancelledAt < Infinity)
       throw new Error(`got no progress in ${progressSeconds} s`);
     if (isWhole && waited > 2) throw new Error(`got a whole answer ${waited.toFixed(1)} s after a cancel`);

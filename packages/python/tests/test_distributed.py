@@ -209,7 +209,7 @@ def test_tells_all_ranks_of_a_block_that_json_cannot_write(
 
     monkeypatch.setattr("periodic_eval.run.find_ranks", Two)
     run = LiveRun(Training(random_model("llama"), Letters()), {"limit": {1}}, str(tmp_path), "train")
-    with pytest.raises(PeriodicEvalError, match="live hello: TypeError: Object of type set"):
+    with pytest.raises(PeriodicEvalError, match="hello: TypeError: Object of type set"):
         run.begin()
     assert told[-1][0] == "error"
     assert script.methods() == []

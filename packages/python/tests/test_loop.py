@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -10,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -239,6 +240,20 @@ def test_reports_the_epoch_of_idle_steps(host: Any, tmp_path: Path) -> None:
     again.load_state_dict(saved)
     with again:
         assert again.state_dict()["epoch"] == 0.5
+
+
+def test_counts_steps_and_epochs_in_numbers_of_any_kind(host: Any, tmp_path: Path) -> None:
+    script = host(steps=[1, 2])
+    loop = Loop()
+    run = periodic_eval.live(loop.model, loop.tokenizer, run_dir=str(tmp_path), max_steps=2)
+    with run:
+        run.step_end(cast(int, np.int64(1)), epoch=cast(float, np.float32(0.5)), loss=1.0)
+        assert json.loads(json.dumps(run.state_dict()))["epoch"] == 0.5
+        run.step_end(cast(int, torch.tensor(2)), epoch=cast(float, torch.tensor(1.0)))
+        assert json.loads(json.dumps(run.state_dict()))["step"] == 2
+    steps = [fact["params"] for fact in script.heard() if fact.get("heard") == "step"]
+    assert [(step["step"], step["epoch"]) for step in steps] == [(1, 0.5), (2, 1.0)]
+    assert steps[0]["logged"] == [{"step": 1, "metrics": {"loss": 1.0}}]
 
 
 def test_reports_the_logged_values_that_are_numbers(host: Any, tmp_path: Path) -> None:

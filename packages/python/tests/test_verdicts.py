@@ -1,4 +1,4 @@
-"""A verdict that becomes known between two windows ends training: a judge behind HTTP answers late."""
+"""A judge behind HTTP that answers late: a verdict between windows ends training, an error waits for none."""
 
 from __future__ import annotations
 
@@ -93,3 +93,32 @@ def test_ends_all_ranks_at_the_next_logging_step(tmp_path: Path, released: Path)
     assert steps % 5 == 0
     assert wakes[0] >= 7
     assert 0 <= steps - wakes[0] <= 5
+
+
+@pytest.mark.slow
+def test_an_error_of_the_loop_waits_for_no_judge(tmp_path: Path, released: Path) -> None:
+    model, tokenizer = with_dropout()
+
+    def run_of(steps: int) -> Any:
+        folder = str(tmp_path / "run")
+        return periodic_eval.live(model, tokenizer, run_dir=folder, max_steps=steps, config=BLOCK)
+
+    with pytest.raises(ValueError, match="a bad batch"), run_of(2) as run:
+        run.step_end(1)
+        raise ValueError("a bad batch")
+    assert not released.exists()
+    assert snapshots(tmp_path / "run")["alignment", 0]["status"] == "grading"
+    released.touch()
+    with run_of(2) as run:
+        run.step_end(1)
+    assert snapshots(tmp_path / "run")["alignment", 0]["status"] == "complete"
+
+
+@pytest.mark.slow
+def test_an_error_of_one_rank_waits_for_no_judge(tmp_path: Path, released: Path) -> None:
+    options = {"pause": 0.05, "raise": [1, 7], "steps": 1000, "sync_every": 5}
+    done = launch("ddp", tmp_path, BLOCK, options)
+    assert done.returncode != 0
+    assert "RuntimeError: a bad batch" in done.stderr
+    assert not released.exists()
+    assert snapshots(tmp_path / "run")["alignment", 0]["status"] == "grading"

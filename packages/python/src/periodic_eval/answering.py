@@ -12,11 +12,12 @@ from typing import Any, Protocol
 import torch
 
 from .adapters import why_base_is_absent, without_adapter
+from .batches import is_out_of_memory
 from .connection import HostCall
 from .describe import describe_model, stop_ids
 from .distributed import Ranks, keep_together, reshard
 from .errors import Cancelled, HostLost, PeriodicEvalError
-from .forward import Forward, is_out_of_memory
+from .forward import Forward
 from .generation import generate
 from .guards import Window
 from .scoring import hidden_states, log_likelihoods, next_token

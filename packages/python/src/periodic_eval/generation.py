@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .batches import in_batches
 from .errors import PeriodicEvalError
-from .forward import Check, Forward, in_batches, left_padding, log_softmax_rows, padded
+from .forward import Check, Forward, left_padding, log_softmax_rows, padded
 from .reading import Halved
 from .scoring import LOWEST, Put, refuse_nan
 

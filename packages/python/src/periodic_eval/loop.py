@@ -84,7 +84,8 @@ class LoopRun:
         One process of several may call it.
         """
         live = self._run.save() if self._run is not None else None
-        return {"step": self._step, "epoch": self._epoch, "live": live}
+        epoch = None if self._epoch is None else float(self._epoch)
+        return {"step": int(self._step), "epoch": epoch, "live": live}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resumes from the `state_dict` of a checkpoint. Call it before the `with` statement."""

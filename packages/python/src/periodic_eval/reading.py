@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .forward import Check, Forward, Ids, free_memory, in_batches, is_out_of_memory, left_padding, padded
+from .batches import free_memory, in_batches, is_out_of_memory
+from .forward import Check, Forward, Ids, left_padding, padded
 
 Work = Callable[[list[int], Tensor], None]
 """Receives the indices of rows, and the logits [N, V] of their ends, row after row."""

@@ -130,7 +130,7 @@ class LiveRun:
             return
         numbers = _numbers(metrics)
         if numbers:
-            self._logged.append({"step": step, "metrics": numbers})
+            self._logged.append({"step": int(step), "metrics": numbers})
 
     def step(self, step: int, *, epoch: float | None = None) -> Done:
         """Reports that an optimizer step is completed. Call it when `gate` opens."""
@@ -146,10 +146,11 @@ class LiveRun:
         return self._report(step, epoch)
 
     def _report(self, step: int, epoch: float | None) -> Done:
-        params: dict[str, Any] = {"step": step, "logged": self._take_logged()}
+        # A loop may count in numbers of NumPy or torch, which JSON lacks.
+        params: dict[str, Any] = {"step": int(step), "logged": self._take_logged()}
         if epoch is not None:
             # A trainer that resumes without skipping data begins the epoch again.
-            self._epoch = params["epoch"] = max(epoch, self._epoch)
+            self._epoch = params["epoch"] = max(float(epoch), self._epoch)
         self._reported = step
         done = self._exchange("step", params)
         self._arm(step)

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .batches import in_batches
 from .errors import PeriodicEvalError
-from .forward import Check, Forward, Ids, in_batches, log_softmax_rows, padded
+from .forward import Check, Forward, Ids, log_softmax_rows, padded
 from .reading import Halved, Row, read_ends
 
 Put = Callable[[int, Any], None]
