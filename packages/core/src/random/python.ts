@@ -1,3 +1,4 @@
+import MersenneTwister from "mersenne-twister";
 import { configError, isCount } from "@periodic-eval/contracts/options";
 
 /**
@@ -15,20 +16,10 @@ export interface PythonRandom {
   readonly sample: (n: number, k: number) => readonly number[];
 }
 
-const size = 624;
-const shift = 397;
-
 /** Returns the generator for a seed, a safe integer. The sign of the seed is ignored, as in Python. */
 export function pythonRandom(seed: number): PythonRandom {
-  const state = seededByArray(wordsOf(Math.abs(seed)));
-  let next = size;
-  const getrandbits = (bits: number) => {
-    if (next === size) {
-      regenerate(state);
-      next = 0;
-    }
-    return tempered(state[next++]!) >>> (32 - bits);
-  };
+  const twister = new MersenneTwister(wordsOf(Math.abs(seed)));
+  const getrandbits = (bits: number) => twister.random_int() >>> (32 - bits);
   /** Returns an integer in [0, n), by rejection sampling. */
   const randbelow = (n: number) => {
     const bits = n.toString(2).length;
@@ -69,52 +60,3 @@ function sampled(randbelow: (n: number) => number, n: number, k: number): readon
 
 const wordsOf = (value: number): number[] =>
   value < 2 ** 32 ? [value] : [value >>> 0, Math.floor(value / 2 ** 32)];
-
-function seededByLinear(seed: number): Uint32Array {
-  const state = new Uint32Array(size);
-  state[0] = seed;
-  for (let i = 1; i < size; i++) {
-    const before = state[i - 1]!;
-    state[i] = Math.imul(before ^ (before >>> 30), 1812433253) + i;
-  }
-  return state;
-}
-
-function seededByArray(key: readonly number[]): Uint32Array {
-  const state = seededByLinear(19650218);
-  let i = 1;
-  const stepOn = () => {
-    if (++i < size) return;
-    state[0] = state[size - 1]!;
-    i = 1;
-  };
-  const mixed = (factor: number) => {
-    const before = state[i - 1]!;
-    return state[i]! ^ Math.imul(before ^ (before >>> 30), factor);
-  };
-  for (let k = 0; k < Math.max(size, key.length); k++) {
-    const j = k % key.length;
-    state[i] = mixed(1664525) + key[j]! + j;
-    stepOn();
-  }
-  for (let k = 1; k < size; k++) {
-    state[i] = mixed(1566083941) - i;
-    stepOn();
-  }
-  state[0] = 0x80000000;
-  return state;
-}
-
-function regenerate(state: Uint32Array): void {
-  for (let i = 0; i < size; i++) {
-    const joined = (state[i]! & 0x80000000) | (state[(i + 1) % size]! & 0x7fffffff);
-    state[i] = state[(i + shift) % size]! ^ (joined >>> 1) ^ (joined & 1 ? 0x9908b0df : 0);
-  }
-}
-
-function tempered(word: number): number {
-  let y = word ^ (word >>> 11);
-  y ^= (y << 7) & 0x9d2c5680;
-  y ^= (y << 15) & 0xefc60000;
-  return y ^ (y >>> 18);
-}
