@@ -382,11 +382,12 @@ def test_reads_what_the_host_prints_when_stderr_is_closed(
 ) -> None:
     # More than a pipe holds.
     script = host(on={"hello": [{"print": 10**6}]})
+    loop = Loop()
     closed = open(os.devnull, "w")  # noqa: SIM115
     closed.close()
     monkeypatch.setattr(connection, "SILENCE_SECONDS", 5.0)
     monkeypatch.setattr(sys, "stderr", closed)
-    Loop().measured(tmp_path, 1)
+    loop.measured(tmp_path, 1)
     assert script.methods() == ["hello", "step", "save", "end", "close"]
 
 

@@ -95,7 +95,7 @@ export function beginText(
   if (reached === undefined) return null;
   return (
     `${name}  starts again from step 1: an earlier training reached step ${reached}, and this one does not resume from a checkpoint of it. ` +
-    'Trainers resume with resume: "auto" from what config.saveSteps saved; your own loop keeps session.save() and passes it as resume.'
+    'To go on from a checkpoint, resume from it: resume_from_checkpoint=True in transformers, resume: "auto" in TypeScript.'
   );
 }
 

@@ -323,7 +323,7 @@ class Connection:
             for line in _pipe(self._process.stderr):
                 # Written by Python, so that a notebook shows it in the cell. A script may have closed it.
                 with contextlib.suppress(Exception):
-                    sys.stderr.write(line.decode(errors="replace"))
+                    _print_line(line.decode(errors="replace"))
 
     def _lose(self, reason: str) -> None:
         self.lost = self.lost or reason
@@ -388,6 +388,15 @@ def _forget_in_forked_children(connection: Connection) -> None:
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
     assert pipe is not None
     return pipe
+
+
+def _print_line(line: str) -> None:
+    """Prints a line on stderr, above a progress bar of tqdm."""
+    tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
+    if tqdm is None:
+        sys.stderr.write(line)
+    else:
+        tqdm.write(line, file=sys.stderr, end="")
 
 
 def _parsed(line: bytes) -> Message | None:
