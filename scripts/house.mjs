@@ -279,14 +279,14 @@ export const budgets = {
   lines: {
     cli: 6958,
     contracts: 1802,
-    core: 12533,
+    core: 12479,
     dashboard: 8800,
     data: 2247,
     feedback: 3977,
-    live: 1467,
+    live: 1468,
     loggers: 1491,
     models: 15258,
-    python: 2661,
+    python: 2669,
     remote: 3159,
     safetensors: 404,
     store: 3051,
@@ -297,7 +297,7 @@ export const budgets = {
     trainers: 5615,
     scripts: 3262,
   },
-  files: 830,
+  files: 831,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */
