@@ -9,6 +9,7 @@ import type { Tokenizer } from "@periodic-eval/core";
 import { LiveClient } from "../../../examples/live-client.ts";
 import { microWorld } from "../../../examples/micro-world/paths.ts";
 import { temporaryFolder } from "../../testing/src/temporary-folder.test-data.ts";
+import { ClientChecks } from "./conformance.ts";
 import { serveTrainer } from "./host.ts";
 import { train } from "./scripted-client.test-data.ts";
 
@@ -115,4 +116,18 @@ it("measures weights once in a phase of 0 steps, and compares them with the run'
   expect(others).toEqual([]);
   const { accuracy } = snapshot!.paired.baseline!;
   expect([snapshot!.step, accuracy!.phase, accuracy!.step]).toEqual([0, "train", 0]);
+});
+
+it("finds nothing wrong with the example's client", { timeout: 60_000 }, async () => {
+  const [stdin, stdout] = [new PassThrough(), new PassThrough()];
+  const checked = new ClientChecks().serve(stdin, stdout).finally(() => stdout.end());
+  const hello = { run_dir: "unused", max_steps: 4 };
+  const host = { stdin, stdout };
+  const client = new LiveClient({ model: model as never, tokenizer, guards: tfjsGuards(lm), host, hello });
+  let done = await client.hello();
+  for (let step = 1; step <= 4 && done.stop === null; step += 1)
+    done = await client.call("step", { step, logged: [] });
+  await client.call("end", {});
+  await client.close();
+  expect((await checked).filter(({ problem }) => problem !== null)).toEqual([]);
 });

@@ -28,6 +28,7 @@ async function train(name: string, numSteps: number, overrides: readonly string[
       `base_model=${smollm2}`,
       "preferences=[concise]",
       `num_steps=${numSteps}`,
+      "batch_size=2",
       `collapse_steps=[${numSteps - 1}]`,
       ...overrides,
     ],
