@@ -13,6 +13,8 @@ from torch import nn
 
 import periodic_eval
 from periodic_eval import PeriodicEvalError
+from periodic_eval.describe import describe_model
+from periodic_eval.forward import Forward
 
 
 def hello_of(script: Any) -> Any:
@@ -124,6 +126,35 @@ def test_measures_and_trains_bit_for_bit(host: Any, window: Any, tmp_path: Path,
     hello = hello_of(script)["model"]
     assert hello["dtype"] == ("bfloat16" if kind == "bf16" else "float32")
     assert hello["details"]["quantization"] == ("bitsandbytes" if kind == "quantized" else None)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "said", "tolerance"),
+    [
+        (None, "float32", 1e-4),
+        (torch.float32, "float32", 1e-4),
+        (torch.bfloat16, "float32 (bfloat16 FSDP)", None),
+    ],
+)
+def test_describes_the_dtype_in_which_fsdp_computes(
+    dtype: torch.dtype | None, said: str, tolerance: float | None
+) -> None:
+    import torch.distributed as dist
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        model = random_model("llama")
+        mesh = dist.init_device_mesh("cpu", (1,))
+        policy = MixedPrecisionPolicy(param_dtype=dtype)
+        for layer in model.model.layers:
+            fully_shard(layer, mesh=mesh, mp_policy=policy)
+        # The root has the default policy.
+        fully_shard(model, mesh=mesh)
+        hello = describe_model(Forward(model), autocast=None, base_absent=None)
+    finally:
+        dist.destroy_process_group()
+    assert (hello["dtype"], hello["tolerance_nats"]) == (said, tolerance)
 
 
 @pytest.mark.parametrize("bits", [4, 8])

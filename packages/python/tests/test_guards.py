@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from letters import Letters
 from tiny import micro_world, random_model
 
 from periodic_eval.adapters import adapter_name, why_base_is_absent, without_adapter
@@ -126,6 +127,108 @@ def test_observes_the_part_that_would_stay_changed(name: str) -> None:
     assert broken(evidence) == []
 
 
+class Counter(torch.nn.Module):
+    """Owns a buffer, and changes its attributes in a forward pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+        self.passes, self.name, self.longest = 0, "start", None
+        self.scale, self.cache = torch.ones(2), [1]
+
+    def forward(self) -> None:
+        self.passes, self.name, self.longest = self.passes + 1, "end", 2.5
+        self.scale.mul_(2)
+        self.scale = self.scale.clone()
+        self.register_buffer("seen", torch.ones(5), persistent=False)
+        self.register_buffer("extra", torch.ones(1))
+        self.last, self.cache = 7, None
+
+
+def test_restores_buffers_and_attributes_that_a_forward_pass_replaces() -> None:
+    module: Any = Counter()
+    kept = dict(vars(module), _buffers=dict(module._buffers))
+    window = Window(module, training_guards(module, Letters()))
+    window.enter("s")
+    module()
+    assert broken(window.leave()) == []
+    assert module.seen is kept["_buffers"]["seen"]
+    assert module.scale is kept["scale"]
+    assert module.scale.tolist() == [1, 1]
+    assert (module.passes, module.name, module.longest) == (0, "start", None)
+    assert list(module.state_dict()) == ["seen"]
+    assert not hasattr(module, "last")
+    assert module.cache is kept["cache"]
+
+
+ROPES: dict[str, Any] = {
+    "dynamic": {"rope_type": "dynamic", "factor": 2.0},
+    "longrope": {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [4.0] * 4},
+}
+
+
+def trained_with_rope(kind: str, lengths: tuple[int, int], measured: int | None) -> list[torch.Tensor]:
+    """Trains for one step per length, with a window of one row between them if there is a length for it."""
+    limits: dict[str, Any] = {"max_position_embeddings": 32}
+    if kind == "longrope":
+        limits = {"max_position_embeddings": 64, "original_max_position_embeddings": 32}
+    rope = {"rope_theta": 10000.0, **ROPES[kind]}
+    model = random_model("llama" if kind == "dynamic" else "phi3", rope_parameters=rope, **limits).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for at, length in enumerate(lengths):
+        if at == 1 and measured is not None:
+            window = Window(model, training_guards(model, Letters(), optimizer))
+            window.enter("s")
+            Forward(model).logits_at([[3] * measured], [(0, 0)])
+            assert broken(window.leave()) == []
+        ids = torch.arange(3, 3 + length)[None] % 64
+        model(input_ids=ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return list(model.state_dict().values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "lengths", "measured"),
+    [
+        ("dynamic", (60, 40), 12),
+        ("dynamic", (20, 40), 60),
+        ("dynamic", (60, 20), 12),
+        ("longrope", (40, 20), 12),
+        ("longrope", (20, 40), 60),
+    ],
+)
+def test_trains_bit_for_bit_where_lengths_change_the_rope(
+    kind: str, lengths: tuple[int, int], measured: int
+) -> None:
+    expected = trained_with_rope(kind, lengths, None)
+    found = trained_with_rope(kind, lengths, measured)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("name", ["mode", "torch-settings"])
+def test_captures_the_settings_that_a_window_sets_once(name: str) -> None:
+    setup, captures = Setup(), 0
+    guard = next(guard for guard in setup.window.guards if guard.name == name)
+    capture, observe = guard.capture, guard.observe
+
+    def counted() -> Any:
+        nonlocal captures
+        captures += 1
+        return capture()
+
+    guard.capture = counted
+    before = observe()
+    setup.window.enter("s")
+    assert len(setup.window._restores) == len(setup.window.guards)
+    setup.window.restore()
+    assert (captures, observe()) == (1, before)
+    # A window without guards restores them too.
+    with Window(setup.model, []).protected("s"):
+        assert observe() != before
+    assert observe() == before
+
+
 def test_reports_a_guard_that_cannot_observe() -> None:
     def fail() -> str:
         raise ValueError("no such thing")
@@ -198,6 +301,18 @@ def test_fingerprints_change_with_each_bit_of_16_bit_elements() -> None:
     assert len(found) == 1 + 4 * 16 + 1
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64, torch.complex128])
+def test_fingerprints_change_with_two_bits_of_64_bit_elements(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    tensor = (torch.randn(100) * 50).to(dtype)
+    found = {fingerprint([("w", tensor)]), fingerprint([("w", -tensor)])}
+    for bit in (0, 31, 32, 62, 63):
+        changed = tensor.clone()
+        changed.view(torch.int64)[[1, 3]] ^= -(2**63) if bit == 63 else 1 << bit
+        found.add(fingerprint([("w", changed)]))
+    assert len(found) == 7
+
+
 def lora(**settings: Any) -> Any:
     from peft import LoraConfig, get_peft_model
 
@@ -232,6 +347,7 @@ def test_gives_exactly_the_base_and_brings_the_adapter_back() -> None:
         ({"bias": "lora_only"}, "trains biases"),
         ({"init_lora_weights": "pissa"}, "initialization pissa"),
         ({"init_lora_weights": "olora"}, "initialization olora"),
+        ({"layer_replication": [[0, 2], [1, 3]]}, "the adapter default replicates layers of the model"),
     ],
 )
 def test_has_no_base_where_the_adapter_changed_it(settings: dict[str, Any], reason: str) -> None:

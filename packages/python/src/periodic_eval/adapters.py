@@ -34,6 +34,8 @@ def why_base_is_absent(model: Any) -> str | None:
             return f"the adapter {name} is of the type {kind}"
         if getattr(config, "bias", "none") != "none":
             return f"the adapter {name} trains biases of the model"
+        if getattr(config, "layer_replication", None):
+            return f"the adapter {name} replicates layers of the model"
         start = str(getattr(config, "init_lora_weights", True))
         if start not in _EXACT_STARTS:
             return f"the initialization {start} of the adapter {name} changed the weights of the model"

@@ -28,17 +28,19 @@ def describe_model(
     """
     model: Any = forward.model
     weights = _main_dtype(model)
-    arithmetic = weights if autocast in (None, weights) else f"{_name(weights)} ({_name(autocast)} autocast)"
+    casts = ((autocast, "autocast"), (_fsdp_dtype(model, weights), "FSDP"))
+    other = next((f" ({_name(dtype)} {by})" for dtype, by in casts if dtype not in (None, weights)), "")
+    arithmetic = f"{_name(weights)}{other}"
     config = forward.config
     is_exact = (
-        _name(arithmetic) == "float32"
+        arithmetic == "float32"
         and torch.get_float32_matmul_precision() == "highest"
         and _quantization(config) is None
     )
     return {
         "name": str(getattr(config, "_name_or_path", "") or type(forward.base).__name__),
         "engine": f"torch-{forward.device.type}",
-        "dtype": _name(arithmetic),
+        "dtype": arithmetic,
         "adapter": adapter_name(model),
         "context_length": forward.context_length,
         "vocab_size": forward.vocab_size,
@@ -122,6 +124,17 @@ def _main_dtype(model: Any) -> torch.dtype:
         if parameter.is_floating_point():
             counts[parameter.dtype] = counts.get(parameter.dtype, 0) + parameter.numel()
     return max(counts, key=lambda dtype: counts[dtype]) if counts else torch.get_default_dtype()
+
+
+def _fsdp_dtype(model: Any, weights: torch.dtype) -> torch.dtype | None:
+    """Returns the first dtype to which FSDP2 casts weights of another dtype, or None if it casts none."""
+    for module in model.modules():
+        get_state = getattr(module, "_get_fsdp_state", None)
+        policy = getattr(get_state(), "_mp_policy", None) if callable(get_state) else None
+        dtype = getattr(policy, "param_dtype", None)
+        if isinstance(dtype, torch.dtype) and dtype != weights:
+            return dtype
+    return None
 
 
 def _name(dtype: Any) -> str:

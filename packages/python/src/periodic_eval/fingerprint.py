@@ -1,9 +1,8 @@
 """Fingerprints of tensors: integer sums modulo 2^64, computed where the tensor is.
 
-A tensor is read as words of 32 bits, or of 64 bits if its elements have as many. The word with global index
-i = 4096 q + r adds u(name, q) * v(r) * word(i), with odd pseudo-random factors u and v. A change of a single
-element always changes the sum; several changes cancel with a probability of about 2^-32. The sum does not
-depend on how a tensor is cut into chunks.
+A tensor is read as words of 32 bits. The word with index i = 4096 q + r adds u(name, q) * v(r) * word(i),
+with odd pseudo-random factors u and v. A change of a single word always changes the sum; changes of several
+words cancel with a probability of about 2^-32. The sum does not depend on how a tensor is cut into chunks.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ MODULUS = 2**64
 def fingerprint(tensors: Iterable[tuple[str, Any]]) -> str:
     """Returns a string that changes when a bit, a name, a type or a shape changes.
 
-    Of a sharded tensor, a rank reads its own shard.
+    A rank reads its shard of a sharded tensor: the string then depends on the rank and the number of ranks.
     """
     total = 0
     sums: dict[torch.device, list[Tensor]] = {}
@@ -55,7 +54,7 @@ def _words(tensor: Tensor) -> Tensor:
     flat = (torch.view_as_real(tensor) if tensor.is_complex() else tensor).contiguous().flatten()
     size = flat.element_size()
     if size >= 4:
-        return flat.view(torch.int64 if size == 8 else torch.int32)
+        return flat.view(torch.int32)
     flat, lanes = flat.view(torch.uint8 if size == 1 else torch.int16), 4 // size
     if len(flat) % lanes > 0:
         flat = torch.nn.functional.pad(flat, (0, -len(flat) % lanes))

@@ -77,11 +77,9 @@ class Window:
             self.restore()
 
     def _open(self, seed: str) -> None:
-        always = (
-            _settings_guard("", torch_settings),
-            _settings_guard("", lambda: mode_settings(self._model)),
-        )
-        self._restores = [guard.capture() for guard in (*always, *self.guards)]
+        # A window without guards restores these two as well.
+        guards = {guard.name: guard for guard in (_torch_guard(), _mode_guard(self._model), *self.guards)}
+        self._restores = [guard.capture() for guard in guards.values()]
         for module in self._model.modules():
             # Not `eval()`: some adapters merge weights there. In evaluation mode, bitsandbytes packs 4-bit
             # weights for the CPU, and does not unpack them.
@@ -137,10 +135,10 @@ def training_guards(
     guards += [_random_guard(state) for state in random_states()]
     return [
         *guards,
-        _settings_guard("mode", lambda: mode_settings(model)),
+        _mode_guard(model),
         _settings_guard("tokenizer", lambda: tokenizer_settings(tokenizer)),
         _settings_guard("model-settings", lambda: model_settings(model)),
-        _settings_guard("torch-settings", torch_settings),
+        _torch_guard(),
     ]
 
 
@@ -154,15 +152,43 @@ def _gradients(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 def _capture_buffers(model: nn.Module) -> Restore:
-    kept = [(buffer, buffer.detach().clone()) for buffer in model.buffers() if buffer.numel() <= 2**22]
+    """Captures the buffers, and the attributes of the modules that own them.
+
+    Dynamic RoPE in transformers replaces its buffer. An attribute holds the length that the buffer fits.
+    """
+    owners = [
+        (module, dict(module._buffers), set(module._non_persistent_buffers_set), dict(vars(module)))
+        for module in model.modules()
+    ]
+    tensors = {
+        id(value): value
+        for _, buffers, _, attributes in owners
+        if buffers
+        for value in (*buffers.values(), *attributes.values())
+        if isinstance(value, Tensor) and value.numel() <= 2**22
+    }
+    kept = [(tensor, tensor.detach().clone()) for tensor in tensors.values()]
 
     def restore() -> None:
-        with torch.no_grad():
-            for buffer, copy in kept:
-                if not torch.equal(buffer, copy):
-                    buffer.copy_(copy)
+        for module, buffers, non_persistent, attributes in owners:
+            # A forward pass may also register the first buffer of a module.
+            if buffers or module._buffers:
+                _put_back(vars(module), attributes)
+                _put_back(module._buffers, buffers)
+                module._non_persistent_buffers_set = non_persistent
+        for tensor, clone in kept:
+            # torch cannot compare or write some kinds of tensors.
+            with torch.no_grad(), contextlib.suppress(Exception):
+                if not torch.equal(tensor, clone):
+                    tensor.copy_(clone)
 
     return restore
+
+
+def _put_back(values: dict[str, Any], kept: dict[str, Any]) -> None:
+    for key in values.keys() - kept.keys():
+        del values[key]
+    values.update(kept)
 
 
 def unwrap_optimizer(optimizer: Any) -> Any:
@@ -241,6 +267,14 @@ def _settings_guard(name: str, settings: Callable[[], Iterable[Setting]]) -> Gua
         return restore
 
     return Guard(name, lambda: digest(values()), capture)
+
+
+def _mode_guard(model: nn.Module) -> Guard:
+    return _settings_guard("mode", lambda: mode_settings(model))
+
+
+def _torch_guard() -> Guard:
+    return _settings_guard("torch-settings", torch_settings)
 
 
 def _random_guard(state: Setting) -> Guard:
