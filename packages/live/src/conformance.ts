@@ -13,7 +13,7 @@ import { protocolVersion, type Done, type Hello, type RowAbility } from "./proto
 /** The result of one check of a client. */
 export interface ClientCheck {
   readonly name: string;
-  /** What is wrong; null if the check passed. */
+  /** The fault; null if the check passed. */
   readonly problem: string | null;
 }
 

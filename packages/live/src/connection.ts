@@ -18,7 +18,7 @@ import {
   type WireMessage,
 } from "./protocol.ts";
 
-/** What the host does with the trainer's messages. */
+/** Handles the trainer's messages. */
 export interface TrainerHandlers {
   /** Answers a call. What it throws becomes the error of the answer. */
   call<M extends TrainerMethod>(method: M, params: TrainerParams[M]): Promise<unknown>;

@@ -22,7 +22,7 @@ import {
   type TrainerParams,
 } from "./protocol.ts";
 
-/** What the host measures for a trainer: the parts of a session besides the model. */
+/** The parts of a trainer's session besides the model. */
 export type LiveSession = Pick<SessionOptions, "callbacks"> & {
   readonly savesAtFiring?: boolean;
   readonly measureOn?: MeasureOn | null;
@@ -253,7 +253,7 @@ function resumptionOf({ phase, max_steps: maxSteps, step, epoch, state }: Hello)
 
 const noControl: Control = { stop: null, save: null };
 
-/** What the trainer logged, as a step's metrics: the last step's, and all of them for the training curves. */
+/** Returns the trainer's logged numbers as a step's metrics: the last step's, and all of them for the training curves. */
 function loggedOf(logged: TrainerParams["step"]["logged"]): Pick<StepEnd, "metrics" | "logged"> {
   const steps = logged.map(({ step, metrics }) => ({
     step,

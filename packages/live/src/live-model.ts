@@ -13,7 +13,7 @@ import type { Hello, RowAbility } from "./protocol.ts";
 
 type On = "model" | "base";
 
-/** What the calls of one model share. */
+/** The connection, tokenizer and limits of one model. */
 interface Live {
   readonly on: On;
   readonly connection: Connection;

@@ -5,7 +5,7 @@ import type { ParamsOf, RowOf } from "./protocol.ts";
 
 type Ids = readonly number[];
 
-/** What the checks of a model share. */
+/** The model that checks read, with their rows. */
 export interface CheckedModel {
   readonly connection: Connection;
   /** Token ids of texts of different lengths, so that a batch has padding. */

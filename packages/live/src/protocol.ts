@@ -208,7 +208,7 @@ export const hostCalls = {
 } as const;
 export type HostMethod = keyof typeof hostCalls;
 
-/** What one row of a call's answer is; `undefined` for calls that are answered at once. */
+/** One row of a call's answer; `never` for calls that are answered at once. */
 export type RowOf<M extends HostMethod> = (typeof hostCalls)[M] extends { row: infer S extends z.ZodType }
   ? z.infer<S>
   : never;
