@@ -33,8 +33,10 @@ def with_trainer(folder: str, measured: str) -> None:
 
 def inject(fault: str, rank: int, model: Any, optimizer: Any) -> None:
     """Makes something fail: on one rank, or the model on both."""
+    import periodic_eval.answering
     import periodic_eval.connection
     import periodic_eval.fingerprint
+    import periodic_eval.guards
     import periodic_eval.scoring
 
     def put(holder: Any, name: str, fails: Any) -> None:
@@ -63,6 +65,17 @@ def inject(fault: str, rank: int, model: Any, optimizer: Any) -> None:
         if method == "step":
             raise TypeError("a test")
 
+    def lose_host(call: Any, *_: Any) -> None:
+        call._connection._process.kill()
+        call._connection._process.wait()
+        time.sleep(0.5)
+        call._connection.raise_if_lost()
+
+    if fault == "sending":
+        periodic_eval.answering.BLOCK_ROWS["log_likelihoods"] = 2
+        put(periodic_eval.connection.HostCall, "add_row", lose_host)
+    if fault == "window" and rank == 1:
+        put(periodic_eval.guards.Window, "enter", run_out)
     if fault == "memory" and rank == 1:
         put(periodic_eval.scoring, "log_softmax_rows", run_out)
     if fault == "model" or (fault == "guard" and rank == 1):

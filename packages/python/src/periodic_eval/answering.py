@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -24,12 +24,14 @@ from .scoring import hidden_states, log_likelihoods, next_token
 
 logger = logging.getLogger("periodic_eval")
 
+T = TypeVar("T")
+
 BLOCK_ROWS = {"log_likelihoods": 2048, "next_token": 512, "generate": 256, "hidden_states": 512}
 """Rows of a call that a rank computes before their answers are sent."""
 
 
 class Call(Protocol):
-    """What answering needs of a call: on rank 0 the host's, on the others its copy."""
+    """A call of the host; on other ranks than 0, its copy."""
 
     method: str
     params: dict[str, Any]
@@ -59,7 +61,6 @@ class Answering:
         self.forward, self.window = forward, window
         self.tokenizer, self._ranks, self._run_dir = tokenizer, ranks, run_dir
         self._base_absent = why_base_is_absent(forward.model)
-        self.warnings: list[str] = []
         self._batch_tokens = forward.batch_tokens
         keep_together(forward, ranks)
 
@@ -83,28 +84,26 @@ class Answering:
 
     def answer(self, call: HostCall) -> dict[str, Any]:
         """Answers a call of the host on rank 0, together with the other ranks."""
-        own = {
+        by_tokenizer = {
             "encode": self._encode,
             "decode": self._decode,
             "render": self._render,
             "save_checkpoint": self._save,
         }
-        if call.method in own:
+        if call.method in by_tokenizer:
             # Encoding sets the tokenizer's truncation and padding.
             with self.window.protected(call.method):
-                return own[call.method](call)
+                return by_tokenizer[call.method](call)
         if self._ranks.size > 1:
             self._ranks.broadcast(("call", call.method, call.params))
         return self.together(call)
 
     def together(self, call: Call) -> dict[str, Any]:
-        """Answers a call that all ranks answer."""
+        """Answers a call that all ranks answer. An error of one rank is raised on all."""
         if call.method == "enter":
-            # The guards read shards before and after, also where the trainer left whole weights.
-            reshard(self.forward.model)
-            return {"before": self.window.enter(call.params["seed"])}
+            return self._enter(call)
         if call.method == "leave":
-            return self._leave()
+            return self._leave(call)
         if call.method not in BLOCK_ROWS:
             raise PeriodicEvalError("model", call.method, "a call that this client does not know")
         rows: Sequence[Any] = call.params["rows"]
@@ -114,11 +113,19 @@ class Answering:
             rows = list(zip(rows, wanted, strict=True))
         _refuse_unknown_ids(rows, self.forward.vocab_size)
         size = BLOCK_ROWS[call.method] * self._ranks.size
-        on = self._on(call.params.get("on", "model"))
-        with self.window.protected(call.method), on, self._resharding():
+        with contextlib.ExitStack() as stack:
+            self._agree(call, lambda: self._open(call, stack))
+            failure: Exception | None = None
             for start in range(0, len(rows), size):
-                self._block(call, rows[start : start + size])
+                failure = self._block(call, rows[start : start + size], failure)
+            if failure is not None:
+                raise failure
         return {}
+
+    def _open(self, call: Call, stack: contextlib.ExitStack) -> None:
+        stack.enter_context(self.window.protected(call.method))
+        stack.enter_context(self._on(call.params.get("on", "model")))
+        stack.enter_context(self._resharding())
 
     @contextlib.contextmanager
     def _resharding(self) -> Generator[None, None, None]:
@@ -127,40 +134,54 @@ class Answering:
         finally:
             reshard(self.forward.model)
 
-    def _block(self, call: Call, rows: Sequence[Any]) -> None:
-        """Computes rows on all ranks, and adds them to the answer in order.
+    def _agree(self, call: Call, work: Callable[[], T]) -> T:
+        """Runs work on all ranks, and returns its value. An error of one rank is raised on all."""
+        value: Any = None
+        failure: Exception | None = None
+        try:
+            value = work()
+        except Exception as error:
+            failure = _failure(call, error)
+        known = isinstance(failure, PeriodicEvalError)
+        wire = failure.wire() if known else failure and type(failure).__name__
+        wires = [wire for wire in self._ranks.gather(wire) if wire]
+        if failure is None and wires:
+            failure = PeriodicEvalError(**wires[0]) if isinstance(wires[0], dict) else Cancelled()
+        if failure is not None:
+            raise failure
+        return value
 
-        Rows before an error are added too.
+    def _block(self, call: Call, rows: Sequence[Any], failure: Exception | None) -> Exception | None:
+        """Computes rows on all ranks, and adds them to the answer on rank 0, in order.
+
+        `failure` is an error of this rank since the block before: it is raised on all ranks. Returns the
+        error of sending the rows, which the other ranks do not know yet.
         """
         mine = self._ranks.share(len(rows))
         found: dict[int, Any] = {}
-        failure: Exception | None = None
-        lockstep = self.forward.lockstep
-        compute = lambda: self._compute(  # noqa: E731
-            call, [rows[i] for i in mine], lambda index, row: found.__setitem__(mine[index], row)
-        )
-        # A rank that failed still runs the passes that the others need.
-        for work in (compute, lockstep.drain) if lockstep is not None else (compute,):
+        tokens, lockstep = call.tokens, self.forward.lockstep
+
+        def work() -> None:
             try:
-                work()
-            except Exception as error:
-                failure = failure or _failure(call, error)
-        wire = (
-            failure.wire() if isinstance(failure, PeriodicEvalError) else failure and type(failure).__name__
-        )
-        gathered = self._ranks.gather((found, wire))
+                if failure is not None:
+                    raise failure
+                share = [rows[index] for index in mine]
+                self._compute(call, share, lambda index, row: found.__setitem__(mine[index], row))
+            finally:
+                # A rank that failed still runs the passes that the others need.
+                if lockstep is not None:
+                    lockstep.drain()
+
+        self._agree(call, work)
+        gathered = self._ranks.collect((found, call.tokens - tokens))
         together = {index: row for part, _ in gathered for index, row in part.items()}
-        failures = [wire for _, wire in gathered if wire]
-        if failure is None and failures:
-            first = failures[0]
-            failure = PeriodicEvalError(**first) if isinstance(first, dict) else Cancelled()
-        if not isinstance(failure, HostLost):
-            for index in range(len(rows)):
-                if index not in together:
-                    break
+        call.tokens += sum(tokens for _, tokens in gathered[1:])
+        try:
+            for index in range(len(together)):
                 call.add_row(together[index])
-        if failure is not None:
-            raise failure
+        except Exception as error:
+            return error
+        return None
 
     def _compute(self, call: Call, rows: Sequence[Any], put: Callable[[int, Any], None]) -> None:
         forward, params = self.forward, call.params
@@ -179,12 +200,20 @@ class Answering:
         else:
             generate(forward, rows, self._stop_ids, self._text, put, check, on_halved=self._halved)
 
-    def _leave(self) -> dict[str, Any]:
+    def _enter(self, call: Call) -> dict[str, Any]:
+        def enter() -> dict[str, str | None]:
+            # The guards read shards before and after, also where the trainer left whole weights.
+            reshard(self.forward.model)
+            return self.window.enter(call.params["seed"])
+
+        return {"before": self._agree(call, enter)}
+
+    def _leave(self, call: Call) -> dict[str, Any]:
         """Leaves the window on all ranks, which use the smallest batches of them from now on.
 
         A guard is intact if it is intact on each rank. `details` holds what changed since `hello`.
         """
-        gathered = self._ranks.gather((self.window.leave(), self.forward.batch_tokens))
+        gathered = self._ranks.gather((self._agree(call, self.window.leave), self.forward.batch_tokens))
         tokens = min(tokens for _, tokens in gathered)
         if tokens < self.forward.batch_tokens:
             self.forward.batch_tokens = tokens
@@ -194,9 +223,9 @@ class Answering:
         return {"evidence": evidence, **details}
 
     def _halved(self, batch_tokens: int) -> None:
-        message = f"out of memory: batches have at most {batch_tokens} tokens from now on"
-        logger.warning("periodic-eval: %s", message)
-        self.warnings.append(message)
+        if self._ranks.rank == 0:
+            message = "periodic-eval: out of memory: batches have at most %d tokens from now on"
+            logger.warning(message, batch_tokens)
 
     def _on(self, what: str) -> contextlib.AbstractContextManager[None]:
         if what != "base":

@@ -230,6 +230,8 @@ class Connection:
                 ending = {"error": PeriodicEvalError("model", call.method, got[:2000]).wire()}
             else:
                 call.flush()
+                if call.tokens > 0:
+                    self.send({"id": call.id, "progress": {"tokens": call.tokens}})
                 ending = {"result": {} if result is None else result}
             self.send({"id": call.id, **ending})
         finally:

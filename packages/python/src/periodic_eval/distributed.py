@@ -27,6 +27,10 @@ class Ranks:
         """Returns the values of all ranks, on all ranks."""
         return [value]
 
+    def collect(self, value: Any) -> list[Any]:
+        """Returns the values of all ranks on rank 0, and nothing on the others."""
+        return [value]
+
     def any(self, flag: bool) -> bool:
         """Returns whether the flag of any rank is true."""
         return flag
@@ -57,6 +61,11 @@ class GlooRanks(Ranks):
     def gather(self, value: Any) -> list[Any]:
         values: list[Any] = [None] * self.size
         self._dist.all_gather_object(values, value, group=self._group)
+        return values
+
+    def collect(self, value: Any) -> list[Any]:
+        values: list[Any] = [None] * self.size if self.rank == 0 else []
+        self._dist.gather_object(value, values or None, dst=0, group=self._group)
         return values
 
     def any(self, flag: bool) -> bool:

@@ -90,7 +90,7 @@ class Forward:
 
     @property
     def window(self) -> int | None:
-        """How many tokens the layer that sees fewest sees, in tokens; None if all layers see all."""
+        """The narrowest attention window, in tokens; None if all layers see all."""
         found = [getattr(self.config, name, None) for name in ("sliding_window", "attention_chunk_size")]
         return min((size for size in found if isinstance(size, int)), default=None)
 

@@ -26,12 +26,12 @@ from .options import Config
 logger = logging.getLogger("periodic_eval")
 
 QUIET_SECONDS = 10.0
-"""A step is reported when so long nothing was said."""
+"""Seconds without a message after which a step is reported."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What the host answers: requests to stop or to save, with their reasons, and metrics for loggers."""
+    """The host's answer: requests to stop or to save, with their reasons, and metrics for loggers."""
 
     stop: str | None = None
     save: str | None = None
@@ -212,7 +212,7 @@ class LiveRun:
         return Done(metrics=[entry for done in answers for entry in done.metrics])
 
     def hang_up(self) -> None:
-        """Ends the conversation without a word: the host keeps what is graded, and the next run resumes."""
+        """Ends without `end` or `fail`: the host keeps what is graded, and the next run resumes."""
         self._answering.window.restore()
         if self._connection is not None:
             self._connection.hang_up()
@@ -281,7 +281,7 @@ class LiveRun:
     def _speak(self, method: str, params: dict[str, Any]) -> tuple[str, Any]:
         assert self._connection is not None
         try:
-            outcome: tuple[str, Any] = ("done", self._connection.call(method, params, self._answer))
+            outcome: tuple[str, Any] = ("done", self._connection.call(method, params, self._answering.answer))
         except PeriodicEvalError as error:
             outcome = ("error", error.wire())
         except HostLost as lost:
@@ -291,13 +291,6 @@ class LiveRun:
             failed = PeriodicEvalError("model", method, f"{type(error).__name__}: {error}")
             outcome = ("error", failed.wire())
         return self._ranks.broadcast(outcome)
-
-    def _answer(self, call: HostCall) -> dict[str, Any]:
-        try:
-            return self._answering.answer(call)
-        finally:
-            while self._answering.warnings and self._connection is not None:
-                self._connection.notify("warn", {"message": self._answering.warnings.pop(0)})
 
     def _follow(self) -> tuple[str, Any]:
         """Answers the host's calls as rank 0 passes them on, until its answer comes."""
