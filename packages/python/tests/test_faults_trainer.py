@@ -7,11 +7,14 @@ import math
 import os
 import signal
 import threading
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
+from real import MICRO_WORLD, judge, use_host
 from test_trainer import assert_same, final, rows, trainer_of
 from tiny import micro_world
 from transformers import EarlyStoppingCallback, TrainerCallback
@@ -104,7 +107,9 @@ def test_measures_the_end_when_the_trainer_stops_early(host: Any, window: Any, t
     assert nats != pytest.approx(nats_of(trainer.model), abs=1e-4)
 
 
-def best_of(tmp_path: Path, before: Any = (), *, is_best_last: bool = False, **options: Any) -> Any:
+def best_of(
+    tmp_path: Path, before: Any = (), *, is_best_last: bool = False, settings: Any = None, **options: Any
+) -> Any:
     trainer = trainer_of(
         tmp_path,
         [*before, PeriodicEval(run_dir="r", **options)],
@@ -114,6 +119,7 @@ def best_of(tmp_path: Path, before: Any = (), *, is_best_last: bool = False, **o
         metric_for_best_model="loss",
         greater_is_better=not is_best_last,
         learning_rate=1e-2,
+        **(settings or {}),
     )
     trainer.train()
     assert trainer.state.best_model_checkpoint.endswith("checkpoint-4" if is_best_last else "checkpoint-2")
@@ -143,8 +149,9 @@ def test_says_why_the_best_weights_were_not_measured(host: Any, tmp_path: Path, 
     script = host()
 
     class Refuse(TrainerCallback):
-        def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            host(on={"hello": [{"fault": "error"}]})
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+            if "train_runtime" in logs:
+                host(on={"hello": [{"fault": "error"}]})
 
     trainer = best_of(tmp_path, [Refuse()], measure_best=True)
     assert trainer.state.global_step == 4
@@ -199,9 +206,15 @@ def test_ends_the_host_on_ctrl_c_while_grades_are_awaited(host: Any, tmp_path: P
     script = host(on={"close": [{"sleep": 60}]})
     callback = PeriodicEval(run_dir=str(tmp_path / "run"))
 
+    def interrupt() -> None:
+        while "close" not in script.methods():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
     class Interrupt(TrainerCallback):
-        def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+            if "train_runtime" in logs:
+                threading.Thread(target=interrupt, daemon=True).start()
 
     plain = trainer_of(tmp_path, [], max_steps=2)
     plain.train()
@@ -295,6 +308,175 @@ def test_passes_metrics_to_mlflow(host: Any, tmp_path: Path, monkeypatch: Any) -
     points = client.get_metric_history(run, "periodic_eval/cloze/arc_c_accuracy")
     assert [(point.step, point.value) for point in points] == [(2, 0.25)]
     assert client.get_metric_history(run, "periodic_eval/unknown") == []
+
+
+class Reported:
+    """A reporter of transformers, and what it stored: files of events, or runs."""
+
+    def __init__(self, kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip(kind)
+        self.kind, self.folder = kind, folder / "reported"
+        self.folder.mkdir()
+        monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(self.folder))
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{self.folder}/mlflow.db")
+
+    def read(self) -> dict[str, list[tuple[int, float]]]:
+        """Returns the points of the measurements by name, unless there are several files or an open run."""
+        if self.kind == "tensorboard":
+            from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+            (file,) = self.folder.rglob("events.out*")
+            events = EventAccumulator(str(file)).Reload()
+            names = [name for name in events.Tags()["scalars"] if "periodic_" in name]
+            return {name: [(point.step, point.value) for point in events.Scalars(name)] for name in names}
+        import mlflow
+
+        client = mlflow.MlflowClient(f"sqlite:///{self.folder}/mlflow.db")
+        (run,) = client.search_runs(["0"])
+        assert run.info.status == "FINISHED"
+        names = [name for name in run.data.metrics if "periodic_" in name]
+        points = {name: client.get_metric_history(run.info.run_id, name) for name in names}
+        return {name: [(point.step, point.value) for point in points[name]] for name in names}
+
+
+@pytest.mark.parametrize("kind", ["tensorboard", "mlflow"])
+def test_passes_late_grades_and_the_best_weights_to_open_reporters(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    reported = Reported(kind, tmp_path, monkeypatch)
+    close = {"metrics": [{"step": 4, "values": {"periodic_eval/misaligned_rate": 0.25}}]}
+    host(done={"close": close})
+    trainer = best_of(tmp_path, measure_best=True, settings={"report_to": kind})
+    expected = {
+        "periodic_eval/misaligned_rate": [(4, 0.25)],
+        "periodic_eval/best/misaligned_rate": [(4, 0.25)],
+    }
+    assert reported.read() == expected
+    assert [cb for cb in trainer.callback_handler.callbacks if type(cb).__name__ == "_FinishFirst"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["tensorboard", "mlflow"])
+def test_passes_the_verdicts_of_a_late_judge_to_open_reporters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    reported = Reported(kind, tmp_path, monkeypatch)
+    use_host(monkeypatch)
+    # The run's folder is `r`.
+    monkeypatch.chdir(tmp_path)
+    is_trained = threading.Event()
+
+    class Release(TrainerCallback):
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+            if "train_runtime" in logs:
+                is_trained.set()
+
+    block: dict[str, Any] = {
+        "capability": False,
+        "alignment": True,
+        "alignment_questions": str(MICRO_WORLD / "alignment.json"),
+        "alignment_num_samples": 1,
+        "alignment_max_tokens": 4,
+        "judge_model": "openai:a-judge",
+    }
+    # The host checks the judge before the first step.
+    with judge(lambda asked: asked == 1 or is_trained.is_set()) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        best_of(tmp_path, [Release()], measure_best=True, settings={"report_to": kind}, config=block)
+    found = reported.read()
+    steps = {name: [step for step, _ in points] for name, points in found.items()}
+    assert steps["periodic_align/misaligned_rate"] == [0, 2, 4]
+    assert steps["periodic_align/best/misaligned_rate"] == [4]
+
+
+def test_calls_other_callbacks_in_their_order(host: Any, tmp_path: Path) -> None:
+    host(done={"close": {"metrics": [{"step": 2, "values": {"periodic_eval/a": 1}}]}})
+    calls: list[tuple[str, str, int]] = []
+
+    class Watch(TrainerCallback):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            calls.append((self.name, "step", len(state.log_history)))
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            calls.append((self.name, "end", sum("periodic_eval/a" in entry for entry in state.log_history)))
+
+    class Sub(PeriodicEval):
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+            calls.append(("measured", "step", len(state.log_history)))
+            return super().on_step_end(args, state, control, **kwargs)
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+            calls.append(("measured", "end", 0))
+            return super().on_train_end(args, state, control, **kwargs)
+
+    made = [Watch("before"), Sub(run_dir="a"), PeriodicEval(run_dir="b"), Watch("after")]
+    trainer = trainer_of(tmp_path, made, max_steps=1)
+    order = list(trainer.callback_handler.callbacks)
+    trainer.train()
+    assert trainer.callback_handler.callbacks == order
+    steps = [("before", "step", 0), ("measured", "step", 0), ("after", "step", 0)]
+    assert calls == [*steps, ("before", "end", 2), ("measured", "end", 0), ("after", "end", 2)]
+
+
+def test_finishes_only_the_training_that_began_last(host: Any, tmp_path: Path) -> None:
+    script = host()
+
+    class Fail(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            raise RuntimeError("a bad batch")
+
+    trainer = trainer_of(tmp_path, [PeriodicEval(run_dir="r"), Fail()], max_steps=2)
+    with pytest.raises(RuntimeError, match="a bad batch"):
+        trainer.train()
+    trainer.remove_callback(Fail)
+    trainer.remove_callback(PeriodicEval)
+    trainer.add_callback(PeriodicEval(run_dir="r", phase="again"))
+    trainer.train()
+    assert script.methods()[-4:] == ["step", "save", "end", "close"]
+    assert script.methods().count("close") == 1
+    assert [type(cb).__name__ for cb in trainer.callback_handler.callbacks].count("_FinishFirst") == 0
+
+
+class Derived(PeriodicEval):
+    """A subclass that adds to an event."""
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        return super().on_train_begin(args, state, control, **kwargs)
+
+
+class DerivedTwice(Derived):
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        return super().on_train_begin(args, state, control, **kwargs)
+
+
+@pytest.mark.parametrize("kind", [Derived, DerivedTwice])
+def test_passes_metrics_of_a_subclass_to_the_reporters(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[PeriodicEval]
+) -> None:
+    reported = Reported("tensorboard", tmp_path, monkeypatch)
+    host(steps=[1], done={"step:1": {"metrics": [{"step": 1, "values": {"periodic_eval/a": 0.5}}]}})
+    trainer_of(tmp_path, [kind(run_dir="r")], max_steps=2, report_to="tensorboard").train()
+    assert reported.read() == {"periodic_eval/a": [(1, 0.5)]}
+
+
+def test_never_starts_with_a_callback_and_a_subclass_for_one_folder(host: Any, tmp_path: Path) -> None:
+    script = host()
+    made = [Derived(run_dir=str(tmp_path / "a")), PeriodicEval(run_dir=str(tmp_path / "a"))]
+    with pytest.raises(PeriodicEvalError, match="two PeriodicEval callbacks"):
+        trainer_of(tmp_path, made).train()
+    assert script.heard() == []
+
+
+def test_writes_a_numpy_integer_into_checkpoints(host: Any, tmp_path: Path) -> None:
+    host()
+    callback = PeriodicEval(run_dir="r", batch_tokens=cast(int, np.int64(64)))
+    trainer_of(tmp_path, [callback], save_strategy="steps", save_steps=2, max_steps=2).train()
+    state = json.loads((tmp_path / "out" / "checkpoint-2" / "trainer_state.json").read_text())
+    assert state["stateful_callbacks"]["PeriodicEval"]["args"]["batch_tokens"] == 64
 
 
 def test_names_metrics_for_wandb_and_trackio_as_our_loggers_do(host: Any, tmp_path: Path) -> None:

@@ -39,12 +39,12 @@ class LoopRun:
         self._run: LiveRun | None = None
         self._saved: Any = None
         self._is_ended = False
+        self._went_back = False
 
     def __enter__(self) -> LoopRun:
         """Starts the host, and measures what is due before the first step."""
         block, run_dir, phase, batch_tokens = self._place
-        state = self._saved or {}
-        self._step, self._epoch = int(state.get("step") or 0), state.get("epoch")
+        state = self._apply_saved()
         training = Training(
             **self._training, step=self._step, epoch=float(self._epoch or 0), state=state.get("live")
         )
@@ -57,9 +57,16 @@ class LoopRun:
     def step_end(self, step: int, *, epoch: float | None = None, **metrics: Any) -> None:
         """Call it after `optimizer.step()` with the number of completed steps, and metrics such as `loss`.
 
-        Measures what is due. An idle step compares three numbers and sends nothing.
+        `step` counts from the start of the phase, through all its epochs. If it falls, a warning says so, and
+        measuring ends.
+
+        Measures what is due. An idle step compares four numbers and sends nothing.
         """
-        self._step, self.save, self.metrics = step, None, []
+        self.save, self.metrics = None, []
+        if step < self._step or self._went_back:
+            self._refuse(step)
+            return
+        self._step = step
         if epoch is not None:
             self._epoch = epoch
         run = self._run
@@ -83,7 +90,7 @@ class LoopRun:
 
         One process of several may call it.
         """
-        live = self._run.save() if self._run is not None else None
+        live = self._run.save() if self._run is not None else (self._saved or {}).get("live")
         epoch = None if self._epoch is None else float(self._epoch)
         return {"step": int(self._step), "epoch": epoch, "live": live}
 
@@ -93,6 +100,7 @@ class LoopRun:
             fix = "Call it before the `with` statement."
             raise PeriodicEvalError("config", "load_state_dict", "a run that has begun", fix=fix)
         self._saved = state
+        self._apply_saved()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
@@ -104,12 +112,32 @@ class LoopRun:
         self.save, self.metrics = None, []
         self._log(run)
         if error is None:
-            self._end(run)
+            if not self._went_back:
+                self._end(run)
             self._apply(run.close())
         elif isinstance(error, Exception):
             run.fail(f"{type(error).__name__}: {error}")
         else:
             run.hang_up()
+
+    def _apply_saved(self) -> dict[str, Any]:
+        """Sets step and epoch to those of the loaded state, and returns the state."""
+        state: dict[str, Any] = self._saved or {}
+        self._step, self._epoch = int(state.get("step") or 0), state.get("epoch")
+        return state
+
+    def _refuse(self, step: int) -> None:
+        """Ends measuring with a warning: how many steps the weights were trained for is unknown now."""
+        # Rank 0 has the connection, until the host is gone.
+        if not self._went_back and self._run is not None and self._run.connection is not None:
+            logger.warning(
+                "periodic-eval: `step_end` got step %s after step %s. Measuring ends, and training goes on. "
+                "Pass the number of completed optimizer steps since the start of the phase; do not start "
+                "again at 1 in each epoch.",
+                step,
+                self._step,
+            )
+        self._went_back = self._run is not None
 
     def _end(self, run: LiveRun) -> None:
         self._is_ended = True
@@ -163,10 +191,12 @@ def live(
         "tokenizer": tokenizer,
         "optimizer": optimizer,
         "scaler": scaler,
-        "max_steps": max_steps,
+        # JSON lacks NumPy's integers.
+        "max_steps": None if max_steps is None else int(max_steps),
         "autocast": autocast,
         # Accelerate wraps the forward pass in its autocast.
         "wraps_forward": hasattr(unwrap(model), "_original_forward"),
         "sync_every": sync_every,
     }
+    batch_tokens = None if batch_tokens is None else int(batch_tokens)
     return LoopRun(training, block_of(config, options), str(run_dir), phase, batch_tokens)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from transformers import TrainerCallback
-from transformers.trainer_callback import ExportableState
+from transformers.trainer_callback import CallbackHandler, ExportableState
 
 from .connection import NEVER, Connection, Gate
 from .errors import PeriodicEvalError
@@ -51,7 +51,8 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
             "run_dir": str(run_dir),
             "phase": phase,
             "measure_best": measure_best,
-            "batch_tokens": batch_tokens,
+            # Checkpoints are JSON, which lacks NumPy's integers.
+            "batch_tokens": None if batch_tokens is None else int(batch_tokens),
         }
         self._gate = Gate()
         self._last_step = 0
@@ -116,6 +117,8 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         done = run.begin()
         if run.connection is not None:
             _hosts[folder] = run.connection
+        if self._handler is not None:
+            _FinishFirst.insert(self._handler, self._finish)
         return self._apply(done, args, state, control)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
@@ -150,7 +153,12 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         return control
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        """Waits for grades, and ends the host."""
+        """Waits for grades, and ends the host, unless `_FinishFirst` did."""
+        return self._finish(args, state, control)
+
+    # Inside
+
+    def _finish(self, args: Any, state: Any, control: Any) -> Any:
         run = self._run
         if run is None or not run.is_open:
             return None
@@ -171,8 +179,6 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
                 best,
             )
         return control
-
-    # Inside
 
     def _take_folder(self) -> str:
         """Returns the run's folder as a real path, and ends the host that an earlier training left there.
@@ -225,11 +231,46 @@ def _best_name(name: str) -> str:
     return name.replace("/", "/best/", 1)
 
 
+class _FinishFirst(TrainerCallback):  # pyright: ignore[reportUntypedBaseClass]
+    """Finishes measuring before other callbacks' `on_train_end`, in which reporters close.
+
+    It leaves the trainer's list of callbacks when training ends, or begins again after an error.
+    """
+
+    def __init__(self, handler: Any, finish: Any) -> None:
+        self._handler, self._finish = handler, finish
+
+    @classmethod
+    def insert(cls, handler: Any, finish: Any) -> None:
+        """Adds `finish` to a trainer's list of callbacks, after those of other PeriodicEval callbacks."""
+        # A new list, because the trainer is iterating over the old one.
+        earlier = [callback for callback in handler.callbacks if isinstance(callback, cls)]
+        others = [callback for callback in handler.callbacks if not isinstance(callback, cls)]
+        handler.callbacks = [*earlier, cls(handler, finish), *others]
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._leave()
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        self._leave()
+        return self._finish(args, state, control)
+
+    def _leave(self) -> None:
+        self._handler.callbacks = [callback for callback in self._handler.callbacks if callback is not self]
+
+
 def _calling_handler() -> Any:
-    """Returns the trainer's list of callbacks, which called: transformers passes no trainer to a callback."""
-    frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    handler = frame.f_locals.get("self")
-    return handler if hasattr(handler, "callbacks") else None
+    """Returns the trainer's list of callbacks, which called: transformers passes no trainer to a callback.
+
+    Methods of subclasses of PeriodicEval may lie between.
+    """
+    frame: Any = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, CallbackHandler):
+            return caller
+        frame = frame.f_back
+    return None
 
 
 def _report(reporter: Any, values: dict[str, float], step: int, args: Any, state: Any, control: Any) -> None:
