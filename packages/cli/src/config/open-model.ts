@@ -21,7 +21,7 @@ import type { ServedModel } from "@periodic-eval/remote";
 import { atFlag } from "./command-options.ts";
 import { showLoading } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { withPlace, isTrainingFile } from "./config-file.ts";
+import { withPlace } from "./config-file.ts";
 
 /** Selects a backend, by default the fastest one installed. Warns about installed backends that do not start. */
 export async function startBackend(
@@ -164,8 +164,8 @@ const text = z.string("a non-empty string").min(1, "a non-empty string");
 const addresses = "an address such as http://127.0.0.1:8000, or a list of them";
 const count = "a positive integer";
 
-/** The keys of `engine` in a file of evaluations. */
-const engineFields = {
+/** The keys of `engine` in a file. */
+export const engineFields = {
   vllm: z
     .union([text, z.array(text).min(1)], addresses)
     .describe("Address of a vLLM server, or a list of replicas: http://127.0.0.1:8000."),
@@ -185,18 +185,8 @@ const engineFields = {
     .describe("Requests in flight per replica. Default: 8."),
 };
 
-/** The keys of `engine` in a training file. */
-export const trainingEngineFields = {
-  ...engineFields,
-  beside: z
-    .boolean("true or false")
-    .optional()
-    .describe("true (default): measures while training continues. false: training pauses."),
-};
-
 export const engineText = "an object such as { vllm: http://127.0.0.1:8000 }";
 const engineSchema = z.strictObject(engineFields, engineText);
-const trainingEngineSchema = z.strictObject(trainingEngineFields, engineText);
 
 /** A server on which models are measured. */
 type EngineConfig = z.infer<typeof engineSchema>;
@@ -209,7 +199,6 @@ type EngineConfig = z.infer<typeof engineSchema>;
 function readEngine(file: ConfigFile): EngineConfig | undefined {
   const value = valueAt(file.value, ["engine"]);
   if (value === undefined) return undefined;
-  const schema = isTrainingFile(file) ? trainingEngineSchema : engineSchema;
   const written = { where: file.where, pathOf: (option: ValuePath) => ["engine", ...option] };
-  return checked(written, () => parseOptions("engine", schema, value));
+  return checked(written, () => parseOptions("engine", engineSchema, value));
 }

@@ -1,12 +1,7 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
-import {
-  everySeconds,
-  PeriodicCapabilityCallback,
-  type OpenCheckpoint,
-  type TrainerCallback,
-} from "@periodic-eval/core";
+import { PeriodicCapabilityCallback, type OpenCheckpoint, type TrainerCallback } from "@periodic-eval/core";
 import { hashFiles } from "@periodic-eval/store";
 import { inMemory } from "@periodic-eval/tfjs";
 import { createCausalLM, loadLora, useBackend, withLora } from "@periodic-eval/models";
@@ -27,18 +22,13 @@ beforeAll(async () => {
 const llama = () => createCausalLM(tinyLlama, { seed: "lora", initStd: 0.2 });
 
 /** A server that runs its models in this process. */
-function fakeServer(wait: (path: string | null, signal: AbortSignal) => Promise<void> = async () => {}) {
+function fakeServer() {
   const base = llama();
   const opened: (string | null)[] = [];
   const open = new Set<string | null>();
   const identity = { ...inMemory(base, tokenizer).identity, name: "base", engine: "double" };
-  const openCheckpoint: OpenCheckpoint = async (
-    name,
-    path = null,
-    { signal = new AbortController().signal } = {},
-  ) => {
+  const openCheckpoint: OpenCheckpoint = async (name, path = null) => {
     expect(name).toBe("base");
-    await wait(path, signal);
     opened.push(path);
     open.add(path);
     const adapted = path === null ? null : await loadLora(base, path);
@@ -80,13 +70,13 @@ const values = async (runDir: string) =>
     values: Object.entries(metrics).map(([name, { value }]) => [name, value]),
   }));
 
-describe.each([true, false])("measureOn with beside: %s", (beside) => {
+describe("measureOn", () => {
   it("trains with the bits of a run without measurements, and measures what a run in this process measures", async () => {
     const plain = await train([]);
     const inProcess = await train([capability()]);
     const { server, opened, open, dispose } = fakeServer();
     const before = tf.memory().numTensors;
-    const served = await train([capability()], { measureOn: { server, beside } });
+    const served = await train([capability()], { measureOn: { server } });
     expect(served.weights).toEqual(plain.weights);
     expect(served.files).toEqual(plain.files);
     expect(served.metrics).toEqual(plain.metrics);
@@ -96,28 +86,24 @@ describe.each([true, false])("measureOn with beside: %s", (beside) => {
     const snapshots = await snapshotsOf(served.runDir);
     expect(snapshots.map(({ step }) => step)).toEqual([0, 2, 4, 6, 8, 10]);
     expect(snapshots.map(({ served: isServed }) => isServed)).toEqual(Array<boolean>(6).fill(true));
-    const ofCheckpoint = snapshots.map(({ receipt }) => receipt.some(({ part }) => part === "checkpoint"));
-    expect(ofCheckpoint).toEqual([false, ...Array<boolean>(5).fill(beside)]);
     // Each adapter once, and nothing is left.
     expect(new Set(opened).size).toBe(opened.length);
     expect(open.size).toBe(0);
-    expect(
-      readdirSync(join(served.runDir, "exports", "train")).filter((name) => !name.endsWith(".json")),
-    ).toEqual([]);
+    expect(existsSync(join(served.runDir, "exports", "train"))).toBe(false);
     expect(tf.memory().numTensors).toBe(before);
     dispose();
   });
 
   it("resumes after an abort with every measurement once", async () => {
     const { server, dispose } = fakeServer();
-    const whole = await train([capability()], { measureOn: { server, beside } });
+    const whole = await train([capability()], { measureOn: { server } });
     const runDir = await temporaryFolder();
     const stop = new AbortController();
     const aborting: TrainerCallback = {
       id: "aborting",
       onStepEnd: ({ progress }) => (progress.step === 5 ? stop.abort() : undefined),
     };
-    const measureOn = { server, beside };
+    const measureOn = { server };
     await train([capability(), aborting], { runDir, measureOn, signal: stop.signal });
     const resumed = await train([capability()], { runDir, measureOn });
     expect(resumed.result.resumedFrom).toBe(5);
@@ -130,48 +116,8 @@ describe.each([true, false])("measureOn with beside: %s", (beside) => {
     expect(await values(runDir)).toEqual(await values(whole.runDir));
     dispose();
   });
-});
 
-describe("measuring beside training", () => {
-  it("trains on while the server is busy, and measures the rest at the end", async () => {
-    let release = () => {};
-    const busy = new Promise<void>((resolve) => (release = resolve));
-    const { server, opened, dispose } = fakeServer(async (path) => {
-      if (path !== null && !path.endsWith("step_0")) await busy;
-    });
-    let before: readonly unknown[] = [];
-    const watching: TrainerCallback = {
-      id: "watching",
-      onTrainEnd() {
-        before = [...opened];
-        release();
-      },
-    };
-    const { runDir } = await train([capability(), watching], { measureOn: { server } });
-    expect(before).toEqual([join(runDir, "exports", "train", "step_0")]);
-    expect((await values(runDir)).map(({ step }) => step)).toEqual([0, 2, 4, 6, 8, 10]);
-    dispose();
-  });
-
-  it("stops waiting after waitSeconds, and a resumed run measures what was left", async () => {
-    let isStuck = true;
-    const { server, dispose } = fakeServer(async (path, signal) => {
-      if (!isStuck || !path?.endsWith("step_4")) return;
-      await new Promise((_, reject) => signal.addEventListener("abort", reject));
-    });
-    const first = await train([capability()], { measureOn: { server, waitSeconds: 0.5 } });
-    expect(first.warnings.join()).toContain("stopped waiting after 0.5 seconds");
-    const { runDir } = first;
-    expect((await values(runDir)).map(({ step }) => step)).toEqual([0, 2]);
-    isStuck = false;
-    await train([capability()], { runDir, measureOn: { server } });
-    expect((await values(runDir)).map(({ step, status }) => [step, status])).toEqual(
-      [0, 2, 4, 6, 8, 10].map((step) => [step, "complete"]),
-    );
-    dispose();
-  });
-
-  it("keeps the exports with saveAdapterAtFiring, and the snapshots name them", async () => {
+  it("keeps the measured adapters with saveAdapterAtFiring, and the snapshots name them", async () => {
     const { server, dispose } = fakeServer();
     const { runDir } = await train([capability()], {
       measureOn: { server },
@@ -183,7 +129,7 @@ describe("measuring beside training", () => {
     dispose();
   });
 
-  it("throws before training if the model has no adapter, or the schedule counts seconds", async () => {
+  it("throws before training if the model has no adapter", async () => {
     const { server, opened, dispose } = fakeServer();
     const model = llama();
     const runDir = await temporaryFolder();
@@ -194,11 +140,6 @@ describe("measuring beside training", () => {
       got: "a model without an adapter",
     });
     model.dispose();
-    const timed = new PeriodicCapabilityCallback({ questions, schedule: [everySeconds(5)] });
-    await expect(train([timed], { runDir, measureOn: { server } })).rejects.toMatchObject({
-      code: "config",
-      path: ["measureOn", "beside"],
-    });
     expect(opened).toEqual([]);
     dispose();
   });

@@ -18,8 +18,7 @@ import { summarizeBadRows, type BadRow, type RowsOf } from "../data/bad-row.ts";
 import { checkSource } from "../data/read-rows.ts";
 import type { PhaseResult } from "../loop/phase.ts";
 import { runPhase } from "../loop/run-phase.ts";
-import { trainBeside } from "../measuring/beside.ts";
-import { Exports, inLineModel, checkMeasureOn } from "../measuring/measure-on.ts";
+import { checkMeasureOn, servedAdapter } from "../measuring/measure-on.ts";
 import { buildPhase, planPhase } from "./plan-phase.ts";
 import { checkConfig, checkParts, checkRunDir, checkTrainable } from "./checks.ts";
 import { exactModelFacts, fingerprintModel } from "./model-identity.ts";
@@ -138,7 +137,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
         ...(isLoaded(model) && { trainedTexts: rows.texts }),
         ...(resumed && { resume: resumed.state.session }),
       };
-      const { endProcess, ...result } = await this.#measuring(session, plan.maxSteps, (measured) =>
+      const { endProcess, ...result } = await this.#measuring(session, (measured) =>
         withSession(measured, async (session) => {
           interrupted?.listen();
           const ended = await runPhase({ phase, session, resumed });
@@ -155,22 +154,14 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   }
 
   /** Trains in a session that measures in this process, or on the server of `measureOn`. */
-  async #measuring<T>(
-    session: SessionOptions,
-    maxSteps: number,
-    train: (session: SessionOptions) => Promise<T>,
-  ): Promise<T> {
+  async #measuring<T>(session: SessionOptions, train: (session: SessionOptions) => Promise<T>): Promise<T> {
     const { measureOn, model, runDir } = this.#options;
     if (measureOn === undefined) return train(session);
-    const isBeside = measureOn.beside ?? true;
-    const isKept = isBeside && this.#savesAdapter;
-    const exports = new Exports(runDir, this.#phaseName, isKept);
-    if (isBeside) return trainBeside({ session, measureOn, model, exports, maxSteps, isKept }, train);
-    const inLine = inLineModel(measureOn, exports, model);
+    const served = servedAdapter(measureOn, { runDir, phase: this.#phaseName, model });
     try {
-      return await train({ ...session, model: inLine.at });
+      return await train({ ...session, model: served.at });
     } finally {
-      await inLine.dispose();
+      await served.dispose();
     }
   }
 

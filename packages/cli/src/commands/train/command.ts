@@ -89,8 +89,6 @@ async function train(
     adapter === undefined ? withLora(base, { seed: String(seed), ...lora }) : loadLora(base, adapter);
   // The same command with resume=never would start over again.
   const resumeCommand = resume === "never" ? "the same command with resume=auto" : "the same command";
-  const beside = config.engine?.beside;
-  const measureOn = server && { server, ...(beside !== undefined && { beside }) };
   const results = await withServedRun(runDir, { serve, terminal: progress }, async () =>
     fineTune(
       {
@@ -107,7 +105,7 @@ async function train(
         hasSaidUnmeasured,
         ...(backend !== undefined && { backend }),
         ...((lora ?? adapter) !== undefined && { adapt }),
-        ...(measureOn && { measureOn }),
+        ...(server && { measureOn: { server } }),
       },
       progress,
     ),

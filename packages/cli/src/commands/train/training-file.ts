@@ -23,7 +23,7 @@ import {
   blockPaths,
   refuseTwoBlocks,
 } from "../../config/config-file.ts";
-import { trainingEngineFields, engineText } from "../../config/open-model.ts";
+import { engineFields, engineText } from "../../config/open-model.ts";
 import { loggerNames } from "../../config/open-loggers.ts";
 import { optionNames, withMeantKeys, type KnownMap } from "./known-keys.ts";
 
@@ -66,11 +66,9 @@ const fields = {
     .optional()
     .describe("tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu. Default: the fastest one installed."),
   engine: z
-    .object(trainingEngineFields, engineText)
+    .object(engineFields, engineText)
     .optional()
-    .describe(
-      "A vLLM server that measures the adapter while training continues; with `beside: false`, while it pauses. Needs lora or adapter.",
-    ),
+    .describe("A vLLM server that measures the adapter while training pauses. Needs lora or adapter."),
   run_dir: nonEmptyString.describe("Folder of snapshots, checkpoints and the page, relative to this file."),
   seed: z
     .int("an integer")
@@ -160,7 +158,7 @@ function innerMaps(value: unknown): readonly KnownMap[] {
     ...(Array.isArray(phases) ? [...phases.keys()] : []).map((at) => [["phases", at], phaseFields] as const),
     [["loggers"], Object.fromEntries(loggerNames.map((name) => [name, true]))],
     [["eval"], { periodic_eval: true }],
-    [["engine"], trainingEngineFields],
+    [["engine"], engineFields],
   ];
 }
 
