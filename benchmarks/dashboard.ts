@@ -69,7 +69,7 @@ async function train(run: string): Promise<void> {
 }
 
 async function serve(root: string): Promise<{ child: ChildProcess; address: string }> {
-  const child = spawn(process.execPath, [main, "serve", root, "--port", "0"], {
+  const child = spawn(process.execPath, [main, "report", root, "--serve", "0"], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   return { child, address: String((await once(child.stdout, "data"))[0]).trim() };

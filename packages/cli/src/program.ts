@@ -48,14 +48,12 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   report: async () => (await import("./commands/report/command.ts")).addReport,
   plan: async () => (await import("./commands/plan/command.ts")).addPlan,
   compare: async () => (await import("./commands/compare/command.ts")).addCompare,
-  export: async () => (await import("./commands/export/command.ts")).addExport,
   verify: async () => (await import("./commands/verify/command.ts")).addVerify,
   gate: async () => (await import("./commands/gate/command.ts")).addGate,
   "misaligned-rate": async () => (await import("./commands/misaligned-rate/command.ts")).addMisalignedRate,
   rejudge: async () => (await import("./commands/rejudge/command.ts")).addRejudge,
   replay: async () => (await import("./commands/replay/command.ts")).addReplay,
   feedback: async () => (await import("./commands/feedback/command.ts")).addFeedback,
-  serve: async () => (await import("./commands/serve/command.ts")).addServe,
   native: async () => (await import("./commands/native/command.ts")).addNative,
 };
 

@@ -178,7 +178,7 @@ def test_measures_in_a_plain_loop_what_the_host_of_npm_measures(installed: Insta
         ["verify", "live"],
         ["gate", "live", "--fail-on", "capability worse"],
         ["compare", "live", "live"],
-        ["export", "live", "--out", "table.parquet"],
+        ["compare", "live", "--csv"],
     ],
 )
 def test_reads_a_run_as_npm_does(installed: Installed, run_dir: Path, command: list[str]) -> None:
@@ -190,7 +190,7 @@ def test_reads_a_run_as_npm_does(installed: Installed, run_dir: Path, command: l
 def test_writes_and_serves_the_page(installed: Installed, run_dir: Path) -> None:
     assert installed.run("report", "live").returncode == 0
     page = (run_dir / "periodic_eval" / "index.html").read_text()
-    command = [installed.program, "serve", "live", "--port", "0"]
+    command = [installed.program, "report", "live", "--serve", "0"]
     server = subprocess.Popen(
         command, cwd=installed.folder, env=installed.environment(), stdout=subprocess.PIPE, text=True
     )

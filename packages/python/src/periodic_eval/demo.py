@@ -78,7 +78,7 @@ def _served(program: list[str], run_dir: str, port: int | None, say: Any) -> Gen
         yield
         return
     Path(run_dir).mkdir(parents=True, exist_ok=True)
-    command = [*program, "serve", run_dir, "--port", str(port)]
+    command = [*program, "report", run_dir, "--serve", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stdout is not None
     assert server.stderr is not None
