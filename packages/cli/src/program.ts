@@ -52,7 +52,6 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   gate: async () => (await import("./commands/gate/command.ts")).addGate,
   "misaligned-rate": async () => (await import("./commands/misaligned-rate/command.ts")).addMisalignedRate,
   rejudge: async () => (await import("./commands/rejudge/command.ts")).addRejudge,
-  replay: async () => (await import("./commands/replay/command.ts")).addReplay,
   feedback: async () => (await import("./commands/feedback/command.ts")).addFeedback,
   native: async () => (await import("./commands/native/command.ts")).addNative,
 };
