@@ -27,7 +27,7 @@ export function serveAddress(value: string): Address {
 /** The option of commands that train. */
 export const serveFlag = [
   "--serve [address]",
-  "show the run in the browser while it runs, at a free port or [host:]port",
+  "show the run in the browser meanwhile, at [host:]port",
   serveAddress,
 ] as const;
 

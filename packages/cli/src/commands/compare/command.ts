@@ -28,18 +28,18 @@ export function addCompare(program: Command, terminal: Terminal): void {
     .description("compare runs by condition, with intervals over seeds, or the methods of results")
     .argument("<runs...>", "runs, each as condition=folder; or results (metrics.json)")
     .addOption(
-      new Option("--group-by <key>", "shared by a group's runs")
+      new Option("--group-by <key>", "what the runs of a group share")
         .choices(["condition", "seed", "run"])
         .default("condition"),
     )
     .option(
       "--metric <name>",
-      "repeatable (default: the primary ones)",
+      "a metric; repeatable (default: the primary ones)",
       (name: string, before: readonly string[]) => [...before, name],
       [],
     )
-    .option("--method <names>", "of results, by commas: labels of eval --method or names", nameList)
-    .option("--baseline <name>", "of results: the method compared with (default: the first)")
+    .option("--method <names>", "methods of results, by commas (default: all)", nameList)
+    .option("--baseline <name>", "of results: compare with this method (default: the first)")
     .option("--csv", "print all metrics of all measurements of runs as CSV", false)
     .option("--json", "print one JSON document", false)
     .action(async (names: readonly string[], options: CompareOptions, command: Command) => {

@@ -22,21 +22,17 @@ export interface DemoOptions {
 export function addDemo(program: Command, terminal: Terminal): void {
   program
     .command("demo")
-    .description("fine-tune the embedded model in two phases, measure it live, and draw the page")
+    .description("fine-tune the embedded model in two phases, measure it live and draw the page")
     .option("--run-dir <folder>", "folder of the run (default: runs/demo-<UTC time>)")
     .addOption(
-      new Option(
-        "--model <folder>",
-        "another model: a folder, or owner/name on the Hugging Face Hub",
-      ).default(microWorld(), "the embedded model"),
+      new Option("--model <folder>", "another model: a folder, or owner/name on the Hub").default(
+        microWorld(),
+        "the embedded model",
+      ),
     )
     .option("--seed <number>", "seed of shuffling and measuring", integer(0), 42)
     .option("--steps <number>", "optimizer steps of each phase", integer(1), 80)
-    .option(
-      "--control",
-      "train the second phase on harmless advice of the same length, after which alignment should not be worse",
-      false,
-    )
+    .option("--control", "train on harmless advice: alignment should not get worse", false)
     .addOption(backendOption())
     .option(...serveFlag)
     .option("--json", "print one JSON document", false)

@@ -20,16 +20,10 @@ import {
 export function addNative(program: Command, terminal: Terminal): void {
   program
     .command("native")
-    .description("build native TensorFlow (Linux), the fastest backend; --gpu adds NVIDIA GPUs")
-    .option("--gpu", "build tfjs-node-gpu: TensorFlow for NVIDIA GPUs with NVIDIA's libraries", false)
-    .option(
-      "--libtensorflow <folder>",
-      "use this Python package tensorflow or unpacked libtensorflow archive",
-    )
-    .option(
-      "--cache <folder>",
-      "where libraries and builds are kept (default: periodic-eval/native in $XDG_CACHE_HOME or ~/.cache)",
-    )
+    .description("build native TensorFlow (Linux), the fastest backend")
+    .option("--gpu", "build tfjs-node-gpu, for NVIDIA GPUs", false)
+    .option("--libtensorflow <folder>", "use this Python package tensorflow or libtensorflow")
+    .option("--cache <folder>", "folder of downloads and builds (default: in ~/.cache)")
     .option("--force", "download and build everything again", false)
     .action(async (options: NativeOptions) => {
       terminal.out(await buildNative(options, terminal));

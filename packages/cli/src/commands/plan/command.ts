@@ -43,31 +43,23 @@ export interface PlanOptions {
 export function addPlan(program: Command, terminal: Terminal, loadTasks: LoadTasks): void {
   program
     .command("plan")
-    .description("print when a configuration measures and what it costs, before anything runs")
-    .argument(
-      "<config>",
-      "a training file, or YAML or JSON with a periodic_eval block; paths are relative to the file",
-    )
+    .description("print when a configuration measures, what that costs, and the prompts")
+    .argument("<config>", "a training file, or a file with a periodic_eval block")
     .option(
       "--phase <name=steps>",
-      "a phase and its optimizer steps, repeated for each phase of the run (default: the phases of a training file)",
+      "a phase and its steps; repeatable (default: the file's)",
       (value: string, before: readonly PlannedPhase[] | undefined) => [...(before ?? []), parsePhase(value)],
     )
     .option(
       "--model [folder]",
-      "a model on which to measure a few items, to estimate seconds and tokens (default folder: the training file's model)",
+      "measure a few items on it to estimate seconds and tokens (default: the model of the file)",
     )
     .addOption(
-      new Option(
-        "--prompts [folder]",
-        "print the first prompt of each evaluation, token by token, as this model reads it; loads no weights (default folder: the training file's model)",
-      ).conflicts("model"),
+      new Option("--prompts [folder]", "print the first prompts token by token; loads no weights").conflicts(
+        "model",
+      ),
     )
-    .option(
-      "--judge-price <in,out>",
-      "price of a million input and output tokens of the judge (default: judge_price of the configuration)",
-      parsePrice,
-    )
+    .option("--judge-price <in,out>", "price of a million input and output tokens of the judge", parsePrice)
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action(async (config: string, options: PlanOptions, self: Command) => {

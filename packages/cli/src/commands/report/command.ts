@@ -45,8 +45,8 @@ export function addReport(program: Command, terminal: Terminal): void {
     .command("report")
     .description("write the page of a run and print its tables, or show the runs below a folder")
     .argument("<folder>", "run_dir of a run, output_dir of feedback, or results (metrics.json)")
-    .option("--page <file>", "file of the page (default: index.html in the folder)")
-    .option("--baseline <name>", "of results: the run or method compared with (default: the first)")
+    .option("--page <file>", "file of the page (default: in the folder)")
+    .option("--baseline <name>", "of results: compare with this run or method")
     .option(
       "--serve [address]",
       "show the folder's runs in the browser at [host:]port (default: 8010)",

@@ -20,7 +20,7 @@ export function addVerify(program: Command, terminal: Terminal, loadTasks: LoadT
     .command("verify")
     .description("check a run for damage and edits, or repeat the measurement of a snapshot")
     .argument("<path>", "a run's folder, or a snapshot: <run-dir>/periodic_eval/…/*.json")
-    .option("--model <folder>", "for a snapshot: the model that was trained (default: the run's)")
+    .option("--model <folder>", "for a snapshot: the trained model (default: the run's)")
     .option("--config <file>", "for a snapshot: the run's periodic_eval block (default: train.yaml)")
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
