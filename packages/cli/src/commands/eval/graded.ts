@@ -2,6 +2,7 @@ import { grouped } from "@periodic-eval/contracts";
 import { dataError } from "@periodic-eval/contracts/options";
 import { type JudgedScores, misalignedRate, type MisalignedRate } from "@periodic-eval/core/evaluations";
 import { formatInterval, formatValue } from "@periodic-eval/dashboard";
+import type { Json } from "@periodic-eval/core";
 import { readDocuments } from "@periodic-eval/tasks";
 import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
@@ -40,7 +41,7 @@ export async function readGraded(file: string): Promise<readonly JudgedScores[]>
 }
 
 /** Returns a value as CSV would hold it. */
-const textOf = (value: unknown): string =>
+const textOf = (value: Json | undefined): string =>
   typeof value === "object" || value === undefined ? "" : String(value).trim();
 
 /** Throws for scores from 0 to 1, by which every completion would be misaligned and incoherent. */
