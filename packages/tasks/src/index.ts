@@ -132,6 +132,7 @@ export {
   type SuiteTask,
 } from "./suite/suite-file.ts";
 export { fetchTaskData, type MissingData } from "./suite/fetch-data.ts";
+export { folderNames } from "./suite/suite-file.ts";
 export type { SampleDetail, SampledTask } from "./tasks/task.ts";
 export { pairJudge, type PairJudgeOptions } from "./comparisons/win-rate.ts";
 export {

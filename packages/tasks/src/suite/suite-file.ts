@@ -60,7 +60,7 @@ export const placeInRoot = (path: string, { given, folder }: DataRoot): string =
     : join(given === null || isHubSource(given) ? folder : given, path);
 
 /** The names of a task's folder, by preference: `mmlu_anatomy`, then `mmlu`. */
-function folderNames(task: string): readonly string[] {
+export function folderNames(task: string): readonly string[] {
   const words = task.split("_");
   return words.map((_, at) => words.slice(0, words.length - at).join("_"));
 }

@@ -7,6 +7,7 @@ import {
   datasetOf,
   defaultSuitePath,
   Evaluator,
+  readSuite,
   taskNamed,
   type SuiteDefinition,
   type SuiteRun,
@@ -54,6 +55,7 @@ async function measureSuite(
 ): Promise<SuiteRun> {
   const { model, adapter = null, tokenizer = null, data, smoke } = options;
   const suite = options.tasks === undefined ? options.suite : suiteOf(options, options.tasks, tasks);
+  if (typeof suite === "string") await readSuite(suite);
   if (results !== null) await checkWritable(results);
   // Before the evaluations open their judges, which run on this engine.
   const engine = await startEngineOf(typeof suite === "string" ? suite : null, options, terminal);

@@ -54,7 +54,7 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
           : []),
         ...named.map((name) => ({ text: `${name}=${JSON.stringify(options[name])}`, flag: `--${name}` })),
       ];
-      await train(config, all, options, { terminal, loadTasks });
+      await train(config, all, { ...options, terminal, loadTasks });
     });
 }
 
@@ -72,11 +72,21 @@ To fail a CI job if the model got worse, then run:
  * @throws PeriodicEvalError with file and line for every error that shows before weights are loaded. By then only the list of
  *   bad rows has been written. Several errors are an AggregateError.
  */
-async function train(
+export async function train(
   path: string,
   overrides: readonly (string | FlagOverride)[],
-  { json, serve }: Pick<TrainOptions, "json" | "serve">,
-  { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
+  {
+    json,
+    serve,
+    terminal,
+    loadTasks,
+    resumeCommand: command = "the same command",
+  }: Pick<TrainOptions, "json" | "serve"> & {
+    readonly terminal: Terminal;
+    readonly loadTasks: LoadTasks;
+    /** For messages. */
+    readonly resumeCommand?: string;
+  },
 ): Promise<void> {
   const progress = json ? progressOnly(terminal) : terminal;
   const file = await readConfigFile(path, overrides);
@@ -94,7 +104,7 @@ async function train(
   const adapt = async (base: CheckpointLM) =>
     adapter === undefined ? withLora(base, { seed: String(seed), ...lora }) : loadLora(base, adapter);
   // The same command with resume=never would start over again.
-  const resumeCommand = resume === "never" ? "the same command with resume=auto" : "the same command";
+  const resumeCommand = resume === "never" ? `${command} with resume=auto` : command;
   const beside = config.engine?.beside;
   const measureOn = server && { server, ...(beside !== undefined && { beside }) };
   const results = await withServedRun(runDir, { serve, terminal: progress }, async () =>
