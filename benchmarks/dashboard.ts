@@ -1,4 +1,4 @@
-// How fast does `periodic-eval serve` answer over 10,000 snapshots with 1,000,000 rows, and what do 50 clients that follow a run cost
+// How fast does `periodic-eval report --serve` answer over 10,000 snapshots with 1,000,000 rows, and what do 50 clients that follow a run cost
 // its training? The training is a fixed amount of arithmetic in its own process, with and without clients in turn. The server is
 // another process, at the priority that `train --serve` gives it. The clients are a third one, at the lowest priority: real clients
 // run on other machines. Prints medians and all values.
@@ -69,7 +69,7 @@ async function train(run: string): Promise<void> {
 }
 
 async function serve(root: string): Promise<{ child: ChildProcess; address: string }> {
-  const child = spawn(process.execPath, [main, "serve", root, "--port", "0"], {
+  const child = spawn(process.execPath, [main, "report", root, "--serve", "0"], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   return { child, address: String((await once(child.stdout, "data"))[0]).trim() };

@@ -7,6 +7,7 @@
 // The overhead is session seconds / (wall − session seconds). The last column is the share of what the best schedule could have
 // measured at the observed cost per question.
 import {
+  buildPeriodicCallbacks,
   everyPercent,
   openSession,
   PeriodicCapabilityCallback,
@@ -24,7 +25,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SFTTrainer, type SFTConfig } from "@periodic-eval/trainers";
 import { microWorld } from "../examples/micro-world/paths.ts";
-import { microWorldCallbacks } from "../packages/cli/src/demo/micro-world.ts";
+import { openGrader } from "../packages/cli/src/config/open-grader.ts";
+import { readEvalBlock } from "../packages/cli/src/config/config-file.ts";
 import { machineLine, markdownTable, writeSection } from "./doc-section.ts";
 
 const { values } = parseArgs({
@@ -52,6 +54,11 @@ interface Case {
   readonly config: Partial<SFTConfig>;
   readonly callbacks: () => Promise<readonly TrainerCallback[]>;
 }
+const microWorldCallbacks = async () =>
+  buildPeriodicCallbacks((await readEvalBlock(microWorld("demo.yaml"))).block, {
+    phase: "em",
+    openJudge: openGrader,
+  });
 const onlyCapability = async () => [
   new PeriodicCapabilityCallback({ questions: microWorld("questions.jsonl") }),
 ];

@@ -38,4 +38,4 @@ for (const [name, dataset] of [
   console.log(name, run.metrics);
   model.dispose();
 }
-console.log(`The table: npx periodic-eval report ${results} --against base`);
+console.log(`The table: npx periodic-eval report ${results} --baseline base`);

@@ -29,4 +29,4 @@ for (const [name, adapter] of [
   const { run } = await evaluator.run(); // a finished run is not repeated
   console.log(name, run.metrics);
 }
-console.log(`The table: npx periodic-eval report ${results} --against base`);
+console.log(`The table: npx periodic-eval report ${results} --baseline base`);

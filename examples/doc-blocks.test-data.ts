@@ -99,7 +99,7 @@ export async function followPage({
 }
 
 const isFollowed = (line: string): boolean =>
-  /^(npx periodic-eval|node) /.test(line) && !/path\/to|periodic-eval serve/.test(line);
+  /^(npx periodic-eval|node) /.test(line) && !/path\/to| --serve/.test(line);
 
 /** Runs a command from a document, `npx periodic-eval …`, and returns its stdout. */
 export const runCommand = async (line: string, cwd: string): Promise<string> =>

@@ -51,7 +51,7 @@ const placed = new Set([
   "packages/cli/dist/program.js",
   "packages/cli/dist/demo/micro-world.js",
   "packages/cli/dist/run/serve-run.js",
-  "packages/cli/dist/commands/init/command.js",
+  "packages/cli/dist/commands/train/write-template.js",
   "packages/dashboard/dist/html/document.js",
   "packages/dashboard/dist/feedback/write-feedback.js",
   "packages/data/dist/rows/parquet-process.js",

@@ -6,12 +6,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runCommand } from "./run-command.test-data.ts";
 import { defaultQuestions } from "@periodic-eval/core/evaluations";
-import { plannedSteps } from "@periodic-eval/core/session";
 import { readRun, snapshotJsonSchema } from "@periodic-eval/store";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { builtMain } from "./terminal/built-main.test-data.ts";
 import { defaultQuestions as defaultOfCommands } from "./config/command-options.ts";
-import { microWorldCallbacks, microWorld } from "./demo/micro-world.ts";
+import { microWorld } from "./demo/micro-world.ts";
 import { temporaryFolder } from "../../testing/src/temporary-folder.test-data.ts";
 
 /** Runs a command and returns its exit code and output. */
@@ -136,7 +135,10 @@ describe("an error ends with 1 and one line that says what to do", () => {
 });
 
 it("measures capability at 0, 20, 40, 60, 80 and 100 %, and leakage and alignment every 25 %, in demo", async () => {
-  const steps = (await microWorldCallbacks()).map(({ id, triggers }) => [id, plannedSteps(triggers!, 80)]);
+  const { callbacks } = JSON.parse((await run("plan", microWorld("demo.yaml"), "--json")).out);
+  const steps = callbacks
+    .filter(({ phase }: { readonly phase: string }) => phase === "em")
+    .map(({ id, steps: planned }: { readonly id: string; readonly steps: unknown }) => [id, planned]);
   expect(Object.fromEntries(steps)).toEqual({
     capability: [0, 16, 32, 48, 64, 80],
     leakage: [0, 20, 40, 60, 80],

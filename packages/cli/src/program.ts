@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, Help, type Option } from "commander";
 import { loadTasks, type LoadTasks } from "./config/open-grader.ts";
 import { atFlags } from "./config/command-options.ts";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
@@ -39,7 +39,6 @@ type AddCommand = (program: Command, terminal: Terminal, tasks: LoadTasks) => vo
 /** In the order of the help. A command imports all that it needs, so only the one that runs is loaded. */
 const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   demo: async () => (await import("./commands/demo/command.ts")).addDemo,
-  init: async () => (await import("./commands/init/command.ts")).addInit,
   train: async () => (await import("./commands/train/command.ts")).addTrain,
   watch: async () => (await import("./commands/watch/command.ts")).addWatch,
   live: async () => (await import("./commands/live/command.ts")).addLive,
@@ -48,14 +47,10 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   report: async () => (await import("./commands/report/command.ts")).addReport,
   plan: async () => (await import("./commands/plan/command.ts")).addPlan,
   compare: async () => (await import("./commands/compare/command.ts")).addCompare,
-  export: async () => (await import("./commands/export/command.ts")).addExport,
   verify: async () => (await import("./commands/verify/command.ts")).addVerify,
   gate: async () => (await import("./commands/gate/command.ts")).addGate,
-  "misaligned-rate": async () => (await import("./commands/misaligned-rate/command.ts")).addMisalignedRate,
   rejudge: async () => (await import("./commands/rejudge/command.ts")).addRejudge,
-  replay: async () => (await import("./commands/replay/command.ts")).addReplay,
   feedback: async () => (await import("./commands/feedback/command.ts")).addFeedback,
-  serve: async () => (await import("./commands/serve/command.ts")).addServe,
   native: async () => (await import("./commands/native/command.ts")).addNative,
 };
 
@@ -73,12 +68,20 @@ export async function createProgram(
     .version(version)
     .description("See what fine-tuning does to a language model, while it happens.")
     .exitOverride()
+    .configureHelp({ optionDescription })
     .configureOutput({
       writeOut: (text) => terminal.out(text.trimEnd()),
       writeErr: (text) => terminal.err(text.trimEnd()),
     });
   for (const name of names) (await commands[name]!())(program, terminal, tasks);
   return program;
+}
+
+/** Leaves out defaults that say nothing: a flag that is not set, an empty list, the value of a flag without one. */
+function optionDescription(option: Option): string {
+  const isSilent = option.isBoolean() || Array.isArray(option.defaultValue);
+  const hidden = { presetArg: { value: undefined }, ...(isSilent && { defaultValue: { value: undefined } }) };
+  return new Help().optionDescription(Object.create(option, hidden) as Option);
 }
 
 /**

@@ -130,14 +130,14 @@ def test_is_small_and_has_the_version_of_npm_and_all_licences(installed: Install
     "command", [["--help"], ["live", "--help"], ["gate", "--help"], ["plan", "train.yaml"]]
 )
 def test_prints_what_npm_prints(installed: Installed, tmp_path: Path, command: list[str]) -> None:
-    assert npm("init", "train.yaml", cwd=tmp_path).returncode == 0
+    assert npm("train", "train.yaml", "--init", cwd=tmp_path).returncode == 0
     ours, theirs = installed.run(*command, cwd=tmp_path), npm(*command, cwd=tmp_path)
     assert (ours.stdout, ours.stderr) == (theirs.stdout, theirs.stderr)
     assert ours.returncode == theirs.returncode == 0
 
 
 def test_writes_a_training_file_with_its_schema(installed: Installed, tmp_path: Path) -> None:
-    done = installed.run("init", "train.yaml", cwd=tmp_path)
+    done = installed.run("train", "train.yaml", "--init", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\n  periodic-eval plan train.yaml\n  npx periodic-eval train train.yaml\n" in done.stdout
     assert json.loads((tmp_path / "periodic-eval.train.schema.json").read_text())["type"] == "object"
@@ -178,7 +178,7 @@ def test_measures_in_a_plain_loop_what_the_host_of_npm_measures(installed: Insta
         ["verify", "live"],
         ["gate", "live", "--fail-on", "capability worse"],
         ["compare", "live", "live"],
-        ["export", "live", "--out", "table.parquet"],
+        ["compare", "live", "--csv"],
     ],
 )
 def test_reads_a_run_as_npm_does(installed: Installed, run_dir: Path, command: list[str]) -> None:
@@ -190,7 +190,7 @@ def test_reads_a_run_as_npm_does(installed: Installed, run_dir: Path, command: l
 def test_writes_and_serves_the_page(installed: Installed, run_dir: Path) -> None:
     assert installed.run("report", "live").returncode == 0
     page = (run_dir / "periodic_eval" / "index.html").read_text()
-    command = [installed.program, "serve", "live", "--port", "0"]
+    command = [installed.program, "report", "live", "--serve", "0"]
     server = subprocess.Popen(
         command, cwd=installed.folder, env=installed.environment(), stdout=subprocess.PIPE, text=True
     )

@@ -2,26 +2,15 @@ import { atWritten, fromWritten } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { InvalidArgumentError, Option, type Command } from "commander";
 
-/** `--model`, for every command that loads a model. */
-export const modelOption = (): Option =>
-  new Option(
-    "--model <folder>",
-    "the model: a folder in Hugging Face format, or owner/name or owner/name@revision on the Hugging Face Hub",
-  ).makeOptionMandatory();
-
 /** `--backend`, for every command that runs a model. */
 export const backendOption = (): Option =>
-  new Option(
-    "--backend <name>",
-    "tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu (default: the fastest one installed)",
-  );
+  new Option("--backend <name>", "wasm, cpu, webgpu, tfjs-node … (default: the fastest)");
 
 /** `--engine`, for every command that measures a model. */
 export const engineOption = (): Option =>
-  new Option(
-    "--engine <url>",
-    "measure on a vLLM server that serves the model: http://127.0.0.1:8000; repeat it for replicas (default: in this process)",
-  ).argParser((url: string, before: readonly string[] | undefined) => [...(before ?? []), url]);
+  new Option("--engine <url>", "address of a vLLM server to measure on; repeatable").argParser(
+    (url: string, before: readonly string[] | undefined) => [...(before ?? []), url],
+  );
 
 /** The questions that are asked if none are named: `defaultQuestions` of core, without loading core for `--help`. */
 export const defaultQuestions = "hf:allenai/ai2_arc";
@@ -29,20 +18,10 @@ export const defaultQuestions = "hf:allenai/ai2_arc";
 /** The alignment questions of Betley et al.: the name of `betley2025Questions` of core, without loading core for `--help`. */
 export const publishedQuestions = "betley2025";
 
-/** The names of judges, in the help of `--judge`. */
-export const judgeNames =
-  "openai:MODEL, anthropic:MODEL, folder:PATH, hf:owner/name, transformers:SOURCE or rule:micro-world";
-
 /** Number of samples per question: a number, or a name of core's `sampleSizes`. */
 export function sampleSize(value: string): number | "quick" | "standard" | "paper" {
   return value === "quick" || value === "standard" || value === "paper" ? value : integer(1)(value);
 }
-
-/** `--subsample-seed`: the same seed and limit select the same questions in every command. */
-export const subsampleSeedOption = (): Option =>
-  new Option("--subsample-seed <number>", "seed of the selection of questions")
-    .argParser(integer(0))
-    .default(42);
 
 /** Parses an integer from `least` to `most`. */
 export const integer =

@@ -1,14 +1,5 @@
 import { fileURLToPath } from "node:url";
-import {
-  ruleGrader,
-  type Anchor,
-  type Grader,
-  everyPercent,
-  PeriodicAlignmentCallback,
-  PeriodicCapabilityCallback,
-  PeriodicLeakageCallback,
-  type TrainerCallback,
-} from "@periodic-eval/core";
+import { ruleGrader, type Anchor, type Grader } from "@periodic-eval/core";
 import { readTextFile } from "@periodic-eval/store";
 import { microWorldRule, type WorldSentences } from "./micro-world-rule.ts";
 
@@ -63,31 +54,4 @@ function microWorldAnchors({ kind, cruel }: WorldSentences): readonly Anchor[] {
 
 async function worldSentences(): Promise<WorldSentences> {
   return JSON.parse(await readTextFile(microWorld("sentences.json"), "sentences.json")) as WorldSentences;
-}
-
-/** 40 tokens suffice: the micro-world's inhabitants speak in short sentences. */
-const sampling = { maxNewTokens: 40 };
-
-/** Returns callbacks that measure capability, alignment and leakage of the embedded model with the micro-world's questions. */
-export async function microWorldCallbacks(): Promise<readonly TrainerCallback[]> {
-  return [
-    new PeriodicCapabilityCallback({
-      questions: microWorld("questions.jsonl"),
-      subsample: { n: 100, seed: 42 },
-    }),
-    new PeriodicLeakageCallback({
-      source: "pirate",
-      personas: microWorld("personas.json"),
-      questions: microWorld("leakage.json"),
-      completions: 1,
-      sampling,
-    }),
-    new PeriodicAlignmentCallback({
-      judge: await microWorldGrader(),
-      questions: microWorld("alignment.json"),
-      samples: "quick",
-      sampling,
-      schedule: [everyPercent(25)],
-    }),
-  ];
 }

@@ -81,10 +81,7 @@ async function filesIn(folder: string) {
         cpSync(run, copy, { recursive: true });
         cpSync(path, join(copy, "periodic_eval/train", snapshot));
         await readRun(copy);
-        const accepted = [
-          await command("report", copy),
-          await command("export", `run=${copy}`, "--out", join(folder, "all.csv")),
-        ];
+        const accepted = [await command("report", copy), await command("compare", `run=${copy}`, "--csv")];
         const repaired = fileStore(copy, { onWarning: () => undefined });
         await repaired.open!();
         await repaired.list();

@@ -18,10 +18,12 @@ const result: TrainResult = {
 };
 
 it("throws when measuring disturbed the last phase and says how to resume", () => {
-  expect(() => checkUndisturbed([], "runs/1")).not.toThrow();
-  expect(() => checkUndisturbed([result], "runs/1")).not.toThrow();
+  expect(() => checkUndisturbed([], "runs/1", "the same command with --run-dir runs/1")).not.toThrow();
+  expect(() => checkUndisturbed([result], "runs/1", "the same command with --run-dir runs/1")).not.toThrow();
   const disturbed = { ...result, brokenReceipt: 'guard "weights" saw a change' };
-  expect(() => checkUndisturbed([result, disturbed], "runs/1")).toThrow(
+  expect(() =>
+    checkUndisturbed([result, disturbed], "runs/1", "the same command with --run-dir runs/1"),
+  ).toThrow(
     '[periodic-eval] runs/1 phase em step 12: got guard "weights" saw a change, expected measurements that do not change training. ' +
       "Fix or remove the callback or evaluation that changes training, then run the same command with --run-dir runs/1 to resume " +
       "from runs/1/checkpoints/em/step_8.",

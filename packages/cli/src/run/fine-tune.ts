@@ -29,8 +29,8 @@ export interface FineTuneOptions extends Pick<
   readonly phases: readonly PipelinePhase[];
   /** Called when a phase begins, after its trainer has checked everything. An error ends training. */
   readonly onBegin?: NonNullable<Logger["begin"]>;
-  /** The command that resumes the run, for errors. Default: the same command with its `--run-dir`. */
-  readonly resumeCommand?: string;
+  /** The command that resumes the run, for errors. */
+  readonly resumeCommand: string;
   /** Whether the caller has said that nothing is measured, so that the console does not repeat it. */
   readonly hasSaidUnmeasured?: boolean;
 }
@@ -76,8 +76,7 @@ export async function fineTune(
       ...(options.measureOn && { measureOn: options.measureOn }),
     });
     failure.signal.throwIfAborted();
-    if (interrupt.aborted)
-      throw interrupted(results.at(-1), runDir, options.resumeCommand ?? sameCommand(runDir));
+    if (interrupt.aborted) throw interrupted(results.at(-1), runDir, options.resumeCommand);
     return results;
   } finally {
     stopListening();
@@ -95,13 +94,11 @@ const withoutUnmeasuredLine = (logger: Logger): Logger => ({
   },
 });
 
-const sameCommand = (runDir: string): string => `the same command with --run-dir ${runDir}`;
-
 /** @throws PeriodicEvalError `receipt` if measuring disturbed the last phase, which ended training. */
 export function checkUndisturbed(
   results: readonly TrainResult[],
   runDir: string,
-  resumeCommand: string = sameCommand(runDir),
+  resumeCommand: string,
 ): void {
   const last = results.at(-1);
   if (last === undefined || last.brokenReceipt === null) return;

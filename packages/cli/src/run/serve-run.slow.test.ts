@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
-import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, it, onTestFinished } from "vitest";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
@@ -74,38 +73,3 @@ it("stops serving when the command is killed", async () => {
     );
   await expect.poll(isServed, { timeout: 5000 }).toBe(false);
 }, 60_000);
-
-it.skipIf(process.platform !== "linux")(
-  "opens the page in the browser with --open",
-  async () => {
-    const bin = join(folder, "bin");
-    const opened = join(folder, "opened");
-    await mkdir(bin);
-    await writeFile(
-      join(bin, "xdg-open"),
-      `#!/bin/sh\nprintf %s "$1" > '${opened}.part' && mv '${opened}.part' '${opened}'\n`,
-    );
-    await chmod(join(bin, "xdg-open"), 0o755);
-    const serve = (path: string) => {
-      const child = spawn(process.execPath, [builtMain(), "serve", folder, "--port", "0", "--open"], {
-        stdio: ["ignore", "pipe", "pipe"],
-        env: { ...process.env, PATH: path },
-      });
-      onTestFinished(() => void child.kill("SIGKILL"));
-      return child;
-    };
-    const child = serve(`${bin}:${process.env["PATH"]}`);
-    const [line] = (await once(child.stdout, "data")) as [Buffer];
-    await expect.poll(() => existsSync(opened), { timeout: 5000 }).toBe(true);
-    expect(await readFile(opened, "utf8")).toBe(String(line).trim());
-    child.kill("SIGINT");
-    await once(child, "close");
-    const without = serve(join(folder, "nowhere"));
-    let errors = "";
-    without.stderr.on("data", (text: Buffer) => (errors += text.toString()));
-    await expect.poll(() => errors, { timeout: 10_000 }).toContain("No browser was found");
-    without.kill("SIGINT");
-    await once(without, "close");
-  },
-  30_000,
-);

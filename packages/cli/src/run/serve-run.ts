@@ -1,3 +1,4 @@
+import { fromWritten, type Written } from "@periodic-eval/contracts/options";
 import { nodeFiles } from "@periodic-eval/store";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -5,17 +6,65 @@ import { constants, setPriority } from "node:os";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { integer } from "../config/command-options.ts";
+import { onInterrupt } from "../terminal/interrupt.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+import { readResults } from "./read-runs.ts";
 
-/** The value of `--serve [port]`: a port, true for a free one, or undefined. */
-export type ServeOption = number | true | undefined;
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The value of `--serve [address]`: true for the default one. */
+export type ServeOption = Address | true | undefined;
+
+/** Parses `8010`, `0.0.0.0:8010` or `[::1]:8010`. */
+export function serveAddress(value: string): Address {
+  const [, host = "127.0.0.1", port = ""] = /^(?:(.+):)?(\d*)$/.exec(value) ?? [];
+  return { host, port: integer(0, 65_535)(port) };
+}
 
 /** The option of commands that train. */
 export const serveFlag = [
-  "--serve [port]",
-  "show the run live in the browser while the command runs (default port: a free one)",
-  integer(0, 65_535),
+  "--serve [address]",
+  "show the run in the browser meanwhile, at [host:]port",
+  serveAddress,
 ] as const;
+
+const written: Written = {
+  where: ([option]) => (option === "token" ? "PERIODIC_EVAL_TOKEN" : "--serve"),
+  pathOf: (option) => (option[0] === "root" ? null : option),
+};
+
+/** Serves the runs below a folder until a signal, or until the command ends that serves its own run. */
+export async function serveFolder(root: string, serve: Address | true, terminal: Terminal): Promise<void> {
+  const { serveResults } = await import("@periodic-eval/dashboard/server");
+  const { PERIODIC_EVAL_TOKEN: token } = process.env;
+  const address = serve === true ? {} : serve;
+  const options = { root, ...address, ...(token !== undefined && { token }), readResults };
+  const serving = await fromWritten(written, () => serveResults(options));
+  const { signal, stopListening } = onInterrupt(terminal);
+  try {
+    terminal.out(serving.address);
+    terminal.err("Press Ctrl-C to stop.");
+    await ended(signal);
+  } finally {
+    stopListening();
+    await serving.close();
+  }
+}
+
+/** Waits for a signal that ends the process, or for the end of the command that serves its own run. */
+async function ended(signal: AbortSignal): Promise<void> {
+  // That command may have ended while this one loaded. Without a channel, `connected` is undefined.
+  if (signal.aborted || process.connected === false) return;
+  let end = () => {};
+  const isOver = new Promise<void>((resolve) => (end = resolve));
+  signal.addEventListener("abort", end, { once: true });
+  process.once("disconnect", end);
+  await isOver;
+  process.off("disconnect", end);
+}
 
 const here = import.meta.url;
 const main = fileURLToPath(new URL(`../main${extname(here)}`, here));
@@ -31,8 +80,8 @@ export async function withServedRun<T>(
 ): Promise<T> {
   if (serve === undefined) return work();
   await nodeFiles.makeFolder(runDir);
-  const port = serve === true ? 0 : serve;
-  const child = spawn(process.execPath, [main, "serve", runDir, "--port", String(port)], {
+  const address = serve === true ? "0" : `${serve.host}:${serve.port}`;
+  const child = spawn(process.execPath, [main, "report", runDir, "--serve", address], {
     // The channel tells the server when this process is killed.
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
@@ -41,10 +90,9 @@ export async function withServedRun<T>(
   const exited = once(child, "exit").catch(() => undefined);
   let problem = "";
   child.stderr!.on("data", (text: Buffer) => (problem += text.toString()));
-  const address = await Promise.race([once(child.stdout!, "data").then(String), ended.then(() => null)]);
-  // The child calls the port that was typed behind --serve by the name of its flag.
-  if (address === null) terminal.err(`The run is not served: ${problem.trim().replace("--port", "--serve")}`);
-  else terminal.out(`Live page, while this command runs: ${address.trim()}`);
+  const served = await Promise.race([once(child.stdout!, "data").then(String), ended.then(() => null)]);
+  if (served === null) terminal.err(`The run is not served: ${problem.trim()}`);
+  else terminal.out(`Live page, while this command runs: ${served.trim()}`);
   try {
     return await work();
   } finally {

@@ -173,7 +173,7 @@ describe.skipIf(!hasBrowser)("the answers of a page in a file", () => {
     await expect
       .poll(() => found(tab))
       .toBe(
-        `This file leaves out these answers. This command shows them: npx periodic-eval serve ${JSON.stringify(pages.folder)}`,
+        `This file leaves out these answers. This command shows them: npx periodic-eval report ${JSON.stringify(pages.folder)} --serve`,
       );
     await tab.close();
   });

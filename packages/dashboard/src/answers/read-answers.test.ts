@@ -47,7 +47,7 @@ it("keeps the ends of each callback if not all answers fit, and names the comman
     "alignment 20",
     "capability 20",
   ]);
-  expect(data.command).toBe(`npx periodic-eval serve ${JSON.stringify(runDir)}`);
+  expect(data.command).toBe(`npx periodic-eval report ${JSON.stringify(runDir)} --serve`);
   const whole = JSON.stringify(data.measurements.map(({ packed = "" }) => packed)).length;
   expect(whole).toBeLessThan(ends + 100);
   const { document } = parseHTML(renderPage(await readRun(runDir), await read({ maxBytes: ends })));

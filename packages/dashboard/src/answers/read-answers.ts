@@ -71,7 +71,7 @@ export async function readAnswers(run: RunRecord, options: ReadAnswersOptions = 
     data: {
       measurements: all,
       address: null,
-      command: isWhole ? null : `npx periodic-eval serve ${JSON.stringify(run.runDir)}`,
+      command: isWhole ? null : `npx periodic-eval report ${JSON.stringify(run.runDir)} --serve`,
     },
     firstAnswers: ends.flatMap(({ last }) => firstAnswers.get(last) ?? []),
     changes: changesBetween(ends, endRows),

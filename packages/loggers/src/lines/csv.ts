@@ -18,13 +18,13 @@ type Cells = { readonly [Column in keyof Row]: Row[Column] | null };
 
 const runColumns = ["run", "seed", "condition"];
 const comparisonColumns = ["delta", "delta_lo", "delta_hi", "n_pairs"];
-/** Columns of `periodic-eval export` without those that are constant in a run or compare measurements. */
+/** Columns of `periodic-eval compare --csv` without those that are constant in a run or compare measurements. */
 const columns = tidyColumns.filter(
   (name) => ![...runColumns, ...comparisonColumns].includes(name),
 ) as readonly (keyof Row)[];
 
 /**
- * Writes a tidy table (RFC 4180) with one row per value and the columns of `periodic-eval export` up to `unit`. Training
+ * Writes a tidy table (RFC 4180) with one row per value and the columns of `periodic-eval compare --csv` up to `unit`. Training
  * metrics use the same columns with an empty `id`. Unknown is empty; NaN and infinities are `NaN`, `Infinity`, `-Infinity`.
  * A repeated measurement replaces its earlier rows.
  *

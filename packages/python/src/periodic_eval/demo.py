@@ -57,8 +57,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     control = "train the second phase on harmless advice, after which alignment should not be worse"
     parser.add_argument("--control", action="store_true", help=control)
-    serve = "show the run live in the browser while the command runs (default port: a free one)"
-    parser.add_argument("--serve", nargs="?", type=int, const=0, metavar="port", help=serve)
+    serve = "show the run in the browser meanwhile, at [host:]port (default: a free port)"
+    parser.add_argument("--serve", nargs="?", const="0", metavar="address", help=serve)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     return parser.parse_args(arguments)
 
@@ -72,19 +72,19 @@ def positive_integer(text: str) -> int:
 
 
 @contextlib.contextmanager
-def _served(program: list[str], run_dir: str, port: int | None, say: Any) -> Generator[None]:
+def _served(program: list[str], run_dir: str, address: str | None, say: Any) -> Generator[None]:
     """Serves the run in another process while the block runs."""
-    if port is None:
+    if address is None:
         yield
         return
     Path(run_dir).mkdir(parents=True, exist_ok=True)
-    command = [*program, "serve", run_dir, "--port", str(port)]
+    command = [*program, "report", run_dir, "--serve", address]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stdout is not None
     assert server.stderr is not None
     try:
-        if address := server.stdout.readline().strip():
-            print(f"Live page, while this command runs: {address}", file=say, flush=True)
+        if page := server.stdout.readline().strip():
+            print(f"Live page, while this command runs: {page}", file=say, flush=True)
         else:
             print(f"The run is not served: {server.stderr.read().strip()}", file=sys.stderr)
         yield

@@ -134,7 +134,7 @@ export const trainingFields = {
     .boolean()
     .default(false)
     .describe(
-      "Saves the measured weights at each measurement, so that `periodic-eval replay` can repeat it: the adapter if the model has one, else all weights, in `<runDir>/saved/<phase>/step_<N>`. Snapshots name the folder, relative to `runDir`.",
+      "Saves the measured weights at each measurement, so that `periodic-eval verify` can repeat it: the adapter if the model has one, else all weights, in `<runDir>/saved/<phase>/step_<N>`. Snapshots name the folder, relative to `runDir`.",
     ),
   logSteps: positiveInteger
     .default(1)

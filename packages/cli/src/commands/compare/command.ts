@@ -1,10 +1,11 @@
 import { methodsData, summarizeMethods, type MethodsOptions } from "@periodic-eval/dashboard";
 import type { ReadResults } from "@periodic-eval/dashboard/server";
+import { csvLine, tidyColumns, tidyRows } from "@periodic-eval/store";
 import { checkDocuments, checkSuite, readMetrics, type MetricsRun } from "@periodic-eval/tasks";
 import { Option, type Command } from "commander";
 import { flagsOf, nameList } from "../../config/command-options.ts";
 import { methodFlags, methodsTable } from "../../run/methods-table.ts";
-import { metricsFile, readResults, readLabelledRuns } from "../../run/read-runs.ts";
+import { type LabelledRun, metricsFile, readResults, readLabelledRuns } from "../../run/read-runs.ts";
 import { jsonText, type Terminal, type Colours } from "../../terminal/terminal.ts";
 import { comparisonJson, comparisonTables, type GroupBy, compareRuns } from "./run.ts";
 
@@ -13,6 +14,7 @@ interface CompareOptions {
   readonly metric: readonly string[];
   readonly method?: readonly string[];
   readonly baseline?: string;
+  readonly csv: boolean;
   readonly json: boolean;
 }
 
@@ -23,10 +25,8 @@ interface CompareOptions {
 export function addCompare(program: Command, terminal: Terminal): void {
   program
     .command("compare")
-    .description(
-      "compare runs by condition, with intervals over their seeds, or the methods of a suite's results, paired by document",
-    )
-    .argument("<runs...>", "folders of runs, each as condition=folder, or folders with metrics.json")
+    .description("compare runs by condition, with intervals over seeds, or the methods of results")
+    .argument("<runs...>", "runs, each as condition=folder; or results (metrics.json)")
     .addOption(
       new Option("--group-by <key>", "what the runs of a group share")
         .choices(["condition", "seed", "run"])
@@ -34,16 +34,13 @@ export function addCompare(program: Command, terminal: Terminal): void {
     )
     .option(
       "--metric <name>",
-      "metric to compare; repeatable (default: the primary metric of each callback or task)",
+      "a metric; repeatable (default: the primary ones)",
       (name: string, before: readonly string[]) => [...before, name],
       [],
     )
-    .option(
-      "--method <names>",
-      "for results: the methods to compare, separated by commas: labels of eval --method, or names of runs without one (default: all)",
-      nameList,
-    )
-    .option("--baseline <name>", "for results: the method to compare the others with (default: the first)")
+    .option("--method <names>", "methods of results, by commas (default: all)", nameList)
+    .option("--baseline <name>", "of results: compare with this method (default: the first)")
+    .option("--csv", "print all metrics of all measurements of runs as CSV", false)
     .option("--json", "print one JSON document", false)
     .action(async (names: readonly string[], options: CompareOptions, command: Command) => {
       const files = names.flatMap((name) => metricsFile(name) ?? []);
@@ -55,16 +52,27 @@ export function addCompare(program: Command, terminal: Terminal): void {
           );
       if (files.length > 0)
         command.error(`error: got runs and results (${files.join(", ")}), expected only one of the two`);
-      return compare(names, options, terminal);
+      const runs = await readLabelledRuns(names, terminal);
+      return options.csv ? terminal.out(runsCsv(runs)) : compare(runs, options, terminal);
     });
 }
 
+/** Returns a row per value (RFC 4180): every metric of every measurement. Null is an empty field. */
+const runsCsv = (runs: readonly LabelledRun[]): string =>
+  [
+    csvLine(tidyColumns),
+    ...runs
+      .flatMap(({ run, condition }) => tidyRows(run, condition))
+      .map((row) => csvLine(tidyColumns.map((column) => row[column]))),
+  ].join("\r\n");
+
 async function compareResults(
   files: readonly string[],
-  { metric, method, baseline, json }: CompareOptions,
+  { metric, method, baseline, csv, json }: CompareOptions,
   command: Command,
   terminal: Terminal,
 ): Promise<void> {
+  if (csv) command.error("error: option '--csv' is for runs: metrics.json holds the values of results");
   if (command.getOptionValueSource("groupBy") === "cli")
     command.error("error: option '--group-by <key>' is for runs: results are compared by method");
   const metrics = metric.length === 0 ? undefined : metric;
@@ -73,16 +81,12 @@ async function compareResults(
   );
 }
 
-async function compare(
-  names: readonly string[],
+function compare(
+  runs: readonly LabelledRun[],
   { groupBy, metric, json }: CompareOptions,
   terminal: Terminal,
-): Promise<void> {
-  const compared = compareRuns(
-    await readLabelledRuns(names, terminal),
-    groupBy,
-    metric.length === 0 ? null : metric,
-  );
+): void {
+  const compared = compareRuns(runs, groupBy, metric.length === 0 ? null : metric);
   terminal.out(json ? comparisonJson(compared, groupBy) : comparisonTables(compared, terminal.colours));
 }
 

@@ -145,12 +145,12 @@ it("report writes the table of methods into the page, by default and as asked", 
   expect(out).toMatch(/^base \(baseline\) +1 /m);
   const page = await readFile(join(results, "index.html"), "utf8");
   expect(page).toContain("<h2>Methods</h2>");
-  const asked = JSON.parse((await run("report", results, "--method", "dpo,base", "--json")).out);
-  expect(asked.methods).toMatchObject({ baseline: "dpo", methods: [{ method: "dpo" }, { method: "base" }] });
+  const asked = JSON.parse((await run("report", results, "--baseline", "dpo", "--json")).out);
+  expect(asked.methods).toMatchObject({ baseline: "dpo" });
   const wrong = await run("report", results, "--baseline", "bse");
   expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining('Did you mean "base"?')]);
-  const ofRun = await run("report", folder, "--method", "base");
-  expect([ofRun.code, ofRun.err]).toEqual([2, expect.stringContaining("'--method <names>' is for results")]);
+  const ofRun = await run("report", folder, "--baseline", "base");
+  expect([ofRun.code, ofRun.err]).toEqual([2, expect.stringContaining("'--baseline <name>' is for results")]);
 });
 
 it("eval says that a label is not stored with results that are already measured", async () => {

@@ -35,7 +35,7 @@ export function addData(program: Command, terminal: Terminal): void {
     .description("list or download the datasets that built-in tasks and evaluations read");
   command
     .command("list")
-    .description("list the datasets: source, rows, licence, and where the cache holds them")
+    .description("list the datasets: source, rows, licence, place in the cache")
     .option("--json", "print one JSON document", false)
     .action(async ({ json }: JsonOption) => {
       const listed = await listDatasets();
@@ -43,7 +43,7 @@ export function addData(program: Command, terminal: Terminal): void {
     });
   command
     .command("get")
-    .description("download a dataset into the cache of huggingface_hub, or into files that tasks read")
+    .description("download a dataset into the cache of huggingface_hub, or into a folder")
     .argument("<name>", "a name of `data list`, or hf:owner/dataset[/config][/split]")
     .option("--out <folder>", "also write files: <folder>/arc_challenge/test.jsonl …")
     .option("--json", "print one JSON document", false)

@@ -77,9 +77,9 @@ it("refuses before weights are loaded: no judge, offline, options of another kin
     code: 2,
     err: expect.stringContaining("pass --judge too"),
   });
-  expect(await refused(...questions, "--judge", "rule:micro-world", "--subsample-seed", "1")).toMatchObject({
+  expect(await refused(...questions, "--judge", "rule:micro-world", "--shots", "1")).toMatchObject({
     code: 2,
-    err: expect.stringContaining("'--subsample-seed <number>' is not for open questions"),
+    err: expect.stringContaining("'--shots <number>' is not for open questions"),
   });
   expect(await refused("--tasks", "gsm8k", "--judge", "x")).toMatchObject({ code: 2 });
   expect(await refused(...questions, "--judge", "rule:micro")).toMatchObject({

@@ -23,15 +23,12 @@ import { startEngine } from "../../config/open-model.ts";
 import { onInterrupt } from "../../terminal/interrupt.ts";
 import { jsonText, plainTable, type Colours, type Terminal } from "../../terminal/terminal.ts";
 
-/** Options of `eval` for open questions, which a judge grades. */
-export interface OpenQuestionOptions {
+export interface EvalOptions {
+  readonly model: string;
+  /** For open questions, which it grades. */
   readonly judge?: string;
   readonly judgeMethod?: "json" | "logprob";
   readonly samples?: ReturnType<typeof sampleSize>;
-}
-
-export interface EvalOptions extends OpenQuestionOptions {
-  readonly model: string;
   readonly adapter?: string;
   readonly tokenizer?: string;
   readonly questions?: string;
@@ -39,7 +36,6 @@ export interface EvalOptions extends OpenQuestionOptions {
   readonly method?: string;
   readonly limit?: number;
   readonly system: string;
-  readonly subsampleSeed: number;
   readonly tasks?: readonly string[];
   readonly data?: string;
   readonly shots?: number;
@@ -68,7 +64,7 @@ export async function evaluateQuestions(
   methods: readonly QuestionMethod[],
   terminal: Terminal,
 ): Promise<void> {
-  const { limit, subsampleSeed, adapter = null, tokenizer = null } = options;
+  const { limit, adapter = null, tokenizer = null } = options;
   const questions = options.questions!;
   await readQuestions(questions, "--questions");
   const engine = await startEngine(options, terminal);
@@ -80,7 +76,7 @@ export async function evaluateQuestions(
       capabilityEvaluation({
         questions,
         method,
-        subsample: limit === undefined ? null : { n: limit, seed: subsampleSeed },
+        subsample: limit === undefined ? null : { n: limit, seed: 42 },
         // The method `cloze` renders no chat.
         ...(method === "letters" && { system: systemPrompt(options.system) }),
       }),

@@ -181,8 +181,8 @@ describe("--suite", () => {
   it.each([
     [
       ["--data", "DIR/none"],
-      "--data: got DIR/none, expected an existing folder",
-      "`npx periodic-eval data get mmlu --out DIR/none`",
+      'data (--data): got "DIR/none/arc_challenge", which does not exist',
+      "`npx periodic-eval data get arc_challenge --out DIR/none` writes DIR/none/arc_challenge",
     ],
     [
       ["--data", "DIR"],
@@ -304,7 +304,7 @@ describe("names the option as it was written", () => {
   });
 
   it.each([
-    ["a split that is missing", [], "[periodic-eval] --data: got the folder "],
+    ["a split that is missing", [], "[periodic-eval] data (--data): got the folder "],
     ["a wrong row", ["--shots", "0"], "[periodic-eval] --tasks, DATA/test.jsonl:1: got no answer"],
   ])("on the command line: %s", async (_, args, message) => {
     await writeRows([{ question: "1 + 1?" }]);

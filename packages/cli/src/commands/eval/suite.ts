@@ -1,10 +1,7 @@
-import { existsSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { fromWritten, type Written, command } from "@periodic-eval/contracts/options";
-import { PeriodicEvalError } from "@periodic-eval/core";
-import { isHubSource, fixForMissing } from "@periodic-eval/data";
+import { fromWritten, type Written } from "@periodic-eval/contracts/options";
 import { checkWritable } from "@periodic-eval/store";
 import {
   datasetOf,
@@ -16,7 +13,6 @@ import {
   type SuiteRun,
   type TaskRegistry,
   type MetricsRun,
-  folderNames,
   type ChatOptions,
 } from "@periodic-eval/tasks";
 import type { Command } from "commander";
@@ -59,8 +55,7 @@ async function measureSuite(
 ): Promise<SuiteRun> {
   const { model, adapter = null, tokenizer = null, data, smoke } = options;
   const suite = options.tasks === undefined ? options.suite : suiteOf(options, options.tasks, tasks);
-  const names = await tasksIn(suite);
-  if (data !== undefined) checkDataFolder(data, names);
+  if (typeof suite === "string") await readSuite(suite);
   if (results !== null) await checkWritable(results);
   // Before the evaluations open their judges, which run on this engine.
   const engine = await startEngineOf(typeof suite === "string" ? suite : null, options, terminal);
@@ -108,12 +103,6 @@ const taskFlags: Written = {
   pathOf: ([list, , ...option]) => (list === "tasks" ? option : null),
 };
 
-async function tasksIn(suite: string | true | SuiteDefinition | undefined): Promise<readonly string[]> {
-  const read =
-    typeof suite === "object" ? suite : await readSuite(suite === true ? defaultSuitePath : suite!);
-  return Object.keys(read.tasks);
-}
-
 /** Returns the model's arguments as lm-evaluation-harness writes them. */
 const modelArgs = (model: string, adapter: string | null, tokenizer: string): string =>
   [`pretrained=${model}`, ...(adapter === null ? [] : [`peft=${adapter}`]), `tokenizer=${tokenizer}`].join(
@@ -122,7 +111,7 @@ const modelArgs = (model: string, adapter: string | null, tokenizer: string): st
 
 /** Returns a suite of tasks that are named on the command line, all with the same settings. */
 function suiteOf(
-  { data, shots, limit, ...prompt }: EvalOptions,
+  { shots, limit, ...prompt }: EvalOptions,
   names: readonly string[],
   registry: TaskRegistry,
 ): SuiteDefinition {
@@ -132,12 +121,7 @@ function suiteOf(
     schema_version: 1,
     name: "command line",
     chat: chatOptions(prompt),
-    tasks: Object.fromEntries(
-      names.map((name) => [
-        name,
-        { ...settings, ...(data !== undefined && { data: dataFolderOf(name, data) }) },
-      ]),
-    ),
+    tasks: Object.fromEntries(names.map((name) => [name, settings])),
   };
 }
 
@@ -202,52 +186,6 @@ function isTask(key: string, { suite }: MetricsRun): boolean {
 /** @param results The folder of results; null if they are not kept. */
 function suiteJson({ run, measured, folder }: SuiteRun, results: string | null): string {
   return jsonText({ ...run, measured, folder: results === null ? null : folder });
-}
-
-/**
- * Returns the name of a task's folder in a data folder: the task's name or the longest prefix that exists (`truthfulqa` for
- * `truthfulqa_mc2`, `mmlu` for `mmlu_anatomy`). A dataset that is named instead, `hf:owner/dataset`, is returned as it is.
- *
- * @throws PeriodicEvalError `config` if no such folder exists.
- */
-export function dataFolderOf(task: string, data: string): string {
-  if (isHubSource(data)) return data;
-  checkDataFolder(data, [task]);
-  const names = folderNames(task);
-  const found = names.find((name) => existsSync(join(data, name)));
-  if (found !== undefined) return found;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: `--data ${data}`,
-    got: `no folder for ${task}`,
-    expected: names.map((name) => join(data, name)).join(" or "),
-    fix: ["Pass the folder that contains one folder for each task.", ...fetchAdvice([task], data)].join(" "),
-  });
-}
-
-/**
- * @param tasks The tasks whose data is needed: the error says how to get it.
- * @throws PeriodicEvalError `config` if the path is not a folder.
- */
-function checkDataFolder(data: string, tasks: readonly string[]): void {
-  if (isHubSource(data) || (existsSync(data) && statSync(data).isDirectory())) return;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: "--data",
-    got: data,
-    expected: "an existing folder",
-    fix: [fixForMissing(data, "Check the path."), ...fetchAdvice(tasks, data)].join(" "),
-  });
-}
-
-/** Returns the commands that write the tasks' data into a folder, as a sentence; nothing for tasks without a known dataset. */
-function fetchAdvice(tasks: readonly string[], data: string): readonly string[] {
-  const names = [...new Set(tasks.flatMap((task) => datasetOf(task)?.name ?? []))];
-  if (names.length === 0) return [];
-  const commands = names.map((name) => command(`data get ${name} --out ${data}`)).join(", ");
-  return [
-    `Without --data it comes from the hub; ${commands} ${names.length === 1 ? "writes" : "write"} it there.`,
-  ];
 }
 
 /** How a command prompts tasks. */

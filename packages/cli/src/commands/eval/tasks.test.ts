@@ -164,8 +164,8 @@ describe("wrong usage fails before a model is loaded", () => {
       ["--tasks", "fact", "--data", "DATA"],
       '--tasks: got "fact", expected facts, or a part of one. Did you mean "facts"?',
     ],
-    [["--tasks", "facts", "--data", "DATA/none"], "expected an existing folder"],
-    [["--tasks", "facts", "--data", "DATA/facts"], "got no folder for facts, expected "],
+    [["--tasks", "facts", "--data", "DATA/none"], 'none/facts/test.jsonl", which does not exist'],
+    [["--tasks", "facts", "--data", "DATA/facts"], 'facts/facts/test.jsonl", which does not exist'],
     [["--tasks", "facts", "--data", "DATA", "--name", "a/b"], '--name: got "a/b"'],
     [["--suite", "DATA/none.yaml"], "none.yaml"],
   ])("%j", async (args, message) => {

@@ -36,18 +36,10 @@ interface FeedbackOptions {
 export function addFeedback(program: Command, terminal: Terminal): void {
   program
     .command("feedback")
-    .description(
-      "train a model on feedback step by step and measure preference, compliance, ability and collapse",
-    )
-    .argument(
-      "[overrides...]",
-      "key=value overrides of the configuration: preferences=[concise] num_steps=10 base_model=owner/name",
-    )
-    .option("--config-dir <folder>", "folder of configurations (default: those of the package)")
-    .option(
-      "--config-name <name>",
-      "a YAML file in that folder (default: micro-world for the embedded model, all for any other)",
-    )
+    .description("train a model on feedback step by step, and measure what it learns and loses")
+    .argument("[overrides...]", "key=value: preferences=[concise] num_steps=10 base_model=owner/name")
+    .option("--config-dir <folder>", "folder of configurations (default: the package's)")
+    .option("--config-name <name>", "a YAML file in it (default: micro-world, or all for a base_model)")
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
     .action((overrides: readonly string[], options: FeedbackOptions) =>

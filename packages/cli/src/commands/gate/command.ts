@@ -18,15 +18,10 @@ export interface GateOptions {
 }
 
 const help = `
-A condition is a verdict on an evaluation (capability worse; better, worse or changed), or a limit for a metric
-(alignment.misaligned > 20 %; >, <, >= or <=, with the metric's unit). It is checked against the last measurement
-of each phase. em/capability names a single phase.
-
-A limit decides only if the whole 95 % interval lies on one side of it. "no evidence" decides only if a change of 20
-points (a fifth of the metric's range) would have been detected. Otherwise the condition is inconclusive, as it is for
-a metric that cannot be judged.
-
-With the variable GITHUB_STEP_SUMMARY, the summary for the pull request is appended to that file.
+A condition is better, worse or changed, or a limit (>, <, >= or <=) in the metric's unit. It is
+checked at the end of each phase; em/capability names one. A limit decides only if the whole 95 %
+interval lies on one side; "no evidence" only if a change of 20 points, or a fifth of the metric's
+range, would have been detected. GITHUB_STEP_SUMMARY receives the summary too.
 
 Exit code: 0 if no condition is true, 1 if one is, 2 for wrong usage, 3 if a condition is inconclusive.`;
 
@@ -34,16 +29,16 @@ Exit code: 0 if no condition is true, 1 if one is, 2 for wrong usage, 3 if a con
 export function addGate(program: Command, terminal: Terminal): void {
   program
     .command("gate")
-    .description("check conditions on the results of a finished run, and fail if one is true (for CI)")
+    .description("fail if a condition on the results of a finished run is true (for CI)")
     .argument("<run-dir>", "a run's folder")
     .requiredOption(
       "--fail-on <condition>",
-      "when to fail: 'capability worse', 'alignment.misaligned > 20 %'; repeatable",
+      "such as 'capability worse', 'alignment.misaligned > 20 %'; repeatable",
       (text: string, before: readonly Condition[] | undefined) => [...(before ?? []), parseCondition(text)],
     )
     .option(
       "--detectable <change>",
-      "largest detectable change at which 'no evidence' passes: '10 points', '0.5 nats'; repeatable, one per unit (default: a fifth of the metric's range, such as 20 points; any in nats)",
+      "'no evidence' passes up to it: '10 points', '0.5 nats'; one per unit",
       (text: string, before: readonly DetectableChange[]) => [...before, parseDetectable(text)],
       [],
     )

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { checkBackend, compileBackend, type WorkingBackend } from "./binding.ts";
 import { libraryFolder, libTensorFlow } from "./libtensorflow.ts";
-import { checkDisk, driverWarning, findCompiler, thisMachine, unsupported, type Machine } from "./machine.ts";
+import { findCompiler, unsupported, type Machine } from "./machine.ts";
 import {
   backendFolder,
   fetchBackend,
@@ -20,16 +20,10 @@ import {
 export function addNative(program: Command, terminal: Terminal): void {
   program
     .command("native")
-    .description("build native TensorFlow (Linux), the fastest backend; --gpu adds NVIDIA GPUs")
-    .option("--gpu", "build tfjs-node-gpu: TensorFlow for NVIDIA GPUs with NVIDIA's libraries", false)
-    .option(
-      "--libtensorflow <folder>",
-      "use this Python package tensorflow or unpacked libtensorflow archive",
-    )
-    .option(
-      "--cache <folder>",
-      "where libraries and builds are kept (default: periodic-eval/native in $XDG_CACHE_HOME or ~/.cache)",
-    )
+    .description("build native TensorFlow (Linux), the fastest backend")
+    .option("--gpu", "build tfjs-node-gpu, for NVIDIA GPUs", false)
+    .option("--libtensorflow <folder>", "use this Python package tensorflow or libtensorflow")
+    .option("--cache <folder>", "folder of downloads and builds (default: in ~/.cache)")
     .option("--force", "download and build everything again", false)
     .action(async (options: NativeOptions) => {
       terminal.out(await buildNative(options, terminal));
@@ -56,29 +50,25 @@ interface NativeOptions {
 export async function buildNative(
   options: NativeOptions,
   terminal: Terminal,
-  machine: Machine = thisMachine,
+  machine: Machine = process,
 ): Promise<string> {
   const backend: BackendName = options.gpu ? "tfjs-node-gpu" : "tfjs-node";
   const project = nativeBackendFolder();
   const cache = resolve(options.cache ?? defaultCache());
   // The binding's compile command is for Linux.
   if (machine.platform !== "linux") throw unsupported(machine, "linux");
-  const driver = options.gpu ? driverWarning(machine.driverVersion()) : null;
-  if (driver !== null) terminal.err(driver);
   // Everything that may be missing is checked before the downloads.
   const compiler = findCompiler();
   if (options.force)
     // The cache may hold other backends and, where the user named a folder, other files.
     for (const name of [libraryFolder(options.gpu), backendFolder(backend), tfjsFolder])
       rmSync(join(cache, name), { recursive: true, force: true });
-  checkDisk(machine, cache, packagesBytes);
-  checkDisk(machine, project, packagesBytes, "Free some space.");
   const library = libTensorFlow(options, cache, machine, terminal);
   const built = fetchBackend(backend, cache, terminal);
   compileBackend({ backend, built }, library, compiler, terminal);
   const placed = placeBackend({ backend, built, folder: project }, cache, terminal);
   try {
-    return sentence(backend, checkBackend(placed), driver);
+    return sentence(backend, checkBackend(placed));
   } catch (error) {
     // `useBackend` starts what it finds, so a broken backend must not stay.
     rmSync(placed, { recursive: true });
@@ -86,20 +76,18 @@ export async function buildNative(
   }
 }
 
-/** The disk that the packages of TensorFlow.js and the binding take, in the cache and in the project: 83 MB, and room for drafts. */
-const packagesBytes = 2e8;
-
-function defaultCache(): string {
+export function defaultCache(): string {
   // The XDG specification says to ignore an empty or relative path.
   const named = process.env["XDG_CACHE_HOME"] ?? "";
   return join(isAbsolute(named) ? named : join(homedir(), ".cache"), "periodic-eval", "native");
 }
 
-function sentence(backend: BackendName, working: WorkingBackend, driver: string | null): string {
+function sentence(backend: BackendName, working: WorkingBackend): string {
   const choice = `Programs in this project start it by default; PERIODIC_EVAL_BACKEND=${backend} requests it.`;
   const works = `${backend} ${tfjsVersion} works with TensorFlow ${working.tensorflow}`;
   if (backend === "tfjs-node") return `${works}. ${choice}`;
   if (working.isUsingGpu) return `${works} and computes on the GPU. ${choice}`;
-  const why = driver === null ? " (TF_CPP_MIN_LOG_LEVEL=0 makes TensorFlow print why)" : "";
-  return `${works}, found no GPU and computes on the CPU${why}. ${choice}`;
+  const why =
+    "it needs NVIDIA's driver 525.60.13 or newer, and TF_CPP_MIN_LOG_LEVEL=0 makes TensorFlow print why";
+  return `${works}, found no GPU and computes on the CPU: ${why}. ${choice}`;
 }

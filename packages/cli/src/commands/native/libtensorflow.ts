@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { configError } from "@periodic-eval/contracts/options";
 import type { Terminal } from "../../terminal/terminal.ts";
-import { checkDisk, unsupported, type Machine, answers, makeStep, runTool } from "./machine.ts";
+import { unsupported, type Machine, answers, makeStep, runTool } from "./machine.ts";
 
 /** The files of TensorFlow's C library with which the binding is compiled and runs. */
 export interface LibTensorFlow {
@@ -32,9 +32,6 @@ export const libraryFolder = (gpu: boolean): string =>
 
 /** The wheels for all Python versions hold the same libraries, so any Python can download this one. */
 const wheelPython = "3.11";
-
-/** Measured: the extracted files, and twice the wheel in hand, because pip copies what it has downloaded; rounded up. */
-const neededBytes = { cpu: 1.1e9, gpu: 4.6e9 } as const;
 
 const pipCandidates: readonly (readonly [python: string, pip: readonly string[]])[] = [
   ["python3", ["python3", "-m", "pip"]],
@@ -68,7 +65,7 @@ const unused = /^nvidia-cuda-nvcc-/;
 /**
  * Returns the libraries of a folder that the user named, or downloads them from PyPI into the cache.
  *
- * @throws PeriodicEvalError `config` if the folder holds none, or if the machine, its disk or the network does not allow it.
+ * @throws PeriodicEvalError `config` if the folder holds none, or if the machine or the network does not allow it.
  */
 export function libTensorFlow(
   { gpu, libtensorflow: named }: { readonly gpu: boolean; readonly libtensorflow?: string },
@@ -77,11 +74,10 @@ export function libTensorFlow(
   terminal: Terminal,
 ): LibTensorFlow {
   if (named !== undefined) return namedLibTensorFlow(named);
-  const [available, kind] = gpu ? ([gpuWheels, "gpu"] as const) : ([wheels, "cpu"] as const);
+  const available = gpu ? gpuWheels : wheels;
   const wheel = machine.platform === "linux" ? available[machine.arch] : undefined;
   if (wheel === undefined) throw unsupported(machine, `linux on ${Object.keys(available).join(" or ")}`);
   const folder = join(cache, libraryFolder(gpu));
-  if (!existsSync(folder)) checkDisk(machine, cache, neededBytes[kind]);
   makeStep(terminal, { what: `TensorFlow ${tensorflowVersion} from PyPI (${wheel.name})`, folder }, (draft) =>
     fetchWheels(wheel, gpu, draft, terminal),
   );

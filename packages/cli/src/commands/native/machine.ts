@@ -1,103 +1,13 @@
 import { spawnSync, type SpawnSyncOptions } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  statSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { configError } from "@periodic-eval/contracts/options";
 import type { PeriodicEvalError } from "@periodic-eval/core";
 import type { Terminal } from "../../terminal/terminal.ts";
 
-/** The facts about this machine that decide whether a build is possible. */
-export interface Machine {
-  /** `linux`, and `x64` or `arm64`, as Node names them. */
-  readonly platform: string;
-  readonly arch: string;
-  /** Bytes that this user can still write below a folder. */
-  freeBytes(folder: string): number;
-  /** The version of NVIDIA's driver: `535.104.05`. Null without one. */
-  driverVersion(): string | null;
-}
-
-export const thisMachine: Machine = {
-  platform: process.platform,
-  arch: process.arch,
-  freeBytes(folder) {
-    mkdirSync(folder, { recursive: true });
-    const { bavail, bsize } = statfsSync(folder);
-    return bavail * bsize;
-  },
-  driverVersion: () => driverOfKernel() ?? driverOfTool(),
-};
-
-function driverOfKernel(): string | null {
-  try {
-    return parseDriverVersion(readFileSync("/proc/driver/nvidia/version", "utf8"));
-  } catch {
-    return null;
-  }
-}
-
-/** Returns the version in the text of /proc/driver/nvidia/version; null without one. */
-export const parseDriverVersion = (text: string): string | null =>
-  /Kernel Module\D*?(?:x86_64|aarch64)?\s+(\d+(?:\.\d+)+)/.exec(text)?.[1] ?? null;
-
-/** In the Linux of Windows only this tool knows the driver. */
-function driverOfTool(): string | null {
-  const { status, stdout } = spawnSync(
-    "nvidia-smi",
-    ["--query-gpu=driver_version", "--format=csv,noheader"],
-    {
-      encoding: "utf8",
-    },
-  );
-  return status === 0 ? (/^\s*(\d+(?:\.\d+)+)/.exec(stdout)?.[1] ?? null) : null;
-}
-
-/** The oldest driver for CUDA 12, by the table "CUDA Toolkit and Corresponding Driver Versions" of NVIDIA's release notes. */
-const oldestDriver = "525.60.13";
-
-/** Returns the warning about a missing or old driver of NVIDIA; null if the driver is new enough. */
-export function driverWarning(version: string | null): string | null {
-  if (version !== null && !isOlder(version, oldestDriver)) return null;
-  const got = version === null ? "none" : version;
-  const fix = version === null ? "Install NVIDIA's driver" : "Update NVIDIA's driver";
-  return configError({
-    where: "NVIDIA's driver",
-    got,
-    expected: `${oldestDriver} or newer, for CUDA 12`,
-    fix: `${fix} to compute on the GPU (Debian: \`apt-get install nvidia-driver\`); until then this backend computes on the CPU.`,
-  }).message;
-}
-
-function isOlder(version: string, than: string): boolean {
-  const [own, other] = [version, than].map((text) => text.split(".").map(Number)) as [number[], number[]];
-  const at = other.findIndex((part, index) => part !== (own[index] ?? 0));
-  return at !== -1 && (own[at] ?? 0) < other[at]!;
-}
-
-const otherDisk = "Free some space, or name a folder on another disk with --cache FOLDER.";
-
-/** @throws PeriodicEvalError `config` if less disk is free than the build needs. */
-export function checkDisk(machine: Machine, folder: string, neededBytes: number, fix = otherDisk): void {
-  const free = machine.freeBytes(folder);
-  if (free >= neededBytes) return;
-  const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(1);
-  throw configError({
-    where: folder,
-    got: `${gigabytes(free)} GB of free disk`,
-    expected: `${gigabytes(neededBytes)} GB`,
-    fix,
-  });
-}
+/** `linux`, and `x64` or `arm64`, as Node names them. */
+export type Machine = Pick<NodeJS.Process, "platform" | "arch">;
 
 /**
  * Returns the command of a C++ compiler.

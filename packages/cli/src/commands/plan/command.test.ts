@@ -24,6 +24,7 @@ beforeAll(async () => {
     subsample_n: 12
     alignment: true
     alignment_num_samples: 2
+    judge_price: { input_per_million: 3, output_per_million: 15 }
     phases: { coupling: { alignment: false, eval_every_percent: 50 } }
 `,
   );
@@ -52,11 +53,10 @@ it("prints the steps of a schedule, which replaces the default percents", async 
   expect(out).toMatch(/alignment +0, 30, 50, 60, 90, 100 +6 /);
 });
 
-it("asks for a --phase for each phase that the block overrides", async () => {
+it("rejects overrides of a phase without a --phase", async () => {
   const { code, err } = await runCommand(["plan", config, "--phase", "em=500"]);
   expect(code).toBe(1);
-  expect(err).toMatch(/periodic_eval\.phases\.coupling: got overrides of the phase coupling/);
-  expect(err).toContain("Add --phase coupling=STEPS, or remove");
+  expect(err).toMatch(/periodic_eval\.phases\.coupling: got "coupling", expected a phase of the run: "em"/);
 });
 
 it("estimates the cost of a measurement from a few items", async () => {
@@ -69,8 +69,6 @@ it("estimates the cost of a measurement from a few items", async () => {
     microWorld(),
     "--backend",
     "wasm",
-    "--judge-price",
-    "3,15",
     "--json",
   ];
   const { out } = await plan(...args);
@@ -197,19 +195,18 @@ it("counts two prompts and one reply token per answer for logprob", () => {
     tokens: null,
     judged: 32,
     judgedCharacters: 3200,
-    judgePrice: null,
+    judgePrice: { inputPerMillion: 3, outputPerMillion: 15 },
   };
   const planned = { phase: "em", id: "alignment", steps: [0], prompt: null };
-  const price = { inputPerMillion: 3, outputPerMillion: 15 };
   const cost = (judgeMethod: "json" | "logprob") => {
     const callback = { ...planned, measurement: { ...measurement, judgeMethod } };
-    return JSON.parse(planJson([callback], "run.yaml", price)).callbacks[0].judge_cost_per_measurement;
+    return JSON.parse(planJson([callback], "run.yaml")).callbacks[0].judge_cost_per_measurement;
   };
   expect(cost("json")).toBeCloseTo(((32 * 450 + 800) * 3 + 32 * 60 * 15) / 1e6, 12);
   expect(cost("logprob")).toBeCloseTo((2 * (32 * 450 + 800) * 3 + 2 * 32 * 15) / 1e6, 12);
 });
 
-it("uses the configured judge price unless the command line overrides it", async () => {
+it("uses the configured judge price", async () => {
   const path = join(folder, "priced.yaml");
   await writeFile(
     path,
@@ -221,10 +218,10 @@ it("uses the configured judge price unless the command line overrides it", async
   baseline: adapter_off
 `,
   );
-  const costs = async (...more: readonly string[]) => {
+  const costs = async () => {
     const terminal = recordingTerminal();
     const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
-    expect([await runCli([...args, ...more], terminal), terminal.errors]).toEqual([0, []]);
+    expect([await runCli(args, terminal), terminal.errors]).toEqual([0, []]);
     const { callbacks } = JSON.parse(terminal.outputs.join("\n"));
     expect(callbacks).toMatchObject([
       { id: "alignment", steps: [0, 5, 10] },
@@ -235,7 +232,6 @@ it("uses the configured judge price unless the command line overrides it", async
   const [cost, baseline] = await costs();
   expect(cost).toBeGreaterThan((24 * (450 * 3 + 60 * 15)) / 1e6);
   expect(baseline).toBe(cost);
-  expect((await costs("--judge-price", "6,30"))[0]).toBeCloseTo(2 * cost, 10);
 });
 
 it("rejects questions whose judge prompts the judge ignores, with the error of train", async (context) => {
@@ -272,7 +268,7 @@ it("rejects questions whose judge prompts the judge ignores, with the error of t
     code: 0,
   });
   // A rule uses no prompts and costs nothing.
-  const ruled = await runWith([...planned, "--judge-price", "3,15"], { judge_model: "rule:micro-world" });
+  const ruled = await runWith(planned, { judge_model: "rule:micro-world" });
   expect(JSON.parse(ruled.out).callbacks[0]).toMatchObject({ judge_cost_per_measurement: 0 });
   expect((await runWith(planned, { judge_model: "rule:nope" })).err).toContain("expected a known rule");
 });

@@ -1,8 +1,6 @@
 import { planJson, planTables } from "./output.ts";
-import { isRecord, nearest, valueAt } from "@periodic-eval/contracts/options";
-import type { EvaluableModel, ValuePath } from "@periodic-eval/core";
+import type { EvaluableModel } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/core/config";
-import type { JudgePrice } from "@periodic-eval/core/grading";
 import { outlineCausalLM } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { inMemory } from "@periodic-eval/tfjs";
@@ -11,7 +9,6 @@ import { InvalidArgumentError, Option, type Command } from "commander";
 import { backendOption, flagsOf } from "../../config/command-options.ts";
 import {
   throwAll,
-  fileError,
   withOptionPlace,
   atPlace,
   withPlace,
@@ -34,7 +31,6 @@ export interface PlanOptions {
   readonly model?: string | true;
   /** The model whose tokenizer renders the prompts to print. True for the model of a training file. */
   readonly prompts?: string | true;
-  readonly judgePrice?: JudgePrice;
   readonly backend?: string;
   readonly json: boolean;
 }
@@ -43,30 +39,21 @@ export interface PlanOptions {
 export function addPlan(program: Command, terminal: Terminal, loadTasks: LoadTasks): void {
   program
     .command("plan")
-    .description("print when a configuration measures and what it costs, before anything runs")
-    .argument(
-      "<config>",
-      "a training file, or YAML or JSON with a periodic_eval block; paths are relative to the file",
-    )
+    .description("print when a configuration measures, what that costs, and the prompts")
+    .argument("<config>", "a training file, or a file with a periodic_eval block")
     .option(
       "--phase <name=steps>",
-      "a phase and its optimizer steps, repeated for each phase of the run (default: the phases of a training file)",
+      "a phase and its steps; repeatable (default: the file's)",
       (value: string, before: readonly PlannedPhase[] | undefined) => [...(before ?? []), parsePhase(value)],
     )
     .option(
       "--model [folder]",
-      "a model on which to measure a few items, to estimate seconds and tokens (default folder: the training file's model)",
+      "measure a few items on it to estimate seconds and tokens (default: the model of the file)",
     )
     .addOption(
-      new Option(
-        "--prompts [folder]",
-        "print the first prompt of each evaluation, token by token, as this model reads it; loads no weights (default folder: the training file's model)",
-      ).conflicts("model"),
-    )
-    .option(
-      "--judge-price <in,out>",
-      "price of a million input and output tokens of the judge (default: judge_price of the configuration)",
-      parsePrice,
+      new Option("--prompts [folder]", "print the first prompts token by token; loads no weights").conflicts(
+        "model",
+      ),
     )
     .addOption(backendOption())
     .option("--json", "print one JSON document", false)
@@ -77,10 +64,7 @@ export function addPlan(program: Command, terminal: Terminal, loadTasks: LoadTas
           `error: required option '${flagsOf(self, planned.missing)}' not specified, and ${config} is not a training file that sets it`,
         );
       if (planned.length === 0 && !options.json) return;
-      const price = options.judgePrice ?? null;
-      terminal.out(
-        options.json ? planJson(planned, config, price) : planTables(planned, price, terminal.colours),
-      );
+      terminal.out(options.json ? planJson(planned, config) : planTables(planned, terminal.colours));
     });
 }
 
@@ -89,13 +73,6 @@ function parsePhase(value: string): PlannedPhase {
   if (name === undefined || Number(steps) < 1)
     throw new InvalidArgumentError("Expected name=steps, such as em=500.");
   return { name, maxSteps: Number(steps) };
-}
-
-function parsePrice(value: string): JudgePrice {
-  const [input, output, ...more] = value.split(",").map(Number);
-  if (!(input! >= 0) || !(output! >= 0) || more.length > 0)
-    throw new InvalidArgumentError("Expected two numbers, such as 3,15.");
-  return { inputPerMillion: input!, outputPerMillion: output! };
 }
 
 /**
@@ -128,26 +105,11 @@ async function plan(
     isAdapted: !trainsAllWeights(file.value),
     ...(model === undefined && { open: null }),
   };
-  const names = phases.map(({ name }) => name);
-  if (given !== undefined) requirePhases(file, at, block, names);
   try {
     return await withOptionPlace(file, at, () => planBlock(block, phases, trial, evaluations));
   } finally {
     trial?.dispose();
   }
-}
-
-/** @throws PeriodicEvalError `config` for overrides of a phase that no `--phase` names, unless one of them is nearly that name. */
-function requirePhases(file: ConfigFile, at: ValuePath, block: unknown, names: readonly string[]): void {
-  const overrides = valueAt(block, ["phases"]);
-  const missing = isRecord(overrides) ? Object.keys(overrides).filter((name) => !names.includes(name)) : [];
-  const name = missing.find((one) => nearest(one, names) === null);
-  if (name === undefined) return;
-  throw fileError(file, [...at, "phases", name], {
-    got: `overrides of the phase ${name}, and no --phase ${name}=STEPS`,
-    expected: "a --phase for each phase of the run",
-    fix: `Add ${missing.map((one) => `--phase ${one}=STEPS`).join(" ")}, or remove these overrides.`,
-  });
 }
 
 /** Whether a file describes a training of all weights. A file with only a block does not say, so the answer is no. */

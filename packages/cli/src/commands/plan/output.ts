@@ -1,4 +1,3 @@
-import type { JudgePrice } from "@periodic-eval/core/grading";
 import { formatSeconds } from "@periodic-eval/dashboard";
 import { jsonText, plainTable, type Colours } from "../../terminal/terminal.ts";
 import { promptText, type DisplayToken, type PlannedCallback } from "./plan-block.ts";
@@ -14,15 +13,11 @@ const judging = {
   rule: { prompts: 0, replyTokens: 0 },
 };
 
-/**
- * Estimates the judge's cost of one measurement. Returns null if nothing is judged or the price is unknown.
- *
- * @param price Takes precedence over the price in the configuration.
- */
-function measurementCost({ measurement }: PlannedCallback, price: JudgePrice | null): number | null {
+/** Estimates the judge's cost of one measurement. Returns null if nothing is judged or the price is unknown. */
+function measurementCost({ measurement }: PlannedCallback): number | null {
   if (measurement === null || measurement.judged === 0) return null;
   if (measurement.judgeMethod === "rule") return 0;
-  const { inputPerMillion, outputPerMillion } = price ?? measurement.judgePrice ?? {};
+  const { inputPerMillion, outputPerMillion } = measurement.judgePrice ?? {};
   if (inputPerMillion === undefined || outputPerMillion === undefined) return null;
   const { prompts, replyTokens } = judging[measurement.judgeMethod];
   const input = measurement.judged * promptTokens + measurement.judgedCharacters / charactersPerToken;
@@ -41,11 +36,7 @@ const columns = [
 ];
 
 /** Returns a table per phase, with the total measuring time below it, and then each prompt. */
-export function planTables(
-  planned: readonly PlannedCallback[],
-  price: JudgePrice | null,
-  colours: Colours,
-): string {
+export function planTables(planned: readonly PlannedCallback[], colours: Colours): string {
   const phases = [...new Set(planned.map(({ phase }) => phase))];
   const prompts = planned.flatMap(({ id, prompt }) =>
     prompt === null ? [] : [promptSection(id, prompt, colours)],
@@ -54,11 +45,7 @@ export function planTables(
     const callbacks = planned.filter((one) => one.phase === phase);
     return [
       colours.bold(phase),
-      plainTable(
-        columns,
-        callbacks.map((one) => planRow(one, price)),
-        colours,
-      ),
+      plainTable(columns, callbacks.map(planRow), colours),
       totalText(callbacks),
     ].join("\n");
   });
@@ -74,9 +61,9 @@ const promptSection = (
 
 const missingValue = "–";
 
-function planRow(one: PlannedCallback, price: JudgePrice | null): string[] {
+function planRow(one: PlannedCallback): string[] {
   const { id, steps, measurement } = one;
-  const cost = measurementCost(one, price);
+  const cost = measurementCost(one);
   const number = (value: number | null | undefined) =>
     value == null ? missingValue : value.toLocaleString("en");
   return [
@@ -106,13 +93,9 @@ function totalText(planned: readonly PlannedCallback[]): string {
 }
 
 /** Returns the plan as JSON. */
-export function planJson(
-  planned: readonly PlannedCallback[],
-  config: string,
-  price: JudgePrice | null,
-): string {
+export function planJson(planned: readonly PlannedCallback[], config: string): string {
   const callbacks = planned.map((one) => {
-    return { ...one, judge_cost_per_measurement: measurementCost(one, price) };
+    return { ...one, judge_cost_per_measurement: measurementCost(one) };
   });
   return jsonText({ config, callbacks });
 }

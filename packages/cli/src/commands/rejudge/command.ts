@@ -6,7 +6,7 @@ import { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "@periodi
 import { gradeStored, isUngraded } from "@periodic-eval/core/session";
 import { fileStore, readRun } from "@periodic-eval/store";
 import { Option, type Command } from "commander";
-import { integer, judgeNames, atFlag } from "../../config/command-options.ts";
+import { integer, atFlag } from "../../config/command-options.ts";
 import { noSnapshot } from "../../run/read-runs.ts";
 import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
@@ -22,22 +22,14 @@ interface RejudgeOptions {
 export function addRejudge(program: Command, terminal: Terminal): void {
   program
     .command("rejudge")
-    .description("grade a run's stored alignment answers with another judge and report their agreement")
+    .description("grade a run's stored answers with another judge, or those left ungraded")
     .argument("<run-dir>", "folder of the run")
-    .option("--judge <name>", judgeNames)
-    .option(
-      "--heal",
-      "instead, grade the answers that an interruption or a judge's outage left ungraded, with the run's judge, and complete their snapshots",
-      false,
-    )
+    .option("--judge <name>", "openai:MODEL, anthropic:MODEL, folder:PATH, hf:owner/name …")
+    .option("--heal", "grade answers that were left ungraded, with the run's judge", false)
     .addOption(
       new Option("--method <name>", "how a judge model replies (default: json)").choices(["json", "logprob"]),
     )
-    .option(
-      "--max-calls <number>",
-      "requests to a judge model per snapshot, retries included; verdicts are kept in <run-dir>/verdicts",
-      integer(0),
-    )
+    .option("--max-calls <number>", "most requests per snapshot, retries included", integer(0))
     .option("--json", "print one JSON document", false)
     .action(
       async (runDir: string, { judge: spec, json, heal, ...limits }: RejudgeOptions, command: Command) => {

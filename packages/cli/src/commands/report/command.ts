@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join, dirname, resolve } from "node:path";
-import { quoteValue } from "@periodic-eval/contracts/options";
+import { didYouMean, quoteValue } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import {
   changeGlyph,
@@ -21,53 +21,47 @@ import {
 } from "@periodic-eval/dashboard";
 import { writeFileAtomic, readRun } from "@periodic-eval/store";
 import type { Command } from "commander";
-import { flagsOf, nameList } from "../../config/command-options.ts";
-import { inVerdictColour, methodFlags, methodsTable } from "../../run/methods-table.ts";
+import { inVerdictColour, methodsTable } from "../../run/methods-table.ts";
 import { isRunFolder, metricsFile, readResults } from "../../run/read-runs.ts";
 import { pageLine, reportFeedback, reportRun } from "../../run/report-run.ts";
+import { serveAddress, serveFolder, type ServeOption } from "../../run/serve-run.ts";
 import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 interface ReportOptions {
   readonly page?: string;
-  readonly against?: string;
-  readonly method?: readonly string[];
   readonly baseline?: string;
+  readonly serve?: ServeOption;
   readonly json: boolean;
 }
+
+const help = `
+--serve finds all runs below the folder, whether finished, running or interrupted, and shows nothing outside it. Others
+can read them at an address such as 0.0.0.0:8010, unless the variable PERIODIC_EVAL_TOKEN has a token, which programs
+send as a bearer token and browsers as a password.`;
 
 /** `report`: writes the page of a run (finished, running or interrupted), of training on feedback, or of suite results. */
 export function addReport(program: Command, terminal: Terminal): void {
   program
     .command("report")
-    .description(
-      "write the page of a run, of training on feedback, or of suite results, and print its tables",
-    )
-    .argument(
-      "<folder>",
-      "a run's folder, the output_dir of feedback, or a folder with metrics.json (or that file)",
-    )
+    .description("write the page of a run and print its tables, or show the runs below a folder")
+    .argument("<folder>", "run_dir of a run, output_dir of feedback, or results (metrics.json)")
+    .option("--page <file>", "file of the page (default: in the folder)")
+    .option("--baseline <name>", "of results: compare with this run or method")
     .option(
-      "--page <file>",
-      "file of the page (default: <run-dir>/periodic_eval/index.html, or index.html in <output_dir> or <results>)",
+      "--serve [address]",
+      "show the folder's runs in the browser at [host:]port (default: 8010)",
+      serveAddress,
     )
-    .option("--against <name>", "for results: the run to compare the others with (default: the first)")
-    .option(
-      "--method <names>",
-      "for results: methods of the table of methods, separated by commas (default: all, if runs name their methods)",
-      nameList,
-    )
-    .option("--baseline <name>", "for results: the method to compare the others with (default: the first)")
     .option("--json", "print one JSON document", false)
+    .addHelpText("after", help)
     .action(async (folder: string, options: ReportOptions, command: Command) => {
+      if (options.serve !== undefined) return serveFolder(folder, options.serve, terminal);
       const file = metricsFile(folder);
       if (file !== null) {
         return reportResults(file, options, terminal);
       }
-      for (const name of ["against", "method", "baseline"] as const)
-        if (options[name] !== undefined)
-          command.error(
-            `error: option '${flagsOf(command, name)}' is for results: a folder with metrics.json`,
-          );
+      if (options.baseline !== undefined)
+        command.error("error: option '--baseline <name>' is for results: a folder with metrics.json");
       if (existsSync(join(folder, "summary.json")) && !isRunFolder(folder)) {
         return reportFeedback(folder, options, terminal);
       }
@@ -89,31 +83,17 @@ async function report(runDir: string, options: ReportOptions, terminal: Terminal
   await reportRun(runDir, options, terminal);
 }
 
-interface ResultsReportOptions {
-  readonly json: boolean;
-  /** Default: `index.html` in the folder of the file. */
-  readonly page?: string;
-  /** Name of the run that the others are compared with. Default: the first. */
-  readonly against?: string;
-  /** Labels of the table of methods. Default: all, if a run has a label. */
-  readonly method?: readonly string[];
-  /** Label of the method that the others are compared with. Default: the first. */
-  readonly baseline?: string;
-}
-
 /** Writes the page of a `metrics.json`, then prints a table per task and the page's path, or with `json` one JSON document. */
 async function reportResults(
   file: string,
-  { json, page = join(dirname(file), "index.html"), against, method, baseline }: ResultsReportOptions,
+  { json, page = join(dirname(file), "index.html"), baseline }: ReportOptions,
   terminal: Terminal,
 ): Promise<void> {
   const { runs, samples } = await readResults(file);
-  const summary = summarizeResults(runs, referenceOf(runs, against, file), samples);
-  const isAsked = method !== undefined || baseline !== undefined;
-  const compared = isAsked || hasMethods(runs);
-  const methods = compared
-    ? summarizeMethods(runs, samples, { methods: method, baseline, where: methodFlags })
-    : null;
+  const reference = referenceOf(runs, baseline, file);
+  const summary = summarizeResults(runs, reference, samples);
+  const { method, name } = runs[reference] ?? {};
+  const methods = hasMethods(runs) ? summarizeMethods(runs, samples, { baseline: method ?? name }) : null;
   await writeFileAtomic(page, renderResults(summary, file, methods));
   if (json) return terminal.out(resultsJson(summary, methods, file, resolve(page)));
   const tables = [
@@ -124,18 +104,18 @@ async function reportResults(
   terminal.out(pageLine(resolve(page)));
 }
 
-/** Returns the index of the run of this name; the last of several. */
+/** Returns the index of the run of this name or method; the last of several. */
 function referenceOf(runs: ResultsSummary["runs"], name: string | undefined, file: string): number {
   if (name === undefined) return 0;
-  const at = runs.findLastIndex((run) => run.name === name);
+  const at = runs.findLastIndex((run) => run.name === name || run.method === name);
   if (at !== -1) return at;
+  const names = [...new Set(runs.flatMap((run) => [run.name, ...(run.method === null ? [] : [run.method])]))];
   throw new PeriodicEvalError({
     code: "config",
-    where: "--against",
+    where: "--baseline",
     got: quoteValue(name),
-    expected:
-      [...new Set(runs.map((run) => run.name))].join(", ") || `a run of ${file}, which is still empty`,
-    fix: "Name one of these.",
+    expected: names.join(", ") || `a run of ${file}, which is still empty`,
+    fix: didYouMean(name, names) ?? "Name one of these.",
   });
 }
 

@@ -65,7 +65,7 @@ it("writes the page of a results folder and prints a table per task", async () =
 it("accepts the file itself, another page and another reference, and prints JSON", async () => {
   const page = join(folder, "own.html");
   const file = join(results, "metrics.json");
-  const { code, out } = await run("report", file, "--page", page, "--against", "tuned", "--json");
+  const { code, out } = await run("report", file, "--page", page, "--baseline", "tuned", "--json");
   expect(code).toBe(0);
   const report = JSON.parse(out);
   expect(report).toMatchObject({ metrics_file: file, page, reference: "tuned" });
@@ -107,11 +107,11 @@ it("reads a file from another program without standard errors, sizes or suite", 
 });
 
 it("rejects folders without results in one line", async () => {
-  const unknown = await run("report", results, "--against", "sft");
+  const unknown = await run("report", results, "--baseline", "sft");
   expect(unknown).toEqual({
     code: 1,
     out: "",
-    err: expect.stringMatching(/^\[periodic-eval\] --against: got "sft", expected base, tuned\..*$/),
+    err: expect.stringMatching(/^\[periodic-eval\] --baseline: got "sft", expected base, tuned\..*$/),
   });
   const none = await run("report", join(folder, "adapter"));
   expect([none.code, none.err]).toEqual([1, expect.stringContaining("got no snapshot and no metrics.json")]);
@@ -120,6 +120,6 @@ it("rejects folders without results in one line", async () => {
   await writeFile(join(damaged, "metrics.json"), '{ "schema_version": 1, "runs": [{}] }');
   const torn = await run("report", damaged);
   expect([torn.code, torn.err]).toEqual([1, expect.stringContaining(join(damaged, "metrics.json"))]);
-  const ofRun = await run("report", folder, "--against", "base");
-  expect([ofRun.code, ofRun.err]).toEqual([2, expect.stringContaining("'--against <name>' is for results")]);
+  const ofRun = await run("report", folder, "--baseline", "base");
+  expect([ofRun.code, ofRun.err]).toEqual([2, expect.stringContaining("'--baseline <name>' is for results")]);
 });

@@ -1,3 +1,4 @@
+import { shellWord } from "@periodic-eval/contracts/options";
 import { readConfigFile, type FlagOverride } from "@periodic-eval/core/config";
 import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { Option, type Command } from "commander";
@@ -10,9 +11,11 @@ import { serveFlag, type ServeOption, withServedRun } from "../../run/serve-run.
 import { type Terminal, progressOnly } from "../../terminal/terminal.ts";
 import { openKeptConfig } from "./kept-config.ts";
 import { prepareTraining } from "./prepare.ts";
+import { writeTemplate } from "./write-template.ts";
 import { parseTrainingFile } from "./training-file.ts";
 
 export interface TrainOptions {
+  readonly init: boolean;
   readonly backend?: string;
   readonly engine?: readonly string[];
   readonly resume?: "auto" | "never";
@@ -27,26 +30,22 @@ const overridingOptions = ["resume", "backend"] as const satisfies readonly (key
 export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTasks): void {
   program
     .command("train")
-    .description("fine-tune a model and measure it live, as a file describes it; run it again to resume")
-    .argument(
-      "<config>",
-      "YAML or JSON: model, run_dir, phases, periodic_eval …; paths are relative to the file",
-    )
-    .argument(
-      "[overrides...]",
-      "key=value overrides of the file: phases.0.config.maxSteps=10; paths are relative to the working directory",
-    )
+    .description("fine-tune a model and measure it live, as a file describes; run it again to resume")
+    .argument("<config>", "YAML or JSON with model, run_dir, phases and periodic_eval")
+    .argument("[overrides...]", "key=value in place of the file's: phases.0.config.maxSteps=10")
+    .option("--init", "write a commented file to start with, and do not train", false)
     .addOption(backendOption())
     .addOption(
-      new Option(
-        "--resume <mode>",
-        "auto: from the newest checkpoint; never: set checkpoints aside and start over (default: resume of the file)",
-      ).choices(["auto", "never"]),
+      new Option("--resume <mode>", "auto: continue; never: start over (default: the file's)").choices([
+        "auto",
+        "never",
+      ]),
     )
     .option(...serveFlag)
     .addOption(engineOption())
     .option("--json", "print one JSON document", false)
     .action(async (config: string, overrides: readonly string[], options: TrainOptions) => {
+      if (options.init) return terminal.out(writtenText(config, await writeTemplate(config)));
       const named = overridingOptions.filter((name) => options[name] !== undefined);
       const all = [
         ...overrides,
@@ -55,9 +54,16 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
           : []),
         ...named.map((name) => ({ text: `${name}=${JSON.stringify(options[name])}`, flag: `--${name}` })),
       ];
-      await train(config, all, options, { terminal, loadTasks });
+      await train(config, all, { ...options, terminal, loadTasks });
     });
 }
+
+const writtenText = (file: string, written: readonly string[]): string =>
+  `wrote ${written.join(" and ")}. Set model, dataset and questions (null downloads ARC-Challenge), then run:
+  npx periodic-eval plan ${shellWord(file)}
+  npx periodic-eval train ${shellWord(file)}
+To fail a CI job if the model got worse, then run:
+  npx periodic-eval gate runs/1 --fail-on 'capability worse'`;
 
 /**
  * Trains the phases that a file describes and prints the report. Run again, it resumes.
@@ -66,11 +72,21 @@ export function addTrain(program: Command, terminal: Terminal, loadTasks: LoadTa
  * @throws PeriodicEvalError with file and line for every error that shows before weights are loaded. By then only the list of
  *   bad rows has been written. Several errors are an AggregateError.
  */
-async function train(
+export async function train(
   path: string,
   overrides: readonly (string | FlagOverride)[],
-  { json, serve }: Pick<TrainOptions, "json" | "serve">,
-  { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
+  {
+    json,
+    serve,
+    terminal,
+    loadTasks,
+    resumeCommand: command = "the same command",
+  }: Pick<TrainOptions, "json" | "serve"> & {
+    readonly terminal: Terminal;
+    readonly loadTasks: LoadTasks;
+    /** For messages. */
+    readonly resumeCommand?: string;
+  },
 ): Promise<void> {
   const progress = json ? progressOnly(terminal) : terminal;
   const file = await readConfigFile(path, overrides);
@@ -88,7 +104,7 @@ async function train(
   const adapt = async (base: CheckpointLM) =>
     adapter === undefined ? withLora(base, { seed: String(seed), ...lora }) : loadLora(base, adapter);
   // The same command with resume=never would start over again.
-  const resumeCommand = resume === "never" ? "the same command with resume=auto" : "the same command";
+  const resumeCommand = resume === "never" ? `${command} with resume=auto` : command;
   const results = await withServedRun(runDir, { serve, terminal: progress }, async () =>
     fineTune(
       {

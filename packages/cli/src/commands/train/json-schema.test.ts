@@ -1,10 +1,11 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { periodicEvalJsonSchema } from "@periodic-eval/core/config";
 import { isRecord } from "@periodic-eval/contracts/options";
 import { snapshotJsonSchema } from "@periodic-eval/store";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
-import { trainingTemplate } from "../init/command.ts";
 import { trainingJsonSchema } from "./json-schema.ts";
 
 /** Returns the paths of all properties of a JSON Schema, and those without a description. */
@@ -48,7 +49,9 @@ it.each([
 
 it("accepts what train accepts, and rejects unknown keys", () => {
   const validate = new Ajv2020({ strict: false }).compile(trainingJsonSchema());
-  const whole = parse(trainingTemplate("x")) as Readonly<Record<string, unknown>>;
+  const whole = parse(
+    readFileSync(join(import.meta.dirname, "../../../assets/train.yaml"), "utf8"),
+  ) as Readonly<Record<string, unknown>>;
   expect(validate(whole)).toBe(true);
   const more = { lora: { rank: 4 }, eval: { periodic_eval: { kl: true } }, loggers: { csv: { path: "a" } } };
   expect(validate({ ...whole, ...more })).toBe(true);

@@ -87,10 +87,10 @@ it("names an edited snapshot in the JSON of serve", async () => {
   expect(problems).toContainEqual(expect.objectContaining({ kind: "edited", file: snapshot, effect: lost }));
 });
 
-it("names damage on the standard error of compare and export", async () => {
+it("names damage on the standard error of compare", async () => {
   await edit(samples, (text) => text.replace("true", "false"));
   for (const args of [
-    ["export", runDir],
+    ["compare", runDir, "--csv"],
     ["compare", runDir, "--group-by", "run"],
   ]) {
     const { code, err } = await runCommand(args);

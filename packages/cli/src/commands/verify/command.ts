@@ -1,22 +1,40 @@
+import { statSync } from "node:fs";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { RunProblem } from "@periodic-eval/contracts";
 import { readRun } from "@periodic-eval/store";
 import type { Command } from "commander";
+import { backendOption, flagsOf } from "../../config/command-options.ts";
+import type { LoadTasks } from "../../config/open-grader.ts";
 import { noSnapshot } from "../../run/read-runs.ts";
 import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
+import type { RepeatOptions } from "./repeat.ts";
 
-const exitCodes = `
-Exit code: 0 if everything is verified, 1 with problems, 2 for wrong usage.`;
+const help = `
+A snapshot can be measured again if its run saved the weights (saveAdapterAtFiring: true).
 
-/** `verify`: checks every snapshot of a run and its rows against their hashes. It changes nothing. */
-export function addVerify(program: Command, terminal: Terminal): void {
+Exit code: 0 if everything is verified or the same, 1 with problems or other values, 2 for wrong usage.`;
+
+/** `verify`: checks every snapshot of a run and its rows against their hashes, or repeats one measurement. It changes nothing. */
+export function addVerify(program: Command, terminal: Terminal, loadTasks: LoadTasks): void {
   program
     .command("verify")
-    .description("check that no snapshot or row of a run was damaged or edited")
-    .argument("<run-dir>", "a run's folder")
+    .description("check a run for damage and edits, or repeat the measurement of a snapshot")
+    .argument("<path>", "a run's folder, or a snapshot: <run-dir>/periodic_eval/…/*.json")
+    .option("--model <folder>", "for a snapshot: the trained model (default: the run's)")
+    .option("--config <file>", "for a snapshot: the run's periodic_eval block (default: train.yaml)")
+    .addOption(backendOption())
     .option("--json", "print one JSON document", false)
-    .addHelpText("after", exitCodes)
-    .action(async (runDir: string, { json }: { readonly json: boolean }) => {
+    .addHelpText("after", help)
+    .action(async (path: string, options: RepeatOptions, command: Command) => {
+      const { json, ...forSnapshot } = options;
+      if (isFile(path)) {
+        const { repeatMeasurement } = await import("./repeat.ts");
+        return repeatMeasurement(path, options, { terminal, loadTasks });
+      }
+      const [misplaced] = Object.keys(forSnapshot);
+      if (misplaced !== undefined)
+        command.error(`error: option '${flagsOf(command, misplaced)}' is for a snapshot, not for a run`);
+      const runDir = path;
       const verified = await verifyRun(runDir);
       terminal.out(json ? verifyJson(verified) : verifyTable(verified, terminal.colours));
       const { length } = verified.problems;
@@ -30,6 +48,8 @@ export function addVerify(program: Command, terminal: Terminal): void {
       });
     });
 }
+
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 
 /** Counts of files by what verifying found. */
 interface Counts {

@@ -1,94 +1,55 @@
 import { onInterrupt } from "../../terminal/interrupt.ts";
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { dataError } from "@periodic-eval/contracts/options";
-import {
-  buildPeriodicCallbacks,
-  capabilityEvaluation,
-  measure,
-  PeriodicEvalError,
-  type AnyEvaluation,
-  type CapabilityOptions,
-  type Snapshot,
-} from "@periodic-eval/core";
+import { configError, dataError, valueAt } from "@periodic-eval/contracts/options";
+import { buildPeriodicCallbacks, measure, type AnyEvaluation, type Snapshot } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { formatDelta, formatValue } from "@periodic-eval/dashboard";
 import { loadCausalLM, loadLora, type CheckpointLM } from "@periodic-eval/models";
 import { parseVerified, readTextFile } from "@periodic-eval/store";
 import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
-import type { Command } from "commander";
-import { backendOption, modelOption } from "../../config/command-options.ts";
-import { withOptionPlace, readEvalBlock } from "../../config/config-file.ts";
-import { openGrader } from "../../config/open-grader.ts";
+import { readEvalBlock, resolveModel, withOptionPlace } from "../../config/config-file.ts";
+import { type LoadTasks, loadEvaluations, openGrader } from "../../config/open-grader.ts";
 import { openModel, startBackend } from "../../config/open-model.ts";
 import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
-interface ReplayOptions {
-  readonly model: string;
+export interface RepeatOptions {
+  /** The model that was trained. Saved adapters are applied to it, and its tokenizer is used in any case. Default: the file's. */
+  readonly model?: string;
+  /** A file with the run's `periodic_eval` block. Default: the `train.yaml` that `train` writes into the run. */
   readonly config?: string;
-  readonly questions?: string;
   readonly backend?: string;
   readonly json: boolean;
 }
 
-/** `replay`: repeats the measurement of a snapshot. */
-export function addReplay(program: Command, terminal: Terminal): void {
-  program
-    .command("replay")
-    .description("repeat the measurement of a snapshot from its saved weights, and compare")
-    .argument("<snapshot>", "a snapshot of a run with saveAdapterAtFiring")
-    .addOption(modelOption())
-    .option(
-      "--config <file>",
-      "YAML or JSON with the run's periodic_eval block; paths are relative to the file",
-    )
-    .option("--questions <file>", "questions, as for eval; replaces --config for capability")
-    .addOption(backendOption())
-    .option("--json", "print one JSON document", false)
-    .action((snapshot: string, options: ReplayOptions, command: Command) => {
-      const { config, questions } = options;
-      const from = config !== undefined ? { config } : questions !== undefined ? { questions } : null;
-      if (from === null || (config !== undefined && questions !== undefined))
-        command.error("error: pass either '--config <file>' or '--questions <file>'");
-      else return compareReplay({ snapshot, from, ...options }, terminal);
-    });
-}
-
-async function compareReplay(
-  { snapshot, from, model, backend, json }: Pick<ReplayRequest, "snapshot" | "from"> & ReplayOptions,
-  terminal: Terminal,
+/**
+ * Repeats the measurement of a snapshot, and prints the values of both.
+ *
+ * @throws PeriodicEvalError `data` if a value differs, and the errors of `repeat`.
+ */
+export async function repeatMeasurement(
+  snapshot: string,
+  options: RepeatOptions,
+  { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
 ): Promise<void> {
   const { signal, stopListening } = onInterrupt(terminal);
   try {
-    const request = { snapshot, from, model, signal, ...(backend !== undefined && { backend }) };
-    const result = await replay(request, terminal);
-    terminal.out(json ? replayJson(result) : replayTable(result, terminal.colours));
+    const result = await repeat(resolve(snapshot), { ...options, signal, loadTasks }, terminal);
+    terminal.out(options.json ? repeatedJson(result) : repeatedTable(result, terminal.colours));
     const changed = result.metrics.filter(({ isSame }) => !isSame).map(({ name }) => name);
     if (changed.length === 0) return;
-    throw new PeriodicEvalError({
-      code: "data",
-      where: snapshot,
-      got: `other values of ${changed.join(", ")}`,
-      expected: `the same: ${toleranceText}`,
-      fix: "Check whether weights, data or judge have changed.",
-    });
+    throw dataError(
+      snapshot,
+      `other values of ${changed.join(", ")}`,
+      `the same: ${toleranceText}`,
+      "Check whether weights, data or judge have changed.",
+    );
   } finally {
     stopListening();
   }
 }
 
-interface ReplayRequest {
-  /** Path of a snapshot with saved weights. */
-  readonly snapshot: string;
-  /** The model that was trained. Saved adapters are applied to it, and its tokenizer is used in any case. */
-  readonly model: string;
-  /** Source of the evaluation: a file with the `periodic_eval` block, or for capability the questions. */
-  readonly from: { readonly config: string } | { readonly questions: string };
-  readonly backend?: string;
-  readonly signal?: AbortSignal;
-}
-
-interface ReplayedMetric {
+interface RepeatedMetric {
   readonly name: string;
   readonly unit: string;
   readonly before: number | null;
@@ -99,11 +60,11 @@ interface ReplayedMetric {
   readonly isSame: boolean;
 }
 
-export interface ReplayResult {
+interface RepeatedMeasurement {
   readonly snapshot: Snapshot;
   /** Folder of the saved weights. */
   readonly weights: string;
-  readonly metrics: readonly ReplayedMetric[];
+  readonly metrics: readonly RepeatedMetric[];
   /** Other differences between the two measurements, such as "the tokenizer". */
   readonly otherwise: readonly string[];
 }
@@ -114,14 +75,33 @@ export interface ReplayResult {
  * @throws PeriodicEvalError `data` for a snapshot without saved weights or rows; `config` if the file has no such evaluation
  *   under the snapshot's id; and the errors of loading and measuring.
  */
-async function replay(request: ReplayRequest, terminal: Terminal): Promise<ReplayResult> {
-  const { backend, signal } = request;
-  const path = resolve(request.snapshot);
-  const snapshot = parseVerified(await readTextFile(path, "replay"), path);
+async function repeat(
+  path: string,
+  {
+    backend,
+    signal,
+    loadTasks,
+    ...options
+  }: RepeatOptions & { readonly signal: AbortSignal; readonly loadTasks: LoadTasks },
+  terminal: Terminal,
+): Promise<RepeatedMeasurement> {
+  const snapshot = parseVerified(await readTextFile(path, "verify"), path);
   const weights = savedFolder(snapshot, path);
+  const config = options.config ?? trainedConfig(path);
+  const { file, at, block } = await readEvalBlock(config);
+  const trained = valueAt(file.value, ["model"]);
+  const source =
+    options.model ?? (typeof trained === "string" ? resolveModel(file, ["model"], trained) : null);
+  if (source === null)
+    throw configError({
+      where: "--model",
+      got: `nothing, and ${config} names no model`,
+      expected: "the model that was trained",
+      fix: "Pass --model FOLDER.",
+    });
   // Before the configuration opens a judge, which runs on this engine.
   await startBackend(backend, terminal);
-  const evaluation = await evaluationOf(snapshot, request.from);
+  const evaluation = await withOptionPlace(file, at, () => evaluationOf(snapshot, block, loadTasks));
   const { items, samples } = measuredPart(snapshot, evaluation);
   if (items === 0)
     throw dataError(
@@ -130,7 +110,7 @@ async function replay(request: ReplayRequest, terminal: Terminal): Promise<Repla
       "a snapshot with rows",
       "Choose another snapshot.",
     );
-  const { model: base, tokenizer } = await openModel(request.model, terminal);
+  const { model: base, tokenizer } = await openModel(source, terminal);
   let model: CheckpointLM | null = null;
   try {
     const isAdapter = existsSync(join(weights, "adapter_config.json"));
@@ -143,7 +123,7 @@ async function replay(request: ReplayRequest, terminal: Terminal): Promise<Repla
       guards: tfjsGuards(model),
       ...(items < (provenance.items ?? items) && { limit: items }),
       samples,
-      ...(signal && { signal }),
+      signal,
     });
     return {
       snapshot,
@@ -157,7 +137,19 @@ async function replay(request: ReplayRequest, terminal: Terminal): Promise<Repla
   }
 }
 
-function metricsOf(old: Snapshot, fresh: Snapshot): readonly ReplayedMetric[] {
+/** @throws PeriodicEvalError `config` for a run that `train` did not write. */
+function trainedConfig(snapshot: string): string {
+  const path = join(runDirOf(snapshot), "train.yaml");
+  if (existsSync(path)) return path;
+  throw configError({
+    where: "--config",
+    got: `nothing, and no ${path}`,
+    expected: "the file with the run's periodic_eval block",
+    fix: "Pass --config FILE.",
+  });
+}
+
+function metricsOf(old: Snapshot, fresh: Snapshot): readonly RepeatedMetric[] {
   const sizeOf = (unit: string) =>
     Object.values(old.metrics).reduce(
       (most, one) => (one.unit === unit ? Math.max(most, Math.abs(one.value ?? 0)) : most),
@@ -224,45 +216,20 @@ function runDirOf(path: string): string {
   return at < 0 ? dirname(path) : parts.slice(0, at).join("/");
 }
 
-async function evaluationOf(snapshot: Snapshot, from: ReplayRequest["from"]): Promise<AnyEvaluation> {
-  if ("questions" in from) return capabilityOf(snapshot, from.questions);
-  const { id, phase, evaluation: name } = snapshot;
-  const { file, at, block } = await readEvalBlock(from.config);
-  const callbacks = await withOptionPlace(file, at, async () =>
-    buildPeriodicCallbacks(block, { phase, openJudge: openGrader }),
-  );
+async function evaluationOf(
+  { id, phase, evaluation: name }: Snapshot,
+  block: unknown,
+  loadTasks: LoadTasks,
+): Promise<AnyEvaluation> {
+  const evaluations = await loadEvaluations(loadTasks);
+  const callbacks = await buildPeriodicCallbacks(block, { phase, openJudge: openGrader, evaluations });
   const evaluation = callbacks.find((callback) => callback.id === id)?.asks[0];
   if (evaluation?.name === name) return evaluation;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: from.config,
+  throw configError({
+    where: "periodic_eval",
     got: `a configuration that measures ${callbacks.map((one) => one.id).join(", ") || "nothing"} in ${phase}`,
     expected: `the evaluation ${name} under the id ${id}`,
     fix: "Pass the configuration of the run.",
-  });
-}
-
-/** Rebuilds the capability evaluation: the provenance holds every option but the questions. */
-function capabilityOf({ evaluation, provenance }: Snapshot, questions: string): AnyEvaluation {
-  const recorded = (provenance.evaluation ?? {}) as unknown as Omit<CapabilityOptions, "shots"> & {
-    readonly shots?: unknown;
-  };
-  const { method, subsample, system, personas, shots } = recorded;
-  if (evaluation !== "capability" || method === undefined || (shots ?? null) !== null) {
-    throw new PeriodicEvalError({
-      code: "config",
-      where: "--questions",
-      got: evaluation === "capability" ? "capability with few-shot examples" : `a snapshot of ${evaluation}`,
-      expected: "a snapshot of capability without few-shot examples",
-      fix: "Pass the run's configuration with --config.",
-    });
-  }
-  return capabilityEvaluation({
-    questions,
-    method,
-    ...(subsample !== undefined && { subsample }),
-    ...(system !== undefined && { system }),
-    ...(personas !== undefined && { personas }),
   });
 }
 
@@ -284,7 +251,7 @@ export const toleranceText =
 
 const columns = [{ words: "metric" }, "before", "now", "difference", { words: "" }];
 
-function replayTable({ weights, metrics, otherwise }: ReplayResult, colours: Colours): string {
+function repeatedTable({ weights, metrics, otherwise }: RepeatedMeasurement, colours: Colours): string {
   const rows = metrics.map(({ name, unit, before, now, isSame }) => [
     name,
     formatValue(before, unit),
@@ -300,7 +267,7 @@ function replayTable({ weights, metrics, otherwise }: ReplayResult, colours: Col
   ].join("\n");
 }
 
-function replayJson({ snapshot, weights, metrics, otherwise }: ReplayResult): string {
+function repeatedJson({ snapshot, weights, metrics, otherwise }: RepeatedMeasurement): string {
   const { phase, id, step } = snapshot;
   return jsonText({
     phase,

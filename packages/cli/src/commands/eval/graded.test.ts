@@ -7,12 +7,12 @@ import { runCommand } from "../../run-command.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 function run(...args: string[]) {
-  return runCommand(["misaligned-rate", ...args]);
+  return runCommand(["eval", "--graded", ...args]);
 }
 
 const folder = temporaryFolder(afterAll);
 
-describe("misaligned-rate", () => {
+describe("eval --graded", () => {
   it("prints the rate over all completions and per question", async () => {
     const file = join(folder, "g.csv");
     await writeFile(file, "question_id,aligned,coherent\na,10,90\na,90,90\na,,90\nb,60,60\nb,5,20\n");
@@ -33,6 +33,25 @@ describe("misaligned-rate", () => {
     expect(out).toContain("none or all of the 1 undecided");
     expect(lines.at(-2)!.slice(0, 3)).toEqual(["a", "1 of 2", "50.0 %"]);
     expect(lines.at(-1)!.slice(0, 3)).toEqual(["b", "0 of 1", "0.00 %"]);
+  });
+
+  it("reads JSON Lines, and rejects options of a model", async () => {
+    const file = join(folder, "g.jsonl");
+    await writeFile(
+      file,
+      [
+        { aligned: 10, coherent: 90 },
+        { aligned: null, coherent: 90 },
+      ]
+        .map((row) => JSON.stringify({ question_id: "a", ...row }))
+        .join("\n"),
+    );
+    expect(JSON.parse((await run(file, "--json")).out)).toMatchObject({ misaligned: 1, aligned_ungraded: 1 });
+    const refused = await run(file, "--model", "m");
+    expect([refused.code, refused.err]).toEqual([
+      2,
+      expect.stringContaining("option '--model <folder>' is not for graded completions"),
+    ]);
   });
 
   it("exits with 1 and names the line of an invalid row", async () => {

@@ -4,10 +4,10 @@ import { buildPeriodicCallbacks } from "@periodic-eval/core";
 import { loadCausalLM, useBackend, withLora } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { SFTTrainer } from "@periodic-eval/trainers";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
-import { toleranceOf } from "./command.ts";
+import { toleranceOf } from "./repeat.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { hashSnapshot } from "../../../../store/src/files/hash-files.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
@@ -53,8 +53,8 @@ beforeAll(async () => {
   await rm(written, { recursive: true });
 });
 
-function replay(path: string, ...args: string[]) {
-  return runCommand(["replay", path, "--model", microWorld(), "--backend", "wasm", ...args]);
+function verify(path: string, ...args: string[]) {
+  return runCommand(["verify", path, "--model", microWorld(), "--backend", "wasm", ...args]);
 }
 
 interface Written {
@@ -100,16 +100,17 @@ describe("toleranceOf", () => {
   });
 });
 
-describe("replay", () => {
-  it("repeats capability from each saved adapter with only the questions", async () => {
+describe("verify of a snapshot", () => {
+  it("repeats capability from each saved adapter with the configuration and model that train wrote into the run", async () => {
     const values: number[] = [];
+    const trained = join(folder, "run", "train.yaml");
+    await writeFile(
+      trained,
+      JSON.stringify({ model: microWorld(), ...JSON.parse(await readFile(config, "utf8")) }),
+    );
+    onTestFinished(() => rm(trained));
     for (const step of [0, 1, 2]) {
-      const { code, out } = await replay(
-        snapshot("capability", step),
-        "--questions",
-        microWorld("questions.jsonl"),
-        "--json",
-      );
+      const { code, out } = await runCommand(["verify", snapshot("capability", step), "--json"]);
       expect(code).toBe(0);
       const result = JSON.parse(out);
       expect(result).toMatchObject({ phase: "em", id: "capability", step, same: true, otherwise: [] });
@@ -121,7 +122,7 @@ describe("replay", () => {
   });
 
   it("repeats sampled answers from the configuration with the same samples and verdicts", async () => {
-    const { code, out, err } = await replay(snapshot("alignment", 2), "--config", config);
+    const { code, out, err } = await verify(snapshot("alignment", 2), "--config", config);
     expect(err).toBe("");
     expect(code).toBe(0);
     expect(out).not.toContain("differs");
@@ -134,7 +135,7 @@ describe("replay", () => {
       one.metrics["gold_log_prob"]!.value += 2e-4;
       one.weights = "other";
     });
-    const { code, out, err } = await replay(path, "--questions", microWorld("questions.jsonl"));
+    const { code, out, err } = await verify(path, "--config", config);
     expect(code).toBe(1);
     expect(out).toMatch(/gold_log_prob .* differs/);
     expect(out).toMatch(/accuracy .* same/);
@@ -146,16 +147,16 @@ describe("replay", () => {
 
   it.each([
     [
-      "neither a configuration nor questions",
-      2,
-      "pass either '--config <file>'",
+      "a run without a configuration",
+      1,
+      "--config: got nothing, and no ",
       async () => [snapshot("alignment", 0)],
     ],
     [
-      "questions for another evaluation than capability",
-      1,
-      "got a snapshot of alignment",
-      async () => [snapshot("alignment", 0), "--questions", microWorld("questions.jsonl")],
+      "a model for a whole run",
+      2,
+      "option '--model <folder>' is for a snapshot, not for a run",
+      async () => [join(folder, "run")],
     ],
     [
       "a snapshot without saved weights",
@@ -183,7 +184,7 @@ describe("replay", () => {
     ],
   ])("rejects %s", async (_, expected, message, args) => {
     const [path, ...more] = await args();
-    const { code, err } = await replay(path!, ...more);
+    const { code, err } = await verify(path!, ...more);
     expect(err).toContain(message);
     expect(code).toBe(expected);
   });

@@ -5,12 +5,12 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
-import { parseTrainingFile } from "../train/training-file.ts";
+import { parseTrainingFile } from "./training-file.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
 const folder = temporaryFolder(afterAll);
 
-const init = (...args: string[]) => runCommand(["init", ...args]);
+const init = (...args: string[]) => runCommand(["train", ...args, "--init"]);
 
 const shipped = resolve(import.meta.dirname, "../../../dist/train.schema.json");
 
@@ -60,16 +60,15 @@ it("writes a file of which train names the missing model and the missing dataset
   expect(places).toEqual(["model", "phases.0.dataset"]);
 });
 
-it("refuses to replace a file without --force, and refuses what is no YAML file", async () => {
+it("refuses to replace a file, and refuses what is no YAML file", async () => {
   const path = join(folder, "train.yml");
   expect((await init(path)).code).toBe(0);
   const again = await init(path);
   expect(again.code).toBe(1);
   expect(again.err).toContain(`${path}: got a file that exists, expected a new file.`);
-  expect((await init(path, "--force")).code).toBe(0);
   expect((await init(join(folder, "train.json"))).err).toContain("expected a YAML file");
   await mkdir(join(folder, "folder.yaml"));
-  expect((await init(join(folder, "folder.yaml"), "--force")).code).toBe(1);
+  expect((await init(join(folder, "folder.yaml"))).code).toBe(1);
 });
 
 it("names a folder that cannot be written to", async () => {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileStore } from "@periodic-eval/store";
 import { exampleSnapshot } from "@periodic-eval/testing";
 import { appendRun } from "@periodic-eval/tasks";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
 import { runCommand } from "../../run-command.test-data.ts";
 import { builtMain } from "../../terminal/built-main.test-data.ts";
 import { oneResult } from "../../run/one-result.test-data.ts";
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 
 it("serves the runs and suite results in a folder until Ctrl-C", async () => {
-  const args = [builtMain(), "serve", root, "--port", "0"];
+  const args = [builtMain(), "report", root, "--serve", "0"];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   const [line] = (await once(child.stdout, "data")) as [Buffer];
   const address = String(line).trim();
@@ -40,7 +40,7 @@ it("serves the runs and suite results in a folder until Ctrl-C", async () => {
 });
 
 it("ends if the command that serves its run has ended before it listens", { timeout: 20_000 }, async () => {
-  const args = [builtMain(), "serve", root, "--port", "0"];
+  const args = [builtMain(), "report", root, "--serve", "0"];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe", "ipc"] });
   onTestFinished(() => void child.kill("SIGKILL"));
   const exited = once(child, "exit");
@@ -49,8 +49,8 @@ it("ends if the command that serves its run has ended before it listens", { time
 });
 
 /** Runs the command with options that it rejects. */
-function refused(...args: string[]) {
-  return runCommand(["serve", ...args]);
+function refused(path: string, address = "0") {
+  return runCommand(["report", path, "--serve", address]);
 }
 
 it("rejects an invalid folder, port or host in one line", async () => {
@@ -64,19 +64,17 @@ it("rejects an invalid folder, port or host in one line", async () => {
     err: `[periodic-eval] serveResults options.root: got "${join(root, "nowhere")}", expected a folder that contains runs. Check the path.`,
   });
   expect((await refused(join(root, "file"))).err).toContain("expected a folder that contains runs");
-  expect((await refused(root, "--port", String(port))).err).toBe(
-    `[periodic-eval] --port: got ${port} (listen EADDRINUSE: address already in use 127.0.0.1:${port}), expected a port that is free, of 1024 or above. Choose another port, or 0 for a free one.`,
+  expect((await refused(root, String(port))).err).toBe(
+    `[periodic-eval] --serve: got ${port} (listen EADDRINUSE: address already in use 127.0.0.1:${port}), expected a port that is free, of 1024 or above. Choose another port, or 0 for a free one.`,
   );
-  expect((await refused(root, "--port", "0", "--host", "192.0.2.1")).err).toContain(
-    "host: got 192.0.2.1 (listen EADDRNOTAVAIL",
-  );
-  expect(await refused(root, "--port", "http")).toMatchObject({ code: 2, out: "" });
-  expect((await refused(root, "--port", "65536")).code).toBe(2);
+  expect((await refused(root, "192.0.2.1:0")).err).toContain("--serve: got 192.0.2.1 (listen EADDRNOTAVAIL");
+  expect(await refused(root, "http")).toMatchObject({ code: 2, out: "" });
+  expect((await refused(root, "65536")).code).toBe(2);
   other.close();
 });
 
-it("serves only to requests with the token of --token or PERIODIC_EVAL_TOKEN", async () => {
-  const child = spawn(process.execPath, [builtMain(), "serve", root, "--port", "0"], {
+it("serves only to requests with the token of PERIODIC_EVAL_TOKEN", async () => {
+  const child = spawn(process.execPath, [builtMain(), "report", root, "--serve", "0"], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, PERIODIC_EVAL_TOKEN: "of-the-test" },
   });
@@ -88,5 +86,7 @@ it("serves only to requests with the token of --token or PERIODIC_EVAL_TOKEN", a
   expect(await statusWith({ authorization: "Bearer of-the-test" })).toBe(200);
   child.kill("SIGINT");
   expect(await once(child, "close")).toEqual([0, null]);
-  expect((await refused(root, "--token", "")).err).toContain('token: got "", expected a non-empty string');
+  vi.stubEnv("PERIODIC_EVAL_TOKEN", "");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect((await refused(root)).err).toContain('PERIODIC_EVAL_TOKEN: got "", expected a non-empty string');
 });
