@@ -211,7 +211,7 @@ export const packages = {
     is: "training on feedback, step by step",
     imports: ["contracts", "store", "core", "tfjs", "trainers", "remote"],
     rooms: {
-      "sandbox/": "runs verifiers in isolation",
+      "sandbox/": "runs code that a model wrote",
       "config/": "",
       "preferences/": "",
       "graders/": "",
