@@ -1,5 +1,12 @@
 import type { AnyEvaluation, SessionOptions, ValuePath, Awaitable, Trigger } from "@periodic-eval/contracts";
-import { configError, entryAt, fromWritten, pathText, nearest } from "@periodic-eval/contracts/options";
+import {
+  camelCaseKeys,
+  configError,
+  entryAt,
+  fromWritten,
+  pathText,
+  nearest,
+} from "@periodic-eval/contracts/options";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { withItems } from "../evaluations/kit/define.ts";
@@ -136,14 +143,7 @@ function measuredBy(
 }
 
 function sessionOf({ baseline, familywise, budget, layout }: PhaseEvalConfig): PeriodicEval["session"] {
-  const camelCase = (key: string) => key.replaceAll(/_[a-z]/g, (part) => part[1]!.toUpperCase());
-  const limits = Object.entries(budget).filter(([, limit]) => limit !== undefined);
-  return {
-    baseline,
-    familywise,
-    layout,
-    budget: Object.fromEntries(limits.map(([key, limit]) => [camelCase(key), limit])),
-  };
+  return { baseline, familywise, layout, budget: camelCaseKeys(budget) };
 }
 
 /**

@@ -36,7 +36,7 @@ export function parseArcQuestions(text: string, file: string): readonly ArcQuest
 }
 
 const arcFix =
-  "Name questions in the format of allenai/ai2_arc: question, choices.text, choices.label, answerKey.";
+  'Name questions in the format of allenai/ai2_arc: question, choices.text, choices.label, "answerKey".';
 
 /**
  * Reads a row of either format.

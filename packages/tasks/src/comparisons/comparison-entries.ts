@@ -8,6 +8,7 @@ import {
 } from "@periodic-eval/core";
 import {
   atOption,
+  camelCaseKeys,
   fromWritten,
   optionsAt,
   yamlOption,
@@ -20,7 +21,7 @@ import {
 import { importJudgeOpener } from "@periodic-eval/core/grading";
 import * as z from "zod";
 import { isAnswersFile } from "./entry-paths.ts";
-import { pairOptions, winRate } from "./win-rate.ts";
+import { pairOptions, winRate, type WinRateOptions } from "./win-rate.ts";
 import { promptsEvaluation, readAnswers, readPrompts, type PromptChoice } from "./prompt-file.ts";
 import {
   installedEngine,
@@ -127,11 +128,7 @@ export function comparisonEntries(
           ...(entry.judge_max_calls !== undefined && { maxCalls: entry.judge_max_calls }),
         }),
       );
-      const sampling = {
-        ...(max_new_tokens !== undefined && { maxNewTokens: max_new_tokens as number }),
-        ...(temperature !== undefined && { temperature: temperature as number }),
-        ...(top_p !== undefined && { topP: top_p as number }),
-      };
+      const sampling: WinRateOptions["sampling"] = camelCaseKeys({ max_new_tokens, temperature, top_p });
       const common = {
         prompts,
         judge,

@@ -328,7 +328,7 @@ export class Evaluator {
       await writePartial(files, partial, fs);
       measured.push(one.name);
     }
-    const run = await promote({ partial, suite, subject, files, fs, options: this.#options });
+    const run = await promote({ partial, suite, subject, open, files, fs, options: this.#options });
     return { run, folder: files.job, measured };
   }
 }

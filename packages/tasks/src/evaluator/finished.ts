@@ -1,5 +1,4 @@
 import type * as yaml from "yaml";
-import * as z from "zod";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
@@ -9,7 +8,7 @@ import { hashJson } from "@periodic-eval/core/random";
 import { logWarning } from "@periodic-eval/core/session";
 import { isMissingFile } from "@periodic-eval/data";
 import {
-  parseJson,
+  parseJob,
   checkSuite,
   parseMetrics,
   type MetricsFile,
@@ -102,19 +101,12 @@ function withoutSampling(run: MetricsRun): MetricsRun {
   return { ...run, suite, config_hash: hashJson(suite) };
 }
 
-const jobSchema = z.looseObject({}, "an object");
-
 /** Compares the tokenizer, its chat template, and the model's settings with those in the run's folder, where they are known. */
 function hasSameTokenizer({ job }: RunFiles, { facts, tokenizer }: ExpectedRun): boolean {
   const path = join(job, "results.json");
   const text = textOf(path);
   if (text === null) return true;
-  const fix = "Restore the file, or delete it: it is damaged.";
-  const { identity, tokenizer: source = null } = parseJson(jobSchema, text, {
-    code: "store",
-    where: path,
-    fix,
-  });
+  const { identity, tokenizer: source = null } = parseJob(path, text);
   if (facts === null || !isRecord(identity)) return isSameSource(source, tokenizer);
   const { weights: _, ...model } = isRecord(identity["model"]) ? identity["model"] : {};
   const known = { model, adapter: identity["adapter"], tokenizer: identity["tokenizer"] } as Json;

@@ -43,6 +43,14 @@ export function documentsIn(name: string, identity: unknown, suite: unknown): Ru
 
 const jobSchema = z.looseObject({}, "an object");
 
+/** Parses the content of `jobs/<name>/results.json`. */
+export const parseJob = (path: string, text: string): Readonly<Record<string, unknown>> =>
+  parseJson(jobSchema, text, {
+    code: "store",
+    where: path,
+    fix: "Restore the file, or delete it: it is damaged.",
+  });
+
 /** Reads the documents of a run from `jobs/<name>/results.json`; null if the file is missing or is another run's. */
 async function readDocumentsOf(
   metrics: string,
@@ -52,8 +60,7 @@ async function readDocumentsOf(
   const path = join(dirname(metrics), "jobs", name, "results.json");
   const text = await readIfPresent(path, fs);
   if (text === null) return null;
-  const fix = "Restore the file, or delete it: it is damaged.";
-  const { run, identity } = parseJson(jobSchema, text, { code: "store", where: path, fix });
+  const { run, identity } = parseJob(path, text);
   return isRecord(run) && run["run_hash"] === hash ? documentsIn(name, identity, suite) : null;
 }
 
