@@ -224,24 +224,17 @@ async function answerTasks(
   },
   context: MeasureContext,
 ): Promise<readonly AnsweredTaskRow[]> {
-  if (engine === null) return answeredRows(model, items, how, context);
+  const ask = () => generateFor(engine ?? model, items, how, context);
   const place = `benchmark "${how.name}", tasks ${idsText(items.map(({ id }) => id))}`;
-  const answered = await runUserCode(
-    { place, name: `engine "${engine.identity.name}"`, code: "model", signal: context.signal },
-    () => answeredRows(engine, items, how, context),
-  );
+  const call = {
+    place,
+    name: `engine "${engine?.identity.name}"`,
+    code: "model",
+    signal: context.signal,
+  } as const;
+  const written = engine === null ? await ask() : await runUserCode(call, ask);
   // Training continues while rows are graded, so the weights may be others by then.
-  const { weights } = engine.identity;
-  return answered.map((row) => ({ ...row, engineWeights: weights }));
-}
-
-async function answeredRows(
-  model: Pick<CompletionModel, "generate">,
-  items: readonly BenchmarkItem[],
-  how: GenerationOptions & { readonly rendered: RenderedChats },
-  context: MeasureContext,
-): Promise<readonly AnsweredTaskRow[]> {
-  const written = await generateFor(model, items, how, context);
+  const weights = engine && { engineWeights: engine.identity.weights };
   return items.map(({ id, chat, answer, verifier, metadata }) => ({
     id,
     prompt: chat.messages,
@@ -249,6 +242,7 @@ async function answeredRows(
     verifier,
     metadata,
     completions: written.get(id)!,
+    ...weights,
   }));
 }
 

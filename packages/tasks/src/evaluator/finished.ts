@@ -1,4 +1,5 @@
 import type * as yaml from "yaml";
+import * as z from "zod";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
@@ -8,7 +9,7 @@ import { hashJson } from "@periodic-eval/core/random";
 import { logWarning } from "@periodic-eval/core/session";
 import { isMissingFile } from "@periodic-eval/data";
 import {
-  parseJob,
+  parseJson,
   checkSuite,
   parseMetrics,
   type MetricsFile,
@@ -101,12 +102,18 @@ function withoutSampling(run: MetricsRun): MetricsRun {
   return { ...run, suite, config_hash: hashJson(suite) };
 }
 
+const jobSchema = z.looseObject({}, "an object");
+
 /** Compares the tokenizer, its chat template, and the model's settings with those in the run's folder, where they are known. */
 function hasSameTokenizer({ job }: RunFiles, { facts, tokenizer }: ExpectedRun): boolean {
   const path = join(job, "results.json");
   const text = textOf(path);
   if (text === null) return true;
-  const { identity, tokenizer: source = null } = parseJob(path, text);
+  const { identity, tokenizer: source = null } = parseJson(jobSchema, text, {
+    code: "store",
+    where: path,
+    fix: "Restore the file, or delete it: it is damaged.",
+  });
   if (facts === null || !isRecord(identity)) return isSameSource(source, tokenizer);
   const { weights: _, ...model } = isRecord(identity["model"]) ? identity["model"] : {};
   const known = { model, adapter: identity["adapter"], tokenizer: identity["tokenizer"] } as Json;

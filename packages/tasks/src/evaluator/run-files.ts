@@ -180,6 +180,14 @@ const shippedSuite = "@periodic-eval/tasks/suites/default.yaml";
 const snapshotsOf = ({ tasks }: PartialRun) =>
   Object.fromEntries(Object.entries(tasks).map(([name, { snapshot }]) => [name, snapshot]));
 
+/** Returns the hashes of the documents of a suite's tasks. Items of further evaluations may depend on the model. */
+export const documentsOf = ({ tasks }: Suite, open: readonly OpenTask[]): MetricsRun["documents"] =>
+  Object.fromEntries(
+    open
+      .filter(({ name }) => Object.hasOwn(tasks, name))
+      .map(({ name, version, itemsHash }) => [`${name} ${version}`, itemsHash]),
+  );
+
 function recordOf({ partial, suite, subject, open, options }: Finished): MetricsRun {
   const values = open.flatMap((task) => {
     const names = Object.keys(task.evaluation.metrics(metricKit()));
@@ -209,6 +217,7 @@ function recordOf({ partial, suite, subject, open, options }: Finished): Metrics
     higher_is_better: all("higher_is_better"),
     run_hash: partial.run_hash,
     suite: settingsOf(suite),
+    documents: documentsOf(suite, open),
     extras: { ...options.extras },
   };
 }

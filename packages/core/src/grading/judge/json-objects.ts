@@ -33,12 +33,24 @@ const maximumDepth = 200;
  * including those still open when parsing fails.
  */
 export function findJsonObjects(text: string, notation: Notation = "json"): readonly FoundObject[] {
-  const read = objectReader(text, grammars[notation]);
+  const { read } = valueReader(text, grammars[notation]);
   const found: FoundObject[] = [];
   for (let at = text.indexOf("{"); at >= 0;) {
     const object = read(at);
     if (object !== null) found.push(object);
     at = text.indexOf("{", object?.end ?? at + 1);
+  }
+  return found;
+}
+
+/** Finds the outermost JSON objects and arrays in any string, from left to right, each with its place. */
+export function findJsonValues(text: string): readonly Pick<FoundObject, "start" | "end">[] {
+  const { endOf } = valueReader(text, grammars.json);
+  const found: { readonly start: number; readonly end: number }[] = [];
+  for (let at = 0; at < text.length;) {
+    const end = text[at] === "{" || text[at] === "[" ? endOf(at) : null;
+    if (end !== null) found.push({ start: at, end });
+    at = end ?? at + 1;
   }
   return found;
 }
@@ -83,8 +95,8 @@ const grammars: Readonly<Record<Notation, Grammar>> = {
   },
 };
 
-/** Returns a function that reads the object at an index of the text; null if there is none. */
-function objectReader(text: string, { string, scalar, keepsEscapes }: Grammar) {
+/** Returns functions that read the object, or the end of the value, at an index of the text; null if there is none. */
+function valueReader(text: string, { string, scalar, keepsEscapes }: Grammar) {
   const decided = new Map<number, FoundObject | null>();
   let at = 0;
   const take = (pattern: RegExp): string | null => {
@@ -156,8 +168,14 @@ function objectReader(text: string, { string, scalar, keepsEscapes }: Grammar) {
     decided.set(start, object);
     return object;
   };
-  return (start: number): FoundObject | null => {
-    at = start;
-    return takeObject(1);
+  return {
+    read(start: number): FoundObject | null {
+      at = start;
+      return takeObject(1);
+    },
+    endOf(start: number): number | null {
+      at = start;
+      return takeValue([], 0) === null ? null : at;
+    },
   };
 }
