@@ -18,6 +18,7 @@ import {
   integerFromZero,
   filledString,
 } from "@periodic-eval/contracts/options";
+import { kindOf } from "@periodic-eval/core/config";
 import { importJudgeOpener } from "@periodic-eval/core/grading";
 import * as z from "zod";
 import { isAnswersFile } from "./entry-paths.ts";
@@ -189,18 +190,9 @@ async function otherEvaluation(
   where: string,
 ): Promise<AnyEvaluation> {
   const path = ["kl_to_reference"];
-  const kinds = Object.keys(others);
-  const [kind, ...more] = Object.keys(options).filter((key) => kinds.includes(key));
+  const kind = kindOf(options, others, { where, path });
   const written = optionsAt(where, path);
-  if (kind !== undefined && more.length === 0)
-    return fromWritten(written, () => others[kind]!(options, written.where(path)));
-  throw configError({
-    where,
-    path,
-    got: Object.keys(options).join(", ") || "no key",
-    expected: `one of ${kinds.join(", ")}`,
-    fix: "Write { task: gsm8k }, or name a file of prompts.",
-  });
+  return fromWritten(written, () => others[kind]!(options, written.where(path)));
 }
 
 /** Adds the life of a reference: its hash with the items, its weights before the first measurement, and their disposal. */
