@@ -6,9 +6,8 @@ export type { JudgeMethodName } from "./judge/judge-method.ts";
 export { judgePromptNames } from "./judge/prompts.ts";
 export { memoryVerdictCache, type VerdictCache } from "@periodic-eval/contracts";
 export {
+  customVerifier,
   findVerifier,
-  toVerdict,
-  withVerifierTimeout,
   type VerifierResult,
   type Verifier,
   type VerifierArgs,

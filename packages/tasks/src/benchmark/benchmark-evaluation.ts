@@ -179,10 +179,8 @@ async function checkRoom(
   { maxTokens, places }: { readonly maxTokens: number; readonly places: Benchmark["places"] },
 ): Promise<number | null> {
   const { contextLength } = model;
-  const rendered = await renderChats(
-    model,
-    items.map(({ chat }) => chat),
-  );
+  const chats = items.map(({ chat }) => chat);
+  const rendered = await renderChats(model, chats);
   const lengths = items.map(({ id, chat }) => {
     const result = rendered.get(chat);
     if (result?.status !== "rejected") return result?.value.ids.length ?? null;
@@ -194,19 +192,15 @@ async function checkRoom(
       result.reason,
     );
   });
-  if (contextLength === null) return null;
-  const [longest, at] = lengths.reduce<readonly [number, number]>(
-    (most, length, index) => ((length ?? 0) > most[0] ? [length!, index] : most),
-    [0, 0],
-  );
+  if (contextLength === null || lengths.includes(null)) return null;
+  const longest = Math.max(...(lengths as number[]));
   if (longest > contextLength)
     throw dataError(
-      places.get(items[at]!.id)!,
+      places.get(items[lengths.indexOf(longest)]!.id)!,
       `a prompt of ${longest} tokens`,
       `at most ${contextLength}, the model's context length`,
       "Shorten the task, or use a model with a longer context.",
     );
-  if (lengths.includes(null)) return null;
   return lengths.filter((length) => length! + maxTokens > contextLength).length;
 }
 
