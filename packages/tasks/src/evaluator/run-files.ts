@@ -213,7 +213,7 @@ function recordOf({ partial, suite, subject, open, options }: Finished): Metrics
     metrics: all("value"),
     stderr: all("stderr"),
     n: all("n"),
-    ci95: all("ci95") as MetricsRun["ci95"],
+    ci95: all("ci95"),
     higher_is_better: all("higher_is_better"),
     run_hash: partial.run_hash,
     suite: settingsOf(suite),

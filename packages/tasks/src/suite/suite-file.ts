@@ -16,7 +16,7 @@ import type { Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { isHubSource, readYaml } from "@periodic-eval/data";
 import { datasetOf } from "../tasks/datasets.ts";
-import type { ChatOptions, TaskOptions } from "../tasks/task.ts";
+import type { TaskOptions } from "../tasks/task.ts";
 
 /** Where the tasks of a suite look for their documents. */
 export interface DataRoot {
@@ -238,6 +238,6 @@ export function taskOptionsOf(
     fewshotSeed: suite.fewshot_seed,
     limit,
     subsample: subsample === null ? null : { n: subsample, seed: suite.seed },
-    ...(chat !== null && { chat: camelCaseKeys(chat) as ChatOptions }),
+    ...(chat !== null && { chat: camelCaseKeys(chat) }),
   };
 }

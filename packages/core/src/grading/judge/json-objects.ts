@@ -95,6 +95,8 @@ const grammars: Readonly<Record<Notation, Grammar>> = {
   },
 };
 
+const other = { kind: "other", text: "" } as const;
+
 /** Returns functions that read the object, or the end of the value, at an index of the text; null if there is none. */
 function valueReader(text: string, { string, scalar, keepsEscapes }: Grammar) {
   const decided = new Map<number, FoundObject | null>();
@@ -125,7 +127,6 @@ function valueReader(text: string, { string, scalar, keepsEscapes }: Grammar) {
     }
     return true;
   };
-  const other = { kind: "other", text: "" } as const;
   const takeValue = (objects: FoundObject[], depth: number): Omit<FoundValue, "objects"> | null => {
     take(space);
     if (text[at] === "{") {
@@ -168,14 +169,12 @@ function valueReader(text: string, { string, scalar, keepsEscapes }: Grammar) {
     decided.set(start, object);
     return object;
   };
+  const after = <T>(start: number, take: () => T): T => {
+    at = start;
+    return take();
+  };
   return {
-    read(start: number): FoundObject | null {
-      at = start;
-      return takeObject(1);
-    },
-    endOf(start: number): number | null {
-      at = start;
-      return takeValue([], 0) === null ? null : at;
-    },
+    read: (start: number) => after(start, () => takeObject(1)),
+    endOf: (start: number) => after(start, () => takeValue([], 0) && at),
   };
 }
