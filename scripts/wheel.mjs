@@ -24,7 +24,7 @@ const host = join(project, "src", "periodic_eval", "host");
 const wheels = join(root, ".build", "wheel");
 const mostMegabytes = 12;
 
-/** The programs, by their compiled file, and the file of each below `host`. The second and third run in processes of their own. */
+/** The programs, by their compiled file, and the file of each below `host`. The second runs in a process of its own, the third in a worker. */
 const programs = {
   "packages/cli/dist/main.js": "periodic-eval.mjs",
   "packages/data/dist/rows/read-parquet.js": "assets/data/dist/rows/read-parquet.js",

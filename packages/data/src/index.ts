@@ -36,7 +36,8 @@ export {
   type PlaceOf,
   type SourceData,
 } from "./sources/read-data.ts";
-export { parseArcQuestions, readQuestions, type ArcQuestion } from "./questions/arc-questions.ts";
+export { uniqueIds } from "./questions/question-fields.ts";
+export { parseArcQuestions, readArcRow, readQuestions, type ArcQuestion } from "./questions/arc-questions.ts";
 export { type AlignmentQuestion, type JudgePrompts } from "./questions/alignment-questions.ts";
 export {
   betley2025Questions,

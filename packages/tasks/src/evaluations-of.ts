@@ -1,6 +1,12 @@
 import { basename, resolve } from "node:path";
 import type { EvaluationRegistry } from "@periodic-eval/core";
-import { checkName, parseOptions, snakeCase, filledString } from "@periodic-eval/contracts/options";
+import {
+  camelCaseKeys,
+  checkName,
+  parseOptions,
+  snakeCase,
+  filledString,
+} from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
 import { benchmarkShape, type BenchmarkOptions, chatTemplateShape } from "./benchmark/benchmark-options.ts";
@@ -88,18 +94,14 @@ const taskEntries = (tasks: TaskRegistry): EvaluationRegistry => ({
 
 function taskOptions(options: Options, where: string): TaskOptions {
   const {
-    task: _task,
-    fewshot_pool: pool,
-    fewshot_seed: fewshotSeed,
+    task: _,
     subsample_n: n,
     subsample_seed: seed,
     chat,
     ...rest
   } = parseOptions(where, taskSchema, options);
   return {
-    ...rest,
-    ...(pool !== undefined && { fewshotPool: pool }),
-    ...(fewshotSeed !== undefined && { fewshotSeed }),
+    ...camelCaseKeys(rest),
     ...(n !== null && { subsample: { n, seed } }),
     ...(chat != null && { chat: camelCaseKeys(chat) }),
   } as unknown as TaskOptions;
@@ -108,11 +110,4 @@ function taskOptions(options: Options, where: string): TaskOptions {
 /** `maxTokens` → `max_tokens`, with any value. */
 function snakeCaseKeys(shape: Readonly<Record<string, z.ZodType>>): Record<string, z.ZodType> {
   return Object.fromEntries(Object.keys(shape).map((name) => [snakeCase(name), z.unknown().optional()]));
-}
-
-/** `max_tokens` → `maxTokens`; leaves out undefined values. */
-function camelCaseKeys(options: Options): Options {
-  const camelCase = (name: string) => name.replaceAll(/_[a-z]/g, (part) => part[1]!.toUpperCase());
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given.map(([name, value]) => [camelCase(name), value]));
 }

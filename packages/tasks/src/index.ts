@@ -97,7 +97,6 @@ export type { VerifierSpec } from "./benchmark/verifiers/verifier-spec.ts";
 export type { VerifierResult, Verifier, VerifierArgs, VerifierTask } from "@periodic-eval/core/grading";
 export { evaluationsOf } from "./evaluations-of.ts";
 export {
-  entryFileKeys,
   resolveEntryPaths,
   resolveJudgePath,
   resolveModelPath,
@@ -121,17 +120,15 @@ export {
   type MetricsFile,
   type MetricsRun,
 } from "./results/metrics-file.ts";
-export { checkDocuments, type RunDocuments } from "./results/metrics-file.ts";
+export { checkDocuments } from "./results/metrics-file.ts";
 export {
   defaultSuitePath,
-  hashOfSuite,
   readSuite,
-  smokeOf,
   type Suite,
   type SuiteDefinition,
   type SuiteTask,
 } from "./suite/suite-file.ts";
-export { fetchTaskData, type MissingData } from "./suite/fetch-data.ts";
+export type { MissingData } from "./suite/fetch-data.ts";
 export { folderNames } from "./suite/suite-file.ts";
 export type { SampleDetail, SampledTask } from "./tasks/task.ts";
 export { pairJudge, type PairJudgeOptions } from "./comparisons/win-rate.ts";

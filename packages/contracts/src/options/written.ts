@@ -114,6 +114,18 @@ function mapErrors(error: unknown, change: (error: PeriodicEvalError) => Periodi
 export const snakeCase = (name: string): string =>
   name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
+/** `max_new_tokens` → `maxNewTokens`. */
+export const camelCase = (name: string): string =>
+  name.replaceAll(/_[a-z]/g, (part) => part[1]!.toUpperCase());
+
+/** Returns an object with its keys in camel case, without undefined values. */
+export const camelCaseKeys = (object: object): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(object).flatMap(([name, value]) =>
+      value === undefined ? [] : [[camelCase(name), value as unknown] as const],
+    ),
+  );
+
 /** Returns a key of an object in YAML that names a source. */
 export const yamlOption = (place: string, name: string): SourceOption => ({
   where: `${place}.${name}`,

@@ -1,5 +1,12 @@
 import type { AnyEvaluation, SessionOptions, ValuePath, Awaitable, Trigger } from "@periodic-eval/contracts";
-import { configError, entryAt, fromWritten, pathText, nearest } from "@periodic-eval/contracts/options";
+import {
+  camelCaseKeys,
+  configError,
+  entryAt,
+  fromWritten,
+  pathText,
+  nearest,
+} from "@periodic-eval/contracts/options";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { withItems } from "../evaluations/kit/define.ts";
@@ -136,14 +143,7 @@ function measuredBy(
 }
 
 function sessionOf({ baseline, familywise, budget, layout }: PhaseEvalConfig): PeriodicEval["session"] {
-  const camelCase = (key: string) => key.replaceAll(/_[a-z]/g, (part) => part[1]!.toUpperCase());
-  const limits = Object.entries(budget).filter(([, limit]) => limit !== undefined);
-  return {
-    baseline,
-    familywise,
-    layout,
-    budget: Object.fromEntries(limits.map(([key, limit]) => [camelCase(key), limit])),
-  };
+  return { baseline, familywise, layout, budget: camelCaseKeys(budget) };
 }
 
 /**
@@ -187,15 +187,13 @@ async function configuredCallbacks(
     const { id, every_percent: _percent, schedule: _schedule, ...keys } = entry;
     // Null means the default, whatever the kind of evaluation.
     const options = Object.fromEntries(Object.entries(keys).filter(([, value]) => value !== null));
-    const make = kinds[kindOf(options, kinds, path)]!;
-    const place = `${blockName}${pathText(path)}`;
-    const written = entryAt(options, place, path);
     const schedule = scheduleOf(entry);
-    const callback = await fromWritten(written, async () => {
-      const made = await make(options, place);
-      const evaluation = withItems(made, (model) => fromWritten(written, () => made.items(model)));
-      return new PeriodicCallback(evaluation, { schedule, ...(id !== undefined && { id }) });
-    });
+    const callback = await openEntry(
+      options,
+      kinds,
+      { where: blockName, path },
+      (evaluation) => new PeriodicCallback(evaluation, { schedule, ...(id !== undefined && { id }) }),
+    );
     if ([...taken, ...callbacks.map((one) => one.id)].includes(callback.id))
       throw configError({
         where: blockName,
@@ -209,15 +207,38 @@ async function configuredCallbacks(
   return callbacks;
 }
 
-function kindOf(
+/**
+ * Creates the evaluation of an entry of `evaluations`, without the keys that all kinds share. Errors of its kind, and of its items,
+ * name the entry.
+ *
+ * @param place What holds the entry, and the entry's path in it.
+ * @param use Receives the evaluation; its errors name the entry too.
+ * @throws PeriodicEvalError `config` for an entry of no kind or of two kinds; the errors of `EvaluationMaker`.
+ */
+export async function openEntry<T>(
   options: Readonly<Record<string, unknown>>,
   kinds: EvaluationRegistry,
-  path: ValuePath,
+  { where, path }: { readonly where: string; readonly path: ValuePath },
+  use: (evaluation: AnyEvaluation) => T,
+): Promise<T> {
+  const make = kinds[kindOf(options, kinds, { where, path })]!;
+  const place = `${where}${pathText(path)}`;
+  const written = entryAt(options, place, path);
+  return fromWritten(written, async () => {
+    const made = await make(options, place);
+    return use(withItems(made, (model) => fromWritten(written, () => made.items(model))));
+  });
+}
+
+/** @throws PeriodicEvalError `config` for an entry of no kind or of two kinds. */
+export function kindOf(
+  options: Readonly<Record<string, unknown>>,
+  kinds: EvaluationRegistry,
+  place: { readonly where: string; readonly path: ValuePath },
 ): string {
   const known = Object.keys(kinds);
   const given = Object.keys(options);
-  const wrong = (got: string, expected: string, fix: string) =>
-    configError({ where: blockName, path, got, expected, fix });
+  const wrong = (got: string, expected: string, fix: string) => configError({ ...place, got, expected, fix });
   if (known.length === 0) {
     const fix = "Pass `evaluationsOf(tasks)` of @periodic-eval/tasks, or custom makers by name.";
     const expected = "the option `evaluations` of buildPeriodicEval";

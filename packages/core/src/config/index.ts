@@ -1,4 +1,5 @@
-/** Configuration files, their JSON Schema, and verifier modules. */
+/** Configuration files, their JSON Schema, verifier modules, and entries of `evaluations`. */
+export { kindOf, openEntry } from "./build-callbacks.ts";
 export { periodicEvalJsonSchema } from "./config-schema.ts";
 export {
   loadVerifierModule,

@@ -38,6 +38,7 @@ export type { MarginRow } from "./margin/evaluation.ts";
 export {
   completionItemsPerBatch,
   promptTexts,
+  requestsFor,
   sampleCompletions,
   type CompletionItem,
   type CompletionOptions,

@@ -1,14 +1,13 @@
 /** The parts of graders: judge replies, verdict caches, and verifiers from modules. */
 export type { JudgePrice } from "./judge/judge-calls.ts";
-export { findJsonObjects, type FoundObject, type FoundValue } from "./judge/json-objects.ts";
+export { findJsonObjects, findJsonValues, type FoundObject, type FoundValue } from "./judge/json-objects.ts";
 export { scoreFromTokens } from "./judge/logprob-method.ts";
 export type { JudgeMethodName } from "./judge/judge-method.ts";
 export { judgePromptNames } from "./judge/prompts.ts";
 export { memoryVerdictCache, type VerdictCache } from "@periodic-eval/contracts";
 export {
+  customVerifier,
   findVerifier,
-  toVerdict,
-  withVerifierTimeout,
   type VerifierResult,
   type Verifier,
   type VerifierArgs,

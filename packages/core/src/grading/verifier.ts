@@ -50,7 +50,7 @@ export function findVerifier({ exports }: VerifierModule, name: string): Verifie
 }
 
 /** Converts the return value of a custom verifier to a verdict. */
-export function toVerdict(result: unknown): Verdict {
+function toVerdict(result: unknown): Verdict {
   if (typeof result === "boolean" || typeof result === "number") return toVerdict({ reward: Number(result) });
   const { reward, passed, raw = null } = (result ?? {}) as Readonly<Record<string, unknown>>;
   const isValid =
@@ -97,10 +97,15 @@ export function verifierGrader(
   };
 }
 
-/**
- * Runs a verifier with a timeout of 60 seconds.
- *
- * @throws The signal's reason; an Error at the timeout; the errors of `work`.
- */
-export const withVerifierTimeout = <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> =>
-  withinTime(signal, verifierSeconds, () => new Error(`no verdict within ${verifierSeconds} s`), work);
+/** Returns a grader that runs a custom verifier on each answer, with a timeout of 60 seconds. */
+export const customVerifier = (
+  name: string,
+  version: string,
+  verifier: Verifier,
+  { id, ...task }: Omit<VerifierTask, "question">,
+): Grader =>
+  verifierGrader(name, version, async ({ question, answer }, { signal }) => {
+    const late = () => new Error(`no verdict within ${verifierSeconds} s`);
+    const work = async () => verifier(answer, { id, question, ...task });
+    return toVerdict(await withinTime(signal, verifierSeconds, late, work));
+  });

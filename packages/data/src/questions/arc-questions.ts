@@ -36,9 +36,14 @@ export function parseArcQuestions(text: string, file: string): readonly ArcQuest
 }
 
 const arcFix =
-  "Name questions in the format of allenai/ai2_arc: question, choices.text, choices.label, answerKey.";
+  'Name questions in the format of allenai/ai2_arc: question, choices.text, choices.label, "answerKey".';
 
-function readRow({ row, place }: PlacedRow): Unnamed {
+/**
+ * Reads a row of either format.
+ *
+ * @throws PeriodicEvalError `data` at the row's place for a wrong field.
+ */
+export function readArcRow({ row, place }: PlacedRow): Unnamed {
   // The format of allenai/ai2_arc.
   const isHub = "answerKey" in row;
   const field = <T>(
@@ -74,19 +79,31 @@ function readRow({ row, place }: PlacedRow): Unnamed {
     const got = `${labels.length} ${isHub ? "choices.label" : "choice_labels"} and ${choices.length} choices`;
     refuse(got, "as many labels as choices", "Give every choice one label.");
   }
-  const [label, choice] = [firstRepeated(labels), firstRepeated(choices)];
-  if (label !== undefined)
-    refuse(`the label ${shortened(label)} twice`, "unique labels", "Rename one of the two labels.");
-  if (choice !== undefined) {
-    const fix = "Correct one of the two choices, or leave the question out.";
-    refuse(`the choice ${shortened(choice)} twice`, "choices that differ", fix);
-  }
   if (!labels.includes(gold)) {
     const known = `${labels.slice(0, 26).map(shortened).join(", ")}${labels.length > 26 ? ", …" : ""}`;
     const fix = "Correct the answer or the labels of that line.";
     refuse(`${answer} = ${shortened(gold)}`, `one of the labels ${known}`, fix);
   }
   return { id, place, question, labels, choices, gold };
+}
+
+/** Reads a row whose labels and choices must differ. */
+function readRow(placed: PlacedRow): Unnamed {
+  const question = readArcRow(placed);
+  const { place, labels, choices } = question;
+  const [label, choice] = [firstRepeated(labels), firstRepeated(choices)];
+  if (label !== undefined)
+    throw dataError(
+      place,
+      `the label ${shortened(label)} twice`,
+      "unique labels",
+      "Rename one of the two labels.",
+    );
+  if (choice !== undefined) {
+    const fix = "Correct one of the two choices, or leave the question out.";
+    throw dataError(place, `the choice ${shortened(choice)} twice`, "choices that differ", fix);
+  }
+  return question;
 }
 
 function firstRepeated(strings: readonly string[]): string | undefined {

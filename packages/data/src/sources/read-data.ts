@@ -5,7 +5,7 @@ import { createHash } from "@periodic-eval/store/platform";
 import { readTextFile } from "@periodic-eval/store";
 import { fixForMissing, isMissingFile, withDownload } from "../rows/missing-source.ts";
 import { parseJson } from "../rows/parse-text.ts";
-import { parseYamlText } from "../rows/parse-yaml.ts";
+import { parseYamlText, type YamlText } from "../rows/parse-yaml.ts";
 import { isRowSource } from "./datasets.ts";
 import { readSource } from "./read-source.ts";
 
@@ -65,7 +65,7 @@ export function parseData<S extends z.ZodType>(placeOf: PlaceOf, schema: S, valu
 }
 
 /**
- * Reads a YAML or JSON (`.json`) file and returns its parsed value and its text. A key that occurs twice in an object is an error.
+ * Reads a YAML or JSON (`.json`) file and returns its parsed value, its text and the lines of its parts. A key that occurs twice in an object is an error.
  *
  * @param option The option that holds the path, for the error of an unreadable file; or only its place.
  * @throws PeriodicEvalError `data`, with the line of the syntax error; the error of `readTextFile` for an unreadable file.
@@ -73,15 +73,17 @@ export function parseData<S extends z.ZodType>(placeOf: PlaceOf, schema: S, valu
 export async function readYaml(
   path: string,
   option: SourceOption | string,
-): Promise<{ readonly value: unknown; readonly text: string }> {
+): Promise<Pick<YamlText, "value" | "lineOf"> & { readonly text: string }> {
   const text = await readSourceText(path, option);
   if (/\.json$/i.test(path))
     try {
-      return { value: parseJson(text, path, ""), text };
+      const lineOf: YamlText["lineOf"] = (part) => parseYamlText(text, path).lineOf(part);
+      return { value: parseJson(text, path, ""), text, lineOf };
     } catch {
       // The parser of YAML names the line of the fault.
     }
-  return { value: parseYamlText(text, path).value, text };
+  const { value, lineOf } = parseYamlText(text, path);
+  return { value, text, lineOf };
 }
 
 /** Reads a text file. The error of a missing one names the dataset on the hub that may be meant. */

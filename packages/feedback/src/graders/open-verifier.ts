@@ -7,15 +7,9 @@ import {
   quoteValue,
   printable,
 } from "@periodic-eval/contracts/options";
-import { verifierGrader, type CallOptions, type Grader, type Verdict } from "@periodic-eval/core";
+import type { CallOptions, Grader, Verdict } from "@periodic-eval/core";
 import { loadVerifierModule } from "@periodic-eval/core/config";
-import {
-  findVerifier,
-  toVerdict,
-  withVerifierTimeout,
-  graderSchema,
-  readVerdicts,
-} from "@periodic-eval/core/grading";
+import { customVerifier, findVerifier, graderSchema, readVerdicts } from "@periodic-eval/core/grading";
 import { hashJson } from "@periodic-eval/core/random";
 import { abortable, startTimeout } from "@periodic-eval/store";
 import type { Preference } from "../preferences/preference.ts";
@@ -90,11 +84,8 @@ async function moduleGrader(
   const loaded = await loadVerifierModule(folder, path);
   const verifier = findVerifier(loaded, exported);
   if ("grade" in verifier) return verifier;
-  const fingerprint = hashJson([loaded.hash, args]);
-  return verifierGrader(`${path}#${exported}`, fingerprint, async ({ question, answer }, { signal }) => {
-    const task = { id: preference, question, answer: null, metadata: {}, args };
-    return toVerdict(await withVerifierTimeout(signal, async () => verifier(answer, task)));
-  });
+  const task = { id: preference, answer: null, metadata: {}, args };
+  return customVerifier(`${path}#${exported}`, hashJson([loaded.hash, args]), verifier, task);
 }
 
 const defaultTimeoutSeconds = 600;

@@ -9,7 +9,7 @@ import { evaluate, type SandboxLimits } from "./evaluate.ts";
 import type * as source from "./run-in-sandbox.ts";
 import { defaultLimits, type SandboxResult } from "./run-in-sandbox.ts";
 
-/** The compiled function: its process starts faster than that of the source. `npm test` builds first. */
+/** The compiled function, because its worker is compiled too. `npm test` builds first. */
 const compiled = (name: string) => new URL(`../../dist/sandbox/${name}.js`, import.meta.url);
 const { runInSandbox } = (await import(compiled("run-in-sandbox").href)) as typeof source;
 
@@ -38,28 +38,22 @@ async function evaluateHere(
 }
 
 describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
-  it("returns exact numbers, and rejects strings that copying would change", async () => {
+  it("returns exact numbers and strings", async () => {
     const numbers = ["NaN", "-Infinity", "-0", "Number.MAX_VALUE"];
     expect(await runInSandbox("", numbers)).toEqual({
       ok: true,
       values: [NaN, -Infinity, -0, Number.MAX_VALUE],
     });
     expect(await runInSandbox("", ["'né 🙂'"])).toEqual({ ok: true, values: ["né 🙂"] });
-    // Also checks a string in which two changes cancel each other in length.
-    const broken = [
-      String.raw`'right\0wrong'`,
-      String.raw`'\ud800'`,
-      String.raw`'\udc00\ud800'`,
-      String.raw`'yes\ud800\0n'`,
-    ];
-    const blind = "(''.__proto__.charCodeAt = () => 65, Function.prototype.call = () => 65, 1)";
-    const reasons = await Promise.all(
-      broken.map(async (text) => reasonOf(await evaluateHere("", [blind, text]))),
-    );
-    for (const reason of reasons) expect(reason).toContain("a NUL or half a surrogate pair");
+    const texts = ["right\0wrong", "\ud800", "\udc00\ud800", "yes\ud800\0n"];
+    const blind = "(String.prototype.toJSON = () => 65, JSON.stringify = () => 65, 1)";
+    expect(await evaluateHere("", [blind, ...texts.map((text) => JSON.stringify(text))])).toEqual({
+      ok: true,
+      values: [1, ...texts],
+    });
   });
 
-  it("runs code in another process, and ends that process at the time limit", async () => {
+  it("runs code in a worker, and ends it at the time limit", async () => {
     expect(reasonOf(await runInSandbox("for (;;) {}", ["1"], { seconds: 0.3 }))).toBe("no end within 0.3 s");
     expect(reasonOf(await runInSandbox("process.exit(7)", ["1"]))).toContain("ReferenceError");
     expect(reasonOf(await runInSandbox("", ["Symbol('x')"]))).toBe("a value of type symbol");
@@ -69,7 +63,7 @@ describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
   it.each([
     ["a number that grows", "let n = 7n; for (;;) n = n * n;", "1"],
     ["a huge sparse array", "new Array(2 ** 32 - 1).join('x')", "1"],
-  ])("stops %s by ending the process", async (_, code, expression) => {
+  ])("stops %s by ending the worker", async (_, code, expression) => {
     expect(reasonOf(await runInSandbox(code, [expression], { seconds: 0.3, memoryMegabytes: 8 }))).toMatch(
       /no end within 0.3 s|out of memory/,
     );
@@ -84,7 +78,6 @@ describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
     const before = process.memoryUsage().rss;
     const reason = reasonOf(await runInSandbox(code, ["1"], { memoryMegabytes: 8 }));
     expect(reason).toMatch(/memory|array length|string too long|no end/);
-    // The code allocates in its own process.
     expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
   });
 
@@ -103,22 +96,6 @@ describe.concurrent("runInSandbox", { timeout: 300_000 }, () => {
     `);
     expect(JSON.parse(printed)).toEqual({ ok: true, values: [2] });
   });
-
-  it.skipIf(process.platform === "win32")(
-    "ends its process after a kill of the parent, also in code that the engine cannot interrupt",
-    async () => {
-      const limits = { ...defaultLimits, seconds: 600 };
-      const request = { code: "new Array(2 ** 32 - 1).lastIndexOf(3)", expressions: [], limits };
-      // The engine's process has the program's stdout too, so the output ends when both have ended. The code runs when the parent ends.
-      await runProgram(`
-        import { fork } from "node:child_process";
-        const child = fork("${compiled("engine").pathname}", { execArgv: [], serialization: "advanced" });
-        child.once("message", () => setTimeout(() => process.kill(process.pid, "SIGKILL"), 2000));
-        child.send(${JSON.stringify(request)});
-      `);
-    },
-    60_000,
-  );
 
   it("rejects wrong limits", async () => {
     await expect(runInSandbox("", [], { seconds: 0 })).rejects.toThrow("sandbox limits.seconds");
@@ -262,39 +239,9 @@ describe("evaluate", { timeout: 300_000 }, () => {
     expect(reasonOf(await evaluateHere(code, ["1"], { seconds: 0.3 }))).toBe("no end within 0.3 s");
   });
 
-  it("fails code that imports a module, even if it catches the error", async () => {
-    for (const code of ['import("fs").then((fs) => fs.rmSync("/"));', 'import("node:fs").catch(() => {});'])
-      expect(reasonOf(await evaluateHere(code, ["1"]))).toMatch(
-        /^an import of (node:)?fs: the sandbox has no modules$/,
-      );
-  });
-
   it("rejects a long string", async () => {
     expect(reasonOf(await evaluateHere("", ["'x'.repeat(1000000)"]))).toContain("1000000 characters");
     expect(await evaluateHere("", ["'x'.repeat(10000).length"])).toEqual({ ok: true, values: [10_000] });
-  });
-
-  it.each([
-    ["Object.prototype", "Object.prototype.polluted = true;"],
-    ["Object.prototype", "({}).__proto__.polluted = true;"],
-    ["Array.prototype.push", "Array.prototype.push = () => 0;"],
-    ["Function.prototype.call", "Function.prototype.call = () => 0; Reflect.ownKeys = () => [];"],
-    ["JSON.stringify", 'JSON.stringify = () => "[1]";'],
-    ["globalThis.eval", "globalThis.eval = () => 1;"],
-    ["Array.prototype", "delete Array.prototype.map;"],
-    ["Array.prototype", "Object.setPrototypeOf(Array.prototype, { then: 1 });"],
-    ["RegExp.prototype.flags", 'Object.defineProperty(RegExp.prototype, "flags", { get: () => "g" });'],
-    [
-      "ArrayIterator.prototype.next",
-      "Object.getPrototypeOf([][Symbol.iterator]()).next = () => ({ done: true });",
-    ],
-    ["GeneratorFunction.prototype", "(function* () {}).__proto__.__proto__ = null;"],
-    ["Array.prototype.map", "Array.prototype.map.call = () => 0;"],
-    ["Number.prototype.valueOf", "Promise.resolve().then(() => { Number.prototype.valueOf = () => 55; });"],
-  ])("fails code that changes %s, and leaves it unchanged outside the sandbox", async (what, code) => {
-    expect(reasonOf(await evaluateHere(code, ["1"]))).toBe(`a changed built-in: ${what}`);
-    expect("polluted" in {}).toBe(false);
-    expect([].push.name).toBe("push");
   });
 
   it("returns the values of expressions that change built-ins", async () => {

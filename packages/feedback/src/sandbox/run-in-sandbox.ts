@@ -1,6 +1,4 @@
-import { fork, type ChildProcess } from "node:child_process";
-import { tmpdir } from "node:os";
-import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { startTimeout } from "@periodic-eval/store";
 import * as z from "zod";
@@ -25,15 +23,15 @@ const limitsSchema = z.strictObject({
   textLength: limit,
 } satisfies Record<keyof SandboxLimits, z.ZodType>);
 
-/** Maximum heap of the process, in addition to the engine's memory. */
+/** Maximum heap of the worker, in addition to the engine's memory. */
 const heapMegabytes = 128;
 /** Time limit for loading the engine, and extra time after the deadline for code that the engine cannot interrupt. */
 const [loadSeconds, graceSeconds] = [60, 1];
 
 /**
  * Runs untrusted JavaScript, then evaluates expressions and returns their values: numbers, strings, booleans and null. The code
- * runs in QuickJS in WebAssembly, in a separate process with an empty environment. The code has only the language: no files,
- * network, modules, `process` or Node timers. Changes to prototypes stay in that process.
+ * runs in QuickJS in WebAssembly, in a worker with an empty environment. The code has only the language: no files, network,
+ * modules, `process` or Node timers.
  *
  * If the code throws, does not end, exceeds its memory or returns too much, the result has `ok: false` and the reason. Pending
  * promises are not awaited.
@@ -48,7 +46,7 @@ export async function runInSandbox(
   parseOptions("sandbox limits", limitsSchema, limits);
   const complete = { ...defaultLimits, ...limits };
   const request: SandboxRequest = { code, expressions, limits: complete };
-  const child = startEngine();
+  const worker = startEngine(request);
   let stopTimeout = () => {};
   try {
     return await new Promise<SandboxResult>((resolve) => {
@@ -58,33 +56,28 @@ export async function runInSandbox(
         stopTimeout = startTimeout(seconds, () => fail(reason));
       };
       within(loadSeconds, `the engine did not load within ${loadSeconds} s`);
-      child.send(request);
-      child.on("message", (reply: SandboxReply) => {
+      worker.on("message", (reply: SandboxReply) => {
         if (reply.kind === "ready")
           within(complete.seconds + graceSeconds, `no end within ${complete.seconds} s`);
         else if (reply.kind === "failed") fail(reply.reason);
         else resolve({ ok: true, values: reply.values });
       });
-      child.on("error", (error) => fail(error.message));
-      child.on("exit", () => fail("the engine's process ended without a reply"));
+      worker.on("error", (error) => fail(error.message));
+      worker.on("exit", () => fail("the worker ended without a reply"));
     });
   } finally {
     stopTimeout();
-    child.kill("SIGKILL");
+    await worker.terminate();
   }
 }
 
-function startEngine(): ChildProcess {
+function startEngine(request: SandboxRequest): Worker {
   // The TypeScript source starts the compiled file, which needs no loader.
   const compiled = import.meta.url.replace(/\/src\/(.*)\.ts$/, "/dist/$1.js");
-  return fork(fileURLToPath(new URL("./engine.js", compiled)), {
-    execArgv: [`--max-old-space-size=${heapMegabytes}`],
-    cwd: tmpdir(),
+  return new Worker(new URL("./engine.js", compiled), {
+    workerData: request,
+    execArgv: [],
     env: {},
-    // JSON would turn NaN and Infinity into null.
-    serialization: "advanced",
-    stdio: ["ignore", "ignore", "ignore", "ipc"],
-    // A Ctrl-C in the terminal does not reach the process: code whose process ends counts as wrong.
-    detached: process.platform !== "win32",
+    resourceLimits: { maxOldGenerationSizeMb: heapMegabytes },
   });
 }

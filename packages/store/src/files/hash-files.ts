@@ -24,10 +24,19 @@ export async function hashFiles(paths: readonly string[], start = ""): Promise<s
   return `sha256:${hash.digest("hex")}`;
 }
 
-/** Returns the hash of a folder's weight files (`.safetensors`), in the order of their names; null without such files. */
-export async function hashWeightFiles(folder: string): Promise<string | null> {
+/**
+ * Returns the hash of a folder's weight files (`.safetensors`), in the order of their names; null without such files.
+ *
+ * @param start Content to hash before the first file.
+ */
+export async function hashWeightFiles(folder: string, start = ""): Promise<string | null> {
   const names = (await readdir(folder).catch((): string[] => [])).filter((name) =>
     name.endsWith(".safetensors"),
   );
-  return names.length === 0 ? null : hashFiles(names.toSorted().map((name) => join(folder, name)));
+  return names.length === 0
+    ? null
+    : hashFiles(
+        names.toSorted().map((name) => join(folder, name)),
+        start,
+      );
 }

@@ -179,10 +179,8 @@ async function checkRoom(
   { maxTokens, places }: { readonly maxTokens: number; readonly places: Benchmark["places"] },
 ): Promise<number | null> {
   const { contextLength } = model;
-  const rendered = await renderChats(
-    model,
-    items.map(({ chat }) => chat),
-  );
+  const chats = items.map(({ chat }) => chat);
+  const rendered = await renderChats(model, chats);
   const lengths = items.map(({ id, chat }) => {
     const result = rendered.get(chat);
     if (result?.status !== "rejected") return result?.value.ids.length ?? null;
@@ -194,19 +192,15 @@ async function checkRoom(
       result.reason,
     );
   });
-  if (contextLength === null) return null;
-  const [longest, at] = lengths.reduce<readonly [number, number]>(
-    (most, length, index) => ((length ?? 0) > most[0] ? [length!, index] : most),
-    [0, 0],
-  );
+  if (contextLength === null || lengths.includes(null)) return null;
+  const longest = Math.max(...(lengths as number[]));
   if (longest > contextLength)
     throw dataError(
-      places.get(items[at]!.id)!,
+      places.get(items[lengths.indexOf(longest)]!.id)!,
       `a prompt of ${longest} tokens`,
       `at most ${contextLength}, the model's context length`,
       "Shorten the task, or use a model with a longer context.",
     );
-  if (lengths.includes(null)) return null;
   return lengths.filter((length) => length! + maxTokens > contextLength).length;
 }
 
@@ -224,24 +218,17 @@ async function answerTasks(
   },
   context: MeasureContext,
 ): Promise<readonly AnsweredTaskRow[]> {
-  if (engine === null) return answeredRows(model, items, how, context);
+  const ask = () => generateFor(engine ?? model, items, how, context);
   const place = `benchmark "${how.name}", tasks ${idsText(items.map(({ id }) => id))}`;
-  const answered = await runUserCode(
-    { place, name: `engine "${engine.identity.name}"`, code: "model", signal: context.signal },
-    () => answeredRows(engine, items, how, context),
-  );
+  const call = {
+    place,
+    name: `engine "${engine?.identity.name}"`,
+    code: "model",
+    signal: context.signal,
+  } as const;
+  const written = engine === null ? await ask() : await runUserCode(call, ask);
   // Training continues while rows are graded, so the weights may be others by then.
-  const { weights } = engine.identity;
-  return answered.map((row) => ({ ...row, engineWeights: weights }));
-}
-
-async function answeredRows(
-  model: Pick<CompletionModel, "generate">,
-  items: readonly BenchmarkItem[],
-  how: GenerationOptions & { readonly rendered: RenderedChats },
-  context: MeasureContext,
-): Promise<readonly AnsweredTaskRow[]> {
-  const written = await generateFor(model, items, how, context);
+  const weights = engine && { engineWeights: engine.identity.weights };
   return items.map(({ id, chat, answer, verifier, metadata }) => ({
     id,
     prompt: chat.messages,
@@ -249,6 +236,7 @@ async function answeredRows(
     verifier,
     metadata,
     completions: written.get(id)!,
+    ...weights,
   }));
 }
 

@@ -1,9 +1,8 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { atOption, didYouMean, isRecord, quoteValue } from "@periodic-eval/contracts/options";
 import { hashText } from "@periodic-eval/core/random";
 import { readYaml } from "@periodic-eval/data";
-import { readTextFile, utf8Text } from "@periodic-eval/store";
+import { readTextFile } from "@periodic-eval/store";
 import { type BenchmarkTask, splits, type Split } from "./benchmark-task.ts";
 import { mistakes as newMistakes, type Mistakes, parseTask, type TaskDefaults } from "./task-line.ts";
 import { openVerifiers, type OpenVerifiers } from "./verifiers/open-verifiers.ts";
@@ -39,7 +38,6 @@ export async function readBenchmark(
   const option = { where: "benchmark", path: ["benchmark"] };
   const text = await atOption(option, () => readTextFile(tasksPath, option.where));
   const { metadata, text: metadataText } = await readMetadata(metadataPath, mistakes);
-  for (const path of [tasksPath, metadataPath]) utf8Text(await readFile(path), path);
   const { tasks, places } = parseTasks(text, tasksPath, metadata, mistakes);
   for (const task of tasks) {
     try {
@@ -97,10 +95,9 @@ async function readMetadata(
   path: string,
   mistakes: Mistakes,
 ): Promise<{ readonly metadata: BenchmarkMetadata; readonly text: string }> {
-  const { value, text } = await readYaml(path, "benchmark");
+  const { value, text, lineOf } = await readYaml(path, "benchmark");
   const placeholder = { metadata: { name: "", version: "", split: null, verifier: null }, text };
-  const lineOf = await linesOf(text);
-  const at = (key: string) => `${path}:${lineOf(key)}`;
+  const at = (key: string) => `${path}:${lineOf([key])}`;
   if (!isRecord(value)) {
     mistakes.add({
       where: path,
@@ -154,17 +151,4 @@ function defaultsOf(
     mistakes.keep(error, at("verifier"));
   }
   return { split: (split as Split | undefined) ?? null, verifier: spec };
-}
-
-/** Returns a function that gives the line of a top-level key. */
-async function linesOf(text: string): Promise<(key: string) => number> {
-  const { isMap, isScalar, LineCounter, parseDocument } = await import("yaml");
-  const lines = new LineCounter();
-  const { contents } = parseDocument(text, { lineCounter: lines, uniqueKeys: false });
-  return (key) => {
-    const pair = isMap(contents)
-      ? contents.items.find((one) => isScalar(one.key) && one.key.value === key)
-      : undefined;
-    return lines.linePos((isScalar(pair?.key) ? pair.key.range?.[0] : null) ?? 0).line;
-  };
 }

@@ -1,6 +1,5 @@
 import type { Abilities, MeasureContext, Prompt, RenderedPrompt, Row } from "@periodic-eval/core";
-import { opensThinking, renderEach, stripThinking } from "@periodic-eval/core/evaluations";
-import { requestsFor } from "../families/rollout.ts";
+import { opensThinking, renderEach, requestsFor, stripThinking } from "@periodic-eval/core/evaluations";
 import type { BenchmarkCompletion } from "./benchmark-task.ts";
 import type { AnsweredCompletion, CompletionModel } from "./engine.ts";
 
@@ -30,7 +29,12 @@ export async function generateFor(
 ): Promise<ReadonlyMap<string, readonly BenchmarkCompletion[]>> {
   const { numSamples, maxTokens, temperature, nConcurrent } = how;
   const chats = items.map(({ chat }) => chat);
-  const requests = requestsFor(chats, numSamples, { maxNewTokens: maxTokens, temperature }, seed);
+  const requests = requestsFor(
+    chats,
+    { first: 0, end: numSamples },
+    { maxNewTokens: maxTokens, temperature },
+    seed,
+  );
   const completions: AnsweredCompletion[] = [];
   while (completions.length < requests.length) {
     const next = requests.slice(completions.length, completions.length + nConcurrent);

@@ -8,6 +8,7 @@ import {
 } from "@periodic-eval/core";
 import {
   atOption,
+  camelCaseKeys,
   fromWritten,
   optionsAt,
   yamlOption,
@@ -17,10 +18,11 @@ import {
   integerFromZero,
   filledString,
 } from "@periodic-eval/contracts/options";
+import { kindOf } from "@periodic-eval/core/config";
 import { importJudgeOpener } from "@periodic-eval/core/grading";
 import * as z from "zod";
 import { isAnswersFile } from "./entry-paths.ts";
-import { pairOptions, winRate } from "./win-rate.ts";
+import { pairOptions, winRate, type WinRateOptions } from "./win-rate.ts";
 import { promptsEvaluation, readAnswers, readPrompts, type PromptChoice } from "./prompt-file.ts";
 import {
   installedEngine,
@@ -127,11 +129,7 @@ export function comparisonEntries(
           ...(entry.judge_max_calls !== undefined && { maxCalls: entry.judge_max_calls }),
         }),
       );
-      const sampling = {
-        ...(max_new_tokens !== undefined && { maxNewTokens: max_new_tokens as number }),
-        ...(temperature !== undefined && { temperature: temperature as number }),
-        ...(top_p !== undefined && { topP: top_p as number }),
-      };
+      const sampling: WinRateOptions["sampling"] = camelCaseKeys({ max_new_tokens, temperature, top_p });
       const common = {
         prompts,
         judge,
@@ -192,18 +190,9 @@ async function otherEvaluation(
   where: string,
 ): Promise<AnyEvaluation> {
   const path = ["kl_to_reference"];
-  const kinds = Object.keys(others);
-  const [kind, ...more] = Object.keys(options).filter((key) => kinds.includes(key));
+  const kind = kindOf(options, others, { where, path });
   const written = optionsAt(where, path);
-  if (kind !== undefined && more.length === 0)
-    return fromWritten(written, () => others[kind]!(options, written.where(path)));
-  throw configError({
-    where,
-    path,
-    got: Object.keys(options).join(", ") || "no key",
-    expected: `one of ${kinds.join(", ")}`,
-    fix: "Write { task: gsm8k }, or name a file of prompts.",
-  });
+  return fromWritten(written, () => others[kind]!(options, written.where(path)));
 }
 
 /** Adds the life of a reference: its hash with the items, its weights before the first measurement, and their disposal. */

@@ -7,7 +7,7 @@ import {
 } from "@periodic-eval/core";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
 import { dataError, isFilled, isRecord, quoteValue } from "@periodic-eval/contracts/options";
-import type { PlacedRow } from "@periodic-eval/data";
+import { uniqueIds, type PlacedRow } from "@periodic-eval/data";
 import { readDocuments } from "../documents/read-documents.ts";
 
 export interface FilePrompt extends Row {
@@ -41,28 +41,26 @@ export async function readPrompts(
   { limit = null, subsample = null }: PromptChoice = {},
 ): Promise<PromptFile> {
   const { rows, sha256 } = await readDocuments(source, option);
-  const places = new Map<string, string>();
-  const prompts = rows.map((row, at): FilePrompt => {
-    return { id: idOf(row, at, places), prompt: promptOf(row) };
-  });
+  const idOf = rowIds();
+  const prompts = rows.map((row, at): FilePrompt => ({ id: idOf(row, at), prompt: promptOf(row) }));
   const first = prompts.slice(0, limit ?? undefined);
   return { prompts: subsample === null ? first : nestedSubset(first, subsample), sha256 };
 }
 
-/** Returns the id of a row; without one, its number. */
-function idOf({ row, place }: PlacedRow, at: number, places: Map<string, string>): string {
-  const { id = at } = row;
+/** Returns a function that gives the id of a row; without one, its number. */
+function rowIds(): (row: PlacedRow, at: number) => string {
   const fix = "Give each row an id of its own, or none.";
-  if (!isFilled(id) && !Number.isSafeInteger(id)) {
-    const expected = "id: a non-empty string or an integer of at most 2⁵³ − 1";
-    throw dataError(place, `id = ${quoteValue(id)}`, expected, fix);
-  }
-  const name = `${id as string | number}`;
-  const before = places.get(name);
-  if (before !== undefined)
-    throw dataError(place, `the id "${name}", which ${before} already has`, "unique ids", fix);
-  places.set(name, place);
-  return name;
+  const check = uniqueIds(fix);
+  return ({ row, place }, at) => {
+    const { id = at } = row;
+    if (!isFilled(id) && !Number.isSafeInteger(id)) {
+      const expected = "id: a non-empty string or an integer of at most 2⁵³ − 1";
+      throw dataError(place, `id = ${quoteValue(id)}`, expected, fix);
+    }
+    const name = `${id as string | number}`;
+    check(name, place);
+    return name;
+  };
 }
 
 const roles = ["system", "user", "assistant"];
@@ -120,10 +118,10 @@ export async function readAnswers(
   option: SourceOption | string,
 ): Promise<Readonly<Record<string, string>>> {
   const { rows } = await readDocuments(source, option);
-  const places = new Map<string, string>();
+  const idOf = rowIds();
   const answers = rows.map((row, at) => {
     const { answer } = row.row;
-    if (typeof answer === "string") return [idOf(row, at, places), answer] as const;
+    if (typeof answer === "string") return [idOf(row, at), answer] as const;
     throw dataError(
       row.place,
       answer === undefined ? `no answer (keys: ${Object.keys(row.row).join(", ")})` : quoteValue(answer, 58),

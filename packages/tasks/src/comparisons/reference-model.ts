@@ -1,10 +1,9 @@
-import { readdir } from "node:fs/promises";
 import { resolve, join } from "node:path";
 import { configError, isRecord } from "@periodic-eval/contracts/options";
 import type { EvaluableModel, OpenCheckpoint, OpenedModel, Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { openHubCache, openRepository, parseHubId } from "@periodic-eval/data";
-import { hashFiles, readIfPresent } from "@periodic-eval/store";
+import { hashWeightFiles, readIfPresent } from "@periodic-eval/store";
 
 /** A reference model as an entry names it. */
 export interface ReferenceSource {
@@ -147,19 +146,9 @@ export const notInstalled = (where: string, key: string, name: string, use: stri
  * @throws PeriodicEvalError `model` for an adapter on the hub whose commit cannot be had.
  */
 async function adapterHash(adapter: string): Promise<string | null> {
-  const files = await filesIn(adapter);
-  if (files === null) return commitOf(adapter);
   const settings = await settingsHash(join(adapter, "adapter_config.json"));
-  return hashFiles(
-    weightNames(files).map((name) => join(adapter, name)),
-    settings,
-  );
+  return (await hashWeightFiles(adapter, settings)) ?? commitOf(adapter);
 }
-
-const filesIn = (folder: string): Promise<readonly string[] | null> => readdir(folder).catch(() => null);
-
-const weightNames = (files: readonly string[]): readonly string[] =>
-  files.filter((name) => name.endsWith(".safetensors")).toSorted();
 
 /** Returns the hash of an adapter's settings without `base_model_name_or_path`; of the text if it is not JSON. */
 async function settingsHash(path: string): Promise<string> {

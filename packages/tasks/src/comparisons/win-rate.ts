@@ -18,10 +18,9 @@ import {
   type JudgeGrader,
   type JudgeOptions,
 } from "@periodic-eval/core";
-import { measureInBatches, resolveSampling } from "@periodic-eval/core/evaluations";
+import { measureInBatches, requestsFor, resolveSampling } from "@periodic-eval/core/evaluations";
 import { graderSchema, readVerdicts } from "@periodic-eval/core/grading";
 import { hashJson } from "@periodic-eval/core/random";
-import { requestsFor } from "../families/rollout.ts";
 
 export interface PairPrompt extends Row {
   /** The prompt of both models; a string becomes a chat with one user turn. */
@@ -212,7 +211,7 @@ async function answersOf(
   { signal, seed }: MeasureContext,
 ): Promise<readonly string[]> {
   const prompts = items.map(({ prompt }) => prompt);
-  const requests = requestsFor(prompts, 1, sampling, seed);
+  const requests = requestsFor(prompts, { first: 0, end: 1 }, sampling, seed);
   return (await model.generate(requests, { signal })).map(({ text }) => text);
 }
 

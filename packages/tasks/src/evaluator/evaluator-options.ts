@@ -139,34 +139,26 @@ export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: b
   const where = `Evaluator.from${isCheckpoint ? "Checkpoint" : "Trainer"} options`;
   parseOptions(where, z.strictObject(isCheckpoint ? checkpointShape : trainerShape), options);
   checkName(where, options.name, ["name"]);
+  const isList = Array.isArray(options.tasks);
   const seen = new Set<string>();
   for (const [key, task] of Object.entries(options.tasks)) {
-    const path = ["tasks", Array.isArray(options.tasks) ? Number(key) : key];
-    if (!isRecord(task) || !("open" in task || "measure" in task)) {
-      throw configError({
-        where,
-        path,
-        value: task,
-        expected: "a task, or an evaluation",
-        fix: giveTasks,
-      });
-    }
-    if (!Array.isArray(options.tasks) && task.name !== key)
-      throw configError({
-        where,
-        path,
-        got: `"${task.name}" under the name "${key}"`,
-        expected: "each task under its name",
-        fix: "Write { [task.name]: task }.",
-      });
-    if (seen.has(task.name))
-      throw configError({
-        where,
-        path,
-        got: `a second task "${task.name}"`,
-        expected: "tasks with different names",
-        fix: "Remove one, or give an evaluation another name.",
-      });
-    seen.add(task.name);
+    const at = { where, path: ["tasks", isList ? Number(key) : key] };
+    if (!isRecord(task) || !("open" in task || "measure" in task))
+      throw configError({ ...at, value: task, expected: "a task, or an evaluation", fix: giveTasks });
+    const wrong = (got: string, expected: string, fix: string) => configError({ ...at, got, expected, fix });
+    const { name } = task;
+    if (!isList && name !== key)
+      throw wrong(
+        `"${name}" under the name "${key}"`,
+        "each task under its name",
+        "Write { [task.name]: task }.",
+      );
+    if (seen.has(name))
+      throw wrong(
+        `a second task "${name}"`,
+        "tasks with different names",
+        "Remove one, or give an evaluation another name.",
+      );
+    seen.add(name);
   }
 }

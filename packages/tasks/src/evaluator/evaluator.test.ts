@@ -268,8 +268,9 @@ describe("settings", () => {
     const { run } = await evaluator({ ...second, results: elsewhere }).run();
     const file = (at: string, one: typeof run) => ({ path: join(at, "metrics.json"), runs: [one] });
     const [one, other] = [file(results, base.run), file(elsewhere, run)];
-    await expect(checkDocuments([one, other])).rejects.toMatchObject({ code: "store", where: other.path });
-    await checkDocuments([one, one]);
+    const checked = async (...files: (typeof one)[]) => checkDocuments(files);
+    await expect(checked(one, other)).rejects.toMatchObject({ code: "store", where: other.path });
+    await checked(one, one);
   });
 
   it("throw for a name that another model has in the results", async () => {

@@ -16,18 +16,14 @@ import {
 } from "../families/evaluate-options.ts";
 import { checkEvaluatorOptions, type CheckpointOptions, type EvaluatorOptions } from "./evaluator-options.ts";
 import { measureTask } from "./measure-task.ts";
-import {
-  readMetricsIfPresent,
-  type MetricsRun,
-  checkDocuments,
-  documentsIn,
-} from "../results/metrics-file.ts";
+import { readMetricsIfPresent, type MetricsRun, checkDocuments } from "../results/metrics-file.ts";
 import { openSuite } from "../suite/open-suite.ts";
 import { openTasks, type ChosenTask, type OpenTask } from "../suite/open-tasks.ts";
 import type { EvaluableTrainer } from "./evaluator-options.ts";
 import { finishedRuns, isFinished, type ExpectedRun, checkSameWeights } from "./finished.ts";
 import { suiteOfTasks, taskRegistry, readSampling, sampleTasks } from "./own-evaluations.ts";
 import {
+  documentsOf,
   promote,
   readInterrupted,
   removeRunDrafts,
@@ -40,7 +36,6 @@ import {
   atSuite,
   parseSuite,
   readSuite,
-  settingsOf,
   smokeOf,
   type Suite,
   type SuiteDefinition,
@@ -300,7 +295,10 @@ export class Evaluator {
       return { run: same, folder: files.job, measured: [] };
     if (found === null && isKnown && subject.fingerprintNow === undefined)
       checkSameWeights(files.metrics, runs, { name, model: subject.name, adapter: subject.adapter });
-    await checkDocuments([{ path: files.metrics, runs }], documentsIn(name, identity, settingsOf(suite)), fs);
+    checkDocuments([
+      { path: "", runs: [{ name, documents: documentsOf(suite, open) }] },
+      { path: files.metrics, runs },
+    ]);
     await this.#check(open);
 
     let partial = found ?? {
@@ -328,7 +326,7 @@ export class Evaluator {
       await writePartial(files, partial, fs);
       measured.push(one.name);
     }
-    const run = await promote({ partial, suite, subject, files, fs, options: this.#options });
+    const run = await promote({ partial, suite, subject, open, files, fs, options: this.#options });
     return { run, folder: files.job, measured };
   }
 }

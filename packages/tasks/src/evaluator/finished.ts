@@ -7,7 +7,6 @@ import { errorMessage, isRecord } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import { logWarning } from "@periodic-eval/core/session";
-import { isMissingFile } from "@periodic-eval/data";
 import {
   parseJson,
   checkSuite,
@@ -23,7 +22,7 @@ import {
   type Suite,
   type SuiteDefinition,
 } from "../suite/suite-file.ts";
-import type { SubjectFacts } from "./identity.ts";
+import { textIfPresent, type SubjectFacts } from "./identity.ts";
 import { parsePartial, type RunFiles } from "./run-files.ts";
 
 /** A run as far as it is known without its weights and documents. */
@@ -59,9 +58,9 @@ export function finishedRuns(
 export function isFinished(files: RunFiles, expected: ExpectedRun): boolean {
   const { name, smoke } = expected;
   try {
-    const interrupted = textOf(files.partial);
+    const interrupted = textIfPresent(files.partial);
     if (interrupted !== null) parsePartial(files, interrupted);
-    const text = textOf(files.metrics);
+    const text = textIfPresent(files.metrics);
     if (interrupted !== null || text === null) return false;
     const file = parseMetrics(files.metrics, text);
     const read = parseSuite(contentOf(expected.suite), "suite");
@@ -75,16 +74,6 @@ export function isFinished(files: RunFiles, expected: ExpectedRun): boolean {
   } catch (error) {
     logWarning([], `Evaluator "${name}"`, `done is false: ${errorMessage(error)}`);
     return false;
-  }
-}
-
-/** Returns the text of a file; null if there is no file. `done` is synchronous. */
-function textOf(path: string): string | null {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if (isMissingFile(error)) return null;
-    throw error;
   }
 }
 
@@ -107,13 +96,12 @@ const jobSchema = z.looseObject({}, "an object");
 /** Compares the tokenizer, its chat template, and the model's settings with those in the run's folder, where they are known. */
 function hasSameTokenizer({ job }: RunFiles, { facts, tokenizer }: ExpectedRun): boolean {
   const path = join(job, "results.json");
-  const text = textOf(path);
+  const text = textIfPresent(path);
   if (text === null) return true;
-  const fix = "Restore the file, or delete it: it is damaged.";
   const { identity, tokenizer: source = null } = parseJson(jobSchema, text, {
     code: "store",
     where: path,
-    fix,
+    fix: "Restore the file, or delete it: it is damaged.",
   });
   if (facts === null || !isRecord(identity)) return isSameSource(source, tokenizer);
   const { weights: _, ...model } = isRecord(identity["model"]) ? identity["model"] : {};

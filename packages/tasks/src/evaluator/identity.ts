@@ -90,16 +90,18 @@ export function checkpointConfig(folder: string, adapter: string | null): Checkp
 const schema = z.record(z.string(), z.json(), "an object");
 
 function objectIn(path: string): z.infer<typeof schema> | null {
-  let text: string;
+  const text = textIfPresent(path);
+  if (text === null) return null;
+  const fix = "Restore the file, or save the checkpoint again.";
+  return parseJson(schema, text, { code: "model", where: path, fix });
+}
+
+/** Returns the text of a file; null if there is no file. */
+export function textIfPresent(path: string): string | null {
   try {
-    text = readFileSync(path, "utf8");
+    return readFileSync(path, "utf8");
   } catch (error) {
     if (isMissingFile(error)) return null;
     throw error;
   }
-  return parseJson(schema, text, {
-    code: "model",
-    where: path,
-    fix: "Restore the file, or save the checkpoint again.",
-  });
 }

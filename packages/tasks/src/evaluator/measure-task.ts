@@ -10,7 +10,7 @@ import {
 } from "@periodic-eval/core";
 import { metricKit } from "@periodic-eval/core/evaluations";
 import { writeFileAtomic, type FileSystem } from "@periodic-eval/store";
-import { entriesOf, metricKey, placeOf } from "../harness/entries.ts";
+import { entriesOf } from "../harness/entries.ts";
 import { dateId } from "../harness/results-file.ts";
 import { detailsOf, samplesOf } from "../harness/samples.ts";
 import { harnessPartOf } from "../harness/task-part.ts";
@@ -54,23 +54,8 @@ export async function measureTask(open: OpenTask, model: EvaluableModel, run: Ta
       hashes[entry.name] = hash;
     }
   }
-  const names = Object.keys(metrics);
-  const byKey = <T>(value: (metric: (typeof snapshot.metrics)[string]) => T): Record<string, T> =>
-    Object.fromEntries(
-      Object.entries(snapshot.metrics).map(([key, metric]) => [
-        metricKey(name, placeOf(key, names)),
-        value(metric),
-      ]),
-    );
-  return {
-    metrics: byKey(({ value }) => value),
-    stderr: byKey(({ stderr }) => stderr),
-    n: byKey(({ n }) => n),
-    ci95: byKey(({ ci95 }) => ci95 && ([...ci95] as [number, number])),
-    higher_is_better: byKey(({ higher_is_better }) => higher_is_better),
-    snapshot: snapshot as TaskResult["snapshot"],
-    harness: harnessPartOf({ chosen: open, snapshot, metrics, entries, hashes }),
-  };
+  const harness = harnessPartOf({ chosen: open, snapshot, metrics, entries, hashes });
+  return { snapshot: snapshot as TaskResult["snapshot"], harness };
 }
 
 function incomplete(task: string, reason: string | null): PeriodicEvalError {

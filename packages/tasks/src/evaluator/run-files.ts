@@ -1,8 +1,9 @@
-import { fileError } from "@periodic-eval/contracts/options";
+import { fileError, isRecord } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { basename, join } from "node:path";
 import { snapshotSchema } from "@periodic-eval/contracts";
-import { type PeriodicEvalError, type Json } from "@periodic-eval/core";
+import type { PeriodicEvalError, Json, MetricValue } from "@periodic-eval/core";
+import { metricKit } from "@periodic-eval/core/evaluations";
 import { hashJson } from "@periodic-eval/core/random";
 import {
   readIfPresent,
@@ -12,9 +13,11 @@ import {
   storeError,
 } from "@periodic-eval/store";
 import { dateId, harnessResults } from "../harness/results-file.ts";
-import { harnessPartSchema } from "../harness/task-part.ts";
+import { metricKey, placeOf } from "../harness/entries.ts";
+import type { HarnessPart } from "../harness/task-part.ts";
 import { differences, parseJson, appendRun, type MetricsRun } from "../results/metrics-file.ts";
 import { defaultSuitePath, hashOfSuite, settingsOf, type Suite } from "../suite/suite-file.ts";
+import type { OpenTask } from "../suite/open-tasks.ts";
 import type { CheckpointOptions, EvaluatorOptions } from "./evaluator-options.ts";
 import type { Subject } from "./identity.ts";
 
@@ -40,17 +43,11 @@ export function runFiles(results: string, name: string, isSmoke: boolean): RunFi
 }
 
 const json: z.ZodType<Json> = z.json();
-const numbers = z.record(z.string(), z.number().nullable());
 
 const taskResultSchema = z.object({
-  metrics: numbers,
-  stderr: numbers,
-  n: z.record(z.string(), z.int()),
-  ci95: z.record(z.string(), z.tuple([z.number(), z.number()]).nullable()),
-  higher_is_better: z.record(z.string(), z.boolean().nullable()),
-  /** Contains intervals, provenance, timing. */
+  /** Contains metrics, intervals, provenance, timing. */
   snapshot: snapshotSchema,
-  harness: harnessPartSchema,
+  harness: z.custom<HarnessPart>(isRecord, "an object"),
 });
 
 /** The result of a measured task. */
@@ -144,6 +141,7 @@ interface Finished {
   readonly partial: PartialRun;
   readonly suite: Suite;
   readonly subject: Subject;
+  readonly open: readonly OpenTask[];
   readonly files: RunFiles;
   readonly fs: FileSystem;
   readonly options: EvaluatorOptions;
@@ -154,11 +152,16 @@ interface Finished {
  * and `metrics.json` has it once.
  */
 export async function promote(finished: Finished): Promise<MetricsRun> {
-  const { partial, files, fs } = finished;
+  const { partial, suite, subject, files, fs } = finished;
   const run = recordOf(finished);
+  const results = Object.values(partial.tasks);
+  const seconds = results.reduce((sum, { snapshot }) => sum + snapshot.timing.total_seconds, 0);
   await writeFileAtomic(
     join(files.job, `results_${dateId(partial.timestamp)}.json`),
-    harnessText(finished, run),
+    harnessResults(
+      results.map(({ harness }) => harness),
+      { run, suite, model: subject.model.identity, seconds },
+    ),
     fs,
   );
   const { tokenizer = null } = finished.options as Partial<CheckpointOptions>;
@@ -177,10 +180,23 @@ const shippedSuite = "@periodic-eval/tasks/suites/default.yaml";
 const snapshotsOf = ({ tasks }: PartialRun) =>
   Object.fromEntries(Object.entries(tasks).map(([name, { snapshot }]) => [name, snapshot]));
 
-function recordOf({ partial, suite, subject, options }: Finished): MetricsRun {
-  const results = Object.values(partial.tasks);
-  const all = <K extends "metrics" | "stderr" | "n" | "ci95" | "higher_is_better">(key: K) =>
-    Object.assign({}, ...results.map((result) => result[key])) as MetricsRun[K];
+/** Returns the hashes of the documents of a suite's tasks. Items of further evaluations may depend on the model. */
+export const documentsOf = ({ tasks }: Suite, open: readonly OpenTask[]): MetricsRun["documents"] =>
+  Object.fromEntries(
+    open
+      .filter(({ name }) => Object.hasOwn(tasks, name))
+      .map(({ name, version, itemsHash }) => [`${name} ${version}`, itemsHash]),
+  );
+
+function recordOf({ partial, suite, subject, open, options }: Finished): MetricsRun {
+  const values = open.flatMap((task) => {
+    const names = Object.keys(task.evaluation.metrics(metricKit()));
+    return Object.entries(partial.tasks[task.name]!.snapshot.metrics).map(
+      ([key, value]) => [metricKey(task.name, placeOf(key, names)), value] as const,
+    );
+  });
+  const all = <K extends keyof MetricValue>(field: K): Record<string, MetricValue[K]> =>
+    Object.fromEntries(values.map(([key, value]) => [key, value[field]]));
   const { name, adapter } = subject;
   const { suite: suitePath } = options;
   const args = adapter === null ? `pretrained=${name}` : `pretrained=${name},peft=${adapter}`;
@@ -194,35 +210,14 @@ function recordOf({ partial, suite, subject, options }: Finished): MetricsRun {
       typeof suitePath !== "string" ? null : suitePath === defaultSuitePath ? shippedSuite : suitePath,
     model_args: options.modelArgs ?? args,
     timestamp: partial.timestamp,
-    metrics: all("metrics"),
+    metrics: all("value"),
     stderr: all("stderr"),
     n: all("n"),
     ci95: all("ci95"),
     higher_is_better: all("higher_is_better"),
     run_hash: partial.run_hash,
     suite: settingsOf(suite),
+    documents: documentsOf(suite, open),
     extras: { ...options.extras },
   };
-}
-
-function harnessText({ partial, suite, subject }: Finished, run: MetricsRun): string {
-  const tasks = Object.values(partial.tasks);
-  const { chat } = suite;
-  return harnessResults(
-    tasks.map(({ harness }) => harness),
-    {
-      model: run.model,
-      engine: subject.model.identity.engine,
-      dtype: subject.model.identity.dtype,
-      modelArgs: run.model_args,
-      timestamp: partial.timestamp,
-      seed: suite.seed,
-      fewshotSeed: suite.fewshot_seed,
-      chat: chat && {
-        ...(chat.system !== undefined && { system: chat.system }),
-        fewshotAsMultiturn: chat.fewshot_as_multiturn ?? true,
-      },
-      seconds: tasks.reduce((sum, { snapshot }) => sum + snapshot.timing.total_seconds, 0),
-    },
-  );
 }

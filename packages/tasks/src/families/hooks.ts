@@ -115,35 +115,30 @@ export const hooksMetric =
 /** Rejects a `clean` that returns no text: without it, a wrong answer would leave the metrics. */
 function checkCleaned(where: string, id: string, cleaned: unknown): void {
   if (typeof cleaned === "string") return;
-  throw configError({
-    where: `${where} options.clean for row "${id}"`,
-    value: cleaned,
-    expected: "a string",
-    fix: "Return the part of the text that is checked.",
-  });
+  const fix = "Return the part of the text that is checked.";
+  throw wrongResult(`${where} options.clean`, id, cleaned, "a string", fix);
 }
 
 /** Rejects `undefined` and words for right and wrong, which would otherwise count as false. */
 function checkScore(where: string, id: string, value: unknown, isScore: boolean): void {
   if (value === null || (isScore ? value !== undefined : typeof value === "boolean")) return;
-  throw configError({
-    where: `${where} options.${isScore ? "score" : "check"} for row "${id}"`,
-    value,
-    expected: isScore ? "a number, or null" : "true, false or null",
-    fix: isScore ? "Return the score; null leaves the answer out." : "Return whether the answer is right.",
-  });
+  const [expected, fix] = isScore
+    ? ["a number, or null", "Return the score; null leaves the answer out."]
+    : ["true, false or null", "Return whether the answer is right."];
+  throw wrongResult(`${where} options.${isScore ? "score" : "check"}`, id, value, expected, fix);
 }
 
 function numberOf(where: string, { id, score }: FamilyRow & Scored<Json>): number | null {
   if (score === null || typeof score === "number") return score;
   if (typeof score === "boolean") return score ? 1 : 0;
-  throw configError({
-    where: `${where} options.score for row "${id}"`,
-    value: score,
-    expected: "a number, true, false or null, because `metrics` is missing",
-    fix: "Set `metrics`, which turns rows into numbers.",
-  });
+  const expected = "a number, true, false or null, because `metrics` is missing";
+  const fix = "Set `metrics`, which turns rows into numbers.";
+  throw wrongResult(`${where} options.score`, id, score, expected, fix);
 }
+
+/** Returns the error for what a hook returned for a row. */
+const wrongResult = (hook: string, row: string, value: unknown, expected: string, fix: string) =>
+  configError({ where: `${hook} for row "${row}"`, value, expected, fix });
 
 /** A call of a function that the user supplied. */
 interface UserCall {

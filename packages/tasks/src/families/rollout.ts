@@ -2,17 +2,14 @@ import type {
   AnswerFields,
   BulkTokenizer,
   Completion,
-  GenerateRequest,
   Json,
   Metric,
   MetricKit,
   Prompt,
   Row,
-  Sampling,
 } from "@periodic-eval/core";
-import { hashJson, seedOf } from "@periodic-eval/core/random";
 import { configError, positiveInteger } from "@periodic-eval/contracts/options";
-import { resolveSampling, measureInBatches } from "@periodic-eval/core/evaluations";
+import { resolveSampling, measureInBatches, requestsFor } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import {
   documentFunction,
@@ -179,7 +176,7 @@ function rolloutFamily<D extends Row, S extends Json>(
           fitted: fittedOf.get(item)!,
         }));
         const prompts = ready.flatMap(({ fitted }) => ("reason" in fitted ? [] : [fitted.prompt]));
-        const requests = requestsFor(prompts, samples, sampling, context.seed);
+        const requests = requestsFor(prompts, { first: 0, end: samples }, sampling, context.seed);
         const completions = await model.generate(requests, { signal: context.signal });
         const ids = onSequence && (await completionIds((model as TokenizingModel).tokenizer!, completions));
         return rolloutRows(ready, samples, completions, (row, fitted, at) =>
@@ -244,21 +241,6 @@ async function completionIds(
   const next = encoded.values();
   return completions.map(({ ids }) => ids ?? next.next().value!);
 }
-
-/** Returns `samples` requests per prompt. Seeds depend on prompt and sample only, so that evaluations share equal completions. */
-export const requestsFor = (
-  prompts: readonly Prompt[],
-  samples: number,
-  sampling: Omit<Sampling, "seed">,
-  seed: string,
-): readonly GenerateRequest[] =>
-  prompts.flatMap((prompt) => {
-    const name = hashJson(prompt as Json);
-    return Array.from({ length: samples }, (_, sample) => ({
-      prompt,
-      sampling: { ...sampling, seed: seedOf(seed, name, sample) },
-    }));
-  });
 
 function countsOf(rows: readonly ScoredRolloutRow[]) {
   const count = (is: (row: ScoredRolloutRow) => boolean) => rows.filter(is).length;

@@ -1,18 +1,14 @@
 import { createHash } from "node:crypto";
-import type { Json } from "@periodic-eval/core";
+import type { Json, ModelIdentity } from "@periodic-eval/core";
+import type { Suite } from "../suite/suite-file.ts";
 import type { HarnessPart } from "./task-part.ts";
 
 /** A run as a whole. */
-export interface HarnessRun {
-  readonly model: string;
-  readonly engine: string;
-  readonly dtype: string;
-  readonly modelArgs: Json;
-  /** When the run began, ISO 8601. */
-  readonly timestamp: string;
-  readonly seed: number;
-  readonly fewshotSeed: number;
-  readonly chat: { readonly system?: string; readonly fewshotAsMultiturn?: boolean } | null;
+interface HarnessRun {
+  /** Its fields in `metrics.json`; the timestamp is the time when it began, ISO 8601. */
+  readonly run: { readonly model: string; readonly model_args: Json; readonly timestamp: string };
+  readonly suite: Suite;
+  readonly model: ModelIdentity;
   /** Measuring time. */
   readonly seconds: number;
 }
@@ -27,8 +23,11 @@ const sanitized = (name: string): string => name.replaceAll(/["<>:/|\\?*[\]]+/g,
  * Returns the content of `results_<time>.json` in the format of lm-evaluation-harness 0.4.13, without that program's facts about
  * itself (its version, PyTorch's environment).
  */
-export function harnessResults(parts: readonly HarnessPart[], run: HarnessRun): string {
-  const { model, engine, dtype, modelArgs, timestamp, seed, fewshotSeed, chat, seconds } = run;
+export function harnessResults(
+  parts: readonly HarnessPart[],
+  { run, suite, model, seconds }: HarnessRun,
+): string {
+  const { chat } = suite;
   const all = <K extends keyof HarnessPart>(key: K) =>
     Object.assign({}, ...parts.map((part) => part[key])) as HarnessPart[K];
   const results = all("results");
@@ -47,27 +46,27 @@ export function harnessResults(parts: readonly HarnessPart[], run: HarnessRun): 
     "n-samples": all("n-samples"),
     config: {
       model: "periodic-eval",
-      model_args: modelArgs,
-      model_dtype: dtype,
+      model_args: run.model_args,
+      model_dtype: model.dtype,
       batch_size: null,
       batch_sizes: [],
-      device: engine,
+      device: model.engine,
       use_cache: null,
       limit: null,
       bootstrap_iters: 0,
       gen_kwargs: null,
-      random_seed: seed,
-      fewshot_seed: fewshotSeed,
+      random_seed: suite.seed,
+      fewshot_seed: suite.fewshot_seed,
     },
     git_hash: null,
-    date: new PythonFloat(Date.parse(timestamp) / 1000),
+    date: new PythonFloat(Date.parse(run.timestamp) / 1000),
     task_hashes: all("task_hashes"),
     model_source: "periodic-eval",
-    model_name: model,
-    model_name_sanitized: sanitized(model),
+    model_name: run.model,
+    model_name_sanitized: sanitized(run.model),
     system_instruction: system,
     system_instruction_sha: system === null ? null : createHash("sha256").update(system).digest("hex"),
-    fewshot_as_multiturn: chat === null ? null : (chat.fewshotAsMultiturn ?? true),
+    fewshot_as_multiturn: chat === null ? null : (chat.fewshot_as_multiturn ?? true),
     chat_template: null,
     chat_template_sha: null,
     total_evaluation_time_seconds: String(seconds),

@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { isRecord } from "@periodic-eval/contracts/options";
 import type { AnyEvaluation, EvaluableModel, Json, Metric, Prompt, Row } from "@periodic-eval/core";
 import { renderEach } from "@periodic-eval/core/evaluations";
+import type { ChoicesItem, ChoicesRow } from "../families/choices.ts";
+import type { ScoredRolloutRow } from "../families/rollout.ts";
 import type { SampleDetail, SampledTask } from "../tasks/task.ts";
 import { placeOf } from "./entries.ts";
 import { asTexts, pythonJson, pythonText } from "./results-file.ts";
@@ -132,23 +134,6 @@ function valueOf(metric: Metric<Row>, row: Row): Json {
   return metric.kind === "ratio" ? [seen.value, seen.weight] : seen.value;
 }
 
-/** The item fields of the families that compare choices or generate. */
-interface FamilyItem extends Row {
-  readonly at?: number;
-  readonly document?: { readonly row?: Json };
-  readonly continuations?: readonly string[];
-  readonly gold?: readonly number[];
-}
-
-/** The row fields of these families. */
-interface FamilyRow extends Row {
-  readonly nats?: readonly number[] | null;
-  readonly isGreedy?: readonly (boolean | null)[] | null;
-  readonly text?: string | null;
-  readonly sample?: number;
-  readonly score?: Json;
-}
-
 /**
  * Describes a row of `choicesFamily` or `rolloutEvaluation` for lm-evaluation-harness' samples: one request per choice, or one for
  * the completion. Returns null for rows of other evaluations.
@@ -161,8 +146,14 @@ function familyDetail(
   item: Row,
   { context, settings }: { readonly context: string; readonly settings: Readonly<Record<string, Json>> },
 ): Partial<SampleDetail> | null {
-  const { at, document, continuations, gold } = item as FamilyItem;
-  const { nats, isGreedy, text, sample, score = null } = row as FamilyRow;
+  const { at, document, continuations, gold } = item as Partial<ChoicesItem<{ readonly row?: Json }>>;
+  const {
+    nats,
+    isGreedy,
+    text,
+    sample,
+    score = null,
+  } = row as Partial<ChoicesRow> & Partial<ScoredRolloutRow>;
   const shared = { ...(at !== undefined && { docId: at }), doc: (document?.row ?? document ?? {}) as Json };
   if (continuations !== undefined && nats !== undefined) {
     const scores = (nats ?? []).map((sum, choice) => [sum, isGreedy?.[choice] ?? null]);

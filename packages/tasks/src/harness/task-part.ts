@@ -1,26 +1,22 @@
-import * as z from "zod";
 import type { Json, Metric, MetricValue, Row, Snapshot } from "@periodic-eval/core";
 import type { ChosenTask } from "../suite/open-tasks.ts";
 import { type Entry, placeOf } from "./entries.ts";
 
-const json: z.ZodType<Json> = z.json();
-const byEntry = <T extends z.ZodType>(of: T) => z.record(z.string(), of);
+type ByEntry<T> = Readonly<Record<string, T>>;
 
 /** One task's part of lm-evaluation-harness' results. The keys are the harness'; values are by task or group. */
-export const harnessPartSchema = z.object({
-  results: byEntry(z.record(z.string(), json)),
+export interface HarnessPart {
+  readonly results: ByEntry<{ readonly [key: string]: Json }>;
   /** Names of the entries with entries below. */
-  groups: z.array(z.string()),
-  group_subtasks: byEntry(z.array(z.string())),
-  configs: byEntry(json),
-  versions: byEntry(json),
-  "n-shot": byEntry(json),
-  higher_is_better: byEntry(json),
-  "n-samples": byEntry(json),
-  task_hashes: byEntry(z.string()),
-});
-
-export type HarnessPart = z.infer<typeof harnessPartSchema>;
+  readonly groups: readonly string[];
+  readonly group_subtasks: ByEntry<readonly string[]>;
+  readonly configs: ByEntry<Json>;
+  readonly versions: ByEntry<Json>;
+  readonly "n-shot": ByEntry<Json>;
+  readonly higher_is_better: ByEntry<Json>;
+  readonly "n-samples": ByEntry<Json>;
+  readonly task_hashes: ByEntry<string>;
+}
 
 export interface Measured {
   readonly chosen: ChosenTask;

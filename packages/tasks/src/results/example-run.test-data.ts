@@ -15,6 +15,7 @@ export const exampleRun: MetricsRun = {
   ci95: { "mmlu/acc,none": [0.23, 0.27], "mmlu_stem/acc,none": null },
   higher_is_better: { "mmlu/acc,none": true, "mmlu_stem/acc,none": true },
   run_hash: "pe128:run",
+  documents: { "gsm8k 3.0": "pe128:documents" },
   suite: { tasks: { mmlu: { shots: 5, limit: 1000 } } },
   extras: {},
 };

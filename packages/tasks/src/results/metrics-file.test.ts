@@ -57,8 +57,25 @@ it("reads the files that it writes, and names the invalid field of others", asyn
 });
 
 it("reads and extends files from other programs, which have fewer fields", async () => {
-  const { stderr: _, n: _n, ci95: _c, higher_is_better: _h, run_hash: _r, suite: _s, ...plain } = exampleRun;
-  const defaults = { stderr: {}, n: {}, ci95: {}, higher_is_better: {}, run_hash: null, suite: null };
+  const {
+    stderr: _,
+    n: _n,
+    ci95: _c,
+    higher_is_better: _h,
+    run_hash: _r,
+    suite: _s,
+    documents: _d,
+    ...plain
+  } = exampleRun;
+  const defaults = {
+    stderr: {},
+    n: {},
+    ci95: {},
+    higher_is_better: {},
+    run_hash: null,
+    suite: null,
+    documents: {},
+  };
   await writeFile(path, JSON.stringify({ schema_version: 1, runs: [plain] }));
   expect((await readMetrics(path)).runs).toEqual([{ ...plain, ...defaults }]);
   await appendRun(path, { ...plain, name: "dpo" });

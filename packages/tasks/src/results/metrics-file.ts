@@ -22,67 +22,26 @@ import {
   type FileSystem,
 } from "@periodic-eval/store";
 
-/** A run, and the hashes of the documents of its tasks, by task and version of the task. */
-export interface RunDocuments {
-  readonly name: string;
-  readonly hashes: Readonly<Record<string, string>>;
-}
-
-/** Returns the hashes of the documents of a suite's tasks in a run's `identity`. */
-export function documentsIn(name: string, identity: unknown, suite: unknown): RunDocuments {
-  const [tasks, listed] = [identity, suite].map((value) => (isRecord(value) ? value["tasks"] : null));
-  const hashes: Record<string, string> = {};
-  for (const [task, settings] of Object.entries(isRecord(tasks) ? tasks : {})) {
-    // Items of further evaluations may depend on the model.
-    if (!isRecord(listed) || !Object.hasOwn(listed, task) || !isRecord(settings)) continue;
-    const { items, version } = settings;
-    if (typeof items === "string") hashes[`${task} ${String(version)}`] = items;
-  }
-  return { name, hashes };
-}
-
-const jobSchema = z.looseObject({}, "an object");
-
-/** Reads the documents of a run from `jobs/<name>/results.json`; null if the file is missing or is another run's. */
-async function readDocumentsOf(
-  metrics: string,
-  { name, run_hash: hash, suite }: MetricsRun,
-  fs: FileReader,
-): Promise<RunDocuments | null> {
-  const path = join(dirname(metrics), "jobs", name, "results.json");
-  const text = await readIfPresent(path, fs);
-  if (text === null) return null;
-  const fix = "Restore the file, or delete it: it is damaged.";
-  const { run, identity } = parseJson(jobSchema, text, { code: "store", where: path, fix });
-  return isRecord(run) && run["run_hash"] === hash ? documentsIn(name, identity, suite) : null;
-}
-
 /**
  * Checks that runs measured the same documents, so that they can be compared: equal suites may read different data. Runs whose
  * documents are unknown pass.
  *
- * @param measured A run that is about to join them.
  * @throws PeriodicEvalError `store` that names the task and both runs.
  */
-export async function checkDocuments(
-  files: readonly { readonly path: string; readonly runs: readonly MetricsRun[] }[],
-  measured: RunDocuments | null = null,
-  fs: FileReader = nodeFiles,
-): Promise<void> {
+export function checkDocuments(
+  files: readonly {
+    readonly path: string;
+    readonly runs: readonly Pick<MetricsRun, "name" | "documents">[];
+  }[],
+): void {
   const known = new Map<string, { readonly hash: string; readonly name: string }>();
-  const add = ({ name, hashes }: RunDocuments, path: string) => {
-    for (const [task, hash] of Object.entries(hashes)) {
-      const other = known.get(task) ?? { hash, name };
-      if (other.hash !== hash) throw otherDocuments(path, task.split(" ")[0]!, other.name, name);
-      known.set(task, other);
-    }
-  };
-  if (measured !== null) add(measured, "");
   for (const { path, runs } of files)
-    for (const run of runs) {
-      const documents = await readDocumentsOf(path, run, fs);
-      if (documents !== null) add(documents, path);
-    }
+    for (const { name, documents } of runs)
+      for (const [task, hash] of Object.entries(documents)) {
+        const other = known.get(task) ?? { hash, name };
+        if (other.hash !== hash) throw otherDocuments(path, task.split(" ")[0]!, other.name, name);
+        known.set(task, other);
+      }
 }
 
 const otherDocuments = (path: string, task: string, one: string, other: string): PeriodicEvalError =>
@@ -171,6 +130,8 @@ const runSchema = z
     run_hash: text.nullable().default(null),
     /** The suite's settings; null if unknown. */
     suite: json.default(null),
+    /** Hashes of the documents, by a suite's task and its version: `gsm8k 3.0`. Empty if unknown. */
+    documents: z.record(z.string(), text, "an object").default({}),
   })
   .catchall(json)
   .superRefine(checkRanges);

@@ -3,7 +3,6 @@ import { changedError, codeOption, isNotCached, command, dataError } from "@peri
 import { cachedSplit, fetchSplit, isHubSource, isOffline, openHubCache } from "@periodic-eval/data";
 import { datasetOf } from "../tasks/datasets.ts";
 import type { AnyFamily } from "../families/family.ts";
-import type { TaskOptions } from "../tasks/task.ts";
 import type { ChosenTask } from "./open-tasks.ts";
 
 /** The splits that a task needs from the hub and that are not in the cache. */
@@ -26,18 +25,15 @@ export async function fetchTaskData(
 ): Promise<void> {
   const unreachable: Unreachable[] = [];
   for (const { name: task, task: definition, options, withSettingPath } of chosen) {
-    const sources = await sourcesOf(definition, options, withSettingPath);
-    const missing = { task, sources: await notCached(sources, task) };
-    if (missing.sources.length === 0) continue;
-    if (!isOffline()) onDownload?.(missing);
-    for (const source of missing.sources) {
-      try {
-        await fetchSplit(source, codeOption(task, "data"));
-      } catch (cause) {
-        if (!isNotCached(cause)) throw withSettingPath(withDatasetHint(cause, task, options.data));
-        unreachable.push({ ...missing, cause, reason: cause.detail.reason });
-        break;
-      }
+    let missing: MissingData = { task, sources: [] };
+    try {
+      const sources = (await definition.sources?.(options)) ?? [];
+      missing = { task, sources: await notCached(sources, task) };
+      if (missing.sources.length > 0 && !isOffline()) onDownload?.(missing);
+      for (const source of missing.sources) await fetchSplit(source, codeOption(task, "data"));
+    } catch (cause) {
+      if (!isNotCached(cause)) throw withSettingPath(withDatasetHint(cause, task, options.data));
+      unreachable.push({ ...missing, cause, reason: cause.detail.reason });
     }
   }
   const [first, ...others] = unreachable;
@@ -50,18 +46,6 @@ export async function fetchTaskData(
     } catch (cause) {
       throw withSettingPath(withDatasetHint(cause, name, options.data));
     }
-  }
-}
-
-async function sourcesOf(
-  task: ChosenTask["task"],
-  options: TaskOptions,
-  withSettingPath: ChosenTask["withSettingPath"],
-): Promise<readonly string[]> {
-  try {
-    return (await task.sources?.(options)) ?? [];
-  } catch (error) {
-    throw withSettingPath(error);
   }
 }
 

@@ -1,14 +1,7 @@
 import { resolve } from "node:path";
-import {
-  configError,
-  checkName,
-  didYouMean,
-  isRecord,
-  pathText,
-  entryAt,
-  fromWritten,
-} from "@periodic-eval/contracts/options";
+import { configError, checkName, isRecord } from "@periodic-eval/contracts/options";
 import type { EvaluationRegistry, AnyEvaluation, Json } from "@periodic-eval/core";
+import { openEntry } from "@periodic-eval/core/config";
 import { isHubSource } from "@periodic-eval/data";
 import { resolveEntryPaths } from "../comparisons/entry-paths.ts";
 import { evaluationsOf } from "../evaluations-of.ts";
@@ -89,14 +82,21 @@ export async function chooseEvaluations(
   root: DataRoot,
 ): Promise<readonly ChosenTask[]> {
   const chosen: ChosenTask[] = [];
+  const { task: _, ...kinds } = registry;
+  const where = `suite "${suite.name}"`;
   for (const [at, given] of (suite.evaluations ?? []).entries()) {
     const path = ["evaluations", at] as const;
-    const where = `suite "${suite.name}"`;
     const { id, ...entry } = given;
-    const kind = kindOf(entry, registry, where, path);
-    const place = `${where}${pathText(path)}`;
-    const written = entryAt(entry, place, path);
-    const evaluation = await fromWritten(written, () => registry[kind]!(resolved(entry, suite, root), place));
+    if ("task" in entry)
+      throw configError({
+        where,
+        path,
+        got: "a task",
+        expected: Object.keys(kinds).join(", "),
+        fix: "Write it under `tasks`.",
+      });
+    const options = resolved(entry, suite, root);
+    const evaluation = await openEntry(options, kinds, { where, path }, (opened) => opened);
     const name = (id as string | undefined) ?? evaluation.name;
     checkName(where, name, path);
     if (Object.hasOwn(suite.tasks, name) || chosen.some((one) => one.name === name))
@@ -107,8 +107,7 @@ export async function chooseEvaluations(
         expected: "unique names",
         fix: "Set an id: it names the results.",
       });
-    const items: AnyEvaluation["items"] = (model) => fromWritten(written, () => evaluation.items(model));
-    chosen.push(chosenOf(name, { ...evaluation, items }, entry));
+    chosen.push(chosenOf(name, evaluation, entry));
   }
   return chosen;
 }
@@ -129,34 +128,6 @@ function chosenOf(name: string, evaluation: AnyEvaluation, entry: Entry): Chosen
     settings,
     withSettingPath: (error) => error,
   };
-}
-
-function kindOf(
-  entry: Entry,
-  registry: EvaluationRegistry,
-  where: string,
-  path: readonly (string | number)[],
-): string {
-  const kinds = Object.keys(registry).filter((kind) => kind !== "task");
-  const keys = Object.keys(entry);
-  if (keys.includes("task"))
-    throw configError({
-      where,
-      path,
-      got: "a task",
-      expected: kinds.join(", "),
-      fix: "Write it under `tasks`.",
-    });
-  const [kind, ...more] = keys.filter((key) => kinds.includes(key));
-  if (kind !== undefined && more.length === 0) return kind;
-  const guess = keys.map((key) => didYouMean(key, kinds)).find((one) => one !== null);
-  throw configError({
-    where,
-    path,
-    got: kind === undefined ? keys.join(", ") || "no kind" : [kind, ...more].join(" and "),
-    expected: `one of ${kinds.join(", ")}`,
-    fix: kind === undefined ? (guess ?? "Name the evaluation.") : "Write one entry for each.",
-  });
 }
 
 /** Returns an entry with its paths in the folder of the data, and with the data that the suite gives its tasks. */

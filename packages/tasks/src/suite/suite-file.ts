@@ -4,6 +4,7 @@ import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
   atWritten,
+  camelCaseKeys,
   checkName,
   isRecord,
   parseOptions,
@@ -237,11 +238,6 @@ export function taskOptionsOf(
     fewshotSeed: suite.fewshot_seed,
     limit,
     subsample: subsample === null ? null : { n: subsample, seed: suite.seed },
-    ...(chat !== null && {
-      chat: {
-        ...(chat.system !== undefined && { system: chat.system }),
-        ...(chat.fewshot_as_multiturn !== undefined && { fewshotAsMultiturn: chat.fewshot_as_multiturn }),
-      },
-    }),
+    ...(chat !== null && { chat: camelCaseKeys(chat) }),
   };
 }

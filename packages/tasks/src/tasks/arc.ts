@@ -1,8 +1,6 @@
-import { dataError, quoteValue } from "@periodic-eval/contracts/options";
-import { type PlacedRow } from "@periodic-eval/data";
+import { readArcRow, type PlacedRow } from "@periodic-eval/data";
 import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
 import { choiceTask, type ChoiceQuestion } from "./task-kinds.ts";
-import { filledTextOf, filledTextsOf, objectOf } from "./row-fields.ts";
 import { onePart } from "./task-documents.ts";
 import { splitOf } from "./split-source.ts";
 import type { Task } from "./task.ts";
@@ -28,23 +26,6 @@ export const arcChallenge: Task = arcTask("arc_challenge", "ARC-Challenge");
 export const arcEasy: Task = arcTask("arc_easy", "ARC-Easy");
 
 function readArc(row: PlacedRow): ChoiceQuestion {
-  const isHub = "answerKey" in row.row;
-  const listed = isHub ? objectOf(row, "choices") : row;
-  const [choices, labels] = isHub
-    ? [filledTextsOf(listed, "text"), filledTextsOf(listed, "label")]
-    : [filledTextsOf(row, "choices"), filledTextsOf(row, "choice_labels")];
-  const answer = filledTextOf(row, isHub ? "answerKey" : "correct_answer");
-  if (labels.length !== choices.length) {
-    const got = `${labels.length} labels and ${choices.length} choices`;
-    throw dataError(row.place, got, "as many labels as choices", "Write one label per choice.");
-  }
-  const gold = labels.indexOf(answer);
-  if (gold >= 0) return { question: filledTextOf(row, "question"), choices, gold };
-  const expected = `one of the labels ${labels.join(", ")}`;
-  throw dataError(
-    row.place,
-    `the answer ${quoteValue(answer)}`,
-    expected,
-    "Correct that row, or leave it out.",
-  );
+  const { question, labels, choices, gold } = readArcRow(row);
+  return { question, choices, gold: labels.indexOf(gold) };
 }

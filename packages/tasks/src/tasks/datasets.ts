@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { fetchSplit, readSplit, type PlacedRow } from "@periodic-eval/data";
-import { csvLine, writeOnce } from "@periodic-eval/store";
-import { filledTextOf, fourTextsOf, indexOf } from "./row-fields.ts";
+import { writeOnce } from "@periodic-eval/store";
 
 /** The 57 subjects of MMLU (arXiv:2009.03300) in four groups, as lm-evaluation-harness 0.4.13 tags them. */
 export const mmluGroups = {
@@ -140,7 +139,7 @@ export const datasets: readonly TaskDataset[] = [
         .flat()
         .map((subject) => ({
           source: `hf:cais/mmlu/${subject}/${split}`,
-          path: `mmlu/${split}/${subject}_${split}.csv`,
+          path: `mmlu/${split}/${subject}_${split}.jsonl`,
         })),
     ),
   },
@@ -194,7 +193,7 @@ export interface DownloadedFile {
 
 /**
  * Downloads splits into the cache shared with huggingface_hub, unless they are there, and reads them. With `out`, also writes
- * them as JSON Lines, or as CSV in the format of MMLU, once all of them could be read.
+ * them as JSON Lines, once all of them could be read.
  *
  * @param where Names the dataset in errors.
  * @param out The folder to write to; null for the cache only. A file that exists with the same content stays.
@@ -212,7 +211,7 @@ export async function downloadDataset(
     const split = await fetchSplit(source, { where, path: [], isDownload: true });
     const { rows, sha256 } = await readSplit(split, where);
     const target = out === null ? split.folder : join(out, path);
-    if (out !== null) contents.set(target, path.endsWith(".csv") ? mmluCsv(rows) : jsonLines(rows));
+    if (out !== null) contents.set(target, jsonLines(rows));
     downloaded.push({ source, path: target, rows: rows.length, sha256, commit: split.commit });
   }
   await writeOnce(contents, "--out");
@@ -221,12 +220,3 @@ export async function downloadDataset(
 
 const jsonLines = (rows: readonly PlacedRow[]): string =>
   rows.map(({ row }) => `${JSON.stringify(row)}\n`).join("");
-
-/** Writes `{question, choices, answer}` with the header of MMLU's own files. */
-function mmluCsv(rows: readonly PlacedRow[]): string {
-  const lines = rows.map((row) => {
-    const question = filledTextOf(row, "question");
-    return csvLine([question, ...fourTextsOf(row, "choices"), indexOf(row, "answer", 4)]);
-  });
-  return ["question,choice0,choice1,choice2,choice3,answer", ...lines, ""].join("\n");
-}

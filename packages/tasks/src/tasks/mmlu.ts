@@ -17,7 +17,8 @@ const letters = ["A", "B", "C", "D"] as const;
  * `mmlu_<group>` (`mmlu_stem`) and `mmlu_<subject>` (`mmlu_anatomy`).
  *
  * Data: `test/<subject>_test.csv` and `dev/<subject>_dev.csv` with the header `question,choice0,…,choice3,answer`; or the
- * format of the hub's `cais/mmlu` (`{question, choices, answer}`, one config per subject), in a folder or from `hf:cais/mmlu`.
+ * format of the hub's `cais/mmlu` (`{question, choices, answer}`, one config per subject), in a folder, also as
+ * `test/<subject>_test.jsonl`, or from `hf:cais/mmlu`.
  * `fewshotPool` is such a folder, or the file of one subject.
  */
 const mmluTask = (name: string, version: string, parts: readonly TaskPart[]): Task =>
@@ -54,7 +55,10 @@ export const mmluTasks: readonly Task[] = [
 function partOf(subject: string, groups: readonly string[]): TaskPart {
   const about = subject.replaceAll("_", " ");
   const split = (name: string) => ({
-    files: [`${name}/${subject}_${name}.csv`, `${subject}/${name}-00000-of-00001.parquet`],
+    files: [
+      ...["csv", "jsonl"].map((ending) => `${name}/${subject}_${name}.${ending}`),
+      `${subject}/${name}-00000-of-00001.parquet`,
+    ],
     hub: `${subject}/${name}`,
   });
   return {

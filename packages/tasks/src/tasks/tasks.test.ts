@@ -170,14 +170,14 @@ describe("invalid data and options", () => {
       "test.jsonl",
       smallRows.arc,
       { correct_answer: "4" },
-      /test\.jsonl:2: got the answer "4", expected one of the labels 1, 2, 3/,
+      /test\.jsonl:2: got correct_answer = "4", expected one of the labels "1", "2", "3"/,
     ],
     [
       "arc_easy",
       "test.jsonl",
       smallRows.arc,
-      { choice_labels: ["1"] },
-      /test\.jsonl:2: got 1 labels and 3 choices/,
+      { choice_labels: ["1", "2"] },
+      /test\.jsonl:2: got 2 choice_labels and 3 choices/,
     ],
     [
       "arc_easy",

@@ -123,7 +123,7 @@ async function readAll(
   for (const { runs } of others)
     for (const run of runs) checkSuite(first!.path, { schema_version: 1, runs: first!.runs }, run);
   const isCompared = ({ method, name }: MetricsRun) => methods?.includes(method ?? name) ?? true;
-  await checkDocuments(all.map(({ path, runs }) => ({ path, runs: runs.filter(isCompared) })));
+  checkDocuments(all.map(({ path, runs }) => ({ path, runs: runs.filter(isCompared) })));
   const read: ReadResults[] = [];
   for (const file of files) read.push(await readResults(file));
   return {

@@ -94,7 +94,7 @@ describe("data get", () => {
     expect(existsSync(test!)).toBe(false);
   });
 
-  it("writes MMLU as the CSV files of its subjects", async () => {
+  it("writes MMLU as a file for each subject", async () => {
     const row = { question: ' "Why", he asked', choices: ["a", "b, c", 'd"', "e"], answer: 2 };
     hostDataset(hub, "cais/mmlu", {
       "anatomy/test/0000.parquet": parquet([row]),
@@ -104,7 +104,7 @@ describe("data get", () => {
     const { files } = datasets.find(({ name }) => name === "mmlu")!;
     const ofAnatomy = files.filter(({ path }) => path.includes("/anatomy_"));
     const paths = (await downloadDataset(ofAnatomy, "data get mmlu", out)).map(({ path }) => path);
-    expect(paths).toEqual(["test", "dev"].map((split) => join(out, "mmlu", split, `anatomy_${split}.csv`)));
+    expect(paths).toEqual(["test", "dev"].map((split) => join(out, "mmlu", split, `anatomy_${split}.jsonl`)));
     const read = async (data: string) => {
       const items = await tasks["mmlu_anatomy"]!.open({ data, shots: 1 }).items(fakeModel() as never);
       return (items as readonly Item[]).map(({ prompt, gold }) => ({ prompt, gold }));

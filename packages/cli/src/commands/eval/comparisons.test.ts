@@ -177,7 +177,7 @@ describe("a suite with win_rate and kl_to_reference", () => {
     [
       "{ kl_to_reference: { tsk: facts }, reference: MODEL }",
       `${start(".kl_to_reference")}: got tsk`,
-      "Write { task: gsm8k }",
+      'Did you mean "task"?',
     ],
     ["{ kl_to_reference: DIR/prompts.jsonl, reference: owner/none }", "owner/none", "pass a local folder"],
     ["{ task: facts }", "got a task", "Write it under `tasks`."],

@@ -201,7 +201,7 @@ describe("--suite", () => {
     ],
     [
       ["--data", "hf:owner/other"],
-      "hf:owner/other/ARC-Challenge/test/0000.parquet row 0: got no choices",
+      "hf:owner/other/ARC-Challenge/test/0000.parquet row 0: got no question",
       "arc_challenge is in hf:allenai/ai2_arc, which is read if no other data is named; a suite may set `data` per task",
     ],
     [["--data", "hf:cais"], 'arc_challenge options.data: got "hf:cais', "hf:owner/dataset"],

@@ -118,7 +118,7 @@ describe("capability without `questions`", () => {
       code: "data",
       where: "hf:allenai/ai2_arc/ARC-Challenge/test/0000.parquet row 0",
       got: "no question (keys: prompt)",
-      fix: expect.stringContaining("choices.text, choices.label, answerKey"),
+      fix: expect.stringContaining('choices.text, choices.label, "answerKey"'),
     });
   });
 

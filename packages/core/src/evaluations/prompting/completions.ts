@@ -5,6 +5,7 @@ import {
   type Json,
   type Abilities,
   type EvaluableModel,
+  type GenerateRequest,
   type ModelWith,
   type Prompt,
   type Sampling,
@@ -59,6 +60,8 @@ export interface CompletionOptions {
 /** The text of each prompt, as the model reads it. */
 export type PromptTexts = ReadonlyMap<Prompt, { readonly prompt: string | null; readonly isOpened: boolean }>;
 
+type SampleRange = NonNullable<MeasureContext["samples"]>;
+
 /** The fields of a `CompletionRow`, for `Evaluation.answers`. */
 export const completionFields = {
   question: "question",
@@ -86,13 +89,9 @@ export async function sampleCompletions(
   { samples, sampling, stripThinking: strips, prompts }: CompletionOptions,
   { signal, seed, samples: range = { first: 0, end: samples } }: MeasureContext,
 ): Promise<readonly CompletionRow[]> {
-  const drawn = Array.from({ length: range.end - range.first }, (_, i) => range.first + i);
-  const draws = items.flatMap((item) => drawn.map((sample) => ({ item, sample })));
-  const requests = draws.map(({ item, sample }) => ({
-    prompt: item.prompt,
-    sampling: { ...sampling, seed: seedOf(seed, hashJson(item.prompt as unknown as Json), sample) },
-  }));
-  const completions = await model.generate(requests, { signal });
+  const draws = items.flatMap((item) => samplesIn(range).map((sample) => ({ item, sample })));
+  const prompted = items.map(({ prompt }) => prompt);
+  const completions = await model.generate(requestsFor(prompted, range, sampling, seed), { signal });
   return draws.map(({ item, sample }, at) => {
     const { text, finish, ids, usage } = completions[at]!;
     const { prompt, isOpened } = prompts.get(item.prompt)!;
@@ -110,6 +109,24 @@ export async function sampleCompletions(
     };
   });
 }
+
+const samplesIn = ({ first, end }: SampleRange): readonly number[] =>
+  Array.from({ length: end - first }, (_, at) => first + at);
+
+/** Returns one request per prompt and sample. Seeds depend on prompt and sample only, so that evaluations share equal completions. */
+export const requestsFor = (
+  prompts: readonly Prompt[],
+  samples: SampleRange,
+  sampling: Omit<Sampling, "seed">,
+  seed: string,
+): readonly GenerateRequest[] =>
+  prompts.flatMap((prompt) => {
+    const name = hashJson(prompt as unknown as Json);
+    return samplesIn(samples).map((sample) => ({
+      prompt,
+      sampling: { ...sampling, seed: seedOf(seed, name, sample) },
+    }));
+  });
 
 /**
  * Renders the prompts of a measurement with one call of the tokenizer, for `sampleCompletions`.

@@ -33,12 +33,24 @@ const maximumDepth = 200;
  * including those still open when parsing fails.
  */
 export function findJsonObjects(text: string, notation: Notation = "json"): readonly FoundObject[] {
-  const read = objectReader(text, grammars[notation]);
+  const { read } = valueReader(text, grammars[notation]);
   const found: FoundObject[] = [];
   for (let at = text.indexOf("{"); at >= 0;) {
     const object = read(at);
     if (object !== null) found.push(object);
     at = text.indexOf("{", object?.end ?? at + 1);
+  }
+  return found;
+}
+
+/** Finds the outermost JSON objects and arrays in any string, from left to right, each with its place. */
+export function findJsonValues(text: string): readonly Pick<FoundObject, "start" | "end">[] {
+  const { endOf } = valueReader(text, grammars.json);
+  const found: { readonly start: number; readonly end: number }[] = [];
+  for (let at = 0; at < text.length;) {
+    const end = text[at] === "{" || text[at] === "[" ? endOf(at) : null;
+    if (end !== null) found.push({ start: at, end });
+    at = end ?? at + 1;
   }
   return found;
 }
@@ -83,8 +95,10 @@ const grammars: Readonly<Record<Notation, Grammar>> = {
   },
 };
 
-/** Returns a function that reads the object at an index of the text; null if there is none. */
-function objectReader(text: string, { string, scalar, keepsEscapes }: Grammar) {
+const other = { kind: "other", text: "" } as const;
+
+/** Returns functions that read the object, or the end of the value, at an index of the text; null if there is none. */
+function valueReader(text: string, { string, scalar, keepsEscapes }: Grammar) {
   const decided = new Map<number, FoundObject | null>();
   let at = 0;
   const take = (pattern: RegExp): string | null => {
@@ -113,7 +127,6 @@ function objectReader(text: string, { string, scalar, keepsEscapes }: Grammar) {
     }
     return true;
   };
-  const other = { kind: "other", text: "" } as const;
   const takeValue = (objects: FoundObject[], depth: number): Omit<FoundValue, "objects"> | null => {
     take(space);
     if (text[at] === "{") {
@@ -156,8 +169,12 @@ function objectReader(text: string, { string, scalar, keepsEscapes }: Grammar) {
     decided.set(start, object);
     return object;
   };
-  return (start: number): FoundObject | null => {
+  const after = <T>(start: number, take: () => T): T => {
     at = start;
-    return takeObject(1);
+    return take();
+  };
+  return {
+    read: (start: number) => after(start, () => takeObject(1)),
+    endOf: (start: number) => after(start, () => takeValue([], 0) && at),
   };
 }

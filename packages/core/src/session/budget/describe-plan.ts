@@ -1,4 +1,5 @@
 import type { TrainerCallback, BudgetLimit } from "@periodic-eval/contracts";
+import { camelCase } from "@periodic-eval/contracts/options";
 import { secondsText } from "../../statistics/format.ts";
 import { type Wanted, type Share, plannedSeconds } from "./share-seconds.ts";
 
@@ -77,9 +78,6 @@ export function remedyFor(limits: readonly (readonly [BudgetLimit, value: string
   const inYaml = limits.map(([limit]) => `budget.${limit}`);
   return `To measure more, raise ${inCode.join(" or ")}; in YAML ${inYaml.join(" or ")}`;
 }
-
-const camelCase = (limit: BudgetLimit): string =>
-  limit.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 /** Names the option for fewer questions, after a space, if a callback has one; else empty. */
 export const fewerQuestions = (callbacks: readonly TrainerCallback[]): string =>

@@ -1,11 +1,5 @@
-import {
-  configError,
-  errorMessage,
-  parseOptions,
-  quoteValue,
-  integerFromZero,
-} from "@periodic-eval/contracts/options";
-import { maskSecret } from "@periodic-eval/data";
+import { configError, parseOptions, quoteValue, integerFromZero } from "@periodic-eval/contracts/options";
+import { fetchBounded, maskSecret } from "@periodic-eval/data";
 import pRetry, { AbortError } from "p-retry";
 import * as z from "zod";
 import { type BenchmarkStore, reasonOf } from "./store.ts";
@@ -46,36 +40,30 @@ export function httpStore(options: HttpStoreOptions): BenchmarkStore {
   const base = url.replace(/\/+$/, "");
   const name = `PUT ${base}`;
 
-  async function send(address: string, body: string, signal: AbortSignal): Promise<void> {
-    const headers = {
-      "content-type": "application/json",
-      ...(token !== null && { authorization: `Bearer ${token}` }),
-    };
-    const init = { method: "PUT", body, redirect: "error" as const, headers };
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(1000 * timeoutSeconds))]);
-    const response = await fetch(address, { ...init, signal: limit }).catch((error: unknown) => {
-      // For a token that no header can contain, the message of `fetch` quotes it.
-      const reason = reasonOf(error);
-      const masked = maskSecret(reason, token);
-      if (masked !== reason) throw new AbortError(masked);
-      throw reason === errorMessage(error) ? error : new Error(reason);
-    });
-    await response.body?.cancel();
-    if (response.ok) return;
-    const { status, statusText } = response;
-    const message = maskSecret(`the server answered ${status} ${statusText}`.trim(), token);
-    const isTemporary = response.status === 408 || response.status === 429 || response.status >= 500;
-    throw isTemporary ? new Error(message) : new AbortError(message);
-  }
-
   return {
     name,
     async put(key, value, { signal }) {
-      await pRetry(() => send(`${base}/${key}`, JSON.stringify(value), signal), {
-        retries: maxRetries,
-        minTimeout: 500,
-        maxTimeout: 30_000,
+      const init = {
+        method: "PUT",
+        body: JSON.stringify(value),
+        redirect: "error" as const,
+        headers: {
+          "content-type": "application/json",
+          ...(token !== null && { authorization: `Bearer ${token}` }),
+        },
         signal,
+      };
+      const send = async () => {
+        const { response } = await fetchBounded(`${base}/${key}`, init, { timeoutSeconds });
+        const { ok, status, statusText } = response;
+        if (ok) return;
+        const failure = new Error(`the server answered ${status} ${statusText}`.trim());
+        throw status === 408 || status === 429 || status >= 500 ? failure : new AbortError(failure);
+      };
+      const limits = { retries: maxRetries, minTimeout: 500, maxTimeout: 30_000, signal };
+      await pRetry(send, limits).catch((error: unknown) => {
+        // A message of `fetch` or of the server may quote the token.
+        throw new Error(maskSecret(reasonOf(error), token));
       });
     },
   };

@@ -1,6 +1,6 @@
 import { verifierGrader, type CallOptions, type Grader, type Json, type Verdict } from "@periodic-eval/core";
 import { canonicalJson, hashJson } from "@periodic-eval/core/random";
-import { findVerifier, toVerdict, withVerifierTimeout } from "@periodic-eval/core/grading";
+import { customVerifier, findVerifier } from "@periodic-eval/core/grading";
 import { loadVerifierModule, type VerifierModule } from "@periodic-eval/data/config";
 import { limitedTime, type TimeLimits } from "@periodic-eval/store";
 import { builtInVerifiers, type VerifierSpec } from "./verifier-spec.ts";
@@ -55,11 +55,8 @@ export function openVerifiers(folder: string, limits?: TimeLimits): OpenVerifier
       graders.add(own);
       return own;
     }
-    return verifierGrader(fullName, loaded.hash, async ({ question, answer }, { signal }) => {
-      const { id, metadata } = task;
-      const verified = { id, question, answer: task.answer, metadata, args };
-      return toVerdict(await withVerifierTimeout(signal, async () => own(answer, verified)));
-    });
+    const { id, answer, metadata } = task;
+    return customVerifier(fullName, loaded.hash, own, { id, answer, metadata, args });
   }
 
   return {
