@@ -29,8 +29,6 @@ export interface PageWithPolicy {
   readonly markup: string;
   /** Allows the page's own style and script. Forbids forms, and requests except those of a served page's script to its server. */
   readonly policy: string;
-  /** Whether a later request for the page may show more, although no file has changed. Default: false. */
-  readonly isPartial?: boolean;
 }
 
 /** Renders a self-contained HTML page that makes no request. A server also sends the policy as a header. */

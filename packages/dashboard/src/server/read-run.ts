@@ -19,15 +19,14 @@ import type { ContainedFiles } from "./contained-files.ts";
 import { feedbackLock, partialResults, type FoundRun } from "./find-runs.ts";
 import type { rowReader } from "./row-index.ts";
 import { type keptResults, versionOf } from "./run-version.ts";
-import { readStoredAnswers, type AnswerRange, type StoredAnswers } from "./stored-answers.ts";
+import { rowProblems } from "./stored-answers.ts";
 
 /** The content of a run's files. */
 export type RunContent =
   | {
       readonly kind: "callbacks";
-      /** Its problems include those of `answers`. */
+      /** Its problems include those of its rows. */
       readonly run: RunRecord;
-      readonly answers: readonly StoredAnswers[];
     }
   | { readonly kind: "feedback"; readonly run: FeedbackRun; readonly groups: readonly PanelGroup[] }
   | {
@@ -53,8 +52,6 @@ export interface ReadOptions {
   readonly files: ContainedFiles;
   /** Null if benchmark results are not shown. */
   readonly readResults: ((file: string, fs: FileReader) => Promise<ReadResults>) | null;
-  /** The stored answers to read of each callback; null reads none. */
-  readonly answers: AnswerRange | null;
   /** The runs that are kept in memory. */
   readonly records: ReturnType<typeof keptResults<RunRecord>>;
   readonly rows: ReturnType<typeof rowReader>;
@@ -79,12 +76,10 @@ interface Read {
 
 const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: ReadOptions) => Promise<Read>>> =
   {
-    async callbacks(found, { files, rows, answers: range, records }) {
+    async callbacks(found, { files, rows, records }) {
       const kept = await readKept(found, files, records);
-      const answers = range === null ? [] : await readStoredAnswers(kept, { files, rows }, range);
-      const problems = [...kept.problems, ...answers.flatMap(({ problem }) => problem ?? [])];
-      const run = { ...kept, problems };
-      return { state: runState(run), content: { kind: "callbacks", run, answers } };
+      const run = { ...kept, problems: [...kept.problems, ...(await rowProblems(kept, { files, rows }))] };
+      return { state: runState(run), content: { kind: "callbacks", run } };
     },
     async feedback({ path, writtenAt }, { files }) {
       const lockState = stateOfWriter(await readWriter(join(path, feedbackLock), files));
@@ -222,13 +217,10 @@ function summaryOf(content: RunContent) {
 function detailsOf(content: RunContent) {
   switch (content.kind) {
     case "callbacks": {
-      const { run, answers } = content;
-      const unreadable = answers.flatMap(({ problem }) => problem?.message ?? []);
+      const { run } = content;
       return {
         snapshots: run.phases.flatMap(({ snapshots }) => snapshots),
         superseded: run.superseded,
-        answers: answers.flatMap(({ problem, ...readable }) => (problem === null ? [readable] : [])),
-        answers_problem: unreadable.length === 0 ? null : unreadable.join("\n"),
       };
     }
     case "feedback":

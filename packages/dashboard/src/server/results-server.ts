@@ -2,15 +2,13 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { Hono, type Context } from "hono";
 import type { Html } from "../html/html.ts";
-import { answersView, servedAnswers, maxScannedRows } from "./stored-answers.ts";
+import { answersView, servedAnswers } from "./stored-answers.ts";
 import { namesOf } from "./contained-files.ts";
 import type { FoundRun, FoundRuns } from "./find-runs.ts";
 import { liveUpdates } from "./live-updates.ts";
 import {
   headOf,
-  lastPage,
   listPage,
-  manyAnswers,
   pageCount,
   overlayPage,
   runEntry,
@@ -19,7 +17,7 @@ import {
   shortEntry,
   type Place,
 } from "./pages.ts";
-import { checkPage, parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
+import { parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
 import {
   sendData,
   sendDataWhenReady,
@@ -43,9 +41,6 @@ import { realFolder, serverOptions, type ResultsServerOptions } from "./server-o
 
 export const evalPath = "/v1/eval";
 const eventsPath = `${evalPath}/events`;
-
-/** Answers of each callback on a page of several runs. A list does not wait for the rows of a very large measurement. */
-const listedAnswers = { first: 0, count: 3, maxRows: maxScannedRows };
 
 /**
  * Returns a server for the results below a folder, as pages or as JSON (`Accept: application/json`):
@@ -96,15 +91,10 @@ function parsed<T>(c: Context, parse: (given: Record<string, string[]>) => T): T
     const { searchParams: all } = new URL(c.req.url);
     return parse(Object.fromEntries([...all.keys()].map((name) => [name, all.getAll(name)])));
   } catch (error) {
-    return sendWrongAddress(c, error);
+    if (!PeriodicEvalError.is(error) || error.code !== "config") throw error;
+    const { where, got, expected } = error;
+    return sendMessage(c, 400, "Wrong address", `${where}: got ${got}, expected ${expected}.`);
   }
-}
-
-/** Sends what is wrong with a parameter. Throws any other error. */
-function sendWrongAddress(c: Context, error: unknown): Response {
-  if (!PeriodicEvalError.is(error) || error.code !== "config") throw error;
-  const { where, got, expected } = error;
-  return sendMessage(c, 400, "Wrong address", `${where}: got ${got}, expected ${expected}.`);
 }
 
 async function reply(c: Context, query: Query, served: ServedRequest): Promise<Response> {
@@ -137,51 +127,29 @@ async function reply(c: Context, query: Query, served: ServedRequest): Promise<R
 /** Sends the answers of a run as JSON, whatever the client accepts: only the script of a page requests them. */
 async function replyWithAnswers(c: Context, asked: AnswersQuery, run: FoundRun, { make }: ServedRequest) {
   const data = await make(async (folder) => {
-    const { content } = await folder.read(run, null);
+    const { content } = await folder.read(run);
     return content?.kind === "callbacks" ? answersView(content.run, asked, folder) : null;
   });
   return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
 }
 
 async function replyWithRun(c: Context, query: Query, run: FoundRun, served: ServedRequest) {
-  const { rootName, make, signal } = served;
-  const { page: number, perPage, isPaged } = query;
-  if (wantsJson(c)) {
-    const all = { first: 0, count: Infinity };
-    const range = isPaged ? { first: (number - 1) * perPage, count: perPage } : all;
-    const data = make(async (folder) => {
-      const read = await folder.read(run, range);
-      checkPage(number, lastPage(read, perPage));
-      return wholeData(read);
-    });
-    return (await refusal(c, number, data)) ?? sendDataWhenReady(c, data);
-  }
-  const place = { rootName, query, version: await served.look(query.resultsDir) };
-  const sampled = number > 1 || query.isWhole ? null : await replyWithSample(c, place, run, served);
-  signal.throwIfAborted();
+  if (query.page > 1) return sendUnknownPage(c, query, 1);
+  if (wantsJson(c))
+    return sendDataWhenReady(
+      c,
+      served.make(async (folder) => wholeData(await folder.read(run))),
+    );
+  const place = { rootName: served.rootName, query, version: await served.look(query.resultsDir) };
+  const sampled = query.isWhole ? null : await replyWithSample(c, place, run, served);
+  served.signal.throwIfAborted();
   if (sampled !== null) return sampled;
-  const range = {
-    first: (number - 1) * manyAnswers,
-    count: manyAnswers,
-    verifiesLater: !query.isWhole,
-  };
   const name = `run ${JSON.stringify({ ...query, isWhole: true })}`;
-  const page = served.page(name, [run], async (folder) => {
-    const read = await folder.read(run, range);
-    checkPage(number, lastPage(read, manyAnswers));
-    return runPage(place, await withAnswers(read, folder));
-  });
-  return (await refusal(c, number, page)) ?? sendWhenReady(c, headOf(place), page);
+  const page = served.page(name, [run], async (folder) =>
+    runPage(place, await withAnswers(await folder.read(run), folder)),
+  );
+  return sendWhenReady(c, headOf(place), page);
 }
-
-/** Returns the reply to a page number that is too high, else null. The first page exists, so that its reply need not wait. */
-const refusal = async (c: Context, number: number, made: Promise<unknown>): Promise<Response | null> =>
-  number === 1
-    ? null
-    : made.then(
-        () => null,
-        (error: unknown) => sendWrongAddress(c, error),
-      );
 
 /** The page of a run with this many measurements or more begins with a sample. */
 const sampledFrom = 1000;
@@ -211,7 +179,7 @@ async function replyWithOverlay(
     return sendMessage(c, 404, "Not found", "runs: expected paths of measured runs below the served folder.");
   const named = async (folder: ServedFolder) =>
     inSequence(known, async (run) => {
-      const { content, problem } = await folder.read(run, null);
+      const { content, problem } = await folder.read(run);
       if (content?.kind !== "callbacks") throw new Error(problem ?? "not a measured run");
       return { name: run.path || "this folder", run: content.run };
     });
@@ -235,10 +203,10 @@ async function replyWithOverlay(
 async function withAnswers(read: ReadRun, { files }: ServedFolder): Promise<RunOfPage> {
   const { content } = read;
   if (content?.kind !== "callbacks") return { read, answers: null, scatters: [] };
-  const { run, answers } = content;
+  const { run } = content;
   return {
     read,
-    answers: await servedAnswers(run, answers, files),
+    answers: await servedAnswers(run, files),
     scatters: await readAnswerScores(run, { files, ...scoredAtMost }),
   };
 }
@@ -262,7 +230,7 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
     return sendWhenReady(c, headOf(place), list);
   }
   const pages = pageCount(runs.length, query);
-  if (isUnknown) return sendMessage(c, 400, "Wrong address", `page: got ${page}, expected at most ${pages}.`);
+  if (isUnknown) return sendUnknownPage(c, query, pages);
   const data = served.make(async (folder) => ({
     results_dir: resultsDir,
     page,
@@ -271,7 +239,7 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
     total: runs.length,
     is_whole: unsearched === null,
     unreadable,
-    runs: await inSequence(runsOfPage, async (run) => shortData(await folder.read(run, null))),
+    runs: await inSequence(runsOfPage, async (run) => shortData(await folder.read(run))),
   }));
   return sendDataWhenReady(c, data);
 }
@@ -288,7 +256,7 @@ async function entriesOf(runs: readonly FoundRun[], folder: ServedFolder): Promi
     folder.signal.throwIfAborted();
     if (ends !== null) return shortEntry(run, ends);
     left -= lines.length;
-    return runEntry(await folder.read(run, listedAnswers), at, runs.length === 1);
+    return runEntry(await folder.read(run), at, runs.length === 1);
   });
 }
 
@@ -302,6 +270,9 @@ async function inSequence<T, R>(items: readonly T[], map: (item: T, at: number) 
   for (const [at, item] of items.entries()) results.push(await map(item, at));
   return results;
 }
+
+const sendUnknownPage = (c: Context, { page }: Query, last: number) =>
+  sendMessage(c, 400, "Wrong address", `page: got ${page}, expected at most ${last}.`);
 
 /** Sends the same reply for folders outside the root as for missing ones, so that it reveals nothing about them. */
 const sendNotFound = (c: Context) =>

@@ -32,14 +32,14 @@ it("keeps nothing of a run whose reading was aborted", async () => {
           return read(path);
         },
       });
-      return folder.read(run!, null);
+      return folder.read(run!);
     });
     const isWhole = await aborted.then(
       () => true,
       () => false,
     );
     expect([at, isWhole]).toEqual([at, at >= parts]);
-    const { content } = await request(idle).make((folder) => folder.read(run!, null));
+    const { content } = await request(idle).make((folder) => folder.read(run!));
     if (content?.kind !== "callbacks") throw new Error("not a measured run");
     expect([at, content.run.problems]).toEqual([at, []]);
     expect(content.run.phases.map(({ snapshots, training }) => [snapshots.length, training])).toEqual([

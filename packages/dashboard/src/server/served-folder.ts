@@ -8,7 +8,6 @@ import { keptResults, versionOf, type RunVersion } from "./run-version.ts";
 import { pageTurns, type Turn } from "./page-turns.ts";
 import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
 import { rowReader } from "./row-index.ts";
-import type { AnswerRange } from "./stored-answers.ts";
 
 /** The served folder as one request sees it. */
 export interface ServedRequest {
@@ -37,7 +36,7 @@ export interface ServedFolder {
   readonly signal: AbortSignal;
   /** Whether this version of a run is in memory. */
   readonly isKept: (run: FoundRun) => Promise<boolean>;
-  readonly read: (run: FoundRun, answers: AnswerRange | null) => Promise<ReadRun>;
+  readonly read: (run: FoundRun) => Promise<ReadRun>;
 }
 
 /** Characters of the pages that are kept, and snapshots of the runs that are kept. */
@@ -51,10 +50,7 @@ export function servedFolder(
 ) {
   const contained = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
   const isShown = ({ kind }: FoundRun): boolean => kind !== "results" || readResults !== null;
-  const pages = keptResults<PageWithPolicy>(keptCharacters, ({ markup, isPartial }) =>
-    // A result of this size is not kept: the whole page soon replaces a sample.
-    isPartial === true ? keptCharacters : markup.length,
-  );
+  const pages = keptResults<PageWithPolicy>(keptCharacters, ({ markup }) => markup.length);
   const rows = rowReader();
   const records = keptResults<RunRecord>(keptSnapshots, ({ phases }) =>
     phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0),
@@ -71,10 +67,10 @@ export function servedFolder(
       rows,
       signal,
       isKept: async (run) => records.has(run.path) && records.find(run.path, await versionOnce(run)) !== null,
-      async read(run, answers) {
+      async read(run) {
         // Reading benchmark results is one part, in which it must not wait for another turn.
         const inTurn = readResults && ((file: string) => turn(() => readResults(file, untilAbort)));
-        const read = await readFound(run, { files, readResults: inTurn, answers, records, rows });
+        const read = await readFound(run, { files, readResults: inTurn, records, rows });
         // `readFound` reports an aborted read as a damaged file.
         signal.throwIfAborted();
         return read;
