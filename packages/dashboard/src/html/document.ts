@@ -56,15 +56,6 @@ export function pageWithPolicy(parts: PageParts): PageWithPolicy {
   return { markup: page.markup, policy };
 }
 
-/**
- * Renders the beginning of a page, up to its `<main>`, before its content is known. `pageWithPolicy` with the same title, style
- * and kind of script begins with the same markup.
- */
-export function pageHead(parts: Omit<PageParts, "main" | "source">): PageWithPolicy {
-  const { markup, policy } = pageWithPolicy({ ...parts, main: "", source: html`` });
-  return { markup: markup.slice(0, markup.lastIndexOf("<main>") + "<main>".length), policy };
-}
-
 /** Renders a self-contained HTML page that makes no request. */
 export const htmlDocument = (parts: PageParts): string => pageWithPolicy(parts).markup;
 

@@ -25,8 +25,6 @@ export interface FileStamp {
   readonly isFolder: boolean;
   /** Size and times. */
   readonly stamp: string;
-  /** Time of the last change of content or metadata, in milliseconds. */
-  readonly changedMs: number;
 }
 
 /** Number of entries to look at before other work may run. */
@@ -164,7 +162,6 @@ function stampOf(path: string, entry: fs.Dirent | null): FileStamp | null {
     name: basename(path),
     isFolder: found.isDirectory(),
     stamp,
-    changedMs: Math.max(mtimeMs, ctimeMs),
   };
 }
 

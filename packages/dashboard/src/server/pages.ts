@@ -1,5 +1,5 @@
 import { answersStyle } from "../answers/answers-section.ts";
-import { pageHead, pageWithPolicy, type PageWithPolicy } from "../html/document.ts";
+import { pageWithPolicy, type PageWithPolicy } from "../html/document.ts";
 import { feedbackStyle } from "../feedback/feedback-page.ts";
 import { formatTime, plural } from "../html/format.ts";
 import { html, type Html, type HtmlValue } from "../html/html.ts";
@@ -202,9 +202,6 @@ export function runPage(place: Place, { read, answers, scatters }: RunOfPage): P
     source: sourceOf(place),
   });
 }
-
-/** Renders the beginning of `listPage` and `runPage`. */
-export const headOf = (place: Place): PageWithPolicy => pageHead({ ...kindOfPage(place), data: {} });
 
 const kindOfPage = (place: Place) => ({ title: nameOf(place), extraStyle, isServed: true });
 

@@ -18,7 +18,6 @@ import { runState, stateOfWriter, type RunState } from "../run/run-state.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { feedbackLock, partialResults, type FoundRun } from "./find-runs.ts";
 import type { rowReader } from "./row-index.ts";
-import { type keptResults, versionOf } from "./run-version.ts";
 import { rowProblems } from "./stored-answers.ts";
 
 /** The content of a run's files. */
@@ -52,8 +51,8 @@ export interface ReadOptions {
   readonly files: ContainedFiles;
   /** Null if benchmark results are not shown. */
   readonly readResults: ((file: string, fs: FileReader) => Promise<ReadResults>) | null;
-  /** The runs that are kept in memory. */
-  readonly records: ReturnType<typeof keptResults<RunRecord>>;
+  /** Returns the measured run that is kept in memory if no file has changed, else the one that `make` reads, and keeps it. */
+  readonly record: (make: () => Promise<RunRecord>) => Promise<RunRecord>;
   readonly rows: ReturnType<typeof rowReader>;
 }
 
@@ -76,8 +75,11 @@ interface Read {
 
 const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: ReadOptions) => Promise<Read>>> =
   {
-    async callbacks(found, { files, rows, records }) {
-      const kept = await readKept(found, files, records);
+    async callbacks({ path }, { files, rows, record }) {
+      const kept = await record(
+        // Rows are verified where they are read: all of a large run do not fit into memory.
+        async () => readRun(path, files, { rows: false }),
+      );
       const run = { ...kept, problems: [...kept.problems, ...(await rowProblems(kept, { files, rows }))] };
       return { state: runState(run), content: { kind: "callbacks", run } };
     },
@@ -103,21 +105,6 @@ const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: Read
       };
     },
   };
-
-/** Reads a run, or returns the one in memory if no file has changed. Only runs that have been read are shared: a request may end. */
-async function readKept(
-  found: FoundRun,
-  files: ContainedFiles,
-  records: ReadOptions["records"],
-): Promise<RunRecord> {
-  const version = await versionOf(found, files, "files");
-  const kept = records.find(found.path, version);
-  if (kept !== null) return kept;
-  // Rows are verified where they are read: all of a large run do not fit into memory.
-  const run = await readRun(found.path, files, { rows: false });
-  records.add(found.path, version, Promise.resolve(run));
-  return run;
-}
 
 /** Returns the data of a run that has no summary yet: the summary is first written after the baseline measurement. */
 const emptyFeedback = (output: string, at: Date): FeedbackRun => ({

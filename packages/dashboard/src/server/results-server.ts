@@ -7,7 +7,6 @@ import { namesOf } from "./contained-files.ts";
 import type { FoundRun, FoundRuns } from "./find-runs.ts";
 import { liveUpdates } from "./live-updates.ts";
 import {
-  headOf,
   listPage,
   pageCount,
   overlayPage,
@@ -20,12 +19,9 @@ import {
 import { parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
 import {
   sendData,
-  sendDataWhenReady,
   sendEvents,
   sendMessage,
   sendPage,
-  sendWhenReady,
-  sent,
   setHeaders,
   strictPolicy,
   wantsJson,
@@ -36,7 +32,7 @@ import { shortData, wholeData, type ReadRun } from "./read-run.ts";
 import { readAnswerScores } from "../run/answer-scores.ts";
 import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
 import type { RunOfPage } from "./run-sections.ts";
-import { servedFolder, type ServedFolder, type ServedRequest } from "./served-folder.ts";
+import { servedFolder, type ReplySize, type ServedFolder } from "./served-folder.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
 
 export const evalPath = "/v1/eval";
@@ -71,11 +67,7 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   app.get(evalPath, async (c) => {
     const query = parsed(c, parseQuery);
     if (query instanceof Response) return query;
-    return reply(
-      c,
-      query,
-      forRequest(c.req.raw.signal, async () => sent(c)),
-    );
+    return reply(c, query, forRequest(c.req.raw.signal));
   });
   app.notFound((c) => sendMessage(c, 404, "Not found", `The results are at ${evalPath}.`));
   app.onError((_, c) =>
@@ -97,7 +89,7 @@ function parsed<T>(c: Context, parse: (given: Record<string, string[]>) => T): T
   }
 }
 
-async function reply(c: Context, query: Query, served: ServedRequest): Promise<Response> {
+async function reply(c: Context, query: Query, served: ServedFolder): Promise<Response> {
   const names = namesOf(query.resultsDir);
   if (names === null) return sendNotFound(c);
   const folder = names.join("/");
@@ -125,44 +117,50 @@ async function reply(c: Context, query: Query, served: ServedRequest): Promise<R
 }
 
 /** Sends the answers of a run as JSON, whatever the client accepts: only the script of a page requests them. */
-async function replyWithAnswers(c: Context, asked: AnswersQuery, run: FoundRun, { make }: ServedRequest) {
-  const data = await make(async (folder) => {
-    const { content } = await folder.read(run);
-    return content?.kind === "callbacks" ? answersView(content.run, asked, folder) : null;
-  });
+async function replyWithAnswers(c: Context, asked: AnswersQuery, run: FoundRun, served: ServedFolder) {
+  const data = await served.make(
+    async () => {
+      const { content } = await served.read(run);
+      return content?.kind === "callbacks" ? answersView(content.run, asked, served) : null;
+    },
+    await sizeOf(run, served),
+  );
   return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
 }
 
-async function replyWithRun(c: Context, query: Query, run: FoundRun, served: ServedRequest) {
-  if (query.page > 1) return sendUnknownPage(c, query, 1);
-  if (wantsJson(c))
-    return sendDataWhenReady(
-      c,
-      served.make(async (folder) => wholeData(await folder.read(run))),
-    );
-  const place = { rootName: served.rootName, query, version: await served.look(query.resultsDir) };
-  const sampled = query.isWhole ? null : await replyWithSample(c, place, run, served);
-  served.signal.throwIfAborted();
-  if (sampled !== null) return sampled;
-  const name = `run ${JSON.stringify({ ...query, isWhole: true })}`;
-  const page = served.page(name, [run], async (folder) =>
-    runPage(place, await withAnswers(await folder.read(run), folder)),
-  );
-  return sendWhenReady(c, headOf(place), page);
+/** The page of a run with this many measurements or more begins with a sample. */
+const largeRun = 1000;
+
+/** Returns `large` for a run with many measurements that is not in memory. */
+async function sizeOf(run: FoundRun, served: ServedFolder): Promise<ReplySize> {
+  const lines = run.kind === "callbacks" ? await readIndexLines(run.path, served.files) : [];
+  return lines.length >= largeRun && !(await served.isKept(run)) ? "large" : "small";
 }
 
-/** The page of a run with this many measurements or more begins with a sample. */
-const sampledFrom = 1000;
+async function replyWithRun(c: Context, query: Query, run: FoundRun, served: ServedFolder) {
+  if (query.page > 1) return sendUnknownPage(c, query, 1);
+  const size = await sizeOf(run, served);
+  if (wantsJson(c))
+    return sendData(c, await served.make(async () => wholeData(await served.read(run)), size));
+  const place = { rootName: served.rootName, query, version: await served.look(query.resultsDir) };
+  const sampled = query.isWhole || size === "small" ? null : await samplePage(place, run, served);
+  if (sampled !== null) return sendPage(c, 200, sampled);
+  const name = `run ${JSON.stringify({ ...query, isWhole: true })}`;
+  const page = served.page(
+    name,
+    [run],
+    async () => runPage(place, await withAnswers(await served.read(run), served)),
+    size,
+  );
+  return sendPage(c, 200, await page);
+}
 
-/** Sends a sample of a large run that is not in memory. Returns null for any other run. */
-async function replyWithSample(c: Context, place: Place, run: FoundRun, { prepare }: ServedRequest) {
-  const sampled = await prepare(async (folder) => {
-    const lines = run.kind === "callbacks" ? await readIndexLines(run.path, folder.files) : [];
-    if (lines.length < sampledFrom || (await folder.isKept(run))) return null;
-    const sample = await readSample(run.path, lines, folder.files).catch(() => null);
-    return sample && sampledPage(place, run, sample, lines.length);
-  });
-  return sampled && sendPage(c, 200, sampled);
+/** Renders a sample of a large run. Returns null for a run that has to be read in full. */
+async function samplePage(place: Place, run: FoundRun, served: ServedFolder) {
+  const lines = await readIndexLines(run.path, served.files);
+  const sample = await readSample(run.path, lines, served.files).catch(() => null);
+  served.signal.throwIfAborted();
+  return sample && sampledPage(place, run, sample, lines.length);
 }
 
 /** Sends several runs in the same charts. */
@@ -170,33 +168,29 @@ async function replyWithOverlay(
   c: Context,
   query: Query & { readonly runs: readonly string[] },
   { runs }: FoundRuns,
-  served: ServedRequest,
+  served: ServedFolder,
 ) {
   const measured = runs.filter(({ kind }) => kind === "callbacks");
   const selected = query.runs.map((path) => measured.find((run) => run.path === path));
   const known = selected.filter((run) => run !== undefined);
   if (known.length < selected.length)
     return sendMessage(c, 404, "Not found", "runs: expected paths of measured runs below the served folder.");
-  const named = async (folder: ServedFolder) =>
+  const named = async () =>
     inSequence(known, async (run) => {
-      const { content, problem } = await folder.read(run);
+      const { content, problem } = await served.read(run);
       if (content?.kind !== "callbacks") throw new Error(problem ?? "not a measured run");
       return { name: run.path || "this folder", run: content.run };
     });
   if (wantsJson(c))
-    return sendDataWhenReady(
+    return sendData(
       c,
-      served.make(async (folder) => ({ metrics: summarizeOverlay(await named(folder)) })),
+      await served.make(async () => ({ metrics: summarizeOverlay(await named()) }), "large"),
     );
   const place = { rootName: served.rootName, query, version: await served.look(query.resultsDir) };
-  const page = served.page(`overlay ${place.version} ${JSON.stringify(query)}`, known, async (folder) =>
-    overlayPage(
-      place,
-      measured.map(({ path }) => path),
-      await named(folder),
-    ),
-  );
-  return sendWhenReady(c, headOf(place), page);
+  const paths = measured.map(({ path }) => path);
+  const name = `overlay ${place.version} ${JSON.stringify(query)}`;
+  const page = served.page(name, known, async () => overlayPage(place, paths, await named()), "large");
+  return sendPage(c, 200, await page);
 }
 
 /** Adds the answers and scores that the page of a run shows. */
@@ -214,24 +208,21 @@ async function withAnswers(read: ReadRun, { files }: ServedFolder): Promise<RunO
 /** Scatter plots of a served page: its reply must not wait for thousands of files. */
 const scoredAtMost = { maxMeasurements: 60, maxRows: 5000 };
 
-async function replyWithList(c: Context, query: Query, found: FoundRuns, served: ServedRequest) {
-  const { rootName } = served;
+async function replyWithList(c: Context, query: Query, found: FoundRuns, served: ServedFolder) {
   const { runs, unsearched, unreadable } = found;
   const { page, perPage, resultsDir } = query;
   const runsOfPage = runs.slice((page - 1) * perPage, page * perPage);
   const isUnknown = runsOfPage.length === 0 && page > 1;
   if (!wantsJson(c)) {
-    const place = { rootName, query, version: await served.look(resultsDir) };
+    const place = { rootName: served.rootName, query, version: await served.look(resultsDir) };
     if (isUnknown) return sendPage(c, 400, listPage(place, found, []));
     const name = `list ${place.version} ${listName(query, found)}`;
-    const list = served.page(name, runsOfPage, async (folder) =>
-      listPage(place, found, await entriesOf(runsOfPage, folder)),
-    );
-    return sendWhenReady(c, headOf(place), list);
+    const entries = async () => listPage(place, found, await entriesOf(runsOfPage, served));
+    return sendPage(c, 200, await served.page(name, runsOfPage, entries, "small"));
   }
   const pages = pageCount(runs.length, query);
   if (isUnknown) return sendUnknownPage(c, query, pages);
-  const data = served.make(async (folder) => ({
+  return sendData(c, {
     results_dir: resultsDir,
     page,
     per_page: perPage,
@@ -239,9 +230,11 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
     total: runs.length,
     is_whole: unsearched === null,
     unreadable,
-    runs: await inSequence(runsOfPage, async (run) => shortData(await folder.read(run))),
-  }));
-  return sendDataWhenReady(c, data);
+    runs: await served.make(
+      async () => inSequence(runsOfPage, async (run) => shortData(await served.read(run))),
+      "large",
+    ),
+  });
 }
 
 /** Snapshots that a list reads in full. Of the runs after them, it reads the ends: then a list takes as long for large runs as for small ones. */
