@@ -1,4 +1,4 @@
-import { appendFile, copyFile, link, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { appendFile, copyFile, mkdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileStore, nodeFiles } from "@periodic-eval/store";
 import { exampleSnapshot } from "@periodic-eval/testing";
@@ -101,7 +101,14 @@ it("shows the answers of rows that a session replaced, whose snapshot it has not
 
 it.each([
   ["was edited", "damaged rows", () => edit((text) => text.replace('"hit":true', '"hit":false'))],
-  ["has a second name", "not readable", () => link(samples, join(root, "second"))],
+  [
+    "is not a file",
+    "not readable",
+    async () => {
+      await rm(samples);
+      await mkdir(samples);
+    },
+  ],
 ])(
   "shows the answers of all other measurements where one file of rows %s, and lists it as %s",
   async (_, kind, damage) => {

@@ -32,7 +32,7 @@ export async function rowProblems(
     try {
       await reader.read(place, { first: 0, count: 0 }, files);
     } catch (error) {
-      // A file that the server must not read, such as one with two names, has the code `store`.
+      // A path that the server cannot read, such as a folder, has the code `store`.
       const isDamage = PeriodicEvalError.is(error, "data");
       problems.push({
         file: `${phase}/${basename(samplesPath(place.snapshotFile))}`,
