@@ -176,7 +176,7 @@ const sourceOf = ({ rootName, query }: Place): Html =>
     <span class="code">${[rootName, query.resultsDir].filter((name) => name !== "").join("/")}</span>.`;
 
 /** Renders the page of one run. */
-export function runPage(place: Place, { read, answers, scatters }: RunOfPage): PageWithPolicy {
+export function runPage(place: Place, { read, answers }: RunOfPage): PageWithPolicy {
   const { query } = place;
   const { content, problem } = read;
   const fullPage = addressOf({ resultsDir: query.resultsDir, showsAllRows: true });
@@ -186,7 +186,7 @@ export function runPage(place: Place, { read, answers, scatters }: RunOfPage): P
     ...kindOfPage(place),
     data: {
       live: liveData(place, false),
-      ...(content?.kind === "callbacks" && { "run-data": runData(content.run, scatters) }),
+      ...(content?.kind === "callbacks" && { "run-data": runData(content.run) }),
       ...(answers !== null && { "answers-data": answers.data }),
     },
     main: html`${breadcrumbs(place)}
@@ -197,7 +197,7 @@ export function runPage(place: Place, { read, answers, scatters }: RunOfPage): P
               ${note}
             </header>
             ${problemNote(problem)}`
-        : html`<div class="of-${content.kind}">${wholeSections(content, nameOf(place), note, { ...part, answers, scatters })}</div>`
+        : html`<div class="of-${content.kind}">${wholeSections(content, nameOf(place), note, { ...part, answers })}</div>`
     }`,
     source: sourceOf(place),
   });

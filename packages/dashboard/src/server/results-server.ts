@@ -29,7 +29,6 @@ import {
 import { readEnds, readIndexLines, readSample } from "./read-ends.ts";
 import { requestGuard } from "./request-guard.ts";
 import { shortData, wholeData, type ReadRun } from "./read-run.ts";
-import { readAnswerScores } from "../run/answer-scores.ts";
 import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
 import type { RunOfPage } from "./run-sections.ts";
 import { servedFolder, type ReplySize, type ServedFolder } from "./served-folder.ts";
@@ -196,17 +195,13 @@ async function replyWithOverlay(
 /** Adds the answers and scores that the page of a run shows. */
 async function withAnswers(read: ReadRun, { files }: ServedFolder): Promise<RunOfPage> {
   const { content } = read;
-  if (content?.kind !== "callbacks") return { read, answers: null, scatters: [] };
+  if (content?.kind !== "callbacks") return { read, answers: null };
   const { run } = content;
   return {
     read,
     answers: await servedAnswers(run, files),
-    scatters: await readAnswerScores(run, { files, ...scoredAtMost }),
   };
 }
-
-/** Scatter plots of a served page: its reply must not wait for thousands of files. */
-const scoredAtMost = { maxMeasurements: 60, maxRows: 5000 };
 
 async function replyWithList(c: Context, query: Query, found: FoundRuns, served: ServedFolder) {
   const { runs, unsearched, unreadable } = found;

@@ -14,7 +14,6 @@ import { capitalized, formatTime, plural, humanizeName } from "../html/format.ts
 import { html, type Html, type HtmlValue } from "../html/html.ts";
 import type { SectionOptions } from "../html/table.ts";
 import { verdictTag, voidTag } from "../html/verdict.ts";
-import type { ScatterData } from "../page-data/run-data.ts";
 import { resultsHeader, resultsSections } from "../results/results-page.ts";
 import { snapshotTable } from "../run/measurement-table.ts";
 import { findings } from "../run/overview.ts";
@@ -29,7 +28,6 @@ export interface RunOfPage {
   readonly read: ReadRun;
   /** Null if the run has none that can be shown. */
   readonly answers: RunAnswers | null;
-  readonly scatters: readonly ScatterData[];
 }
 
 /** Each state has a glyph as well as a colour. */
@@ -123,11 +121,11 @@ export function wholeSections(
   content: RunContent,
   name: string,
   note: Html,
-  { answers, scatters, ...options }: SectionOptions & Omit<RunOfPage, "read">,
+  { answers, ...options }: SectionOptions & Omit<RunOfPage, "read">,
 ): Html {
   switch (content.kind) {
     case "callbacks":
-      return wholeRun(content.run, name, note, { answers, scatters }, options);
+      return wholeRun(content.run, name, note, answers, options);
     case "feedback":
       return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups, options)}`;
     case "results":

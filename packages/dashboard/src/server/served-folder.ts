@@ -56,34 +56,11 @@ export function servedFolder(
   const contained = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
   const isShown = ({ kind }: FoundRun): boolean => kind !== "results" || readResults !== null;
   const rows = rowReader();
-  const pages = new LRUCache<string, PageWithPolicy, () => Promise<PageWithPolicy>>({
-    maxSize: keptCharacters,
-    maxEntrySize: keptCharacters / 4,
-    sizeCalculation: ({ markup }) => markup.length,
-    fetchMethod: (_key, _stale, { context: make }) => make(),
-  });
-  const records = new LRUCache<string, RunRecord>({
-    maxSize: keptSnapshots,
-    maxEntrySize: keptSnapshots / 4,
-    sizeCalculation: ({ phases }) => phases.reduce((sum, { snapshots }) => sum + snapshots.length, 1),
-  });
+  const [pages, records] = [keptPages(), keptRuns()];
   // A search reads thousands of folders, also for clients that have left, so it must not run for each client.
   const find = coalesced((folder) => findRuns(folder, contained, isShown));
   const look = coalesced((folder) => versionBelow(folder, contained, isShown));
-  const [parts, replies] = [pLimit(1), { small: pLimit(smallReplies), large: pLimit(1) }];
-  let lastBreak = performance.now();
-
-  /** Runs one part of the work on a reply. One part runs at a time, so that a small reply waits for single parts of larger ones. */
-  const takeTurn = async <T>(signal: AbortSignal, part: () => Promise<T>): Promise<T> =>
-    parts(async () => {
-      // Reading a small file is synchronous.
-      if (performance.now() - lastBreak > breakMs) {
-        await new Promise((resolve) => setImmediate(resolve));
-        lastBreak = performance.now();
-      }
-      signal.throwIfAborted();
-      return part();
-    });
+  const [takeTurn, replies] = [turns(), { small: pLimit(smallReplies), large: pLimit(1) }];
 
   function forRequest(signal: AbortSignal): ServedFolder {
     const untilAbort = filesUntil(signal, contained);
@@ -131,24 +108,64 @@ export function servedFolder(
         if (runs.some(({ kind }) => kind !== "callbacks")) return make(work, size);
         const keys: string[] = [];
         for (const run of runs) keys.push(await keyOf(run));
-        let isMaker = false;
-        const context = async (): Promise<PageWithPolicy> => {
-          isMaker = true;
-          return make(work, size);
-        };
-        for (;;) {
-          try {
-            return (await pages.fetch(JSON.stringify([name, keys]), { context }))!;
-          } catch (error) {
-            signal.throwIfAborted();
-            // Another client that the page was made for may have disconnected.
-            if (isMaker) throw error;
-          }
-        }
+        return sharedPage(pages, JSON.stringify([name, keys]), signal, async () => make(work, size));
       },
     };
   }
   return { forRequest, look };
+}
+
+const keptPages = () =>
+  new LRUCache<string, PageWithPolicy, () => Promise<PageWithPolicy>>({
+    maxSize: keptCharacters,
+    maxEntrySize: keptCharacters / 4,
+    sizeCalculation: ({ markup }) => markup.length,
+    fetchMethod: (_key, _stale, { context: make }) => make(),
+  });
+
+const keptRuns = () =>
+  new LRUCache<string, RunRecord>({
+    maxSize: keptSnapshots,
+    maxEntrySize: keptSnapshots / 4,
+    sizeCalculation: ({ phases }) => phases.reduce((sum, { snapshots }) => sum + snapshots.length, 1),
+  });
+
+/** Returns a function that runs one part of the work on a reply at a time, so that a small reply waits for single parts of larger ones. */
+function turns() {
+  const parts = pLimit(1);
+  let lastBreak = performance.now();
+  return async <T>(signal: AbortSignal, part: () => Promise<T>): Promise<T> =>
+    parts(async () => {
+      // Reading a small file is synchronous.
+      if (performance.now() - lastBreak > breakMs) {
+        await new Promise((resolve) => setImmediate(resolve));
+        lastBreak = performance.now();
+      }
+      signal.throwIfAborted();
+      return part();
+    });
+}
+
+/** Returns the kept page, or the one that `make` makes; also if another client, for which it was being made, has disconnected. */
+async function sharedPage(
+  pages: ReturnType<typeof keptPages>,
+  key: string,
+  signal: AbortSignal,
+  make: () => Promise<PageWithPolicy>,
+): Promise<PageWithPolicy> {
+  let isMaker = false;
+  const context = async (): Promise<PageWithPolicy> => {
+    isMaker = true;
+    return make();
+  };
+  for (;;) {
+    try {
+      return (await pages.fetch(key, { context }))!;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isMaker) throw error;
+    }
+  }
 }
 
 /** Returns files that stop when a signal is aborted. */
