@@ -65,23 +65,6 @@ export function menu({ svg, name: [callback, what], title, csv }: Drawing): HTML
   );
 }
 
-/** Custom properties that charts use. */
-const colourNames = [
-  "accent",
-  "ink",
-  "muted",
-  "line",
-  "panel",
-  "better",
-  "worse",
-  "changed",
-  "phase-1",
-  "phase-2",
-  "phase-3",
-  "phase-4",
-  "phase-5",
-];
-
 /** Returns a chart as an SVG file with the colours that the page shows now. */
 function standaloneSvg(svg: SVGSVGElement): string {
   const copy = svg.cloneNode(true) as SVGSVGElement;
@@ -90,7 +73,11 @@ function standaloneSvg(svg: SVGSVGElement): string {
     if (/^(data-|aria-value|aria-description|tabindex|role)/.test(name)) copy.removeAttribute(name);
   const { width, height } = svg.viewBox.baseVal;
   const page = getComputedStyle(svg);
-  const colours = colourNames.map((name) => `--${name}: ${page.getPropertyValue(`--${name}`)};`).join(" ");
+  const named = [...`${copy.outerHTML} ${scatterRules()}`.matchAll(/var\((--[\w-]+)\)/g)].map(
+    ([, name]) => name!,
+  );
+  const names = new Set([...named, "--ink", "--muted", "--panel"]);
+  const colours = [...names].map((name) => `${name}: ${page.getPropertyValue(name)};`).join(" ");
   const style = document.createElementNS("http://www.w3.org/2000/svg", "style");
   style.textContent = `svg { ${colours} --plot-background: var(--panel); background: var(--panel); color: var(--ink); font-family: sans-serif; overflow: visible; } text { white-space: pre; } ${scatterRules()}`;
   copy.prepend(style);

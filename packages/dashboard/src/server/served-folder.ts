@@ -63,7 +63,6 @@ export function servedFolder(
   const [takeTurn, replies] = [turns(), { small: pLimit(smallReplies), large: pLimit(1) }];
 
   function forRequest(signal: AbortSignal): ServedFolder {
-    const untilAbort = filesUntil(signal, contained);
     const files = filesInTurns(contained, async (part) => takeTurn(signal, part));
     // Looks once per request, because a run may have thousands of files. The next request sees later changes.
     const versions = new Map<string, Promise<string>>();
@@ -90,6 +89,10 @@ export function servedFolder(
         [...records.keys()].some((key) => key.startsWith(`${run.path}\n`)) && records.has(await keyOf(run)),
       async read(run) {
         // Reading benchmark results is one part, in which it must not wait for another turn.
+        const untilAbort = filesInTurns(contained, async (part) => {
+          signal.throwIfAborted();
+          return part();
+        });
         const inTurn =
           readResults && ((file: string) => takeTurn(signal, () => readResults(file, untilAbort)));
         const record = async (make: () => Promise<RunRecord>): Promise<RunRecord> => {
@@ -166,21 +169,6 @@ async function sharedPage(
       if (isMaker) throw error;
     }
   }
-}
-
-/** Returns files that stop when a signal is aborted. */
-function filesUntil(signal: AbortSignal, contained: ContainedFiles): ContainedFiles {
-  return {
-    ...contained,
-    async list(folder) {
-      signal.throwIfAborted();
-      return contained.list(folder);
-    },
-    async read(path) {
-      signal.throwIfAborted();
-      return contained.read(path);
-    },
-  };
 }
 
 /** Returns files whose reads take a turn for each part. */
