@@ -141,7 +141,7 @@ function entry(read: Pick<ReadRun, "found" | "state">, { isOpen, line, body }: E
       <span class="summary-line">${line}</span>
     </summary>
     <p class="kind">${kindNames[found.kind]}</p>
-    ${found.kind === "callbacks" && html`<p class="compare"><a href="${addressOf({ runs: [found.path] })}">☐ compare with other runs</a></p>`}
+    ${found.kind === "callbacks" && html`<p class="compare"><a href="${fullPageOf(found)}">open this run</a> for its answers · <a href="${addressOf({ runs: [found.path] })}">☐ compare with other runs</a></p>`}
     ${stateNote(read)} ${body}
   </details></div>`;
 }
