@@ -26,7 +26,7 @@ import {
   strictPolicy,
   wantsJson,
 } from "./replies.ts";
-import { readEnds, readIndexLines, readSample } from "./read-ends.ts";
+import { readEnds, readIndexLines, readSample, type RunLines } from "./read-ends.ts";
 import { requestGuard } from "./request-guard.ts";
 import { shortData, wholeData, type ReadRun } from "./read-run.ts";
 import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
@@ -122,7 +122,7 @@ async function replyWithAnswers(c: Context, asked: AnswersQuery, run: FoundRun, 
       const { content } = await served.read(run);
       return content?.kind === "callbacks" ? answersView(content.run, asked, served) : null;
     },
-    await sizeOf(run, served),
+    sizeOf(await largeIndex(run, served)),
   );
   return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
 }
@@ -130,19 +130,23 @@ async function replyWithAnswers(c: Context, asked: AnswersQuery, run: FoundRun, 
 /** The page of a run with this many measurements or more begins with a sample. */
 const largeRun = 1000;
 
-/** Returns `large` for a run with many measurements that is not in memory. */
-async function sizeOf(run: FoundRun, served: ServedFolder): Promise<ReplySize> {
-  const lines = run.kind === "callbacks" ? await readIndexLines(run.path, served.files) : [];
-  return lines.length >= largeRun && !(await served.isKept(run)) ? "large" : "small";
+/** Returns the lines of the index of a run with many measurements that is not in memory; null for any other run. */
+async function largeIndex(run: FoundRun, served: ServedFolder): Promise<RunLines | null> {
+  if (run.kind !== "callbacks" || (await served.isKept(run))) return null;
+  const lines = await readIndexLines(run.path, served.files);
+  return lines.length < largeRun ? null : lines;
 }
+
+const sizeOf = (index: RunLines | null): ReplySize => (index === null ? "small" : "large");
 
 async function replyWithRun(c: Context, query: Query, run: FoundRun, served: ServedFolder) {
   if (query.page > 1) return sendUnknownPage(c, query, 1);
-  const size = await sizeOf(run, served);
+  const index = await largeIndex(run, served);
+  const size = sizeOf(index);
   if (wantsJson(c))
     return sendData(c, await served.make(async () => wholeData(await served.read(run)), size));
   const place = { rootName: served.rootName, query, version: await served.look(query.resultsDir) };
-  const sampled = query.isWhole || size === "small" ? null : await samplePage(place, run, served);
+  const sampled = query.isWhole || index === null ? null : await samplePage(place, run, index, served);
   if (sampled !== null) return sendPage(c, 200, sampled);
   const name = `run ${JSON.stringify({ ...query, isWhole: true })}`;
   const page = served.page(
@@ -155,11 +159,10 @@ async function replyWithRun(c: Context, query: Query, run: FoundRun, served: Ser
 }
 
 /** Renders a sample of a large run. Returns null for a run that has to be read in full. */
-async function samplePage(place: Place, run: FoundRun, served: ServedFolder) {
-  const lines = await readIndexLines(run.path, served.files);
-  const sample = await readSample(run.path, lines, served.files).catch(() => null);
+async function samplePage(place: Place, run: FoundRun, index: RunLines, served: ServedFolder) {
+  const sample = await readSample(run.path, index, served.files).catch(() => null);
   served.signal.throwIfAborted();
-  return sample && sampledPage(place, run, sample, lines.length);
+  return sample && sampledPage(place, run, sample, index.length);
 }
 
 /** Sends several runs in the same charts. */
