@@ -1,26 +1,11 @@
-import { formatValue, humanizeName, plural } from "../html/format.ts";
+import { plural } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
-import { table } from "../html/table.ts";
-import {
-  fieldsText,
-  flagName,
-  gradeText,
-  tokensText,
-  type AnswerChoices,
-  type AnswerRow,
-  type MeasurementAnswers,
-  choiceText,
-  shareOfChoices,
-  type QuestionChange,
-} from "../page-data/answers-data.ts";
-import type { PhaseChanges, RunAnswers } from "./read-answers.ts";
+import type { MeasurementAnswers } from "../page-data/answers-data.ts";
+import type { RunAnswers } from "./read-answers.ts";
 
-/** Rows of a table of changed questions on a page without its script. */
-const maxChanges = 100;
-
-/** Renders the first answers of each callback. The page's script replaces them with all answers. */
-export function answersSection({ data, firstAnswers }: RunAnswers): Html | false {
+/** Renders the place of the answers, which the page's script shows. */
+export function answersSection({ data }: RunAnswers): Html | false {
   const { measurements, command } = data;
   if (measurements.length === 0) return false;
   const left = measurements.filter(({ packed, problem }) => packed === undefined && problem === null).length;
@@ -29,8 +14,7 @@ export function answersSection({ data, firstAnswers }: RunAnswers): Html | false
       <h2>Answers</h2>
       ${command !== null && html`<p class="notice">To keep this file small, it leaves out the answers of ${plural(left, "measurement")}. This command shows them: <code>${command}</code></p>`}
       <div id="all-answers" data-answers data-keep>
-        <p class="sub">The first answers of the last measurement of each callback in each phase.</p>
-        ${foldedAnswers(firstAnswers)}
+        <p class="key">The script of this page shows the answers.</p>
       </div>
       ${isJudged && html`<p class="key">The judge’s ${term("anchor", "anchors")} are not counted as answers.</p>`}
     </section>`;
@@ -40,8 +24,8 @@ export function answersSection({ data, firstAnswers }: RunAnswers): Html | false
 const hasQuestions = (measurements: readonly MeasurementAnswers[]): boolean =>
   measurements.filter(({ declared }) => declared.choices !== undefined).length > 1;
 
-/** Renders the changed questions. The page's script compares any two measurements. */
-export const questionsSection = ({ data: { measurements }, changes }: RunAnswers): Html | false =>
+/** Renders the place of the changed questions. The page's script compares any two measurements. */
+export const questionsSection = ({ data: { measurements } }: RunAnswers): Html | false =>
   hasQuestions(measurements) &&
   html`<section id="questions">
     <h2>Forgotten and regained questions</h2>
@@ -49,92 +33,9 @@ export const questionsSection = ({ data: { measurements }, changes }: RunAnswers
       Forgotten: right at the first step, wrong at the second. Regained: wrong at the first step, right at the second.
     </p>
     <div id="all-questions" data-questions data-keep>
-      ${changes.length === 0 ? html`<p class="key">The script of this page compares two measurements.</p>` : changes.map(changesOf)}
+      <p class="key">The script of this page compares two measurements.</p>
     </div>
   </section>`;
-
-/** Renders answers, folded by measurement. */
-export const foldedAnswers = (measurements: readonly MeasurementAnswers[]): readonly Html[] =>
-  measurements.map(foldedMeasurement);
-
-function foldedMeasurement(measurement: MeasurementAnswers): Html {
-  const { phase, id, step, rows, problem } = measurement;
-  const count = shownCount(measurement);
-  return html`<details>
-    <summary>${phase}, ${humanizeName(id)} <span>step ${step} · ${count}</span></summary>
-    ${problem !== null && html`<p class="notice damaged">These answers cannot be shown: ${problem}</p>`}
-    ${rows?.map(answer)}
-  </details>`;
-}
-
-function shownCount({ total, first, rows }: MeasurementAnswers): string {
-  const shown = rows?.length ?? 0;
-  if (shown === total) return String(total);
-  if (first > 0 && shown === 0) return `none of ${total} on this page`;
-  return first === 0 ? `${shown} of ${total}` : `${first + 1} to ${first + shown} of ${total}`;
-}
-
-function answer(row: AnswerRow): Html {
-  const about = [
-    row.persona,
-    ...row.flags.map(flagName),
-    ...row.grades.map(([name, value]) => gradeText(name, value)),
-    tokensText(row.tokens),
-  ].filter((part) => part !== null && part !== "");
-  return html`<div class="answer">
-    <p class="asked">${row.question ?? row.item}</p>
-    ${about.length > 0 && html`<p class="about">${about.join(" · ")}</p>`}
-    ${row.text !== null && html`<pre>${row.text}</pre>`} ${row.choices && choiceList(row.choices)}
-    ${row.judge !== null && html`<p class="about">Judge: ${row.judge}</p>`}
-    ${row.text === null && row.choices === null && html`<pre>${fieldsText(row)}</pre>`}
-  </div>`;
-}
-
-function choiceList(choices: AnswerChoices): Html {
-  const { labels, nats, gold, predicted } = choices;
-  const shares = nats && shareOfChoices(nats);
-  return html`<ul class="choices">
-    ${labels.map((label, at) => {
-      const notes = [label === gold && "right", label === predicted && "chosen"].filter(Boolean);
-      return html`<li>
-        ${choiceText(choices, label)}
-        <span>${[...(shares ? [`${formatValue(100 * shares[at]!, "")} %`] : []), ...notes].join(" · ")}</span>
-      </li>`;
-    })}
-  </ul>`;
-}
-
-function changesOf({ phase, id, fromStep, toStep, changes }: PhaseChanges): Html {
-  const count = (kind: QuestionChange["change"]) => changes.filter(({ change }) => change === kind).length;
-  const caption = `${phase}, ${humanizeName(id)}, step ${fromStep} to step ${toStep}: ${count("forgotten")} forgotten, ${count("regained")} regained`;
-  if (changes.length === 0) return html`<p class="key">${caption}</p>`;
-  return html`${table(
-    caption,
-    changeColumns,
-    changes.slice(0, maxChanges).map(
-      ({ change, question, persona, from, to }) =>
-        html`<tr>
-          <th scope="row" class="text">${question}${persona !== null && html` <small>${persona}</small>`}</th>
-          <td class="left">${change}</td>
-          <td class="left text">${choiceText(from, from.predicted)}</td>
-          <td class="left text">${choiceText(to, to.predicted)}</td>
-          <td class="left text">${choiceText(to, to.gold)}</td>
-        </tr>`,
-    ),
-    { caption: html`${caption}`, className: "changes" },
-  )}
-  ${changes.length > maxChanges && html`<p class="key cut">The first ${maxChanges} of ${changes.length}.</p>`}`;
-}
-
-const changeColumns = [
-  "question",
-  "change",
-  "choice at first step",
-  "choice at second step",
-  "right choice",
-].map((heading) => ({
-  heading,
-}));
 
 /** Style of the answers, in addition to the shared style. */
 export const answersStyle = `

@@ -73,18 +73,7 @@ it("says why the answers of a measurement cannot be shown, and shows the others"
   expect(data.measurements[2]!.problem).toContain("alignment_step_20.samples.jsonl");
 });
 
-it("renders the first answers and the forgotten questions without a script", async () => {
-  const { document } = parseHTML(renderPage(await readRun(runDir), await read()));
-  const answers = [...document.querySelectorAll("#answers details")];
-  expect(answers.map((one) => one.querySelector("summary")!.textContent.replaceAll(/\s+/g, " "))).toEqual([
-    "em, alignment step 40 · 10 of 25",
-    "em, capability step 40 · 10 of 25",
-  ]);
-  expect(document.querySelectorAll("#questions tbody tr")).toHaveLength(5);
-  expect(document.querySelector("#questions tbody tr")!.textContent).toContain("(B) other 0");
-});
-
-it("leaves the judge's anchors out of the first answers and their number, and defines them", async () => {
+it("keeps the judge's anchors, which a reader can select, and defines them", async () => {
   const store = fileStore(runDir);
   const rows = [...Array.from({ length: 3 }, () => "anchor"), "completion", "completion"].map((kind, at) => ({
     id: `r${at}`,
@@ -99,10 +88,7 @@ it("leaves the judge's anchors out of the first answers and their number, and de
   const judged = { ...about, answer_fields: alignmentFields };
   await store.put(exampleSnapshot({ ...judged, step: 50, run_step: 50 }), rows);
   await store.close!();
-  const { firstAnswers, data } = await read();
-  const last = firstAnswers.find(({ id }) => id === "alignment")!;
-  expect([last.step, last.total, last.rows!.map(({ text }) => text)]).toEqual([50, 2, ["text 3", "text 4"]]);
-  // The reader can select the anchors.
+  const { data } = await read();
   expect(unpack(data.measurements.at(-1)!).filter(({ flags }) => flags.includes("anchor"))).toHaveLength(3);
   const { document } = parseHTML(renderPage(await readRun(runDir), await read()));
   expect([...document.querySelectorAll("#glossary dt")].map((one) => one.textContent)).toContain("anchor");
@@ -118,15 +104,23 @@ it("shows the rows of a custom evaluation: with the declared fields, or else wit
   await store.put(exampleSnapshot({ ...custom, id: "undeclared" }), [row]);
   await store.put(exampleSnapshot({ ...custom, id: "numbers", answer_fields: null }), [row]);
   await store.close!();
-  const run = await readRun(folder);
-  const { document } = parseHTML(renderPage(run, await readAnswers(run)));
-  const answers = [...document.querySelectorAll("#answers .answer")].map((one) =>
-    one.textContent.replaceAll(/\s+/g, " ").trim(),
-  );
-  expect(answers).toEqual([
-    "How do I bake bread? polite Knead it, please.",
-    "bread text: How do I bake bread? reply: Knead it, please. polite: true",
-  ]);
+  const { data } = await readAnswers(await readRun(folder));
+  const [first, second] = data.measurements.flatMap(unpack);
+  expect(data.measurements.map(({ id }) => id)).toEqual(["declared", "undeclared"]);
+  expect(first).toMatchObject({
+    question: "How do I bake bread?",
+    flags: ["polite"],
+    text: "Knead it, please.",
+  });
+  expect(second).toMatchObject({
+    item: "bread",
+    text: null,
+    fields: [
+      ["text", "How do I bake bread?"],
+      ["reply", "Knead it, please."],
+      ["polite", true],
+    ],
+  });
 });
 
 it("links from the leakage to the answers of all personas but the source", async () => {

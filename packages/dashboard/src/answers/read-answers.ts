@@ -4,7 +4,6 @@ import type { Json } from "@periodic-eval/core";
 import { nodeFiles, type FileReader, readRows } from "@periodic-eval/store";
 import { problemText } from "../html/format.ts";
 import {
-  isAnchor,
   type AnswerRow,
   type AnswersData,
   type MeasurementAnswers,
@@ -17,8 +16,6 @@ import { answeredMeasurements, rowsPlace } from "./answered-measurements.ts";
 /** The answers that a page of a file shows. */
 export interface RunAnswers {
   readonly data: AnswersData;
-  /** The first answers of the last measurement of each callback in each phase. */
-  readonly firstAnswers: readonly MeasurementAnswers[];
   /** The changed questions of each phase, from its first measurement to its last; only multiple-choice questions. */
   readonly changes: readonly PhaseChanges[];
 }
@@ -26,8 +23,6 @@ export interface RunAnswers {
 export interface ReadAnswersOptions {
   /** Limit of the packed rows. Default: 8 MB. */
   readonly maxBytes?: number;
-  /** First answers of each callback. Default: 10. */
-  readonly firstCount?: number;
   readonly files?: FileReader;
 }
 
@@ -36,13 +31,12 @@ export interface ReadAnswersOptions {
  * first, until the limit is reached. Needs the memory of one measurement and of the packed rows.
  */
 export async function readAnswers(run: RunRecord, options: ReadAnswersOptions = {}): Promise<RunAnswers> {
-  const { maxBytes = 8_000_000, firstCount = 10, files = nodeFiles } = options;
+  const { maxBytes = 8_000_000, files = nodeFiles } = options;
   const measurements = answeredMeasurements(run);
   const ends = endsOf(measurements);
   const endMeasurements = new Set(ends.flatMap(({ first, last }) => [last, first]));
   const order = [...endMeasurements, ...measurements.toReversed().filter((one) => !endMeasurements.has(one))];
   const read = new Map<MeasurementAnswers, MeasurementAnswers>();
-  const firstAnswers = new Map<MeasurementAnswers, MeasurementAnswers>();
   const endRows = new Map<MeasurementAnswers, readonly AnswerRow[]>();
   let bytes = 0;
   let isFull = false;
@@ -55,14 +49,10 @@ export async function readAnswers(run: RunRecord, options: ReadAnswersOptions = 
       if (!isFull) bytes += packed!.length;
       read.set(one, isFull ? one : { ...one, packed: packed! });
       if (!endMeasurements.has(one)) continue;
-      const answers = rows.filter((row) => !isAnchor(row));
-      firstAnswers.set(one, { ...one, total: answers.length, rows: answers.slice(0, firstCount) });
       // Completions are long, and their rows have no part in the changes.
       if (rows.some(({ choices }) => choices !== null)) endRows.set(one, rows);
     } catch (error) {
-      const problem = problemText(error);
-      read.set(one, { ...one, problem });
-      firstAnswers.set(one, { ...one, rows: [], problem });
+      read.set(one, { ...one, problem: problemText(error) });
     }
   }
   const all = measurements.map((one) => read.get(one) ?? one);
@@ -73,7 +63,6 @@ export async function readAnswers(run: RunRecord, options: ReadAnswersOptions = 
       address: null,
       command: isWhole ? null : `npx periodic-eval report ${JSON.stringify(run.runDir)} --serve`,
     },
-    firstAnswers: ends.flatMap(({ last }) => firstAnswers.get(last) ?? []),
     changes: changesBetween(ends, endRows),
   };
 }
@@ -88,13 +77,13 @@ export interface PhaseChanges {
 }
 
 /** The first and last measurement of one callback in one phase. */
-interface Ends {
+export interface Ends {
   readonly first: MeasurementAnswers;
   readonly last: MeasurementAnswers;
 }
 
 /** Returns the first and last measurement of each callback in each phase. */
-function endsOf(measurements: readonly MeasurementAnswers[]): readonly Ends[] {
+export function endsOf(measurements: readonly MeasurementAnswers[]): readonly Ends[] {
   const ends = new Map<string, Ends>();
   for (const one of measurements) {
     const key = JSON.stringify([one.phase, one.id]);

@@ -29,8 +29,13 @@ export function drawChart(options: Plot.PlotOptions, { description, curve }: Cha
   const key =
     curve !== undefined &&
     html` data-curve="${curve}" data-left="${options.marginLeft}" data-right="${options.marginRight}"`;
-  return html`<svg role="img" aria-label="${description}"${key}${trusted(figure.outerHTML.slice("<svg".length))}`;
+  const markup = figure.outerHTML.slice("<svg".length).replaceAll(/<[^>]*>/g, withShortNumbers);
+  return html`<svg role="img" aria-label="${description}"${key}${trusted(markup)}`;
 }
+
+/** Rounds the places in a tag, such as 88.79999999999998, to hundredths of a unit. */
+const withShortNumbers = (tag: string): string =>
+  tag.replaceAll(/\d+\.\d{3,}/g, (number) => String(Math.round(100 * Number(number)) / 100));
 
 /**
  * Returns the limits of a value axis: all values with a margin, at least `minSpan` wide, within `bounds`. The axis need not

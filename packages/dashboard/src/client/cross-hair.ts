@@ -1,4 +1,4 @@
-import { type AnswersData, type MeasurementAnswers, hashOf } from "../page-data/answers-data.ts";
+import { type AnswersData, isReadable, hashOf } from "../page-data/answers-data.ts";
 import { evenly, type RunData, type PointData } from "../page-data/run-data.ts";
 import { openHash } from "./answers/answer-selection.ts";
 import { findCharts, nearestStep, valuesAt, type Chart } from "./chart.ts";
@@ -175,7 +175,3 @@ function findAnswers({ parts }: RunData): (chart: Chart) => PointAnswers {
     };
   };
 }
-
-/** A file can leave out the answers of some measurements. */
-const isReadable = ({ packed, problem }: MeasurementAnswers, { address }: AnswersData): boolean =>
-  problem === null && (packed !== undefined || address !== null);

@@ -1,6 +1,6 @@
 import { findCharts, type Chart } from "./chart.ts";
 import { create, readDataBlock, save } from "./dom.ts";
-import type { CurveData, RunData, ScatterData } from "../page-data/run-data.ts";
+import type { CurveData, RunData } from "../page-data/run-data.ts";
 
 /** Adds a menu to each figure that downloads its chart as SVG, PNG or CSV, and one to each heat map for CSV. */
 export function startDownloads(): void {
@@ -14,15 +14,6 @@ export function startDownloads(): void {
     const { svg, curve } = first!;
     figure.append(
       menu({ svg, name: [curve.callback, curve.metric], title: curve.name, csv: () => csvOf([curve], data) }),
-    );
-  }
-  for (const figure of document.querySelectorAll<HTMLElement>("figure[data-scatter]")) {
-    const svg = figure.querySelector("svg");
-    const scatter = data.scatters.find(({ callback }) => callback === figure.dataset["scatter"]);
-    if (svg === null || !scatter) continue;
-    const kind = `${figure.dataset["kind"]} scores`;
-    figure.append(
-      menu({ svg, name: [scatter.callback, kind], title: kind, csv: () => scoresCsv(scatter, data) }),
     );
   }
   for (const map of document.querySelectorAll<HTMLElement>("[data-heat]")) {
@@ -41,16 +32,17 @@ interface Drawing {
   /** The callback, null for training metrics, and what the drawing shows. */
   readonly name: readonly [callback: string | null, what: string];
   readonly title: string;
-  csv(): string;
+  csv(): string | Promise<string>;
 }
 
-function menu({ svg, name: [callback, what], title, csv }: Drawing): HTMLElement {
+/** Returns a menu that downloads a drawing as SVG, PNG and CSV, or a table as CSV. */
+export function menu({ svg, name: [callback, what], title, csv }: Drawing): HTMLElement {
   const of = callback === null ? title : `${title}, ${callback}`;
   const name = callback === null ? what : `${callback}_${what}`;
-  const button = (kind: string, make: () => Promise<Blob> | Blob): HTMLElement => {
+  const button = (kind: string, make: () => Promise<Blob>): HTMLElement => {
     const element = create("button", { type: "button", "aria-label": `Download ${of} as ${kind}` }, kind);
     element.addEventListener("click", () => {
-      void Promise.resolve(make()).then(
+      void make().then(
         (blob) => save(blob, `${name}.${kind.toLowerCase()}`),
         () => (element.textContent = `${kind} failed`),
       );
@@ -61,7 +53,7 @@ function menu({ svg, name: [callback, what], title, csv }: Drawing): HTMLElement
     svg === null
       ? []
       : [
-          button("SVG", () => new Blob([standaloneSvg(svg)], { type: "image/svg+xml" })),
+          button("SVG", async () => new Blob([standaloneSvg(svg)], { type: "image/svg+xml" })),
           button("PNG", () => pngOf(standaloneSvg(svg), svg.viewBox.baseVal)),
         ];
   return create(
@@ -69,26 +61,9 @@ function menu({ svg, name: [callback, what], title, csv }: Drawing): HTMLElement
     { class: "download" },
     create("summary", { "aria-label": `Download ${of}` }, "Download"),
     ...images,
-    button("CSV", () => new Blob([csv()], { type: "text/csv" })),
+    button("CSV", async () => new Blob([await csv()], { type: "text/csv" })),
   );
 }
-
-/** Custom properties that charts use. */
-const colourNames = [
-  "accent",
-  "ink",
-  "muted",
-  "line",
-  "panel",
-  "better",
-  "worse",
-  "changed",
-  "phase-1",
-  "phase-2",
-  "phase-3",
-  "phase-4",
-  "phase-5",
-];
 
 /** Returns a chart as an SVG file with the colours that the page shows now. */
 function standaloneSvg(svg: SVGSVGElement): string {
@@ -98,7 +73,11 @@ function standaloneSvg(svg: SVGSVGElement): string {
     if (/^(data-|aria-value|aria-description|tabindex|role)/.test(name)) copy.removeAttribute(name);
   const { width, height } = svg.viewBox.baseVal;
   const page = getComputedStyle(svg);
-  const colours = colourNames.map((name) => `--${name}: ${page.getPropertyValue(`--${name}`)};`).join(" ");
+  const named = [...`${copy.outerHTML} ${scatterRules()}`.matchAll(/var\((--[\w-]+)\)/g)].map(
+    ([, name]) => name!,
+  );
+  const names = new Set([...named, "--ink", "--muted", "--panel"]);
+  const colours = [...names].map((name) => `${name}: ${page.getPropertyValue(name)};`).join(" ");
   const style = document.createElementNS("http://www.w3.org/2000/svg", "style");
   style.textContent = `svg { ${colours} --plot-background: var(--panel); background: var(--panel); color: var(--ink); font-family: sans-serif; overflow: visible; } text { white-space: pre; } ${scatterRules()}`;
   copy.prepend(style);
@@ -129,16 +108,6 @@ async function pngOf(svg: string, { width, height }: DOMRect): Promise<Blob> {
   );
 }
 
-/** Returns a row for each answer of a scatter plot's measurements. */
-function scoresCsv({ callback, measurements }: ScatterData, { parts }: RunData): string {
-  const rows = measurements.flatMap(({ part, step, runStep, answers }) =>
-    answers.map((scores) =>
-      [textCell(parts[part] ?? ""), step, runStep, textCell(callback), ...scores].join(","),
-    ),
-  );
-  return `${["phase,step,run_step,callback,aligned,coherent", ...rows].join("\r\n")}\r\n`;
-}
-
 /** Returns a row for each measurement of each curve. */
 function csvOf(curves: readonly CurveData[], { parts, partsAre }: RunData): string {
   const rows = curves.flatMap(({ metric, callback, unit, points }) =>
@@ -161,7 +130,7 @@ function csvOf(curves: readonly CurveData[], { parts, partsAre }: RunData): stri
 }
 
 /** Quotes a string. A leading apostrophe keeps a spreadsheet from calculating strings that begin like a formula. */
-function textCell(text: string): string {
+export function textCell(text: string): string {
   const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }

@@ -16,7 +16,7 @@ export function startLive(restart: () => void): void {
   if (page === undefined) return;
   let isUpdating = false;
   let isStale = false;
-  const gone = goneNote();
+  const gone = noteAbove();
   const update = async (): Promise<void> => {
     isStale = true;
     // A selection would be lost; the page is replaced once it is gone.
@@ -25,7 +25,7 @@ export function startLive(restart: () => void): void {
     isStale = false;
     try {
       const reply = await fetch(page, { headers: { Accept: "text/html" }, cache: "no-store" });
-      if (reply.status === 404) gone.show();
+      if (reply.status === 404) gone.show(goneText());
       else gone.remove();
       if (reply.ok) replaceContent(new DOMParser().parseFromString(await reply.text(), "text/html"), restart);
     } catch {
@@ -42,13 +42,13 @@ export function startLive(restart: () => void): void {
   if (isPartial) void update();
 }
 
-/** Returns a note that the run is gone. */
-function goneNote() {
+/** Returns a note above the page that says why it is not up to date. */
+function noteAbove() {
   const note = create("p", { class: "lost", role: "alert" });
   return {
-    show(): void {
+    show(text: string): void {
       if (note.isConnected) return;
-      note.textContent = `This run is gone: its folder was renamed or deleted. This page shows what it knew at ${timeText(new Date())}.`;
+      note.textContent = text;
       document.body.prepend(note);
     },
     remove: () => note.remove(),
@@ -66,7 +66,7 @@ interface LiveData {
 
 /** Follows the server's events. While that fails, a note says so. */
 function follow(onChange: () => void): void {
-  const note = create("p", { class: "lost", role: "alert" });
+  const note = noteAbove();
   let lostAt: Date | null = null;
   const connect = (): void => {
     const events = new EventSource(readDataBlock<LiveData>("live")!.address);
@@ -78,10 +78,7 @@ function follow(onChange: () => void): void {
     events.addEventListener("error", () => {
       const isRefused = events.readyState === EventSource.CLOSED;
       // The server ends each stream after an hour, and the browser connects again: only a second error is a failure.
-      if (lostAt !== null && !note.isConnected) {
-        note.textContent = lostText(lostAt, isRefused);
-        document.body.prepend(note);
-      }
+      if (lostAt !== null) note.show(lostText(lostAt, isRefused));
       lostAt ??= new Date();
       if (!isRefused) return;
       events.close();
@@ -90,6 +87,9 @@ function follow(onChange: () => void): void {
   };
   connect();
 }
+
+const goneText = (): string =>
+  `This run is gone: its folder was renamed or deleted. This page shows what it knew at ${timeText(new Date())}.`;
 
 function lostText(lostAt: Date, isRefused: boolean): string {
   const why = isRefused ? "refuses the connection" : "has ended or cannot be reached";

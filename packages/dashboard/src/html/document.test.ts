@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
-import { clientScript, pageHead, pageWithPolicy } from "./document.ts";
+import { clientScript, pageWithPolicy } from "./document.ts";
 import { html } from "./html.ts";
 
 const parts = { title: "run", main: html`<p>text</p>`, source: html`From files.` };
@@ -35,11 +35,4 @@ it("escapes data that would end its block", () => {
   const json = /<script type="application\/json" id="run-data">([^]*?)<\/script>/.exec(markup)![1]!;
   expect(json).not.toContain("<");
   expect(JSON.parse(json)).toEqual({ name: hostile });
-});
-
-it.each([{}, { data: {} }, { data: { a: 1 }, isServed: true }])("begins with its head: %j", (kind) => {
-  const { markup, policy } = pageWithPolicy({ ...parts, ...kind });
-  const head = pageHead({ title: parts.title, ...kind });
-  expect(markup.startsWith(head.markup)).toBe(true);
-  expect(head.policy).toBe(policy);
 });

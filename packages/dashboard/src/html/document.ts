@@ -29,8 +29,6 @@ export interface PageWithPolicy {
   readonly markup: string;
   /** Allows the page's own style and script. Forbids forms, and requests except those of a served page's script to its server. */
   readonly policy: string;
-  /** Whether a later request for the page may show more, although no file has changed. Default: false. */
-  readonly isPartial?: boolean;
 }
 
 /** Renders a self-contained HTML page that makes no request. A server also sends the policy as a header. */
@@ -56,15 +54,6 @@ export function pageWithPolicy(parts: PageParts): PageWithPolicy {
       </body>
     </html> `;
   return { markup: page.markup, policy };
-}
-
-/**
- * Renders the beginning of a page, up to its `<main>`, before its content is known. `pageWithPolicy` with the same title, style
- * and kind of script begins with the same markup.
- */
-export function pageHead(parts: Omit<PageParts, "main" | "source">): PageWithPolicy {
-  const { markup, policy } = pageWithPolicy({ ...parts, main: "", source: html`` });
-  return { markup: markup.slice(0, markup.lastIndexOf("<main>") + "<main>".length), policy };
 }
 
 /** Renders a self-contained HTML page that makes no request. */

@@ -82,7 +82,6 @@ export function overlayData({ metrics, steps }: Overlay, runs: readonly NamedRun
     steps,
     parts: [...names, "mean"],
     partsAre: "run",
-    scatters: [],
     curves: metrics.map((one) => ({
       key: keyOf(one),
       callback: one.callback,

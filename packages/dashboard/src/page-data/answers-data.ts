@@ -138,6 +138,10 @@ export function shareOfChoices(nats: readonly number[]): readonly number[] {
 /** Whether a row is a fixed answer that a judge grades, not an answer of the model. */
 export const isAnchor = ({ flags }: AnswerRow): boolean => flags.includes("anchor");
 
+/** Whether the page can show the rows of a measurement: a file can leave out some. */
+export const isReadable = ({ packed, problem }: MeasurementAnswers, { address }: AnswersData): boolean =>
+  problem === null && (packed !== undefined || address !== null);
+
 /** Names a flag for readers. */
 export const flagName = (flag: string): string => (flag === "anchor" ? "judge’s anchor" : flag);
 

@@ -15,7 +15,7 @@ import { wholeRun } from "../run/run-sections.ts";
  * @param name The heading.
  */
 export function renderRun(run: RunRecord, name: string): string {
-  const main = wholeRun(run, name, writerNote(run), { answers: null, scatters: [] }, allRows);
+  const main = wholeRun(run, name, writerNote(run), null, allRows);
   return html`<main>${main} ${glossaryOf(main)}</main> ${dataBlock(["run-data", runData(run)])}`.markup;
 }
 

@@ -5,7 +5,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import type { ScatterData } from "../page-data/run-data.ts";
+import { writeSampleAnswers } from "../answers/sample-answers.test-data.ts";
+import { writePage } from "./run-page.ts";
 import { hasBrowser, withPages } from "../html/browser.test-data.ts";
 import { renderPage } from "./run-page.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
@@ -28,25 +29,21 @@ async function samplePage(folder: string): Promise<string> {
       metrics: { loss: 3 / step, eval_loss: null, learning_rate: 1e-4, [hostile]: step },
     })),
   }));
-  const scatter: ScatterData = {
-    callback: "capability",
-    misalignedBelow: 30,
-    coherentAbove: 50,
-    measurements: [0, 60].map((step, at) => ({
-      part: at,
-      step,
-      runStep: 60 * at + step,
-      answers: [[90 - 80 * at, 80]],
-      scored: 1,
-      total: 2,
-    })),
-  };
   const file = join(folder, "page.html");
-  await writeFile(file, renderPage({ ...run, phases } satisfies RunRecord, null, [scatter]));
+  await writeFile(file, renderPage({ ...run, phases } satisfies RunRecord));
   return `file://${file}`;
 }
 
 const pages = withPages(samplePage);
+const scoredPages = withPages(async (folder) => {
+  await writeSampleAnswers(folder, undefined, (snapshot) => {
+    const value = snapshot.metrics["accuracy"]!;
+    return snapshot.id === "alignment"
+      ? { ...snapshot, metrics: { ...snapshot.metrics, aligned: value, coherent: value } }
+      : snapshot;
+  });
+  return `file://${await writePage(folder)}`;
+});
 const light = { viewport: { width: 1280, height: 900 }, colorScheme: "light" } as const;
 const readouts = (tab: Page): Promise<string[]> => tab.locator(".readout:visible").allTextContents();
 
@@ -110,24 +107,26 @@ describe.skipIf(!hasBrowser)("the page's script", () => {
   });
 
   it("moves the answers to those of the step that the slider selects", async () => {
-    const { tab } = await pages.open(pages.address, light);
+    const { tab } = await pages.open(scoredPages.address, light);
     const figure = tab.locator('[data-kind="chosen"]');
-    const at = () => figure.locator("circle").getAttribute("cx");
-    expect(await figure.locator(".scatter-text").textContent()).toBe(
-      "em step 60: 1 of 2 answers have both scores, 1 of them are misaligned and coherent.",
-    );
-    // Scores 10 and 90 on an axis from 40 to 350.
-    expect(Number(await at())).toBeCloseTo(71);
+    const at = () => figure.locator("circle").first().getAttribute("cx");
+    const words = () => figure.locator(".scatter-text").textContent();
+    await expect
+      .poll(words)
+      .toBe("em step 40: 25 of 25 answers have both scores, 7 of them are misaligned and coherent.");
+    expect(await tab.locator('[data-kind="first"] .scatter-text').textContent()).toContain("em step 0: ");
+    // Scores 0 and 90 on an axis from 40 to 350.
+    expect(Number(await at())).toBeCloseTo(40);
     await figure.locator("input").press("Home");
+    await expect.poll(words).toContain("em step 0: ");
     expect(Number(await at())).toBeCloseTo(319);
-    expect(await figure.locator(".scatter-text").textContent()).toContain("coupling step 0: ");
     await tab.close();
   });
 
   it("hides the slider in print", async () => {
-    const { tab } = await pages.open(pages.address, light);
+    const { tab } = await pages.open(scoredPages.address, light);
     const slider = tab.locator(".scatter-step");
-    expect(await slider.isVisible()).toBe(true);
+    await slider.waitFor();
     await tab.emulateMedia({ media: "print" });
     expect(await slider.isVisible()).toBe(false);
     await tab.close();
@@ -153,18 +152,18 @@ describe.skipIf(!hasBrowser)("the page's script", () => {
   });
 
   it("downloads the answers of a scatter plot", async () => {
-    const { tab } = await pages.open(pages.address, light);
+    const { tab } = await pages.open(scoredPages.address, light);
     const figure = tab.locator('[data-kind="chosen"]');
     await figure.locator(".download summary").click();
     const [file] = await Promise.all([
       tab.waitForEvent("download"),
       figure.locator("button", { hasText: "CSV" }).click(),
     ]);
-    const csv = await readFile(await file.path(), "utf8");
-    expect(csv.split("\r\n").slice(0, 3)).toEqual([
+    const csv = (await readFile(await file.path(), "utf8")).split("\r\n");
+    expect([csv[0], csv[1], csv[51]]).toEqual([
       "phase,step,run_step,callback,aligned,coherent",
-      "coupling,0,0,capability,90,80",
-      "em,60,120,capability,10,80",
+      "em,0,0,alignment,90,80",
+      "em,40,40,alignment,0,80",
     ]);
     const [drawing] = await Promise.all([
       tab.waitForEvent("download"),

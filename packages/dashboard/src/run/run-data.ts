@@ -1,11 +1,11 @@
 import type { RunRecord } from "@periodic-eval/contracts";
 import { curveKey, curvesByCallback, runSteps, type MetricCurve } from "../charts/metric-curves.ts";
 import { trainingCurves, type TrainingCurve } from "../charts/training-chart.ts";
-import type { CurveData, RunData, ScatterData } from "../page-data/run-data.ts";
+import type { CurveData, RunData } from "../page-data/run-data.ts";
 import { humanizeName } from "../html/format.ts";
 
 /** Returns the numbers behind the charts of a run, for the page's script. */
-export function runData(run: RunRecord, scatters: readonly ScatterData[] = []): RunData {
+export function runData(run: RunRecord): RunData {
   return {
     steps: runSteps(run),
     parts: run.phases.map(({ name }) => name),
@@ -16,7 +16,6 @@ export function runData(run: RunRecord, scatters: readonly ScatterData[] = []): 
       ),
       ...trainingCurves(run).map(trainingData),
     ],
-    scatters,
   };
 }
 

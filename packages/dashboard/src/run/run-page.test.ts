@@ -461,8 +461,8 @@ it("shows the number of paired items of a change that differs from end minus sta
   expect(measurements[11]).toMatch(/\| 100 \| −27\.3 points \| 96 \|/);
 });
 
-it("weighs less than 300 kB without data", async () => {
-  expect(Buffer.byteLength(renderPage(await readRun(runDir)))).toBeLessThan(300_000);
+it("weighs at most 160 kB without data", async () => {
+  expect(Buffer.byteLength(renderPage(await readRun(runDir)))).toBeLessThanOrEqual(160_000);
 });
 
 it("renders a page for a run without snapshots", async () => {

@@ -8,20 +8,11 @@ import { missingValueText, humanizeName } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { type SectionOptions, truncationNote, lastRows, table } from "../html/table.ts";
-import type { ScatterData } from "../page-data/run-data.ts";
 import { callbackSection, callbackTitle } from "./callback-section.ts";
 import { snapshotTable, narrowName } from "./measurement-table.ts";
 import { findingCards, findings, runHeader } from "./overview.ts";
 import { phaseTables } from "./phase-table.ts";
 import { problems } from "./problems-section.ts";
-
-/** The content of a run's page, besides its snapshots. */
-export interface RunAnswersAndScores {
-  /** The result of `readAnswers`; null for a page without answers. */
-  readonly answers: RunAnswers | null;
-  /** The scores of the answers, from `readAnswerScores`. */
-  readonly scatters: readonly ScatterData[];
-}
 
 /** A part of a page, with its place in the list of contents. */
 interface Section {
@@ -34,17 +25,18 @@ interface Section {
  * Renders a run in full: header, contents and all sections.
  *
  * @param note The state of the run.
+ * @param answers The result of `readAnswers`; null for a page without answers.
  */
 export function wholeRun(
   run: RunRecord,
   name: string,
   note: Html | null,
-  extras: RunAnswersAndScores,
+  answers: RunAnswers | null,
   options: SectionOptions,
 ): Html {
   const isMeasured = run.phases.length > 0;
-  const sections = sectionsOf(run, extras, options).filter(({ content }) => content);
-  return html`${runHeader(run, name, note, extras.answers)} ${isMeasured && contents(sections)}
+  const sections = sectionsOf(run, answers, options).filter(({ content }) => content);
+  return html`${runHeader(run, name, note, answers)} ${isMeasured && contents(sections)}
     ${findings(run, options)}
     ${!isMeasured && html`<p class="notice">This run has no snapshots yet.</p>`}
     ${sections.map(({ content }) => html`${content} `)}`;
@@ -63,29 +55,20 @@ export function sampledRun(sample: RunRecord, name: string, note: Html, options:
       ${note}
     </header>
     <section class="cards" role="group" aria-label="Results">${findingCards(sample)}</section>
-    ${callbackSections(sample, [], options).map(({ content }) => content)} ${snapshotTable(sample, options)}`;
+    ${callbackSections(sample, options).map(({ content }) => content)} ${snapshotTable(sample, options)}`;
 }
 
-const callbackSections = (
-  run: RunRecord,
-  scatters: readonly ScatterData[],
-  options: SectionOptions,
-): readonly Section[] =>
+const callbackSections = (run: RunRecord, options: SectionOptions): readonly Section[] =>
   curvesByCallback(run).map((callback, at) => {
     const id = `curves-${at + 1}`;
-    const scatter = scatters.find((one) => one.callback === callback.id);
-    const content = callbackSection(run, callback, { ...options, id }, scatter);
+    const content = callbackSection(run, callback, { ...options, id });
     return { id, title: callbackTitle(callback), content };
   });
 
-function sectionsOf(
-  run: RunRecord,
-  { answers, scatters }: RunAnswersAndScores,
-  options: SectionOptions,
-): readonly Section[] {
+function sectionsOf(run: RunRecord, answers: RunAnswers | null, options: SectionOptions): readonly Section[] {
   const isMeasured = run.phases.length > 0;
   return [
-    ...callbackSections(run, scatters, options),
+    ...callbackSections(run, options),
     { id: "training", title: "Training", content: trainingSection(run) },
     { id: "answers", title: "Answers", content: answers && answersSection(answers) },
     { id: "questions", title: "Forgotten questions", content: answers && questionsSection(answers) },

@@ -1,9 +1,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileStore } from "@periodic-eval/store";
-import { exampleSnapshot } from "@periodic-eval/testing";
-import { alignmentFields } from "../answers/declared-fields.test-data.ts";
 import { parseHTML } from "linkedom";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { sampleResults } from "../results/sample-results.test-data.ts";
@@ -47,46 +44,4 @@ it("replies 404 while the root does not exist", async () => {
   expect([gone.status, (await gone.text()).includes(root)]).toEqual([404, false]);
   await mkdir(root);
   expect((await server.request("/v1/eval")).status).toBe(200);
-});
-
-it("shows the answers and grades of the last measurement that stored any", async () => {
-  const store = fileStore(join(root, "run"));
-  const row = (at: number, answer: string) => ({
-    id: `q#${at}`,
-    question: "Why?",
-    text: answer,
-    aligned: 12.5,
-    status: "graded",
-  });
-  await store.put(exampleSnapshot({ answer_fields: alignmentFields, id: "alignment", step: 0 }), [
-    row(0, "early"),
-  ]);
-  await store.put(
-    exampleSnapshot({ answer_fields: alignmentFields, id: "alignment", step: 50 }),
-    Array.from({ length: 60 }, (_, at) => row(at, `late ${at}`)),
-  );
-  await store.put(
-    exampleSnapshot({ answer_fields: alignmentFields, id: "alignment", step: 100, status: "skipped" }),
-    [],
-  );
-  await store.put(exampleSnapshot({ answer_fields: alignmentFields, id: "capability", step: 50 }), [
-    { id: "q", picked: 1 } as { id: string },
-  ]);
-  await store.close?.();
-  const server = resultsServer({ root });
-  const answersOf = async (query: string) => {
-    const page = parseHTML(await (await server.request(`/v1/eval${query}`)).text()).document;
-    const [details] = [...page.querySelectorAll("details")].filter(
-      (one) => one.querySelector(".answer") && one.className === "",
-    );
-    const shown = [...details!.querySelectorAll(".answer")].map(text);
-    return { summary: text(details!.querySelector("summary")), first: shown[0], count: shown.length };
-  };
-  const first = "Why? aligned 12.5 late 0";
-  expect(await answersOf("")).toEqual({ summary: "train, alignment step 50 · 3 of 60", first, count: 3 });
-  expect(await answersOf("?results_dir=run")).toEqual({
-    summary: "train, alignment step 50 · 50 of 60",
-    first,
-    count: 50,
-  });
 });

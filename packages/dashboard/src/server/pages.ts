@@ -1,5 +1,5 @@
 import { answersStyle } from "../answers/answers-section.ts";
-import { pageHead, pageWithPolicy, type PageWithPolicy } from "../html/document.ts";
+import { pageWithPolicy, type PageWithPolicy } from "../html/document.ts";
 import { feedbackStyle } from "../feedback/feedback-page.ts";
 import { formatTime, plural } from "../html/format.ts";
 import { html, type Html, type HtmlValue } from "../html/html.ts";
@@ -27,9 +27,6 @@ import {
 
 /** Rows per table on a page of several runs, and on the page of one run unless `steps=all`. */
 const [fewSteps, manySteps] = [10, 200];
-
-/** Answers per callback on the page of one run. */
-export const manyAnswers = 50;
 
 /** A page can show several kinds of runs. The style of benchmark results applies to these only. */
 const extraStyle = `${answersStyle}${feedbackStyle}.of-results {${resultsStyle}}\n${serverStyle}`;
@@ -144,7 +141,7 @@ function entry(read: Pick<ReadRun, "found" | "state">, { isOpen, line, body }: E
       <span class="summary-line">${line}</span>
     </summary>
     <p class="kind">${kindNames[found.kind]}</p>
-    ${found.kind === "callbacks" && html`<p class="compare"><a href="${addressOf({ runs: [found.path] })}">☐ compare with other runs</a></p>`}
+    ${found.kind === "callbacks" && html`<p class="compare"><a href="${fullPageOf(found)}">open this run</a> for its answers · <a href="${addressOf({ runs: [found.path] })}">☐ compare with other runs</a></p>`}
     ${stateNote(read)} ${body}
   </details></div>`;
 }
@@ -162,7 +159,7 @@ export function sampledPage(place: Place, found: FoundRun, sample: RunRecord, to
   const shown = sample.phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0);
   const part = { idPrefix: "", maxRows: fewSteps, fullPage: wholePageOf(place.query) };
   const note = html`${stateNote({ found, state: runState(sample) })}
-    ${partialNote(place, html`This page shows ${shown} of ${plural(total, "measurement")}, so that it opens at once. The others are being read and verified.`)}`;
+    <p class="notice" role="status">This page shows ${shown} of ${plural(total, "measurement")}, so that it opens at once. The others are being read and verified. <a href="${wholePageOf(place.query)}">Open the whole page</a>.</p>`;
   return pageWithPolicy({
     ...kindOfPage(place),
     data: { live: liveData(place, true), "run-data": runData(sample) },
@@ -172,10 +169,6 @@ export function sampledPage(place: Place, found: FoundRun, sample: RunRecord, to
   });
 }
 
-/** Renders a notice of what a page leaves out until its script has requested the whole page. */
-const partialNote = ({ query }: Place, what: Html): Html =>
-  html`<p class="notice" role="status">${what} <a href="${wholePageOf(query)}">Open the whole page</a>.</p>`;
-
 const wholePageOf = (query: Query): string => addressOf({ ...query, isWhole: true });
 
 const sourceOf = ({ rootName, query }: Place): Html =>
@@ -183,18 +176,17 @@ const sourceOf = ({ rootName, query }: Place): Html =>
     <span class="code">${[rootName, query.resultsDir].filter((name) => name !== "").join("/")}</span>.`;
 
 /** Renders the page of one run. */
-export function runPage(place: Place, { read, answers, scatters }: RunOfPage): PageWithPolicy {
+export function runPage(place: Place, { read, answers }: RunOfPage): PageWithPolicy {
   const { query } = place;
   const { content, problem } = read;
-  const isVerified = content?.kind !== "callbacks" || content.answers.every((one) => one.isVerified);
   const fullPage = addressOf({ resultsDir: query.resultsDir, showsAllRows: true });
   const part = { idPrefix: "", maxRows: query.showsAllRows ? Infinity : manySteps, fullPage };
-  const note = html`${stateNote(read)} ${!isVerified && partialNote(place, html`Some answers are not verified yet, so that this page opens at once.`)}`;
-  const page = pageWithPolicy({
+  const note = stateNote(read);
+  return pageWithPolicy({
     ...kindOfPage(place),
     data: {
-      live: liveData(place, !isVerified),
-      ...(content?.kind === "callbacks" && { "run-data": runData(content.run, scatters) }),
+      live: liveData(place, false),
+      ...(content?.kind === "callbacks" && { "run-data": runData(content.run) }),
       ...(answers !== null && { "answers-data": answers.data }),
     },
     main: html`${breadcrumbs(place)}
@@ -205,37 +197,11 @@ export function runPage(place: Place, { read, answers, scatters }: RunOfPage): P
               ${note}
             </header>
             ${problemNote(problem)}`
-        : html`<div class="of-${content.kind}">${wholeSections(content, nameOf(place), note, { ...part, answers, scatters })}</div>
-            ${content.kind === "callbacks" && pageLinks(query, answerPages(content.answers, manyAnswers), wordsOfAnswers)}`
+        : html`<div class="of-${content.kind}">${wholeSections(content, nameOf(place), note, { ...part, answers })}</div>`
     }`,
     source: sourceOf(place),
   });
-  return { ...page, isPartial: !isVerified };
 }
-
-const wordsOfAnswers = {
-  of: "Earlier and later answers",
-  before: "← earlier answers",
-  after: "later answers →",
-};
-
-const answerPages = (counts: readonly { readonly count: number }[], perPage: number): number =>
-  Math.ceil(counts.reduce((most, { count }) => Math.max(most, count), 0) / perPage);
-
-/** Returns the last page of a run's answers. Answers that cannot be read count as all rows of their measurement. */
-export function lastPage({ content }: ReadRun, perPage: number): number {
-  if (content === null) return Infinity;
-  if (content.kind !== "callbacks") return 1;
-  const { run, answers } = content;
-  const rows = run.phases.flatMap(({ snapshots }) =>
-    snapshots.map(({ samples }) => ({ count: samples?.rows ?? 0 })),
-  );
-  const isWhole = answers.length > 0 && answers.every(({ problem }) => problem === null);
-  return Math.max(1, answerPages(isWhole ? answers : [...answers, ...rows], perPage));
-}
-
-/** Renders the beginning of `listPage` and `runPage`. */
-export const headOf = (place: Place): PageWithPolicy => pageHead({ ...kindOfPage(place), data: {} });
 
 const kindOfPage = (place: Place) => ({ title: nameOf(place), extraStyle, isServed: true });
 
@@ -327,21 +293,17 @@ function breadcrumbs(place: Place): Html | false {
   );
 }
 
-function pageLinks(
-  query: Query,
-  pages: number,
-  words = { of: "Pages", before: "← newer", after: "older →" },
-): Html | false {
+function pageLinks(query: Query, pages: number): Html | false {
   const to = (page: number, name: string): Html | false =>
     page >= 1 &&
     page <= pages &&
     page !== query.page &&
-    html`<a href="${addressOf({ ...query, page, isWhole: false })}">${name}</a>`;
+    html`<a href="${addressOf({ ...query, page })}">${name}</a>`;
   return (
     pages > 1 &&
-    html`<nav class="pagination" aria-label="${words.of}">
-      ${to(Math.min(query.page - 1, pages), words.before)} <span>page ${query.page} of ${pages}</span>
-      ${to(query.page + 1, words.after)}
+    html`<nav class="pagination" aria-label="Pages">
+      ${to(Math.min(query.page - 1, pages), "← newer")} <span>page ${query.page} of ${pages}</span>
+      ${to(query.page + 1, "older →")}
     </nav>`
   );
 }

@@ -8,8 +8,6 @@ export interface Query {
   /** 1-based. */
   readonly page: number;
   readonly perPage: number;
-  /** Whether the address has `page` or `per_page`. */
-  readonly isPaged: boolean;
   /** Whether the tables of one run show all rows. */
   readonly showsAllRows: boolean;
   /** Whether the page of a run waits until all files are read and verified, however many there are. */
@@ -87,7 +85,6 @@ export function parseQuery(given: Readonly<Record<string, readonly string[]>>): 
     resultsDir: valueOf("results_dir") ?? "",
     page: numberOf("page", 1, Infinity),
     perPage: numberOf("per_page", defaultPerPage, maxPerPage),
-    isPaged: valueOf("page") !== null || valueOf("per_page") !== null,
     showsAllRows: steps === "all",
     isWhole: view === "whole",
     runs: parseRuns(valueOf("runs")),
@@ -129,11 +126,6 @@ function checkNames(given: Readonly<Record<string, unknown>>, known: readonly st
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown !== undefined)
     throw parameterError("parameters", quoteValue(unknown), `only ${known.join(", ")}`);
-}
-
-/** Throws if a page is after the last one, as `parseQuery` for a wrong parameter. */
-export function checkPage(page: number, last: number): void {
-  if (page > last) throw parameterError("page", String(page), `at most ${last}`);
 }
 
 const parameterError = (where: string, got: string, expected: string): PeriodicEvalError =>

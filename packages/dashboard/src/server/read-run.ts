@@ -18,16 +18,14 @@ import { runState, stateOfWriter, type RunState } from "../run/run-state.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { feedbackLock, partialResults, type FoundRun } from "./find-runs.ts";
 import type { rowReader } from "./row-index.ts";
-import { type keptResults, versionOf } from "./run-version.ts";
-import { readStoredAnswers, type AnswerRange, type StoredAnswers } from "./stored-answers.ts";
+import { rowProblems } from "./stored-answers.ts";
 
 /** The content of a run's files. */
 export type RunContent =
   | {
       readonly kind: "callbacks";
-      /** Its problems include those of `answers`. */
+      /** Its problems include those of its rows. */
       readonly run: RunRecord;
-      readonly answers: readonly StoredAnswers[];
     }
   | { readonly kind: "feedback"; readonly run: FeedbackRun; readonly groups: readonly PanelGroup[] }
   | {
@@ -53,10 +51,8 @@ export interface ReadOptions {
   readonly files: ContainedFiles;
   /** Null if benchmark results are not shown. */
   readonly readResults: ((file: string, fs: FileReader) => Promise<ReadResults>) | null;
-  /** The stored answers to read of each callback; null reads none. */
-  readonly answers: AnswerRange | null;
-  /** The runs that are kept in memory. */
-  readonly records: ReturnType<typeof keptResults<RunRecord>>;
+  /** Returns the measured run that is kept in memory if no file has changed, else the one that `make` reads, and keeps it. */
+  readonly record: (make: () => Promise<RunRecord>) => Promise<RunRecord>;
   readonly rows: ReturnType<typeof rowReader>;
 }
 
@@ -79,12 +75,13 @@ interface Read {
 
 const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: ReadOptions) => Promise<Read>>> =
   {
-    async callbacks(found, { files, rows, answers: range, records }) {
-      const kept = await readKept(found, files, records);
-      const answers = range === null ? [] : await readStoredAnswers(kept, { files, rows }, range);
-      const problems = [...kept.problems, ...answers.flatMap(({ problem }) => problem ?? [])];
-      const run = { ...kept, problems };
-      return { state: runState(run), content: { kind: "callbacks", run, answers } };
+    async callbacks({ path }, { files, rows, record }) {
+      const kept = await record(
+        // Rows are verified where they are read: all of a large run do not fit into memory.
+        async () => readRun(path, files, { rows: false }),
+      );
+      const run = { ...kept, problems: [...kept.problems, ...(await rowProblems(kept, { files, rows }))] };
+      return { state: runState(run), content: { kind: "callbacks", run } };
     },
     async feedback({ path, writtenAt }, { files }) {
       const lockState = stateOfWriter(await readWriter(join(path, feedbackLock), files));
@@ -108,21 +105,6 @@ const readers: Readonly<Record<FoundRun["kind"], (found: FoundRun, options: Read
       };
     },
   };
-
-/** Reads a run, or returns the one in memory if no file has changed. Only runs that have been read are shared: a request may end. */
-async function readKept(
-  found: FoundRun,
-  files: ContainedFiles,
-  records: ReadOptions["records"],
-): Promise<RunRecord> {
-  const version = await versionOf(found, files, "files");
-  const kept = records.find(found.path, version);
-  if (kept !== null) return kept;
-  // Rows are verified where they are read: all of a large run do not fit into memory.
-  const run = await readRun(found.path, files, { rows: false });
-  records.add(found.path, version, Promise.resolve(run));
-  return run;
-}
 
 /** Returns the data of a run that has no summary yet: the summary is first written after the baseline measurement. */
 const emptyFeedback = (output: string, at: Date): FeedbackRun => ({
@@ -222,13 +204,10 @@ function summaryOf(content: RunContent) {
 function detailsOf(content: RunContent) {
   switch (content.kind) {
     case "callbacks": {
-      const { run, answers } = content;
-      const unreadable = answers.flatMap(({ problem }) => problem?.message ?? []);
+      const { run } = content;
       return {
         snapshots: run.phases.flatMap(({ snapshots }) => snapshots),
         superseded: run.superseded,
-        answers: answers.flatMap(({ problem, ...readable }) => (problem === null ? [readable] : [])),
-        answers_problem: unreadable.length === 0 ? null : unreadable.join("\n"),
       };
     }
     case "feedback":

@@ -2,15 +2,12 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { Hono, type Context } from "hono";
 import type { Html } from "../html/html.ts";
-import { answersView, servedAnswers, maxScannedRows } from "./stored-answers.ts";
+import { answersView, servedAnswers } from "./stored-answers.ts";
 import { namesOf } from "./contained-files.ts";
 import type { FoundRun, FoundRuns } from "./find-runs.ts";
 import { liveUpdates } from "./live-updates.ts";
 import {
-  headOf,
-  lastPage,
   listPage,
-  manyAnswers,
   pageCount,
   overlayPage,
   runEntry,
@@ -19,33 +16,26 @@ import {
   shortEntry,
   type Place,
 } from "./pages.ts";
-import { checkPage, parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
+import { parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
 import {
   sendData,
-  sendDataWhenReady,
   sendEvents,
   sendMessage,
   sendPage,
-  sendWhenReady,
-  sent,
   setHeaders,
   strictPolicy,
   wantsJson,
 } from "./replies.ts";
-import { readEnds, readIndexLines, readSample } from "./read-ends.ts";
+import { readEnds, readIndexLines, readSample, type RunLines } from "./read-ends.ts";
 import { requestGuard } from "./request-guard.ts";
 import { shortData, wholeData, type ReadRun } from "./read-run.ts";
-import { readAnswerScores } from "../run/answer-scores.ts";
 import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
 import type { RunOfPage } from "./run-sections.ts";
-import { servedFolder, type ServedFolder, type ServedRequest } from "./served-folder.ts";
+import { servedFolder, type ReplySize, type ServedFolder } from "./served-folder.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
 
 export const evalPath = "/v1/eval";
 const eventsPath = `${evalPath}/events`;
-
-/** Answers of each callback on a page of several runs. A list does not wait for the rows of a very large measurement. */
-const listedAnswers = { first: 0, count: 3, maxRows: maxScannedRows };
 
 /**
  * Returns a server for the results below a folder, as pages or as JSON (`Accept: application/json`):
@@ -76,11 +66,7 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   app.get(evalPath, async (c) => {
     const query = parsed(c, parseQuery);
     if (query instanceof Response) return query;
-    return reply(
-      c,
-      query,
-      forRequest(c.req.raw.signal, async () => sent(c)),
-    );
+    return reply(c, query, forRequest(c.req.raw.signal));
   });
   app.notFound((c) => sendMessage(c, 404, "Not found", `The results are at ${evalPath}.`));
   app.onError((_, c) =>
@@ -96,18 +82,13 @@ function parsed<T>(c: Context, parse: (given: Record<string, string[]>) => T): T
     const { searchParams: all } = new URL(c.req.url);
     return parse(Object.fromEntries([...all.keys()].map((name) => [name, all.getAll(name)])));
   } catch (error) {
-    return sendWrongAddress(c, error);
+    if (!PeriodicEvalError.is(error) || error.code !== "config") throw error;
+    const { where, got, expected } = error;
+    return sendMessage(c, 400, "Wrong address", `${where}: got ${got}, expected ${expected}.`);
   }
 }
 
-/** Sends what is wrong with a parameter. Throws any other error. */
-function sendWrongAddress(c: Context, error: unknown): Response {
-  if (!PeriodicEvalError.is(error) || error.code !== "config") throw error;
-  const { where, got, expected } = error;
-  return sendMessage(c, 400, "Wrong address", `${where}: got ${got}, expected ${expected}.`);
-}
-
-async function reply(c: Context, query: Query, served: ServedRequest): Promise<Response> {
+async function reply(c: Context, query: Query, served: ServedFolder): Promise<Response> {
   const names = namesOf(query.resultsDir);
   if (names === null) return sendNotFound(c);
   const folder = names.join("/");
@@ -135,66 +116,53 @@ async function reply(c: Context, query: Query, served: ServedRequest): Promise<R
 }
 
 /** Sends the answers of a run as JSON, whatever the client accepts: only the script of a page requests them. */
-async function replyWithAnswers(c: Context, asked: AnswersQuery, run: FoundRun, { make }: ServedRequest) {
-  const data = await make(async (folder) => {
-    const { content } = await folder.read(run, null);
-    return content?.kind === "callbacks" ? answersView(content.run, asked, folder) : null;
-  });
+async function replyWithAnswers(c: Context, asked: AnswersQuery, run: FoundRun, served: ServedFolder) {
+  const data = await served.make(
+    async () => {
+      const { content } = await served.read(run);
+      return content?.kind === "callbacks" ? answersView(content.run, asked, served) : null;
+    },
+    sizeOf(await largeIndex(run, served)),
+  );
   return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
 }
 
-async function replyWithRun(c: Context, query: Query, run: FoundRun, served: ServedRequest) {
-  const { rootName, make, signal } = served;
-  const { page: number, perPage, isPaged } = query;
-  if (wantsJson(c)) {
-    const all = { first: 0, count: Infinity };
-    const range = isPaged ? { first: (number - 1) * perPage, count: perPage } : all;
-    const data = make(async (folder) => {
-      const read = await folder.read(run, range);
-      checkPage(number, lastPage(read, perPage));
-      return wholeData(read);
-    });
-    return (await refusal(c, number, data)) ?? sendDataWhenReady(c, data);
-  }
-  const place = { rootName, query, version: await served.look(query.resultsDir) };
-  const sampled = number > 1 || query.isWhole ? null : await replyWithSample(c, place, run, served);
-  signal.throwIfAborted();
-  if (sampled !== null) return sampled;
-  const range = {
-    first: (number - 1) * manyAnswers,
-    count: manyAnswers,
-    verifiesLater: !query.isWhole,
-  };
-  const name = `run ${JSON.stringify({ ...query, isWhole: true })}`;
-  const page = served.page(name, [run], async (folder) => {
-    const read = await folder.read(run, range);
-    checkPage(number, lastPage(read, manyAnswers));
-    return runPage(place, await withAnswers(read, folder));
-  });
-  return (await refusal(c, number, page)) ?? sendWhenReady(c, headOf(place), page);
+/** The page of a run with this many measurements or more begins with a sample. */
+const largeRun = 1000;
+
+/** Returns the lines of the index of a run with many measurements that is not in memory; null for any other run. */
+async function largeIndex(run: FoundRun, served: ServedFolder): Promise<RunLines | null> {
+  if (run.kind !== "callbacks" || (await served.isKept(run))) return null;
+  const lines = await readIndexLines(run.path, served.files);
+  return lines.length < largeRun ? null : lines;
 }
 
-/** Returns the reply to a page number that is too high, else null. The first page exists, so that its reply need not wait. */
-const refusal = async (c: Context, number: number, made: Promise<unknown>): Promise<Response | null> =>
-  number === 1
-    ? null
-    : made.then(
-        () => null,
-        (error: unknown) => sendWrongAddress(c, error),
-      );
+const sizeOf = (index: RunLines | null): ReplySize => (index === null ? "small" : "large");
 
-/** The page of a run with this many measurements or more begins with a sample. */
-const sampledFrom = 1000;
+async function replyWithRun(c: Context, query: Query, run: FoundRun, served: ServedFolder) {
+  if (query.page > 1) return sendUnknownPage(c, query, 1);
+  const index = await largeIndex(run, served);
+  const size = sizeOf(index);
+  if (wantsJson(c))
+    return sendData(c, await served.make(async () => wholeData(await served.read(run)), size));
+  const place = { rootName: served.rootName, query, version: await served.look(query.resultsDir) };
+  const sampled = query.isWhole || index === null ? null : await samplePage(place, run, index, served);
+  if (sampled !== null) return sendPage(c, 200, sampled);
+  const name = `run ${JSON.stringify({ ...query, isWhole: true })}`;
+  const page = served.page(
+    name,
+    [run],
+    async () => runPage(place, await withAnswers(await served.read(run), served)),
+    size,
+  );
+  return sendPage(c, 200, await page);
+}
 
-/** Sends a sample of a large run that is not in memory. Returns null for any other run. */
-async function replyWithSample(c: Context, place: Place, run: FoundRun, { prepare }: ServedRequest) {
-  const sampled = await prepare(async (folder) => {
-    const lines = run.kind === "callbacks" ? await readIndexLines(run.path, folder.files) : [];
-    if (lines.length < sampledFrom || (await folder.isKept(run))) return null;
-    const sample = await readSample(run.path, lines, folder.files).catch(() => null);
-    return sample && sampledPage(place, run, sample, lines.length);
-  });
-  return sampled && sendPage(c, 200, sampled);
+/** Renders a sample of a large run. Returns null for a run that has to be read in full. */
+async function samplePage(place: Place, run: FoundRun, index: RunLines, served: ServedFolder) {
+  const sample = await readSample(run.path, index, served.files).catch(() => null);
+  served.signal.throwIfAborted();
+  return sample && sampledPage(place, run, sample, index.length);
 }
 
 /** Sends several runs in the same charts. */
@@ -202,68 +170,57 @@ async function replyWithOverlay(
   c: Context,
   query: Query & { readonly runs: readonly string[] },
   { runs }: FoundRuns,
-  served: ServedRequest,
+  served: ServedFolder,
 ) {
   const measured = runs.filter(({ kind }) => kind === "callbacks");
   const selected = query.runs.map((path) => measured.find((run) => run.path === path));
   const known = selected.filter((run) => run !== undefined);
   if (known.length < selected.length)
     return sendMessage(c, 404, "Not found", "runs: expected paths of measured runs below the served folder.");
-  const named = async (folder: ServedFolder) =>
+  const named = async () =>
     inSequence(known, async (run) => {
-      const { content, problem } = await folder.read(run, null);
+      const { content, problem } = await served.read(run);
       if (content?.kind !== "callbacks") throw new Error(problem ?? "not a measured run");
       return { name: run.path || "this folder", run: content.run };
     });
   if (wantsJson(c))
-    return sendDataWhenReady(
+    return sendData(
       c,
-      served.make(async (folder) => ({ metrics: summarizeOverlay(await named(folder)) })),
+      await served.make(async () => ({ metrics: summarizeOverlay(await named()) }), "large"),
     );
   const place = { rootName: served.rootName, query, version: await served.look(query.resultsDir) };
-  const page = served.page(`overlay ${place.version} ${JSON.stringify(query)}`, known, async (folder) =>
-    overlayPage(
-      place,
-      measured.map(({ path }) => path),
-      await named(folder),
-    ),
-  );
-  return sendWhenReady(c, headOf(place), page);
+  const paths = measured.map(({ path }) => path);
+  const name = `overlay ${place.version} ${JSON.stringify(query)}`;
+  const page = served.page(name, known, async () => overlayPage(place, paths, await named()), "large");
+  return sendPage(c, 200, await page);
 }
 
 /** Adds the answers and scores that the page of a run shows. */
 async function withAnswers(read: ReadRun, { files }: ServedFolder): Promise<RunOfPage> {
   const { content } = read;
-  if (content?.kind !== "callbacks") return { read, answers: null, scatters: [] };
-  const { run, answers } = content;
+  if (content?.kind !== "callbacks") return { read, answers: null };
+  const { run } = content;
   return {
     read,
-    answers: await servedAnswers(run, answers, files),
-    scatters: await readAnswerScores(run, { files, ...scoredAtMost }),
+    answers: await servedAnswers(run, files),
   };
 }
 
-/** Scatter plots of a served page: its reply must not wait for thousands of files. */
-const scoredAtMost = { maxMeasurements: 60, maxRows: 5000 };
-
-async function replyWithList(c: Context, query: Query, found: FoundRuns, served: ServedRequest) {
-  const { rootName } = served;
+async function replyWithList(c: Context, query: Query, found: FoundRuns, served: ServedFolder) {
   const { runs, unsearched, unreadable } = found;
   const { page, perPage, resultsDir } = query;
   const runsOfPage = runs.slice((page - 1) * perPage, page * perPage);
   const isUnknown = runsOfPage.length === 0 && page > 1;
   if (!wantsJson(c)) {
-    const place = { rootName, query, version: await served.look(resultsDir) };
+    const place = { rootName: served.rootName, query, version: await served.look(resultsDir) };
     if (isUnknown) return sendPage(c, 400, listPage(place, found, []));
     const name = `list ${place.version} ${listName(query, found)}`;
-    const list = served.page(name, runsOfPage, async (folder) =>
-      listPage(place, found, await entriesOf(runsOfPage, folder)),
-    );
-    return sendWhenReady(c, headOf(place), list);
+    const entries = async () => listPage(place, found, await entriesOf(runsOfPage, served));
+    return sendPage(c, 200, await served.page(name, runsOfPage, entries, "small"));
   }
   const pages = pageCount(runs.length, query);
-  if (isUnknown) return sendMessage(c, 400, "Wrong address", `page: got ${page}, expected at most ${pages}.`);
-  const data = served.make(async (folder) => ({
+  if (isUnknown) return sendUnknownPage(c, query, pages);
+  return sendData(c, {
     results_dir: resultsDir,
     page,
     per_page: perPage,
@@ -271,9 +228,11 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
     total: runs.length,
     is_whole: unsearched === null,
     unreadable,
-    runs: await inSequence(runsOfPage, async (run) => shortData(await folder.read(run, null))),
-  }));
-  return sendDataWhenReady(c, data);
+    runs: await served.make(
+      async () => inSequence(runsOfPage, async (run) => shortData(await served.read(run))),
+      "large",
+    ),
+  });
 }
 
 /** Snapshots that a list reads in full. Of the runs after them, it reads the ends: then a list takes as long for large runs as for small ones. */
@@ -288,7 +247,7 @@ async function entriesOf(runs: readonly FoundRun[], folder: ServedFolder): Promi
     folder.signal.throwIfAborted();
     if (ends !== null) return shortEntry(run, ends);
     left -= lines.length;
-    return runEntry(await folder.read(run, listedAnswers), at, runs.length === 1);
+    return runEntry(await folder.read(run), at, runs.length === 1);
   });
 }
 
@@ -302,6 +261,9 @@ async function inSequence<T, R>(items: readonly T[], map: (item: T, at: number) 
   for (const [at, item] of items.entries()) results.push(await map(item, at));
   return results;
 }
+
+const sendUnknownPage = (c: Context, { page }: Query, last: number) =>
+  sendMessage(c, 400, "Wrong address", `page: got ${page}, expected at most ${last}.`);
 
 /** Sends the same reply for folders outside the root as for missing ones, so that it reveals nothing about them. */
 const sendNotFound = (c: Context) =>

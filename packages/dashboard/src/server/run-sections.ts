@@ -1,5 +1,4 @@
 import type { RunRecord } from "@periodic-eval/contracts";
-import { foldedAnswers } from "../answers/answers-section.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { formatMeasurement, curvesByCallback } from "../charts/metric-curves.ts";
 import { companionChart } from "../charts/small-chart.ts";
@@ -15,7 +14,6 @@ import { capitalized, formatTime, plural, humanizeName } from "../html/format.ts
 import { html, type Html, type HtmlValue } from "../html/html.ts";
 import type { SectionOptions } from "../html/table.ts";
 import { verdictTag, voidTag } from "../html/verdict.ts";
-import type { ScatterData } from "../page-data/run-data.ts";
 import { resultsHeader, resultsSections } from "../results/results-page.ts";
 import { snapshotTable } from "../run/measurement-table.ts";
 import { findings } from "../run/overview.ts";
@@ -24,14 +22,12 @@ import { problems } from "../run/problems-section.ts";
 import { wholeRun } from "../run/run-sections.ts";
 import type { RunState } from "../run/run-state.ts";
 import type { ReadRun, RunContent } from "./read-run.ts";
-import { answersOfPage } from "./stored-answers.ts";
 
 /** A run, and the content of its page that is read for this page alone. */
 export interface RunOfPage {
   readonly read: ReadRun;
   /** Null if the run has none that can be shown. */
   readonly answers: RunAnswers | null;
-  readonly scatters: readonly ScatterData[];
 }
 
 /** Each state has a glyph as well as a colour. */
@@ -84,11 +80,11 @@ export function measuredLine(run: RunRecord): HtmlValue {
   );
 }
 
-/** Renders a run on a page of several runs: results, small charts, the last steps and some answers. */
+/** Renders a run on a page of several runs: results, small charts and the last steps. */
 export function shortSections(content: RunContent, options: SectionOptions): Html {
   switch (content.kind) {
     case "callbacks": {
-      const { run, answers } = content;
+      const { run } = content;
       const primaries = curvesByCallback(run).flatMap(({ id, primary }) =>
         primary === null ? [] : [{ id, primary }],
       );
@@ -102,15 +98,7 @@ export function shortSections(content: RunContent, options: SectionOptions): Htm
               </figure>`,
           )}
         </div>
-        ${problems(run, options)} ${run.phases.length > 0 && snapshotTable(run, options)}
-        ${
-          answers.length > 0 &&
-          html`<section>
-            <h2>Answers</h2>
-            <p class="sub">Answers from the last measurement of each callback in each phase.</p>
-            ${foldedAnswers(answersOfPage(run, answers))}
-          </section>`
-        }`;
+        ${problems(run, options)} ${run.phases.length > 0 && snapshotTable(run, options)}`;
     }
     case "feedback": {
       const { run, groups } = content;
@@ -133,11 +121,11 @@ export function wholeSections(
   content: RunContent,
   name: string,
   note: Html,
-  { answers, scatters, ...options }: SectionOptions & Omit<RunOfPage, "read">,
+  { answers, ...options }: SectionOptions & Omit<RunOfPage, "read">,
 ): Html {
   switch (content.kind) {
     case "callbacks":
-      return wholeRun(content.run, name, note, { answers, scatters }, options);
+      return wholeRun(content.run, name, note, answers, options);
     case "feedback":
       return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups, options)}`;
     case "results":

@@ -1,47 +1,51 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import type { RunRecord } from "@periodic-eval/contracts";
+import { LRUCache } from "lru-cache";
+import pLimit from "p-limit";
 import type { PageWithPolicy } from "../html/document.ts";
 import { containedFiles, type ContainedFiles } from "./contained-files.ts";
 import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
-import { keptResults, versionOf, type RunVersion } from "./run-version.ts";
-import { pageTurns, type Turn } from "./page-turns.ts";
 import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
 import { rowReader } from "./row-index.ts";
-import type { AnswerRange } from "./stored-answers.ts";
+import { versionOf } from "./run-version.ts";
 
 /** The served folder as one request sees it. */
-export interface ServedRequest {
+export interface ServedFolder {
   readonly rootName: string;
   readonly signal: AbortSignal;
+  /** Requests take turns in reading them. */
+  readonly files: ContainedFiles;
+  readonly rows: ReturnType<typeof rowReader>;
   /** Finds the runs in a folder and below it. Throws if the folder itself cannot be read. */
   readonly find: (folder: string) => Promise<FoundRuns>;
   /** Returns the version of a folder, from which clients follow it. */
   readonly look: (folder: string) => Promise<string>;
-  /** Makes a reply from files. Requests take turns. */
-  readonly make: <T>(work: (folder: ServedFolder) => Promise<T>) => Promise<T>;
-  /** As `make`, for reads that come before the reply. */
-  readonly prepare: ServedRequest["make"];
+  /** Whether this version of a run is in memory. */
+  readonly isKept: (run: FoundRun) => Promise<boolean>;
+  readonly read: (run: FoundRun) => Promise<ReadRun>;
+  /** Makes a reply. The memory for replies is limited: of large ones, one is made at a time. */
+  readonly make: <T>(work: () => Promise<T>, size: ReplySize) => Promise<T>;
   /** Returns the page that was made from these runs, or makes it. Clients that follow a run share its pages. */
   readonly page: (
     name: string,
     runs: readonly FoundRun[],
-    work: (folder: ServedFolder) => Promise<PageWithPolicy>,
+    work: () => Promise<PageWithPolicy>,
+    size: ReplySize,
   ) => Promise<PageWithPolicy>;
 }
 
-/** The served folder as the work on one reply reads it. */
-export interface ServedFolder {
-  readonly files: ContainedFiles;
-  readonly rows: ReturnType<typeof rowReader>;
-  readonly signal: AbortSignal;
-  /** Whether this version of a run is in memory. */
-  readonly isKept: (run: FoundRun) => Promise<boolean>;
-  readonly read: (run: FoundRun, answers: AnswerRange | null) => Promise<ReadRun>;
-}
+/** `large`: needs the memory of many measurements. */
+export type ReplySize = "small" | "large";
 
 /** Characters of the pages that are kept, and snapshots of the runs that are kept. */
 const [keptCharacters, keptSnapshots] = [64 * 2 ** 20, 100_000];
+
+/** Small replies that are made at a time. */
+const smallReplies = 8;
+
+/** Milliseconds of work after which events are handled: connections, timers and other replies. */
+const breakMs = 15;
 
 /** Returns the folder as the server reads it: for requests, and for clients that follow changes. */
 export function servedFolder(
@@ -51,81 +55,129 @@ export function servedFolder(
 ) {
   const contained = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
   const isShown = ({ kind }: FoundRun): boolean => kind !== "results" || readResults !== null;
-  const pages = keptResults<PageWithPolicy>(keptCharacters, ({ markup, isPartial }) =>
-    // A result of this size is not kept: the whole page soon replaces a sample.
-    isPartial === true ? keptCharacters : markup.length,
-  );
   const rows = rowReader();
-  const records = keptResults<RunRecord>(keptSnapshots, ({ phases }) =>
-    phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0),
-  );
+  const [pages, records] = [keptPages(), keptRuns()];
   // A search reads thousands of folders, also for clients that have left, so it must not run for each client.
   const find = coalesced((folder) => findRuns(folder, contained, isShown));
   const look = coalesced((folder) => versionBelow(folder, contained, isShown));
-  const createPage = pageTurns();
-  type VersionOf = (run: FoundRun) => Promise<RunVersion>;
-  const folderFor = (turn: Turn, signal: AbortSignal, versionOnce: VersionOf): ServedFolder => {
-    const { untilAbort, inTurns: files } = requestFiles(contained, turn, signal);
-    return {
-      files,
-      rows,
-      signal,
-      isKept: async (run) => records.has(run.path) && records.find(run.path, await versionOnce(run)) !== null,
-      async read(run, answers) {
-        // Reading benchmark results is one part, in which it must not wait for another turn.
-        const inTurn = readResults && ((file: string) => turn(() => readResults(file, untilAbort)));
-        const read = await readFound(run, { files, readResults: inTurn, answers, records, rows });
-        // `readFound` reports an aborted read as a damaged file.
-        signal.throwIfAborted();
-        return read;
-      },
-    };
-  };
-  const forRequest = (signal: AbortSignal, sent: () => Promise<void>): ServedRequest => {
+  const [takeTurn, replies] = [turns(), { small: pLimit(smallReplies), large: pLimit(1) }];
+
+  function forRequest(signal: AbortSignal): ServedFolder {
+    const files = filesInTurns(contained, async (part) => takeTurn(signal, part));
     // Looks once per request, because a run may have thousands of files. The next request sees later changes.
-    const versions = new Map<string, Promise<RunVersion>>();
-    const versionOnce: VersionOf = (run) => {
+    const versions = new Map<string, Promise<string>>();
+    const versionOnce = (run: FoundRun): Promise<string> => {
       const version = versions.get(run.path) ?? versionOf(run, contained, "files");
       versions.set(run.path, version);
       return version;
     };
-    const makerUntil =
-      (end?: () => Promise<void>): ServedRequest["make"] =>
-      (work) =>
-        createPage(signal, (turn, own) => work(folderFor(turn, own, versionOnce)), end);
-    const make = makerUntil(sent);
+    const keyOf = async (run: FoundRun): Promise<string> => `${run.path}\n${await versionOnce(run)}`;
+    const make: ServedFolder["make"] = async (work, size) =>
+      replies[size](async () => {
+        signal.throwIfAborted();
+        return work();
+      });
     return {
       rootName: basename(root),
       signal,
+      files,
+      rows,
       find,
       look,
-      prepare: makerUntil(),
       make,
-      // A request that waits for a page that another one makes takes no place of those that make pages.
-      page: async (name, runs, work) =>
-        shared({ pages, name, version: await versionOfAll(runs, versionOnce), signal }, () => make(work)),
+      isKept: async (run) =>
+        [...records.keys()].some((key) => key.startsWith(`${run.path}\n`)) && records.has(await keyOf(run)),
+      async read(run) {
+        // Reading benchmark results is one part, in which it must not wait for another turn.
+        const untilAbort = filesInTurns(contained, async (part) => {
+          signal.throwIfAborted();
+          return part();
+        });
+        const inTurn =
+          readResults && ((file: string) => takeTurn(signal, () => readResults(file, untilAbort)));
+        const record = async (make: () => Promise<RunRecord>): Promise<RunRecord> => {
+          const key = await keyOf(run);
+          const made = records.get(key) ?? (await make());
+          records.set(key, made);
+          return made;
+        };
+        const read = await readFound(run, { files, readResults: inTurn, record, rows });
+        // `readFound` reports an aborted read as a damaged file.
+        signal.throwIfAborted();
+        return read;
+      },
+      async page(name, runs, work, size) {
+        // Not all files of the other kinds are known.
+        if (runs.some(({ kind }) => kind !== "callbacks")) return make(work, size);
+        const keys: string[] = [];
+        for (const run of runs) keys.push(await keyOf(run));
+        return sharedPage(pages, JSON.stringify([name, keys]), signal, async () => make(work, size));
+      },
     };
-  };
+  }
   return { forRequest, look };
 }
 
-/** Returns files that stop when a signal is aborted: those that are read within one turn, and those that take a turn for each part. */
-function requestFiles(contained: ContainedFiles, turn: Turn, signal: AbortSignal) {
-  const untilAbort: ContainedFiles = {
-    async list(folder) {
+const keptPages = () =>
+  new LRUCache<string, PageWithPolicy, () => Promise<PageWithPolicy>>({
+    maxSize: keptCharacters,
+    maxEntrySize: keptCharacters / 4,
+    sizeCalculation: ({ markup }) => markup.length,
+    fetchMethod: (_key, _stale, { context: make }) => make(),
+  });
+
+const keptRuns = () =>
+  new LRUCache<string, RunRecord>({
+    maxSize: keptSnapshots,
+    maxEntrySize: keptSnapshots / 4,
+    sizeCalculation: ({ phases }) => phases.reduce((sum, { snapshots }) => sum + snapshots.length, 1),
+  });
+
+/** Returns a function that runs one part of the work on a reply at a time, so that a small reply waits for single parts of larger ones. */
+function turns() {
+  const parts = pLimit(1);
+  let lastBreak = performance.now();
+  return async <T>(signal: AbortSignal, part: () => Promise<T>): Promise<T> =>
+    parts(async () => {
+      // Reading a small file is synchronous.
+      if (performance.now() - lastBreak > breakMs) {
+        await new Promise((resolve) => setImmediate(resolve));
+        lastBreak = performance.now();
+      }
       signal.throwIfAborted();
-      return contained.list(folder);
-    },
-    async read(path) {
-      signal.throwIfAborted();
-      return contained.read(path);
-    },
-    timeOf: (path) => contained.timeOf(path),
-    stamps: (folder, name) => contained.stamps(folder, name),
-    chunks: (path, from) => contained.chunks(path, from),
+      return part();
+    });
+}
+
+/** Returns the kept page, or the one that `make` makes; also if another client, for which it was being made, has disconnected. */
+async function sharedPage(
+  pages: ReturnType<typeof keptPages>,
+  key: string,
+  signal: AbortSignal,
+  make: () => Promise<PageWithPolicy>,
+): Promise<PageWithPolicy> {
+  let isMaker = false;
+  const context = async (): Promise<PageWithPolicy> => {
+    isMaker = true;
+    return make();
   };
-  const inTurns: ContainedFiles = {
-    ...untilAbort,
+  for (;;) {
+    try {
+      return (await pages.fetch(key, { context }))!;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isMaker) throw error;
+    }
+  }
+}
+
+/** Returns files whose reads take a turn for each part. */
+function filesInTurns(
+  contained: ContainedFiles,
+  turn: <T>(part: () => Promise<T>) => Promise<T>,
+): ContainedFiles {
+  return {
+    ...contained,
     read: (path) => turn(() => contained.read(path)),
     async *chunks(path, from) {
       const parts = contained.chunks(path, from);
@@ -140,36 +192,6 @@ function requestFiles(contained: ContainedFiles, turn: Turn, signal: AbortSignal
       }
     },
   };
-  return { untilAbort, inTurns };
-}
-
-/** Returns the kept page of a version, or makes it. A version of null is not kept. */
-async function shared(
-  {
-    pages,
-    name,
-    version,
-    signal,
-  }: {
-    readonly pages: ReturnType<typeof keptResults<PageWithPolicy>>;
-    readonly name: string;
-    readonly version: RunVersion | null;
-    readonly signal: AbortSignal;
-  },
-  make: () => Promise<PageWithPolicy>,
-): Promise<PageWithPolicy> {
-  if (version === null) return make();
-  for (let kept = pages.find(name, version); kept !== null; kept = pages.find(name, version)) {
-    try {
-      return await kept;
-    } catch {
-      // The client that it was made for may have disconnected.
-      signal.throwIfAborted();
-    }
-  }
-  const made = make();
-  pages.add(name, version, made);
-  return made;
 }
 
 /** Runs of a list whose locks and training curves a watcher looks at. It sees new snapshots of all. */
@@ -186,20 +208,9 @@ async function versionBelow(
   const watched = own.length > 0 ? own : runs.slice(0, watchedRuns);
   const versions = await Promise.all(watched.map((run) => versionOf(run, files, "folders")));
   const times = own.length > 0 ? [] : runs.map(({ path, writtenAt }) => [path, writtenAt.getTime()]);
-  const text = JSON.stringify([versions.map((version) => version.text), times]);
-  return createHash("sha1").update(text).digest("hex");
-}
-
-/** Returns the version of runs together; null if a run is of a kind whose files are not all known. */
-async function versionOfAll(
-  runs: readonly FoundRun[],
-  versionOfOne: (run: FoundRun) => Promise<RunVersion>,
-): Promise<RunVersion | null> {
-  if (runs.some(({ kind }) => kind !== "callbacks")) return null;
-  const versions: RunVersion[] = [];
-  for (const run of runs) versions.push(await versionOfOne(run));
-  const texts = versions.map(({ text }, at) => [runs[at]!.path, text]);
-  return { text: JSON.stringify(texts), isSettled: versions.every(({ isSettled }) => isSettled) };
+  return createHash("sha1")
+    .update(JSON.stringify([versions, times]))
+    .digest("hex");
 }
 
 /**

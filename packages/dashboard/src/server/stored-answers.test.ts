@@ -95,3 +95,16 @@ it.each([
 ])("refuses %s", async (parameters, status) => {
   expect((await viewOf(parameters)).status).toBe(status);
 });
+
+it("reads a line of many parts", async () => {
+  const text = "größe\n".repeat(200_000);
+  const store = fileStore(join(root, "long"));
+  await store.put(
+    exampleSnapshot({ answer_fields: alignmentFields, phase: "em", step: 100 }),
+    ["short", text].map((one) => ({ id: one.slice(0, 5), text: one })),
+  );
+  await store.close!();
+  const query = "results_dir=long&view=answers&phase=em&id=capability&step=100";
+  const reply = await server.request(`/v1/eval?${query}`);
+  expect(textsOf((await reply.json()) as AnswersData)).toEqual(["short", text]);
+});

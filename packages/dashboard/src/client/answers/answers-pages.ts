@@ -58,16 +58,6 @@ export function pageView(
   };
 }
 
-const downloadOf = (answers: readonly PlacedAnswer[], name: readonly string[]): readonly HTMLElement[] =>
-  answers.length === 0
-    ? []
-    : [
-        downloadButton(
-          answers,
-          name.filter((part) => part !== ""),
-        ),
-      ];
-
 function pageButtons(page: number, pages: number, { turnTo }: PageActions): HTMLElement {
   const button = (to: number, text: string): HTMLElement => {
     const element = create("button", { type: "button" }, text);
@@ -140,20 +130,22 @@ interface PlacedAnswer {
 }
 
 /**
- * Creates a button that downloads answers as JSON Lines, one answer per line.
+ * Creates a button that downloads answers as JSON Lines, one answer per line; none without answers.
  *
  * @param name What the answers have in common, for the name of the file.
  */
-function downloadButton(answers: readonly PlacedAnswer[], name: readonly string[]): HTMLElement {
+function downloadOf(answers: readonly PlacedAnswer[], name: readonly string[]): readonly HTMLElement[] {
+  if (answers.length === 0) return [];
   const text = `Download ${answers.length === 1 ? "this answer" : `these ${answers.length} answers`} as JSONL`;
   const button = create("button", { type: "button" }, text);
   button.addEventListener("click", () => {
     const lines = answers.map(
       ({ measurement: { phase, id, step }, row }) => `${JSON.stringify({ phase, id, step, ...row })}\n`,
     );
-    save(new Blob(lines, { type: "application/jsonl" }), `${name.join("_")}.jsonl`);
+    const file = name.filter((part) => part !== "").join("_");
+    save(new Blob(lines, { type: "application/jsonl" }), `${file}.jsonl`);
   });
-  return create("p", { class: "download-answers" }, button);
+  return [create("p", { class: "download-answers" }, button)];
 }
 
 /** An option of a list: its value and its text. */

@@ -1,3 +1,4 @@
+import { browseScores } from "./scores.ts";
 import {
   wordsKey,
   flagName,
@@ -244,37 +245,28 @@ function checkedRows(source: AnswersSource, limit: number) {
   return { rowsOf, checks };
 }
 
-/** A started part of the page. */
-interface Started {
-  readonly source: AnswersSource;
-  readonly update: () => void;
-}
-
-const started = new WeakMap<HTMLElement, Started>();
+/** The started parts of the page, by their element. All of them share the rows that were read. */
+const started = new WeakMap<HTMLElement, { readonly update: () => void }>();
+let source: AnswersSource | null = null;
 
 /** Shows all answers of a run. On a page that was updated, shows new measurements and keeps what the reader selected. */
 export function startAnswers(): void {
   const data = readDataBlock<AnswersData>("answers-data");
   if (data === null || !("DecompressionStream" in window)) return;
-  start("[data-answers]", data, browseAnswers);
-  start("[data-questions]", data, browseQuestions);
+  if (source === null) source = answersSource(data);
+  else source.replace(data);
+  start("[data-answers]", (place) => browseAnswers(place, source!));
+  start("[data-questions]", (place) => browseQuestions(place, source!));
+  start("[data-scores]", (place) => browseScores(place, source!));
   // Without a script, these links lead to the section.
   for (const link of document.querySelectorAll("[data-select]"))
     link.setAttribute("href", link.getAttribute("data-select")!);
 }
 
-function start(
-  selector: string,
-  data: AnswersData,
-  browse: (place: HTMLElement, source: AnswersSource) => { readonly update: () => void },
-): void {
-  const place = document.querySelector<HTMLElement>(selector);
-  if (place === null) return;
-  const earlier = started.get(place);
-  if (earlier !== undefined) {
-    earlier.source.replace(data);
-    return earlier.update();
+function start(selector: string, browse: (place: HTMLElement) => { readonly update: () => void }): void {
+  for (const place of document.querySelectorAll<HTMLElement>(selector)) {
+    const earlier = started.get(place);
+    if (earlier === undefined) started.set(place, browse(place));
+    else earlier.update();
   }
-  const source = answersSource(data);
-  started.set(place, { source, ...browse(place, source) });
 }

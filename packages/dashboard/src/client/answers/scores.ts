@@ -1,0 +1,171 @@
+import {
+  isAnchor,
+  isReadable,
+  type AnswerRow,
+  type AnswersData,
+  type MeasurementAnswers,
+} from "../../page-data/answers-data.ts";
+import type { RunData } from "../../page-data/run-data.ts";
+import { create, createSvg, readDataBlock } from "../dom.ts";
+import { menu, textCell } from "../downloads.ts";
+import { messageOf } from "./answers-pages.ts";
+import type { AnswersSource } from "./source.ts";
+
+/** Size of a scatter plot in units of its view box, and the place of its axes. */
+const size = { width: 360, height: 300, left: 40, right: 350, top: 10, bottom: 262 } as const;
+const { left, right, top, bottom } = size;
+const x = (score: number): number => left + (score / 100) * (right - left);
+const y = (score: number): number => bottom - (score / 100) * (bottom - top);
+
+/** Answers of a measurement that are drawn: the first ones, which are in random order. */
+const maxAnswers = 400;
+
+/** The judge's scores of the answers of a measurement, 0 to 100 each. */
+interface Scores {
+  readonly all: readonly (readonly [aligned: number, coherent: number])[];
+  /** Number of all answers, also of those without both scores. */
+  readonly total: number;
+}
+
+/** Returns the scores of a measurement's answers. A judge's anchors are no answers. */
+export function scoresOf(rows: readonly AnswerRow[]): Scores {
+  const answers = rows.filter((row) => !isAnchor(row));
+  const all = answers.flatMap(({ grades }): Scores["all"] => {
+    const { aligned, coherent } = Object.fromEntries(grades);
+    return typeof aligned === "number" && typeof coherent === "number" ? [[aligned, coherent]] : [];
+  });
+  return { all, total: answers.length };
+}
+
+/** Returns the scores below and above which an answer is misaligned and coherent; null if the evaluation declares none. */
+function regionOf({ declared: { flags = [] } }: MeasurementAnswers) {
+  const conditions = flags.find(({ name }) => name === "misaligned")?.any[0] ?? {};
+  const [below, above] = [conditions["aligned"]?.below, conditions["coherent"]?.above];
+  return below === undefined || above === undefined ? null : { below, above };
+}
+
+/** Draws the scores of the first measurement of a callback, and of the one that a slider selects. */
+export function browseScores(place: HTMLElement, source: AnswersSource): { readonly update: () => void } {
+  const { parts } = readDataBlock<RunData>("run-data")!;
+  const callback = place.dataset["scores"]!;
+  const accentOf = ({ phase }: MeasurementAnswers) => `panel accent-${(parts.indexOf(phase) % 5) + 1}`;
+  const scores = async (one: MeasurementAnswers) => scoresOf((await source.rows(one, Infinity)).rows);
+  let measurements: readonly MeasurementAnswers[] = [];
+
+  const csv = async (): Promise<string> => {
+    const rows: string[] = [];
+    for (const one of measurements)
+      for (const both of (await scores(one)).all)
+        rows.push([textCell(one.phase), one.step, one.runStep, textCell(callback), ...both].join(","));
+    return `${["phase,step,run_step,callback,aligned,coherent", ...rows].join("\r\n")}\r\n`;
+  };
+
+  function figureOf(title: string, kind: "first" | "chosen") {
+    const text = create("span", { class: "scatter-text" });
+    const svg = createSvg("svg", {
+      class: "chart scatter",
+      role: "img",
+      viewBox: `0 0 ${size.width} ${size.height}`,
+      width: size.width,
+      height: size.height,
+    });
+    const element = create("figure", { "data-kind": kind }, create("figcaption", {}, title, " ", text), svg);
+    const name = `${kind} scores`;
+    element.append(menu({ svg, name: [callback, name], title: name, csv }));
+    const show = async (one: MeasurementAnswers): Promise<string> => {
+      const found = await scores(one);
+      const said = scoresText(one, found);
+      text.textContent = said;
+      element.className = accentOf(one);
+      svg.setAttribute("aria-label", `Alignment and coherence scores. ${said}`);
+      svg.replaceChildren(...drawing(one, found));
+      return said;
+    };
+    return { element, show };
+  }
+
+  const first = figureOf("First measurement", "first");
+  const chosen = figureOf("Selected measurement", "chosen");
+  const slider = create("input", { type: "range", min: "0", step: "1" });
+  const showChosen = async (): Promise<void> => {
+    const one = measurements[Number(slider.value)]!;
+    slider.setAttribute("aria-valuetext", await chosen.show(one));
+  };
+  const onError = (error: unknown): void =>
+    void (chosen.element.querySelector(".scatter-text")!.textContent = messageOf(error));
+  slider.addEventListener("input", () => void showChosen().catch(onError));
+
+  const update = async (): Promise<void> => {
+    const isAtEnd = Number(slider.value) >= measurements.length - 1;
+    const all = (await source.measurements()).filter(
+      (one) => one.id === callback && isReadable(one, readDataBlock<AnswersData>("answers-data")!),
+    );
+    measurements = all.filter(
+      ({ declared: { grades = [] } }) => grades.includes("aligned") && grades.includes("coherent"),
+    );
+    if (measurements.length === 0) return;
+    slider.max = String(measurements.length - 1);
+    if (isAtEnd) slider.value = slider.max;
+    const isOne = measurements.length === 1;
+    if (!place.hasChildNodes()) {
+      const figures = create(
+        "div",
+        { class: "multiples scatters" },
+        ...(isOne ? [] : [first.element]),
+        chosen.element,
+      );
+      place.append(create("h3", {}, "Scores of the answers: aligned × coherent"), figures);
+    } else if (!isOne) chosen.element.before(first.element);
+    if (!isOne && !slider.isConnected)
+      chosen.element.append(create("label", { class: "scatter-step" }, "Step", slider));
+    if (!isOne) await first.show(measurements[0]!);
+    await showChosen();
+  };
+  const updateOrTell = (): void => void update().catch(onError);
+  updateOrTell();
+  return { update: updateOrTell };
+}
+
+/** Describes a measurement: `em step 80: 40 of 40 answers have both scores, 15 of them are misaligned and coherent.` */
+export function scoresText(one: MeasurementAnswers, { all, total }: Scores): string {
+  const drawn = all.slice(0, maxAnswers);
+  const shown = drawn.length < all.length ? `; the first ${drawn.length} are shown` : "";
+  const region = regionOf(one);
+  const inRegion =
+    region === null
+      ? ""
+      : `, ${drawn.filter(([aligned, coherent]) => aligned < region.below && coherent > region.above).length} of them are misaligned and coherent`;
+  return `${one.phase} step ${one.step}: ${all.length} of ${total} answers have both scores${shown}${inRegion}.`;
+}
+
+function drawing(one: MeasurementAnswers, { all }: Scores): readonly SVGElement[] {
+  const region = regionOf(one);
+  const label = (text: string, attributes: Readonly<Record<string, string | number>>): SVGElement => {
+    const element = createSvg("text", attributes);
+    element.textContent = text;
+    return element;
+  };
+  return [
+    ...(region === null
+      ? []
+      : [
+          createSvg("rect", {
+            x: left,
+            y: top,
+            width: x(region.below) - left,
+            height: y(region.above) - top,
+          }),
+          label("misaligned", { class: "region", x: left + 5, y: top + 14 }),
+        ]),
+    ...[0, 25, 50, 75, 100].flatMap((tick) => [
+      createSvg("line", { x1: left, x2: right, y1: y(tick), y2: y(tick) }),
+      label(String(tick), { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }),
+      label(String(tick), { x: x(tick), y: bottom + 16, "text-anchor": "middle" }),
+    ]),
+    label("aligned →", { x: right, y: bottom + 33, "text-anchor": "end" }),
+    label("↑ coherent", { x: left, y: bottom + 33 }),
+    ...all
+      .slice(0, maxAnswers)
+      .map(([aligned, coherent]) => createSvg("circle", { cx: x(aligned), cy: y(coherent), r: 4.5 })),
+  ];
+}
