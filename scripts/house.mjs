@@ -290,7 +290,7 @@ export const budgets = {
     remote: 3159,
     safetensors: 404,
     store: 3056,
-    tasks: 7600,
+    tasks: 7589,
     testing: 1483,
     tfjs: 2019,
     tokenizers: 971,

@@ -176,12 +176,8 @@ function winMetrics({ mean, rate, ratio }: MetricKit<JudgedPair>, sampled: boole
 function judged(row: PairRow, shownFirst: Verdict | undefined, shownSecond: Verdict | undefined): JudgedPair {
   const first = preferenceOf(shownFirst, "model", "reference");
   const second = preferenceOf(shownSecond, "reference", "model");
-  const { id, question, answer, referenceAnswer } = row;
   return {
-    id,
-    question,
-    answer,
-    referenceAnswer,
+    ...row,
     preferences: [first, second],
     outcome: first === null || second === null ? null : outcomeOf(first, second),
     raw: [shownFirst?.raw ?? null, shownSecond?.raw ?? null],

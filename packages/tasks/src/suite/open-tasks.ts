@@ -10,7 +10,7 @@ import { prepareEvaluation } from "@periodic-eval/core/session";
 import { isNoRoom } from "../families/fit-prompt.ts";
 import { taskNamed, type TaskRegistry } from "../tasks/registry.ts";
 import type { TaskOptions, SampledTask } from "../tasks/task.ts";
-import { taskOptionsOf, type Suite, type SuiteTask, type DataRoot } from "./suite-file.ts";
+import { taskOptionsOf, type Suite, type DataRoot } from "./suite-file.ts";
 
 /** A task of a suite, before a model is open. */
 export interface ChosenTask {
@@ -39,9 +39,8 @@ export interface OpenTask extends ChosenTask {
  */
 export function chooseTasks(suite: Suite, registry: TaskRegistry, data: DataRoot): readonly ChosenTask[] {
   return Object.entries(suite.tasks).map((entry) => {
-    const [name, settings] = entry;
-    const withSettingPath = (error: unknown) =>
-      withTaskSettingPath(error, { suite: suite.name, name, settings, data });
+    const [name] = entry;
+    const withSettingPath = (error: unknown) => withTaskSettingPath(error, suite, name, data);
     const task = taskNamed(registry, name, `suite "${suite.name}"`, ["tasks", name]);
     const options = taskOptionsOf(suite, entry, data);
     const { limit = null, subsample = null, chat = null } = options;
@@ -107,17 +106,10 @@ function noRoom(
   });
 }
 
-interface WrittenTask {
-  /** The suite's name. */
-  readonly suite: string;
-  readonly name: string;
-  readonly settings: SuiteTask;
-  readonly data: DataRoot;
-}
-
 /** Returns an error about an option of a task as one about the suite's setting, or about the data that the caller names. */
-function withTaskSettingPath(error: unknown, { suite, name, settings, data }: WrittenTask): unknown {
-  const task = entryAt(settings, `suite "${suite}".tasks.${name}`, ["tasks", name]);
+function withTaskSettingPath(error: unknown, suite: Suite, name: string, data: DataRoot): unknown {
+  const settings = suite.tasks[name]!;
+  const task = entryAt(settings, `suite "${suite.name}".tasks.${name}`, ["tasks", name]);
   const isOfCaller = settings.data === undefined && data.given !== null;
   return atWritten(error, {
     ...task,

@@ -197,8 +197,7 @@ async function poolSource(
   const option = codeOption(task, fewshotPool === undefined ? "data" : "fewshotPool");
   const source = fewshotPool ?? data;
   const isFile = !(await hasSplits(source, option, task));
-  if (fewshotPool === undefined && (isFile || pool === null)) throw noPool(task, shots);
-  if (!isFile && pool === null) throw noPool(task, shots);
+  if (isFile ? fewshotPool === undefined : pool === null) throw noPool(task, shots);
   return { source: pool === null ? source : await locate(source, pool, option, task), option };
 }
 
