@@ -8,6 +8,8 @@ import { runCommand } from "./run-command.test-data.ts";
 import { defaultQuestions } from "@periodic-eval/core/evaluations";
 import { readRun, snapshotJsonSchema } from "@periodic-eval/store";
 import { Ajv2020 } from "ajv/dist/2020.js";
+import { createProgram } from "./program.ts";
+import { recordingTerminal } from "./terminal/recording-terminal.test-data.ts";
 import { builtMain } from "./terminal/built-main.test-data.ts";
 import { defaultQuestions as defaultOfCommands } from "./config/command-options.ts";
 import { microWorld } from "./demo/micro-world.ts";
@@ -68,6 +70,18 @@ describe("wrong usage ends with 2 and an explanation", () => {
     ])
       expect(await run(...args)).toMatchObject({ code: 0, err: "" });
   });
+});
+
+it("fits the help of each command on a screen of 24 lines; eval, with three ways to measure, needs 30", async () => {
+  const program = await createProgram(recordingTerminal());
+  const lines = program.commands.map((command) => {
+    let help = "";
+    command.configureOutput({ writeOut: (text) => (help += text), getOutHelpWidth: () => 80 });
+    command.outputHelp();
+    return [command.name(), help.trimEnd().split("\n").length] as const;
+  });
+  expect(lines.length).toBeLessThanOrEqual(14);
+  expect(lines.filter(([name, count]) => count > (name === "eval" ? 30 : 24))).toEqual([]);
 });
 
 it("shows escape sequences of names and rows escaped", async () => {

@@ -18,12 +18,13 @@ export interface GateOptions {
 }
 
 const help = `
-A condition is better, worse or changed, or a limit (>, <, >= or <=) in the metric's unit. It is
-checked at the end of each phase; em/capability names one. A limit decides only if the whole 95 %
-interval lies on one side; "no evidence" only if a change of 20 points, or a fifth of the metric's
-range, would have been detected. GITHUB_STEP_SUMMARY receives the summary too.
+A condition is better, worse or changed, or a limit (>, <, >= or <=), at the
+end of each phase; em/capability names one. A limit decides if the whole 95 %
+interval is on one side; "no evidence" if a change of a fifth of the range (20
+points) would have been detected. GITHUB_STEP_SUMMARY gets the summary too.
 
-Exit code: 0 if no condition is true, 1 if one is, 2 for wrong usage, 3 if a condition is inconclusive.`;
+Exit code: 0 if no condition is true, 1 if one is, 2 for wrong usage, 3 if one
+is inconclusive.`;
 
 /** `gate`: fails if a condition on a run's last measurements is true. For CI. */
 export function addGate(program: Command, terminal: Terminal): void {

@@ -35,9 +35,8 @@ interface ReportOptions {
 }
 
 const help = `
---serve finds all runs below the folder, whether finished, running or interrupted, and shows nothing outside it. Others
-can read them at an address such as 0.0.0.0:8010, unless the variable PERIODIC_EVAL_TOKEN has a token, which programs
-send as a bearer token and browsers as a password.`;
+--serve shows all runs below the folder, also running ones. At an address such
+as 0.0.0.0:8010 others can read them, unless PERIODIC_EVAL_TOKEN has a token.`;
 
 /** `report`: writes the page of a run (finished, running or interrupted), of training on feedback, or of suite results. */
 export function addReport(program: Command, terminal: Terminal): void {

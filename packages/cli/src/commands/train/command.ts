@@ -1,11 +1,10 @@
 import { shellWord } from "@periodic-eval/contracts/options";
 import { readConfigFile, type FlagOverride } from "@periodic-eval/core/config";
-import { loadLora, withLora, type CheckpointLM } from "@periodic-eval/models";
 import { Option, type Command } from "commander";
 import { backendOption, engineOption } from "../../config/command-options.ts";
 import { noBlockText } from "../../config/config-file.ts";
 import type { LoadTasks } from "../../config/open-grader.ts";
-import { checkUndisturbed, fineTune, type FineTuneOptions } from "../../run/fine-tune.ts";
+import { checkUndisturbed, fineTune } from "./fine-tune.ts";
 import { reportRun } from "../../run/report-run.ts";
 import { serveFlag, type ServeOption, withServedRun } from "../../run/serve-run.ts";
 import { type Terminal, progressOnly } from "../../terminal/terminal.ts";
@@ -92,40 +91,16 @@ export async function train(
   const file = await readConfigFile(path, overrides);
   const parsed = parseTrainingFile(file);
   const { config } = parsed;
-  const { run_dir: runDir, model, backend, seed, resume, lora, adapter } = config;
-  const { phases, loggers, tokenizer, server } = await prepareTraining(parsed, progress, loadTasks);
-  const hasSaidUnmeasured = config.periodic_eval === undefined;
-  if (hasSaidUnmeasured) progress.out(noBlockText(path));
+  const { run_dir: runDir, resume } = config;
+  const prepared = await prepareTraining(parsed, progress, loadTasks);
+  if (config.periodic_eval === undefined) progress.out(noBlockText(path));
   const { differences, keep } = await openKeptConfig(config);
   for (const difference of differences) progress.err(difference);
-  // A phase that begins has passed its trainer's checks. Phases that are already finished do not use the new configuration.
-  const onBegin: FineTuneOptions["onBegin"] = ({ alreadyFinished }) =>
-    alreadyFinished === true ? undefined : keep();
-  const adapt = async (base: CheckpointLM) =>
-    adapter === undefined ? withLora(base, { seed: String(seed), ...lora }) : loadLora(base, adapter);
   // The same command with resume=never would start over again.
   const resumeCommand = resume === "never" ? `${command} with resume=auto` : command;
   const results = await withServedRun(runDir, { serve, terminal: progress }, async () =>
-    fineTune(
-      {
-        model,
-        runDir,
-        seed,
-        resume,
-        phases,
-        loggers,
-        onBegin,
-        config: config.config,
-        resumeCommand,
-        tokenizer,
-        hasSaidUnmeasured,
-        ...(backend !== undefined && { backend }),
-        ...((lora ?? adapter) !== undefined && { adapt }),
-        ...(server && { measureOn: { server } }),
-      },
-      progress,
-    ),
-  ).finally(() => server?.dispose());
+    fineTune(config, prepared, { keep, resumeCommand }, progress),
+  ).finally(() => prepared.server?.dispose());
   await reportRun(runDir, { json }, terminal);
   checkUndisturbed(results, runDir, resumeCommand);
 }

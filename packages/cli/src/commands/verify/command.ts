@@ -10,9 +10,9 @@ import { jsonText, plainTable, type Terminal, type Colours } from "../../termina
 import type { RepeatOptions } from "./repeat.ts";
 
 const help = `
-A snapshot can be measured again if its run saved the weights (saveAdapterAtFiring: true).
+A snapshot can be measured again if its run has saveAdapterAtFiring: true.
 
-Exit code: 0 if everything is verified or the same, 1 with problems or other values, 2 for wrong usage.`;
+Exit code: 0 if all is verified or the same, 1 if not, 2 for wrong usage.`;
 
 /** `verify`: checks every snapshot of a run and its rows against their hashes, or repeats one measurement. It changes nothing. */
 export function addVerify(program: Command, terminal: Terminal, loadTasks: LoadTasks): void {

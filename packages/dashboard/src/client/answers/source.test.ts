@@ -88,6 +88,10 @@ it("reads again after an error", async () => {
 });
 
 it("reads rows that a file leaves out as an error that names the command", async () => {
-  const source = answersSource({ ...served, address: null, command: "npx periodic-eval report runs/a --serve" });
+  const source = answersSource({
+    ...served,
+    address: null,
+    command: "npx periodic-eval report runs/a --serve",
+  });
   await expect(source.rows(measurement, 600)).rejects.toThrow("npx periodic-eval report runs/a --serve");
 });
