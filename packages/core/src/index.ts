@@ -22,12 +22,10 @@ export {
   atPercents,
   atStart,
   atSteps,
-  describeCrossing,
   everyEpochs,
   everyPercent,
   everySeconds,
   everySteps,
-  needsMaxSteps,
   timesPerPhase,
 } from "./schedule/triggers.ts";
 export { streamGuard } from "./random/guards.ts";

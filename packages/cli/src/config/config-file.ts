@@ -8,7 +8,7 @@ import {
   valueAt,
 } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
-import { type ConfigFile, readConfigFile } from "@periodic-eval/core/config";
+import { type ConfigFile, readConfigFile } from "@periodic-eval/data/config";
 import { isPublishedQuestions, fixForMissing, isMissingFile, isHubSource } from "@periodic-eval/data";
 import { resolveEntryPaths, resolveJudgePath, resolveModelPath } from "@periodic-eval/tasks";
 

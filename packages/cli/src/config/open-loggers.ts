@@ -1,5 +1,5 @@
 import type { Logger } from "@periodic-eval/core";
-import type { ConfigFile } from "@periodic-eval/core/config";
+import type { ConfigFile } from "@periodic-eval/data/config";
 import { isRecord, valueAt } from "@periodic-eval/contracts/options";
 import { join } from "node:path";
 import { awaitAll, resolveLoggerPaths, withOptionPlace } from "./config-file.ts";

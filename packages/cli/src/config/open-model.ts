@@ -7,7 +7,7 @@ import type {
   Tokenizer,
   ValuePath,
 } from "@periodic-eval/core";
-import { readConfigFile, type ConfigFile } from "@periodic-eval/core/config";
+import { readConfigFile, type ConfigFile } from "@periodic-eval/data/config";
 import {
   adapterFolder,
   loadCausalLM,

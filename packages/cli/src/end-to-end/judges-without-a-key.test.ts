@@ -8,7 +8,7 @@ import {
   withSession,
   type Snapshot,
 } from "@periodic-eval/core";
-import { readConfigFile } from "@periodic-eval/core/config";
+import { readConfigFile } from "@periodic-eval/data/config";
 import { readRun } from "@periodic-eval/store";
 import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { openLocalJudge, useBackend } from "@periodic-eval/models";

@@ -4,7 +4,7 @@ import { join, dirname } from "node:path";
 import type { RunRecord } from "@periodic-eval/contracts";
 import { dataError } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
-import { readConfigFile } from "@periodic-eval/core/config";
+import { readConfigFile } from "@periodic-eval/data/config";
 import { notFinished, problemNames } from "@periodic-eval/dashboard";
 import type { ReadResults } from "@periodic-eval/dashboard/server";
 import { readRun, type FileReader } from "@periodic-eval/store";

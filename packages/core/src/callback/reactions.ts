@@ -12,7 +12,6 @@ import {
   nameSchema,
   numberFromZero,
   positiveInteger,
-  configError,
   errorMessage,
   checkName,
   functionSchema,
@@ -150,11 +149,16 @@ export interface EscalateOptions {
   readonly id?: string;
 }
 
+const nameOf = (evaluation: AnyEvaluation | null) => evaluation?.name;
+
 const optionsSchema = z.strictObject({
   when: functionSchema("a function of a snapshot").meta({ fix: 'Write `worse("capability")`.' }),
   run: z
-    .custom((value) => Array.isArray(value) && value.length > 0, "a non-empty array of evaluations")
-    .meta({ fix: "List the evaluations to run." }),
+    .custom(
+      (value) => Array.isArray(value) && value.length > 0 && new Set(value.map(nameOf)).size === value.length,
+      "one or more evaluations with unique names",
+    )
+    .meta({ fix: "List each evaluation once." }),
   id: nameSchema.optional(),
 } satisfies Record<keyof EscalateOptions, z.ZodType>);
 
@@ -178,17 +182,7 @@ export function escalate(options: EscalateOptions): TrainerCallback {
   parseOptions(where, optionsSchema, options);
   const { when, run, id = "escalate" } = options;
   const names = run.map(({ name }) => `${id}-${name}`);
-  for (const [at, name] of names.entries()) {
-    checkName(`${where}.run[${at}]`, name);
-    if (names.indexOf(name) !== at)
-      throw configError({
-        where,
-        path: ["run", at],
-        value: run[at]!.name,
-        expected: "evaluations with unique names",
-        fix: "Remove the repetition.",
-      });
-  }
+  for (const [at, name] of names.entries()) checkName(`${where}.run[${at}]`, name);
   return {
     id,
     asks: run,

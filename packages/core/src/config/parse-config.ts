@@ -41,7 +41,16 @@ export function parseBlock(
   const { phases, ...base } = parseOptions(blockName, periodicEvalSchema, withDefaultsForNulls(written));
   const isSet = (at: unknown, key: string) => isRecord(at) && at[key] !== undefined && at[key] !== null;
   if (phase === null) {
-    refuseOverrides(Object.keys(phases));
+    const names = Object.keys(phases);
+    // It is unknown whether they apply.
+    if (names.length > 0)
+      throw configError({
+        where: blockName,
+        path: ["phases"],
+        got: `overrides of ${names.join(", ")}, and no phase`,
+        expected: "the phase that the callback measures",
+        fix: `Pass { phase: "${names[0]}" } as the second argument, or the block as \`periodicEval\` to the trainer.`,
+      });
     return { config: base, pathOf: (key) => [key], sets: (key) => isSet(written, key) };
   }
   if (runPhases !== undefined) {
@@ -82,19 +91,6 @@ export const periodicEvalConfig = (
   phase: string,
   runPhases?: readonly string[],
 ): PhaseEvalConfig => parseBlock(config, phase, runPhases).config;
-
-/** @throws PeriodicEvalError `config` for overrides of a phase, because it is unknown whether they apply. */
-function refuseOverrides(names: readonly string[]): void {
-  const [name] = names;
-  if (name === undefined) return;
-  throw configError({
-    where: blockName,
-    path: ["phases"],
-    got: `overrides of ${names.join(", ")}, and no phase`,
-    expected: "the phase that the callback measures",
-    fix: `Pass { phase: "${name}" } as the second argument, or the block as \`periodicEval\` to the trainer.`,
-  });
-}
 
 function requirePhase(where: string, path: ValuePath, name: string, runPhases: readonly string[]): void {
   if (runPhases.includes(name)) return;

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { checked, configError, parseOptions } from "@periodic-eval/contracts/options";
 import type { ValuePath } from "@periodic-eval/core";
-import { readConfigFile, type ConfigFile } from "@periodic-eval/core/config";
+import { readConfigFile, type ConfigFile } from "@periodic-eval/data/config";
 
 /**
  * Returns the location of a value for an error: file and line, or the name of the override that set it. Omits the value of an

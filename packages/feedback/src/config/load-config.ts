@@ -11,7 +11,7 @@ import {
   quoteValue,
 } from "@periodic-eval/contracts/options";
 import type { ValuePath } from "@periodic-eval/core";
-import { readConfigFile, type ConfigFile } from "@periodic-eval/core/config";
+import { readConfigFile, type ConfigFile } from "@periodic-eval/data/config";
 import { atFile, parseFile, namesIn, yamlFile } from "./file-errors.ts";
 import { configSchema, metricPresets, type HarnessConfig, type HarnessConfigInput } from "./schema.ts";
 

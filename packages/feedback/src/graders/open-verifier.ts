@@ -8,7 +8,7 @@ import {
   printable,
 } from "@periodic-eval/contracts/options";
 import type { CallOptions, Grader, Verdict } from "@periodic-eval/core";
-import { loadVerifierModule } from "@periodic-eval/core/config";
+import { loadVerifierModule } from "@periodic-eval/data/config";
 import { customVerifier, findVerifier, graderSchema, readVerdicts } from "@periodic-eval/core/grading";
 import { hashJson } from "@periodic-eval/core/random";
 import { abortable, startTimeout } from "@periodic-eval/store";

@@ -11,7 +11,7 @@ import {
   nearest,
 } from "@periodic-eval/contracts/options";
 import type { ValuePath } from "@periodic-eval/core";
-import { readConfigFile } from "@periodic-eval/core/config";
+import { readConfigFile } from "@periodic-eval/data/config";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
 import { isString } from "@periodic-eval/remote";
 import { atFile, parseFile, placeIn, namesIn, yamlFile } from "../config/file-errors.ts";

@@ -167,7 +167,7 @@ export async function atSuite<T>(file: string | null, action: () => T | Promise<
     return await action();
   } catch (error) {
     if (file === null) throw error;
-    const { readConfigFile } = await import("@periodic-eval/core/config");
+    const { readConfigFile } = await import("@periodic-eval/data/config");
     const { where } = await readConfigFile(file);
     // Other paths are those of the caller's options.
     throw atWritten(error, {

@@ -1,6 +1,6 @@
 import { planJson, planTables } from "./output.ts";
 import type { EvaluableModel } from "@periodic-eval/core";
-import type { ConfigFile } from "@periodic-eval/core/config";
+import type { ConfigFile } from "@periodic-eval/data/config";
 import { outlineCausalLM } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { inMemory } from "@periodic-eval/tfjs";

@@ -1,5 +1,5 @@
 import { shellWord } from "@periodic-eval/contracts/options";
-import { readConfigFile, type FlagOverride } from "@periodic-eval/core/config";
+import { readConfigFile, type FlagOverride } from "@periodic-eval/data/config";
 import { Option, type Command } from "commander";
 import { backendOption, engineOption } from "../../config/command-options.ts";
 import { noBlockText } from "../../config/config-file.ts";

@@ -1,5 +1,5 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { readConfigFile } from "@periodic-eval/core/config";
+import { readConfigFile } from "@periodic-eval/data/config";
 import { checkWritable, readTextFile, writeFileAtomic, nodeFiles } from "@periodic-eval/store";
 import { existsSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,6 @@
 import type { PeriodicEvalError, ValuePath } from "@periodic-eval/core";
-import { periodicEvalJsonSchema, type ConfigFile } from "@periodic-eval/core/config";
+import { periodicEvalJsonSchema } from "@periodic-eval/core/config";
+import { type ConfigFile } from "@periodic-eval/data/config";
 import { isRecord, nearest, unknownOption, valueAt } from "@periodic-eval/contracts/options";
 import { dpoConfigJsonSchema, sftConfigJsonSchema } from "@periodic-eval/trainers";
 import * as z from "zod";

@@ -1,5 +1,5 @@
 import { type Logger, type PeriodicEvalError, type Tokenizer, type PeriodicEval } from "@periodic-eval/core";
-import type { ConfigFile } from "@periodic-eval/core/config";
+import type { ConfigFile } from "@periodic-eval/data/config";
 import { checkRequests } from "@periodic-eval/core/session";
 import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { readConfigFile } from "@periodic-eval/core/config";
+import { readConfigFile } from "@periodic-eval/data/config";
 import { throwAll } from "../../config/config-file.ts";
 import { parseTrainingFile } from "./training-file.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";

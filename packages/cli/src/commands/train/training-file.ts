@@ -1,5 +1,5 @@
 import { periodicEvalConfig, type PeriodicEvalError, type ValuePath } from "@periodic-eval/core";
-import type { ConfigFile } from "@periodic-eval/core/config";
+import type { ConfigFile } from "@periodic-eval/data/config";
 import {
   describeZodIssue,
   fixAt,

@@ -1,5 +1,5 @@
 import { periodicEvalConfig } from "@periodic-eval/core";
-import { readConfigFile } from "@periodic-eval/core/config";
+import { readConfigFile } from "@periodic-eval/data/config";
 import { parseSFTConfig } from "@periodic-eval/trainers";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
