@@ -50,7 +50,9 @@ export function sourceOfTask(task: string, data: string | undefined, { given, fo
   const found = places.find((place) => existsSync(place));
   if (found !== undefined) return found;
   const remote = dataset ?? (given === null ? known?.source : undefined);
-  return (isUsual ? remote : undefined) ?? places[0]!;
+  // The folder that `data get` writes.
+  const missing = data === undefined && known !== null ? join(root, known.name) : places[0]!;
+  return (isUsual ? remote : undefined) ?? missing;
 }
 
 /** Returns the path of another file of a suite: relative paths are in the folder of the data. */
