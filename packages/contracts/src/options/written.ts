@@ -93,7 +93,8 @@ const respelt = (text: string, { nameOf }: Written): string =>
   nameOf === undefined
     ? text
     : text.replaceAll(
-        /"[^"]*"|(`?)\b([a-z]+(?:[A-Z][a-z]+)+|(?<=`)[a-z]\w*)\b/g,
+        // A segment of a path is no option.
+        /"[^"]*"|(`?)(?<![-/])\b([a-z]+(?:[A-Z][a-z]+)+|(?<=`)[a-z]\w*)\b(?!\/)/g,
         (word, tick = "", name = "") => (name === "" ? word : tick + (nameOf(name) ?? name)),
       );
 

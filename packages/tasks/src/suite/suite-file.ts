@@ -48,10 +48,10 @@ export function sourceOfTask(task: string, data: string | undefined, { given, fo
   const places = [...(data === undefined ? [] : [data]), ...(isUsual ? names : [])].map((name) =>
     join(root, name),
   );
-  const found = places.find((place) => existsSync(place));
-  if (found !== undefined) return found;
   const remote = dataset ?? (given === null ? known?.source : undefined);
-  return (isUsual ? remote : undefined) ?? places[0]!;
+  // The folder that `data get` writes.
+  const missing = data === undefined && known !== null ? join(root, known.name) : places[0]!;
+  return places.find((place) => existsSync(place)) ?? (isUsual ? remote : undefined) ?? missing;
 }
 
 /** Returns the path of another file of a suite: relative paths are in the folder of the data. */

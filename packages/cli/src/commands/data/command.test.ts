@@ -202,7 +202,7 @@ describe("data list", () => {
 it("is named by the error for a task's missing data", async () => {
   const eval_ = (data: string) =>
     runCommand(["eval", "--model", "m", "--tasks", "mmlu_anatomy", "--data", data]);
-  for (const data of [folder, join(folder, "none")]) {
+  for (const data of [folder, join(folder, "none"), join(folder, "a-newFolder")]) {
     const { code, err } = await eval_(data);
     expect([code, err.includes(`periodic-eval data get mmlu --out ${data}`)]).toEqual([1, true]);
   }
