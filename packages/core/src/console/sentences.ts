@@ -95,7 +95,7 @@ export function beginText(
   if (reached === undefined) return null;
   return (
     `${name}  starts again from step 1: an earlier training reached step ${reached}, and this one does not resume from a checkpoint of it. ` +
-    'To go on from a checkpoint, resume from it: resume_from_checkpoint=True in transformers, resume: "auto" in TypeScript.'
+    'To go on from a checkpoint: resume: "auto" with config.saveSteps in TypeScript, resume_from_checkpoint=True with save_steps in transformers.'
   );
 }
 
