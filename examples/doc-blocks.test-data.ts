@@ -108,21 +108,24 @@ export const runCommand = async (line: string, cwd: string): Promise<string> =>
 /** Runs commands from a document one after the other, and returns the stdout of each. One process loads the modules for all. */
 export async function runCommands(lines: readonly string[], cwd: string): Promise<readonly string[]> {
   const commands = lines.map((line) => {
-    const words = line.replace(/ #.*$/, "").match(/'[^']*'|[^ ]+/g) ?? [];
+    const [command, file = null] = line.replace(/ #.*$/, "").split(/ > ([\w./-]+)$/);
+    const words = command!.match(/'[^']*'|[^ ]+/g) ?? [];
     const [npx, name, ...args] = words.map((word) => word.replace(/^'(.*)'$/, "$1"));
     expect([npx, name]).toEqual(["npx", "periodic-eval"]);
-    return args;
+    return { args, file };
   });
   const built = (file: string) =>
     JSON.stringify(new URL(`../packages/cli/dist/${file}`, import.meta.url).href);
-  const code = `import { runCli } from ${built("program.js")};
+  const code = `import { writeFileSync } from "node:fs";
+    import { runCli } from ${built("program.js")};
     import { processTerminal } from ${built("terminal/terminal.js")};
     const printed = [];
-    for (const args of ${JSON.stringify(commands)}) {
+    for (const { args, file } of ${JSON.stringify(commands)}) {
       const lines = [];
       const status = await runCli(args, { ...processTerminal, out: (text) => void lines.push(text + "\\n") });
       if (status !== 0) process.exit(status);
       printed.push(lines.join(""));
+      if (file !== null) writeFileSync(file, lines.join(""));
     }
     console.log(JSON.stringify(printed));`;
   return JSON.parse(await runNode(["--input-type=module", "--eval", code], {}, cwd)) as readonly string[];
