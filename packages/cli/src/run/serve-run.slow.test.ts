@@ -32,7 +32,7 @@ function startTraining(name: string, port: string, steps = 3) {
 
 it("serves a training from its first second, and stops with it", async () => {
   const { ended, lines } = startTraining("live", "0", 10);
-  await expect.poll(() => lines.out, { timeout: 20_000 }).toContain("Live page, while this command runs: ");
+  await expect.poll(() => lines.out, { timeout: 60_000 }).toContain("Live page, while this command runs: ");
   const address = /http:\S+/.exec(lines.out)![0];
   const page = await fetch(address);
   expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("</html>")]);
@@ -40,14 +40,14 @@ it("serves a training from its first second, and stops with it", async () => {
     const reply = await fetch(address, { headers: { Accept: "application/json" } });
     return ((await reply.json()) as { readonly state?: string }).state ?? "no run yet";
   };
-  await expect.poll(stateOf, { timeout: 20_000, interval: 20 }).toBe("running");
+  await expect.poll(stateOf, { timeout: 60_000, interval: 20 }).toBe("running");
   // A client that follows the run does not keep the command from ending.
   const events = await fetch(`${address}/events`);
   const following = events.text().catch(() => undefined);
   expect((await ended)[0]).toBe(0);
   await following;
   await expect(fetch(address)).rejects.toThrow();
-}, 60_000);
+}, 180_000);
 
 it("trains without a live page if the port is taken", async () => {
   const other = createServer().listen(0, "127.0.0.1");
@@ -58,11 +58,11 @@ it("trains without a live page if the port is taken", async () => {
   expect(lines.err).toContain(`The run is not served: [periodic-eval] --serve: got ${port}`);
   expect(existsSync(join(folder, "taken", "periodic_eval", "index.html"))).toBe(true);
   other.close();
-}, 60_000);
+}, 180_000);
 
 it("stops serving when the command is killed", async () => {
   const { child, ended, lines } = startTraining("killed", "0");
-  await expect.poll(() => lines.out, { timeout: 20_000 }).toContain("Live page");
+  await expect.poll(() => lines.out, { timeout: 60_000 }).toContain("Live page");
   const address = /http:\S+/.exec(lines.out)![0];
   child.kill("SIGKILL");
   await ended;
@@ -72,4 +72,4 @@ it("stops serving when the command is killed", async () => {
       () => false,
     );
   await expect.poll(isServed, { timeout: 5000 }).toBe(false);
-}, 60_000);
+}, 180_000);
