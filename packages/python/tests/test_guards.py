@@ -362,3 +362,16 @@ def test_has_no_base_without_an_adapter_or_where_another_weight_trains() -> None
     merged = lora()
     merged.merge_adapter()
     assert why_base_is_absent(merged) == "an adapter is merged into the weights"
+
+
+def test_names_a_mode_that_a_call_outside_of_a_window_did_not_set_back() -> None:
+    setup = Setup()
+    mode = next(guard for guard in setup.window.guards if guard.name == "mode")
+    mode.capture = lambda: lambda: None
+    with setup.window.protected("a call"):
+        pass
+    # The window's own observation finds nothing: the state before it is the changed one.
+    for broken in (["mode"], []):
+        setup.window.enter("s")
+        evidence = setup.window.leave()
+        assert [part["part"] for part in evidence if part["intact"] is False] == broken

@@ -118,11 +118,12 @@ class Counter:
         block, compute = Answering._block, Answering._compute
         counts = self.calls
 
-        def counted_block(answering: Any, call: Any, rows: Any) -> None:
+        def counted_block(answering: Any, call: Any, rows: Any, failure: Any) -> Any:
             counts.append({"method": call.method, "rows": len(rows), "mine": 0, "passes": 0})
             before = answering.forward.passes
-            block(answering, call, rows)
+            result = block(answering, call, rows, failure)
             counts[-1]["passes"] = answering.forward.passes - before
+            return result
 
         def counted_compute(answering: Any, call: Any, rows: Any, put: Any) -> None:
             counts[-1]["mine"] += len(rows)

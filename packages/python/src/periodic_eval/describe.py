@@ -49,7 +49,7 @@ def describe_model(
         # Float32 sums of another order; nothing is known of 16-bit kernels.
         "tolerance_nats": 1e-4 if is_exact else None,
         "details": {
-            "versions": _versions(),
+            "versions": _versions(config),
             "device": torch.cuda.get_device_name(forward.device)
             if forward.device.type == "cuda"
             else platform.machine(),
@@ -147,9 +147,11 @@ def _quantization(config: Any) -> Any:
     return None if quantization is None else str(getattr(method, "value", method))
 
 
-def _versions() -> dict[str, str]:
+def _versions(config: Any) -> dict[str, str]:
     versions = {"python": platform.python_version(), "torch": str(torch.__version__)}
-    for name in ("transformers", "peft", "trl", "accelerate", "bitsandbytes"):
+    # PEFT imports bitsandbytes wherever it is installed, used or not.
+    quantized = ("bitsandbytes",) if _quantization(config) is not None else ()
+    for name in ("transformers", "peft", "trl", "accelerate", *quantized):
         if name in sys.modules:
             with contextlib.suppress(metadata.PackageNotFoundError):
                 versions[name] = metadata.version(name)

@@ -31,13 +31,15 @@ Evidence = dict[str, Any]
 class Guard:
     """Observes one part of the training's state.
 
-    `observe` returns the state as a short string. `capture` returns a function that restores it.
+    `observe` returns the state as a short string. `capture` returns a function that restores it. `is_setting`
+    is whether it observes settings or random states, which takes little time.
     """
 
     def __init__(
         self, name: str, observe: Callable[[], str], capture: Callable[[], Restore] | None = None
     ) -> None:
         self.name, self.observe = name, observe
+        self.is_setting = False
         self.capture: Callable[[], Restore] = capture or (lambda: lambda: None)
 
     def try_observe(self) -> tuple[str | None, str]:
@@ -56,6 +58,7 @@ class Window:
         self._model = model
         self._before: list[tuple[str | None, str]] = []
         self._restores: list[Restore] = []
+        self._changed: dict[str, Evidence] = {}
 
     def enter(self, seed: str) -> dict[str, str | None]:
         """Observes and captures the state, then sets evaluation mode, no gradients and seeded randomness."""
@@ -66,15 +69,23 @@ class Window:
 
     @contextlib.contextmanager
     def protected(self, seed: str) -> Generator[None, None, None]:
-        """Protects the training during a call that comes outside of `enter` and `leave`, without evidence."""
+        """Protects the training during a call that comes outside of `enter` and `leave`.
+
+        A setting that does not come back is evidence of the next `leave`.
+        """
         if self._restores:
             yield
             return
+        observed = [(guard, guard.try_observe()) for guard in self.guards if guard.is_setting]
         self._open(seed)
         try:
             yield
         finally:
             self.restore()
+            for guard, before in observed:
+                evidence = _evidence(guard.name, before, guard.try_observe())
+                if evidence["intact"] is False:
+                    self._changed.setdefault(guard.name, evidence)
 
     def _open(self, seed: str) -> None:
         # A window without guards restores these two as well.
@@ -91,7 +102,9 @@ class Window:
         """Restores the captured state, observes again, and returns the evidence of each guard."""
         self.restore()
         pairs = zip(self.guards, self._before, strict=True)
-        return [_evidence(guard.name, before, guard.try_observe()) for guard, before in pairs]
+        found = [_evidence(guard.name, before, guard.try_observe()) for guard, before in pairs]
+        changed, self._changed = self._changed, {}
+        return [changed.get(evidence["part"], evidence) for evidence in found]
 
     def restore(self) -> None:
         """Restores the captured state in reverse order; does nothing outside of a window."""
@@ -266,7 +279,9 @@ def _settings_guard(name: str, settings: Callable[[], Iterable[Setting]]) -> Gua
 
         return restore
 
-    return Guard(name, lambda: digest(values()), capture)
+    guard = Guard(name, lambda: digest(values()), capture)
+    guard.is_setting = True
+    return guard
 
 
 def _mode_guard(model: nn.Module) -> Guard:
