@@ -286,7 +286,7 @@ export const budgets = {
     live: 1468,
     loggers: 1491,
     models: 15258,
-    python: 2780,
+    python: 2778,
     remote: 3159,
     safetensors: 404,
     store: 3056,

@@ -1,21 +1,13 @@
 import { PassThrough, Transform } from "node:stream";
 import { beforeAll, expect, it } from "vitest";
-import type { Tokenizer } from "@periodic-eval/core";
-import { inMemory, tfjsGuards, type InMemoryModel } from "@periodic-eval/tfjs";
-import { loadCausalLM, useBackend } from "@periodic-eval/models";
-import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import { tfjsGuards } from "@periodic-eval/tfjs";
 import { LiveClient } from "../../../examples/live-client.ts";
-import { microWorld } from "../../../examples/micro-world/paths.ts";
 import { ClientChecks } from "./conformance.ts";
+import { embeddedModel, type EmbeddedModel } from "./scripted-client.test-data.ts";
 
-let lm: Awaited<ReturnType<typeof loadCausalLM>>;
-let tokenizer: Tokenizer;
-let model: InMemoryModel;
+let embedded: EmbeddedModel;
 beforeAll(async () => {
-  await useBackend();
-  lm = await loadCausalLM(microWorld());
-  tokenizer = await loadTokenizer(microWorld());
-  model = inMemory(lm, tokenizer);
+  embedded = await embeddedModel();
 });
 
 // oxlint-disable-next-line typescript/no-explicit-any -- A fault changes any part of an answer.
@@ -54,6 +46,7 @@ function faultyStreams(fault: Fault) {
 }
 
 async function problemsOf(fault: Fault, hello: Answer = {}): Promise<readonly string[]> {
+  const { lm, model, tokenizer } = embedded;
   const { stdin, stdout } = faultyStreams(fault);
   const toHost = new PassThrough();
   stdin.pipe(toHost);

@@ -2,16 +2,13 @@ import { PassThrough } from "node:stream";
 import { beforeAll, expect, it } from "vitest";
 import { buildPeriodicEval, openSession, type Snapshot } from "@periodic-eval/core";
 import { fileStore, readRun } from "@periodic-eval/store";
-import { inMemory, tfjsGuards, type InMemoryModel } from "@periodic-eval/tfjs";
-import { loadCausalLM, useBackend } from "@periodic-eval/models";
-import { loadTokenizer } from "@periodic-eval/models/tokenizer";
-import type { Tokenizer } from "@periodic-eval/core";
+import { tfjsGuards } from "@periodic-eval/tfjs";
 import { LiveClient } from "../../../examples/live-client.ts";
 import { microWorld } from "../../../examples/micro-world/paths.ts";
 import { temporaryFolder } from "../../testing/src/temporary-folder.test-data.ts";
 import { ClientChecks } from "./conformance.ts";
 import { serveTrainer } from "./host.ts";
-import { train } from "./scripted-client.test-data.ts";
+import { embeddedModel, train, type EmbeddedModel } from "./scripted-client.test-data.ts";
 
 const block = {
   questions: microWorld("questions.jsonl"),
@@ -21,18 +18,14 @@ const block = {
   leakage: false,
 };
 
-let lm: Awaited<ReturnType<typeof loadCausalLM>>;
-let tokenizer: Tokenizer;
-let model: InMemoryModel;
+let embedded: EmbeddedModel;
 beforeAll(async () => {
-  await useBackend();
-  lm = await loadCausalLM(microWorld());
-  tokenizer = await loadTokenizer(microWorld());
-  model = inMemory(lm, tokenizer);
+  embedded = await embeddedModel();
 });
 
 /** Runs a training of four steps that changes nothing, measured by a host at the other end of two streams. */
 async function liveTraining(runDir: string, hello: Readonly<Record<string, unknown>> = {}) {
+  const { lm, model, tokenizer } = embedded;
   const [stdin, stdout] = [new PassThrough(), new PassThrough()];
   const served = serveTrainer({
     input: stdin,
@@ -81,6 +74,7 @@ it(
     const [live, here] = [temporaryFolder(), temporaryFolder()];
     expect(await liveTraining(live)).toEqual([2, 4]);
     const { callbacks, session: settings } = await buildPeriodicEval(block, { phase: "train" });
+    const { lm, model } = embedded;
     const guards = tfjsGuards(lm);
     const session = openSession({
       run: here,
@@ -119,6 +113,7 @@ it("measures weights once in a phase of 0 steps, and compares them with the run'
 });
 
 it("finds nothing wrong with the example's client", { timeout: 60_000 }, async () => {
+  const { lm, model, tokenizer } = embedded;
   const [stdin, stdout] = [new PassThrough(), new PassThrough()];
   const checked = new ClientChecks().serve(stdin, stdout).finally(() => stdout.end());
   const hello = { run_dir: "unused", max_steps: 4 };

@@ -3,11 +3,23 @@ import type { Guard, Logger } from "@periodic-eval/contracts";
 import { buildPeriodicEval } from "@periodic-eval/core";
 import { fakeGuard, fakeModel, fakeTokenizer } from "@periodic-eval/testing";
 import { LiveClient } from "../../../examples/live-client.ts";
+import { inMemory } from "@periodic-eval/tfjs";
+import { loadCausalLM, useBackend } from "@periodic-eval/models";
+import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { microWorld } from "../../../examples/micro-world/paths.ts";
 import { serveTrainer, type LiveHostOptions } from "./host.ts";
 
 // oxlint-disable-next-line typescript/no-explicit-any -- A fault changes any part of a message.
 export type Message = Record<string, any>;
+
+/** Loads the embedded model. */
+export async function embeddedModel() {
+  await useBackend();
+  const lm = await loadCausalLM(microWorld());
+  const tokenizer = await loadTokenizer(microWorld());
+  return { lm, tokenizer, model: inMemory(lm, tokenizer) };
+}
+export type EmbeddedModel = Awaited<ReturnType<typeof embeddedModel>>;
 
 /** What is written in place of a message; `last` ends the stream. */
 export type Written = string | { readonly last: string };

@@ -83,6 +83,17 @@ THREE: dict[str, Any] = {
 """A block with the three callbacks, small enough for the embedded model."""
 
 
+JUDGED: dict[str, Any] = {
+    "capability": False,
+    "alignment": True,
+    "alignment_questions": str(MICRO_WORLD / "alignment.json"),
+    "alignment_num_samples": 1,
+    "alignment_max_tokens": 4,
+    "judge_model": "openai:a-judge",
+}
+"""A block of which `judge` grades the answers."""
+
+
 def program() -> list[str]:
     """Returns the command line of the built program; skips the test if it is not built."""
     node, main = shutil.which("node"), REPOSITORY / "packages" / "cli" / "bin" / "periodic-eval.js"

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from real import MICRO_WORLD, judge, use_host
+from real import JUDGED, judge, use_host
 from test_trainer import assert_same, final, rows, trainer_of
 from tiny import micro_world
 from transformers import EarlyStoppingCallback, TrainerCallback
@@ -371,19 +371,11 @@ def test_passes_the_verdicts_of_a_late_judge_to_open_reporters(
             if "train_runtime" in logs:
                 is_trained.set()
 
-    block: dict[str, Any] = {
-        "capability": False,
-        "alignment": True,
-        "alignment_questions": str(MICRO_WORLD / "alignment.json"),
-        "alignment_num_samples": 1,
-        "alignment_max_tokens": 4,
-        "judge_model": "openai:a-judge",
-    }
     # The host checks the judge before the first step.
     with judge(lambda asked: asked == 1 or is_trained.is_set()) as environment:
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        best_of(tmp_path, [Release()], measure_best=True, settings={"report_to": kind}, config=block)
+        best_of(tmp_path, [Release()], measure_best=True, settings={"report_to": kind}, config=JUDGED)
     found = reported.read()
     steps = {name: [step for step, _ in points] for name, points in found.items()}
     assert steps["periodic_align/misaligned_rate"] == [0, 2, 4]

@@ -10,21 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from real import MICRO_WORLD, judge, program, snapshots
+from real import JUDGED, judge, program, snapshots
 from test_twins import launch
 from twin_train import Wakes, seed_all, train_loop, with_dropout
 
 import periodic_eval
 
-BLOCK: dict[str, Any] = {
-    "capability": False,
-    "alignment": True,
-    "alignment_questions": str(MICRO_WORLD / "alignment.json"),
-    "alignment_num_samples": 1,
-    "alignment_max_tokens": 4,
-    "judge_model": "openai:a-judge",
-    "budget": {"overhead_percent": None},
-}
+BLOCK: dict[str, Any] = {**JUDGED, "budget": {"overhead_percent": None}}
 
 
 @pytest.fixture

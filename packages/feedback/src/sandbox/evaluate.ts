@@ -57,10 +57,10 @@ const [engineMegabytes, initialMegabytes] = [5.5, 16];
 /** The engine cannot address more. */
 const maxPages = 32_768;
 
-/** The most milliseconds that count between two looks at the clock: a stopped process does not use the code's time. */
+/** Most milliseconds that count between two readings of the clock: the time in which the process is stopped does not count. */
 const longestPauseMs = 500;
 
-/** Returns a function that tells whether the code has run for the seconds. */
+/** Starts a stopwatch. The returned function says whether the code has run longer than `seconds`. */
 function stopwatch(seconds: number): () => boolean {
   let [spentMs, last] = [0, performance.now()];
   return () => {

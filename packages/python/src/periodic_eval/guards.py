@@ -36,10 +36,14 @@ class Guard:
     """
 
     def __init__(
-        self, name: str, observe: Callable[[], str], capture: Callable[[], Restore] | None = None
+        self,
+        name: str,
+        observe: Callable[[], str],
+        capture: Callable[[], Restore] | None = None,
+        *,
+        is_setting: bool = False,
     ) -> None:
-        self.name, self.observe = name, observe
-        self.is_setting = False
+        self.name, self.observe, self.is_setting = name, observe, is_setting
         self.capture: Callable[[], Restore] = capture or (lambda: lambda: None)
 
     def try_observe(self) -> tuple[str | None, str]:
@@ -279,9 +283,7 @@ def _settings_guard(name: str, settings: Callable[[], Iterable[Setting]]) -> Gua
 
         return restore
 
-    guard = Guard(name, lambda: digest(values()), capture)
-    guard.is_setting = True
-    return guard
+    return Guard(name, lambda: digest(values()), capture, is_setting=True)
 
 
 def _mode_guard(model: nn.Module) -> Guard:

@@ -92,14 +92,9 @@ class LiveRun:
         self._host_next = NEVER
         self._last_message = 0.0
         self._logged: list[dict[str, Any]] = []
-        self._answering = self._prepare(forward, tokenizer)
-
-    def _prepare(self, forward: Forward, tokenizer: Any) -> Answering:
-        training, ranks = self._training, self._ranks
-        window = Window(forward.model, [])
-        answering = Answering(forward, tokenizer, window, ranks, self.run_dir)
-        window.guards = training_guards(forward.model, tokenizer, training.optimizer, training.scaler)
-        return answering
+        guards = training_guards(forward.model, tokenizer, training.optimizer, training.scaler)
+        window = Window(forward.model, guards)
+        self._answering = Answering(forward, tokenizer, window, self._ranks, run_dir)
 
     @property
     def connection(self) -> Connection | None:

@@ -18,7 +18,7 @@ import type { Terminal } from "../../terminal/terminal.ts";
 
 const sources = ["questions", "tasks", "suite", "graded"] as const;
 
-/** What is measured. `open`: the questions of --questions that a judge grades. */
+/** The kinds of measurements. `open`: open questions of --questions, which a judge grades. */
 type Kind = (typeof sources)[number] | "open";
 
 /** Options that apply only to some kinds. */
