@@ -120,21 +120,32 @@ def test_stops_and_saves_when_the_host_asks(host: Any, tmp_path: Path) -> None:
     assert script.methods() == ["hello", "step", "save", "end", "close"]
 
 
-def test_passes_metrics_to_the_log_and_the_reporters(host: Any, tmp_path: Path, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("is_first", [False, True])
+def test_passes_metrics_to_the_log_and_the_reporters(
+    host: Any, tmp_path: Path, monkeypatch: Any, is_first: bool
+) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from transformers.integrations import TensorBoardCallback
 
     values = {"periodic_eval/arc_c_accuracy": 0.25, "periodic_eval/unknown": None}
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "tb"))
-    host(steps=[3], done={"step:3": {"metrics": [{"step": 2, "values": values}]}})
-    trainer = trainer_of(tmp_path, [PeriodicEval(run_dir="r")], report_to="tensorboard")
+    done = {
+        name: {"metrics": [{"step": step, "values": values}]} for name, step in [("hello", 0), ("step:3", 2)]
+    }
+    host(steps=[3], done=done)
+    callbacks = [PeriodicEval(run_dir="r"), *([TensorBoardCallback()] if is_first else [])]
+    trainer = trainer_of(tmp_path, callbacks, report_to="none" if is_first else "tensorboard")
     trainer.train()
-    entry = next(e for e in trainer.state.log_history if "periodic_eval/arc_c_accuracy" in e)
-    assert (entry["step"], entry["periodic_eval/arc_c_accuracy"]) == (2, 0.25)
+    entries = [entry for entry in trainer.state.log_history if "periodic_eval/arc_c_accuracy" in entry]
+    assert [(entry["step"], entry["periodic_eval/arc_c_accuracy"]) for entry in entries] == [
+        (0, 0.25),
+        (2, 0.25),
+    ]
     folder = next(iter((tmp_path).rglob("events.out*"))).parent
     events = EventAccumulator(str(folder)).Reload()
-    point = events.Scalars("periodic_eval/arc_c_accuracy")[0]
-    assert (point.step, point.value) == (2, 0.25)
+    points = events.Scalars("periodic_eval/arc_c_accuracy")
+    assert [(point.step, point.value) for point in points] == [(0, 0.25), (2, 0.25)]
 
 
 @pytest.mark.parametrize("restores", [False, True])

@@ -57,6 +57,7 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         self._gate = Gate()
         self._last_step = 0
         self._run: LiveRun | None = None
+        self._first: Done | None = None
         self._handler: Any = None
 
     # The state in checkpoints
@@ -82,7 +83,7 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
 
     # Events
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Starts the host, and measures what is due before the first step."""
         if self._run is not None and self._run.is_open:
             # The training before this one raised an error, or began again with smaller batches.
@@ -114,12 +115,16 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
             batch_tokens=arguments["batch_tokens"],
         )
         self._run, self._gate, self._last_step = run, run.gate, training.max_steps or NEVER
-        done = run.begin()
+        # Reporters behind this callback open in their `on_train_begin`.
+        self._first = run.begin()
         if run.connection is not None:
             _hosts[folder] = run.connection
         if self._handler is not None:
             _FinishFirst.insert(self._handler, self._finish)
-        return self._apply(done, args, state, control)
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """Passes on what was measured before the first step."""
+        return self._apply_first(args, state, control)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Measures what is due, and the end in the last step. An idle step compares three numbers."""
@@ -162,6 +167,7 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         run = self._run
         if run is None or not run.is_open:
             return None
+        self._apply_first(args, state, control)
         self._apply(run.end(state.global_step, epoch=state.epoch), args, state, control)
         best = state.best_model_checkpoint if args.load_best_model_at_end else None
         self._apply(run.close(), args, state, control)
@@ -206,6 +212,10 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
 
         is_old = int(transformers.__version__.partition(".")[0]) < 5
         return is_old and args.load_best_model_at_end and bool(state.best_model_checkpoint)
+
+    def _apply_first(self, args: Any, state: Any, control: Any) -> Any:
+        first, self._first = self._first, None
+        return control if first is None else self._apply(first, args, state, control)
 
     def _apply(self, done: Done, args: Any, state: Any, control: Any) -> Any:
         """Passes the host's requests to the trainer, and its metrics to the log and the reporters."""
