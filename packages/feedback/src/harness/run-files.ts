@@ -65,10 +65,9 @@ export async function readEarlier(paths: Paths): Promise<EarlierRun> {
   await removeTemporaryFiles(paths.folder, () => true);
   const text = (await readIfPresent(paths.steps)) ?? "";
   const end = text.lastIndexOf("\n") + 1;
-  if (end < text.length) {
-    await setAside(paths, [text.slice(end)], "torn");
-    await writeFileAtomic(paths.steps, text.slice(0, end));
-  }
+  if (end < text.length) await setAside(paths, [text.slice(end)], "torn");
+  // After a failed sync, a power cut can still lose the lines that the next steps build on.
+  if (text !== "") await writeFileAtomic(paths.steps, text.slice(0, end));
   const whole = text.slice(0, end).split("\n").slice(0, -1);
   const lines = whole.map((line, at) => parse<StepLine>(`${paths.steps}:${at + 1}`, line, stepSchema));
   lines.forEach(({ step }, at) => {

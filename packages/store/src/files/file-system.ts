@@ -116,8 +116,8 @@ const durableFolders = ((globalThis as { [key: symbol]: unknown })[Symbol.for("p
   new Map<string, true>()) as Map<string, true>;
 
 /**
- * Creates a folder and its parents, and syncs the parent of each, so that a power failure does not lose the folder with all
- * that was synced in it: also of one that exists, because the process that created it may have been killed before its sync.
+ * Creates a folder and its parents, and syncs each, so that a power failure does not lose the folder with all that was synced in
+ * it: also one that exists, because a process that created it or files in it may have been killed before its sync.
  * Node's `recursive` does not, and never returns where the file system has no such folder (`/proc`).
  *
  * @param created Receives the folders that it creates, parents first.
@@ -137,13 +137,12 @@ async function makeMissingFolders(path: string, created: string[] = []): Promise
   }
 }
 
-/** Makes the names of a folder and its parents durable, once in a process. */
-async function syncNames(path: string): Promise<void> {
-  const parent = dirname(path);
-  if (parent === path || durableFolders.has(path)) return;
-  await syncFolder(parent);
-  await syncNames(parent);
-  durableFolders.set(path, true);
+/** Makes the names in a folder and in its parents durable, once in a process. */
+async function syncNames(folder: string): Promise<void> {
+  if (durableFolders.has(folder)) return;
+  await syncFolder(folder);
+  if (dirname(folder) !== folder) await syncNames(dirname(folder));
+  durableFolders.set(folder, true);
 }
 
 const isFolder = (path: string): Promise<boolean> =>
