@@ -127,7 +127,8 @@ async function makeMissingFolders(path: string, created: string[] = []): Promise
     try {
       await mkdir(path);
       created.push(path);
-      durableFolders.delete(path);
+      // The parent has a name that is not durable yet.
+      for (const folder of [path, dirname(path)]) durableFolders.delete(folder);
       return await syncNames(path);
     } catch (error) {
       if (await isFolder(path)) return syncNames(path);
