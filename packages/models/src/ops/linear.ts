@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { hasNativeProduct, runNative } from "../native-kernels/native-kernels.ts";
+import { hasNativeProduct, runNative } from "./native.ts";
 import { differentiable, isWanted } from "./differentiable.ts";
 import { matMulTransposedA, matMulTransposedB, sumOfRows } from "./mat-mul.ts";
 
