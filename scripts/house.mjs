@@ -292,7 +292,7 @@ export const budgets = {
     kernels: 2686,
     live: 1457,
     loggers: 1491,
-    models: 12422,
+    models: 12394,
     python: 2778,
     remote: 3156,
     safetensors: 404,
