@@ -134,7 +134,7 @@ const bundledLibraries = {
   },
   dashboard: { "@observablehq/plot": "*", linkedom: ["parseHTML"] },
   loggers: { "@bufbuild/protobuf/wire": ["BinaryReader", "BinaryWriter", "WireType"] },
-  models: { "@bufbuild/protobuf/wire": ["BinaryWriter", "WireType"] },
+  kernels: { "@bufbuild/protobuf/wire": ["BinaryWriter", "WireType"] },
   tasks: { ajv: ["Ajv"], "mathjs/number": ["parse"] },
 };
 
@@ -229,7 +229,7 @@ function importFromThere(dist, libraries) {
 
 /** Compiles the kernels of the wasm backend into binary.ts if kernels.wat has changed. */
 async function writeKernels() {
-  const folder = join(root, "packages", "models", "src", "wasm-kernels");
+  const folder = join(root, "packages", "kernels", "src", "wasm");
   const binary = join(folder, "binary.ts");
   const features = { simd: true, threads: true };
   const { parseWat } = await wabt();

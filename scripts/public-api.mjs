@@ -12,6 +12,7 @@ const unstable = new Set([
   "@periodic-eval/contracts/options",
   "@periodic-eval/core/console",
   "@periodic-eval/core/model",
+  "@periodic-eval/kernels",
   "@periodic-eval/store/platform",
   "@periodic-eval/tokenizers",
 ]);

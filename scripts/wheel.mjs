@@ -112,7 +112,7 @@ const withoutTfjs = (program) => ({
       contents: missing(path),
       resolveDir: root,
     }));
-    onLoad({ filter: /models\/dist\/backend\/(use-backend|backends)\.js$/ }, () => ({
+    onLoad({ filter: /(models\/dist\/backend\/(use-backend|backends)|kernels\/dist\/index)\.js$/ }, () => ({
       contents: `export * from "./without-tfjs.mjs";`,
       resolveDir: join(root, "scripts", "wheel"),
     }));

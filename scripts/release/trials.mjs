@@ -86,6 +86,7 @@ const foldersWithCode = [
   "testing",
   "tfjs",
   "models",
+  "kernels",
   "tasks",
   "trainers",
   "store",

@@ -1,12 +1,6 @@
 import type { Abilities, BulkTokenizer, EvaluableModel } from "@periodic-eval/contracts";
 import { renderPrompts } from "@periodic-eval/core/model";
-import {
-  fitPairs,
-  fitPrompts,
-  fitRequests,
-  logLikelihoodOf,
-  type FitLimits,
-} from "@periodic-eval/tokenizers";
+import { fitRequests, scorePairs, scorePrompts, type FitLimits } from "@periodic-eval/tokenizers";
 import type { Connection } from "./connection.ts";
 import { liveTokenizer } from "./live-tokenizer.ts";
 import type { Hello, RowAbility } from "./protocol.ts";
@@ -48,51 +42,40 @@ function modelOn(live: Live, model: Hello["model"]): EvaluableModel {
 
 const logLikelihoodsOf =
   ({ on, connection, tokenizer, limits }: Live): Abilities["logLikelihoods"] =>
-  async (requests, options) => {
-    const fitted = await fitPairs(tokenizer, requests, limits, options);
-    const rows = fitted.map(({ ids, picks }) => ({
-      context: ids.slice(0, ids.length + 1 - picks.length),
-      continuation: picks.map(([id]) => id!),
-    }));
-    const greedy_ids = requests.some(({ greedyIds }) => greedyIds === true);
-    const answers = await connection.rows("log_likelihoods", { on, rows, greedy_ids }, rows.length, options);
-    return requests.map((request, at) => {
-      const { nats, greedy, greedy_ids: greedyIds } = answers[at]!;
-      const { length } = rows[at]!.continuation;
-      checkLengths(
-        connection,
-        "log_likelihoods",
-        length,
-        nats,
-        greedy,
-        greedy_ids ? (greedyIds ?? []) : nats,
-      );
-      return logLikelihoodOf(request, fitted[at]!, { nats, isTop: greedy, greedyIds: greedyIds ?? [] });
+  (requests, options) =>
+    scorePairs(tokenizer, requests, limits, options, async (sequences) => {
+      const rows = sequences.map(({ ids, picks }) => ({
+        context: ids.slice(0, ids.length + 1 - picks.length),
+        continuation: picks.map(([id]) => id!),
+      }));
+      const greedy_ids = requests.some(({ greedyIds }) => greedyIds === true);
+      const call = { on, rows, greedy_ids };
+      const answers = await connection.rows("log_likelihoods", call, rows.length, options);
+      return answers.map(({ nats, greedy, greedy_ids: greedyIds = [] }, at) => {
+        const { length } = rows[at]!.continuation;
+        checkLengths(connection, "log_likelihoods", length, nats, greedy, greedy_ids ? greedyIds : nats);
+        return { nats, isTop: greedy, greedyIds };
+      });
     });
-  };
 
 const nextTokenOf =
   ({ on, connection, tokenizer, limits }: Live): Abilities["nextToken"] =>
-  async (requests, options) => {
-    const fitted = await fitPrompts(tokenizer, requests, limits, options);
-    const rows = fitted.map(({ ids }) => [...ids]);
-    // Whole vocabularies are asked for by name: a list of ids for each row would be longer than the answer.
-    const isWhole = requests.every(({ candidates }) => isRange(candidates));
-    const candidates = isWhole ? ("all" as const) : requests.map((request) => [...request.candidates]);
-    const answers = await connection.rows("next_token", { on, rows, candidates }, rows.length, options);
-    return requests.map((request, at) => {
-      const vector = floatsOf(answers[at]!.nats);
-      const { length } = request.candidates;
-      // The whole width of the logits can exceed the tokenizer's vocabulary.
-      const nats = isWhole ? vector.slice(0, length) : vector;
-      checkLengths(connection, "next_token", length, nats);
-      return {
-        nats: Array.from(nats),
-        entropyNats: answers[at]!.entropy_nats,
-        truncatedTokens: fitted[at]!.truncatedTokens,
-      };
+  (requests, options) =>
+    scorePrompts(tokenizer, requests, limits, options, async (sequences) => {
+      const rows = sequences.map(({ ids }) => [...ids]);
+      // Whole vocabularies are asked for by name: a list of ids for each row would be longer than the answer.
+      const isWhole = requests.every(({ candidates }) => isRange(candidates));
+      const candidates = isWhole ? ("all" as const) : requests.map((request) => [...request.candidates]);
+      const answers = await connection.rows("next_token", { on, rows, candidates }, rows.length, options);
+      return answers.map((answer, at) => {
+        const vector = floatsOf(answer.nats);
+        const { length } = requests[at]!.candidates;
+        // The whole width of the logits can exceed the tokenizer's vocabulary.
+        const nats = isWhole ? vector.slice(0, length) : vector;
+        checkLengths(connection, "next_token", length, nats);
+        return { nats: Array.from(nats), entropyNats: answer.entropy_nats };
+      });
     });
-  };
 
 const generateOf =
   ({ on, connection, tokenizer, limits }: Live): Abilities["generate"] =>

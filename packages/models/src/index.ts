@@ -1,5 +1,5 @@
 export type { LiveWeight } from "./decoder/causal-lm.ts";
-export { nativeBackendFolder, nativeKernels, type KernelStamp, type NativeKernelFiles } from "#backends";
+export { nativeBackendFolder } from "#backends";
 export { useBackend, type Backend, type BackendOptions } from "./backend/use-backend.ts";
 export { createCausalLM, type CreateOptions } from "./checkpoint/create-causal-lm.ts";
 export { loadCausalLM, type LoadOptions, type LoadProgress } from "./checkpoint/load-causal-lm.ts";

@@ -125,8 +125,8 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
 }
 
 /**
- * The version of the numbers that the compiled kernels of `@periodic-eval/models` give. Raise it when a change of
- * `packages/models/src/native-kernels`, or of the batches that these kernels read, rounds differently: a snapshot then shows what
+ * The version of the numbers that the compiled kernels of `@periodic-eval/kernels` give. Raise it when a change of
+ * `packages/kernels/src/native`, or of the batches that these kernels read, rounds differently: a snapshot then shows what
  * measured it, and a session that resumes with other kernels measures again.
  *
  * @internal

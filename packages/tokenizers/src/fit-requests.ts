@@ -3,19 +3,34 @@ import {
   type BulkTokenizer,
   type LogLikelihood,
   type LogLikelihoodRequest,
+  type NextToken,
   type NextTokenRequest,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { encodePairs, quoteContinuation, renderPrompts } from "@periodic-eval/core/model";
 
-/** A sequence that fits the model's context length, and the tokens to score at its last positions. */
-interface FittedSequence {
+/** A sequence, and the tokens to score at its last positions. */
+export interface ScoredSequence {
   readonly ids: readonly number[];
   /** Token ids to score per scored position. The last scored position is the last token of the sequence. */
   readonly picks: readonly (readonly number[])[];
+}
+
+/** A sequence that fits the model's context length. */
+interface FittedSequence extends ScoredSequence {
   /** Tokens cut from the left. */
   readonly truncatedTokens: number;
 }
+
+/** The scores of the tokens of a continuation. */
+interface PairScores {
+  readonly nats: readonly number[];
+  readonly isTop: readonly boolean[];
+  readonly greedyIds: readonly number[];
+}
+
+/** The scores of a prompt's candidates. */
+type PromptScores = Omit<NextToken, "truncatedTokens">;
 
 /** Limits of the sequences that a model reads. */
 export interface FitLimits {
@@ -26,20 +41,22 @@ export interface FitLimits {
 }
 
 /**
- * Encodes continuations after their contexts. A context that exceeds the context length is cut on the left but keeps at least its
- * last token.
+ * Encodes continuations after their contexts, and returns their log-likelihoods from the scores of their tokens. A context that
+ * exceeds the context length is cut on the left but keeps at least its last token.
  *
+ * @param score Returns the scores of the sequences, in their order.
  * @throws PeriodicEvalError `data` for a continuation without tokens or longer than the context length; `model` for an id outside
  *   of the vocabulary.
  */
-export async function fitPairs(
+export async function scorePairs(
   tokenizer: BulkTokenizer,
   requests: readonly LogLikelihoodRequest[],
   { window, vocabSize }: FitLimits,
-  options: BulkOptions = {},
-): Promise<readonly FittedSequence[]> {
+  options: BulkOptions,
+  score: (sequences: readonly FittedSequence[]) => Promise<readonly PairScores[]>,
+): Promise<readonly LogLikelihood[]> {
   const pairs = await encodePairs(tokenizer, requests, options);
-  return pairs.map(({ context, continuation }, at) => {
+  const fitted = pairs.map(({ context, continuation }, at) => {
     if (continuation.length > window)
       throw new PeriodicEvalError({
         code: "data",
@@ -54,22 +71,37 @@ export async function fitPairs(
     checkIds(ids, vocabSize);
     return { ids: ids.slice(0, -1), picks: continuation.map((token) => [token]), truncatedTokens };
   });
+  const scores = await score(fitted);
+  return requests.map(({ greedyIds: isAsked = false }, at) => {
+    const { nats, isTop, greedyIds } = scores[at]!;
+    return {
+      sumNats: nats.reduce((sum, value) => sum + value, 0),
+      tokenNats: nats,
+      isGreedy: isTop.every(Boolean),
+      tokenIsGreedy: isTop,
+      ...(isAsked && { tokenGreedyIds: greedyIds }),
+      truncatedTokens: fitted[at]!.truncatedTokens,
+    };
+  });
 }
 
 /**
- * Encodes prompts whose next token is scored. A prompt longer than the context length is cut on the left.
+ * Encodes prompts, and returns the log-probabilities of candidates for the next token from their scores. A prompt longer than the
+ * context length is cut on the left.
  *
+ * @param score Returns the scores of the sequences, in their order.
  * @throws PeriodicEvalError `data` for a request without candidates; `model` for an id outside of the vocabulary.
  */
-export async function fitPrompts(
+export async function scorePrompts(
   tokenizer: BulkTokenizer,
   requests: readonly NextTokenRequest[],
   { window, vocabSize }: FitLimits,
-  options: BulkOptions = {},
-): Promise<readonly FittedSequence[]> {
+  options: BulkOptions,
+  score: (sequences: readonly FittedSequence[]) => Promise<readonly PromptScores[]>,
+): Promise<readonly NextToken[]> {
   const prompts = requests.map(({ prompt }) => prompt);
   const rendered = await renderPrompts(tokenizer, prompts, options);
-  return requests.map(({ candidates }, at) => {
+  const fitted = requests.map(({ candidates }, at) => {
     const truncatedTokens = Math.max(0, rendered[at]!.ids.length - window);
     const ids = rendered[at]!.ids.slice(truncatedTokens);
     checkIds([...ids, ...candidates], vocabSize);
@@ -82,28 +114,9 @@ export async function fitPrompts(
       fix: "Give the token ids whose probability you need.",
     });
   });
+  const scores = await score(fitted);
+  return fitted.map(({ truncatedTokens }, at) => ({ ...scores[at]!, truncatedTokens }));
 }
-
-/** The scores of the tokens of a continuation. */
-interface PairScores {
-  readonly nats: readonly number[];
-  readonly isTop: readonly boolean[];
-  readonly greedyIds: readonly number[];
-}
-
-/** Returns the answer to a request from its scores. */
-export const logLikelihoodOf = (
-  { greedyIds: isAsked = false }: LogLikelihoodRequest,
-  { truncatedTokens }: FittedSequence,
-  { nats, isTop, greedyIds }: PairScores,
-): LogLikelihood => ({
-  sumNats: nats.reduce((sum, value) => sum + value, 0),
-  tokenNats: nats,
-  isGreedy: isTop.every(Boolean),
-  tokenIsGreedy: isTop,
-  ...(isAsked && { tokenGreedyIds: greedyIds }),
-  truncatedTokens,
-});
 
 /**
  * Checks token ids. For an id outside of the vocabulary, backends read beyond the embedding or wrap, without an error.
@@ -120,4 +133,25 @@ export function checkIds(ids: readonly number[], vocabSize: number): void {
     expected: `an integer from 0 to ${vocabSize - 1}, the model's vocabulary`,
     fix: "Check that the tokenizer belongs to the model.",
   });
+}
+
+/**
+ * Groups rows of similar length, longest first, so that there is little padding and a batch that is too large for memory fails first.
+ * A row that alone does not fit gets its own batch.
+ *
+ * @param fits Whether rows can be read together. Their indices are in descending order of length.
+ * @returns Indices into `lengths`; each occurs once.
+ */
+export function groupByLength(
+  lengths: readonly number[],
+  fits: (batch: readonly number[]) => boolean,
+): readonly (readonly number[])[] {
+  const order = Array.from(lengths.keys()).sort((a, b) => lengths[b]! - lengths[a]! || a - b);
+  const batches: number[][] = [];
+  for (const index of order) {
+    const batch = batches.at(-1);
+    if (batch !== undefined && fits([...batch, index])) batch.push(index);
+    else batches.push([index]);
+  }
+  return batches;
 }

@@ -6,7 +6,14 @@ export { type Codec } from "./align.ts";
 export { tokenizerWith } from "./render-prompt.ts";
 export { defaultDate, strftimeOn, templateDate } from "./template-date.ts";
 export { checkTemplateKwargs, plainMessage } from "./chat.ts";
-export { checkIds, fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "./fit-requests.ts";
+export {
+  checkIds,
+  groupByLength,
+  scorePairs,
+  scorePrompts,
+  type FitLimits,
+  type ScoredSequence,
+} from "./fit-requests.ts";
 export {
   acceptToken,
   beginWriting,
@@ -14,6 +21,7 @@ export {
   drawToken,
   fitRequests,
   isWritten,
+  writeAll,
   type Drawn,
   type Writing,
 } from "./writing.ts";

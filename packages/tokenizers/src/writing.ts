@@ -8,7 +8,7 @@ import {
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
 import { parseOptions, samplingSchema } from "@periodic-eval/contracts/options";
-import { renderPrompts } from "@periodic-eval/core/model";
+import { renderPrompts, yieldToEvents } from "@periodic-eval/core/model";
 import { namedStream } from "@periodic-eval/core/random";
 
 /** A request for a completion that fits the model's context length. */
@@ -86,6 +86,25 @@ export function acceptToken(tokenizer: Tokenizer, writing: Writing, { token, nat
   const at = firstOf(stop, text);
   if (at < Infinity) writing.stopped = { by: "stop string", text: text.slice(0, at) };
   else stopAtSpecial(tokenizer, writing, stop);
+}
+
+/**
+ * Generates completions together, until each has ended.
+ *
+ * @param next Draws the next token of each row. Rows that ended are missing; the others keep their order.
+ * @throws PeriodicEvalError `aborted`, checked between tokens.
+ */
+export async function writeAll(
+  tokenizer: Tokenizer,
+  rows: readonly Writing[],
+  signal: AbortSignal,
+  next: (rows: readonly Writing[]) => Promise<readonly Drawn[]>,
+): Promise<void> {
+  for (let open = rows; open.length > 0; open = open.filter((writing) => !isWritten(writing))) {
+    await yieldToEvents(signal, "generate", open.length);
+    const drawn = await next(open);
+    open.forEach((writing, row) => acceptToken(tokenizer, writing, drawn[row]!));
+  }
 }
 
 const firstOf = (strings: readonly string[], text: string): number =>

@@ -42,7 +42,7 @@ function inBrowser(): never {
   });
 }
 
-export { inBrowser as nativeBackendFolder, inBrowser as nativeKernels };
+export { inBrowser as nativeBackendFolder };
 
 /** Every backend, the fastest first. */
 export const backends: readonly BackendDefinition[] = [webgpu, wasm, cpu];

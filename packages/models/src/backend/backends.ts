@@ -1,9 +1,9 @@
 import util from "node:util";
 import { configError } from "@periodic-eval/contracts/options";
 import { importOptional, type BackendDefinition } from "./definition.ts";
-import { builtBackend, commandHere, hasBackend, loadNativeKernels } from "./installed-backends.ts";
+import { builtBackend, commandHere, hasBackend, nativeBackendFolder } from "./installed-backends.ts";
+import { loadedKernels } from "./kernels.ts";
 import { cpu, wasm as oneThread } from "./portable-backends.ts";
-import { startWithThreads } from "./wasm-threads.ts";
 
 /** The part of npm `webgpu` (Dawn's bindings for Node) that this backend uses. */
 interface Dawn {
@@ -62,12 +62,7 @@ function setNavigatorGpu(gpu: Gpu): void {
   Object.defineProperty(globalThis, "navigator", { value: navigator, configurable: true });
 }
 
-export {
-  nativeBackendFolder,
-  nativeKernels,
-  type KernelStamp,
-  type NativeKernelFiles,
-} from "./installed-backends.ts";
+export { nativeBackendFolder };
 
 /** Native TensorFlow on the CPU. */
 const tfjsNode = native("tfjs-node", "");
@@ -75,7 +70,13 @@ const tfjsNode = native("tfjs-node", "");
 /** Native TensorFlow on an NVIDIA GPU; without a GPU it computes on the CPU. */
 const tfjsNodeGpu = native("tfjs-node-gpu", "--gpu");
 
-const wasm: BackendDefinition = { ...oneThread, start: startWithThreads };
+const wasm: BackendDefinition = {
+  ...oneThread,
+  async load(isRequested) {
+    await oneThread.load(isRequested);
+    loadedKernels()?.useWasmThreads();
+  },
+};
 
 /** Every backend, the fastest first. */
 export const backends: readonly BackendDefinition[] = [tfjsNodeGpu, tfjsNode, webgpu, wasm, cpu];
@@ -111,7 +112,10 @@ function native(name: string, args: string): BackendDefinition {
       old.isNullOrUndefined ??= (value) => value === null || value === undefined;
       await importOptional(builtBackend(packageName) ?? packageName);
       // Once per process, so that its warning appears once.
-      if (loaded === null) loadNativeKernels(packageName, command);
+      if (loaded === null) {
+        loadedKernels()?.registerFusedCalls();
+        loadedKernels()?.loadNativeKernels(packageName, command, nativeBackendFolder());
+      }
       loaded = packageName;
     },
   };

@@ -4,7 +4,7 @@ import { engineMemory, fingerprintWeights, inMemory, isOnDevice } from "@periodi
 import { fakeTokenizer } from "@periodic-eval/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
-import { graphBackend } from "../graph/graph-function.ts";
+import { graphBackend } from "../../../kernels/src/graph/graph-function.ts";
 import { hasNative, nativeBackend, testedBackends } from "../testing/backends.test-data.ts";
 import { meanLoss, twoRows } from "../testing/mean-loss.test-data.ts";
 import { largestDifference } from "../testing/largest-difference.test-data.ts";

@@ -29,8 +29,13 @@ describe("useBackend", () => {
 
   it("starts the requested backend and prefers the option to the environment variable", async () => {
     vi.stubEnv("PERIODIC_EVAL_BACKEND", "cpu");
-    expect(await useBackend()).toEqual({ name: "cpu", tfBackend: "cpu", unusable: [] });
-    expect(await useBackend({ backend: "wasm" })).toEqual({ name: "wasm", tfBackend: "wasm", unusable: [] });
+    expect(await useBackend()).toEqual({ name: "cpu", tfBackend: "cpu", kernels: true, unusable: [] });
+    expect(await useBackend({ backend: "wasm" })).toEqual({
+      name: "wasm",
+      tfBackend: "wasm",
+      kernels: true,
+      unusable: [],
+    });
     expect(tf.getBackend()).toBe("wasm");
   });
 

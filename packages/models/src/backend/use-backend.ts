@@ -5,6 +5,7 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import { configError, errorMessage, parseOptions } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { isMissing, type BackendDefinition } from "./definition.ts";
+import { findKernels, loadedKernels } from "./kernels.ts";
 
 export interface BackendOptions {
   /**
@@ -27,6 +28,8 @@ export interface Backend {
   readonly name: string;
   /** The value of `tf.getBackend()`. */
   readonly tfBackend: string;
+  /** Whether `@periodic-eval/kernels` is installed. Without it numbers are the same up to rounding, and computing is slower. */
+  readonly kernels: boolean;
   /** Faster backends that are installed but did not start, each with the reason. */
   readonly unusable: readonly { readonly name: string; readonly reason: string }[];
 }
@@ -114,11 +117,13 @@ async function start(
   isRequested: boolean,
   unusable: Backend["unusable"],
 ): Promise<Backend> {
+  await findKernels();
   await definition.load(isRequested);
   const isStarted = await (definition.start?.() ?? tf.setBackend(definition.tfBackend));
   if (!isStarted) throw new Error("the backend did not initialize");
   await tf.ready();
-  return { name: definition.name, tfBackend: tf.getBackend(), unusable };
+  const kernels = loadedKernels() !== null;
+  return { name: definition.name, tfBackend: tf.getBackend(), kernels, unusable };
 }
 
 const reasonOf = (error: unknown): string => errorMessage(error).split("\n", 1)[0]!;

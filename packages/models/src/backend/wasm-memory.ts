@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { fullHeapCode } from "@periodic-eval/contracts/options";
-import { registerWasmKernels } from "../wasm-kernels/register.ts";
+import { loadedKernels } from "./kernels.ts";
 
 /** The part of the module of `@tensorflow/tfjs-backend-wasm` 4.22 that the checks use. */
 interface WasmModule {
@@ -74,7 +74,7 @@ function checkBackend(backend: WasmBackend): void {
   checked.add(backend);
   checkAllocations(backend.wasm);
   checkReads(backend);
-  registerWasmKernels(backend);
+  loadedKernels()?.registerWasmKernels(backend);
   for (const kernel of tf.getKernelsForBackend("wasm")) {
     tf.unregisterKernel(kernel.kernelName, "wasm");
     tf.registerKernel(checkedKernel(kernel));

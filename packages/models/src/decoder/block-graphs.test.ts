@@ -4,7 +4,7 @@ import { blockOf, type TokenBlock } from "@periodic-eval/tfjs";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
-import { graphBackend } from "../graph/graph-function.ts";
+import { graphBackend } from "../../../kernels/src/graph/graph-function.ts";
 import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
 import { tinyConfig } from "../testing/tiny-config.test-data.ts";
 

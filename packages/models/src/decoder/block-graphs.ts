@@ -1,8 +1,14 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { GraphType, Sizes } from "../graph/tracer.ts";
-import { GraphFunction, type GraphBackend } from "../graph/graph-function.ts";
-import { GraphSet } from "../graph/graph-set.ts";
-import { checkEqual, trace, type TensorSpec, type Trace } from "../graph/trace.ts";
+import type {
+  GraphFunction,
+  GraphSet,
+  GraphType,
+  Sizes,
+  TensorSpec,
+  trace,
+  Trace,
+} from "@periodic-eval/kernels";
+import { loadedKernels } from "../backend/kernels.ts";
 import {
   blockSpecs,
   listInputs,
@@ -24,23 +30,32 @@ import { listWeights, mapWeights } from "./weights.ts";
 export class BlockGraphs {
   readonly #reader: BlockReader;
   readonly #weights: readonly tf.Tensor[];
-  readonly #graphs = new GraphSet<GraphFunction>("Reading tokens");
+  #graphs: GraphSet<GraphFunction> | null = null;
 
   constructor(reader: BlockReader) {
     this.#reader = reader;
     this.#weights = listWeights(reader.weights);
   }
 
-  /** Returns null if the backend runs no graphs or building one failed. The results belong to the caller. */
+  /** Returns null without `@periodic-eval/kernels`, if the backend runs no graphs, or if building one failed. The results belong to the caller. */
   read(
     inputs: BlockInputs<tf.Tensor>,
     isShared: readonly boolean[],
     sizes: BlockSizes,
     isKept: boolean,
   ): ReadBlock | null {
-    if (sizes.past.length > piecesTraced) return null;
+    const kernels = loadedKernels();
+    if (kernels === null || sizes.past.length > piecesTraced) return null;
+    this.#graphs ??= new kernels.GraphSet("Reading tokens");
     const kind: BlockKind = { inputs, isShared, isKept, isSingle: sizes.length === 1 };
-    const graph = this.#graphs.get(keyOf(kind), (backend) => this.#build(backend, kind));
+    const graph = this.#graphs.get(keyOf(kind), (backend) => {
+      const [traced, again] = tracedSizes.map((sized) => this.#trace(kernels.trace, kind, sized)) as [
+        Trace,
+        Trace,
+      ];
+      kernels.checkEqual(traced, again);
+      return new kernels.GraphFunction(backend, traced);
+    });
     if (graph === null) return null;
     const outputs = graph.run([...listInputs(inputs), ...this.#weights], openSizes(sizes));
     const states = inputs.rows === null ? null : (outputs.shift() as tf.Tensor2D);
@@ -48,16 +63,10 @@ export class BlockGraphs {
   }
 
   dispose(): void {
-    this.#graphs.dispose();
+    this.#graphs?.dispose();
   }
 
-  #build(backend: GraphBackend, kind: BlockKind): GraphFunction {
-    const [traced, again] = tracedSizes.map((sizes) => this.#trace(kind, sizes)) as [Trace, Trace];
-    checkEqual(traced, again);
-    return new GraphFunction(backend, traced);
-  }
-
-  #trace({ inputs, isShared, isKept, isSingle }: BlockKind, sizes: BlockSizes): Trace {
+  #trace(record: typeof trace, { inputs, isShared, isKept, isSingle }: BlockKind, sizes: BlockSizes): Trace {
     const { description, weights } = this.#reader;
     const length = isSingle ? 1 : sizes.length;
     const own = inputs.into === null ? length : sizes.own;
@@ -73,7 +82,7 @@ export class BlockGraphs {
       const { states, kept } = readBlock(reader, block, used, isKept);
       return [...(states === null ? [] : [states]), ...kept.flatMap(({ keys, values }) => [keys, values])];
     };
-    return trace(run, [...listInputs(ofBlock), ...listWeights(ofWeights)], openSizes(used));
+    return record(run, [...listInputs(ofBlock), ...listWeights(ofWeights)], openSizes(used));
   }
 }
 

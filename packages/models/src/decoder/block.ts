@@ -1,10 +1,10 @@
 import * as tf from "@tensorflow/tfjs-core";
 import type { TokenBlock } from "@periodic-eval/tfjs";
-import type { TensorSpec } from "../graph/trace.ts";
+import type { TensorSpec } from "@periodic-eval/kernels";
 import type { LayerCache, Places } from "./cached-tokens.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
 import { masked, rotaryAngles, swapOfPairs, memoized } from "./tables.ts";
-import { hasNativeKernels, runNative, withFewRows } from "../native-kernels/native-kernels.ts";
+import { hasNativeKernels, runNative, withFewRows } from "../ops/native.ts";
 import { cachedAttention, type AttendedPiece } from "../ops/cached-attention.ts";
 import { byHead, byHeadTransposed, type AttentionShape, rotate } from "../ops/attention.ts";
 import { repeatedColumns } from "../ops/select.ts";

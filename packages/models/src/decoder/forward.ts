@@ -166,11 +166,10 @@ function adapted(
   masking: Dropout | null,
 ): tf.Tensor2D {
   if (adapter === undefined) return output;
-  const { name, a, b, bias, scale } = adapter;
+  const { name, a, b, scale } = adapter;
   return addLora(output, droppedAt(masking, x, `${name}.lora_dropout`), {
     a: a as tf.Tensor2D,
     b: b as tf.Tensor2D,
-    bias: bias as tf.Tensor1D | null,
     scale,
   });
 }
@@ -275,7 +274,7 @@ export function lossesOf(
   const place = `${headAdapter?.name}.lora_dropout`;
   // Draws the mask for all rows at once, as `logitsOf` does.
   const mask = headAdapter && masking?.isAt(place) ? [masking.mask(place, x.shape)] : [];
-  const furtherWeights = [head?.bias, headAdapter?.a, headAdapter?.b, headAdapter?.bias];
+  const furtherWeights = [head?.bias, headAdapter?.a, headAdapter?.b];
   return recomputedByRows(
     { x, weights: [weight, ...furtherWeights.filter((weight) => !!weight)], beside: [targets, ...mask] },
     rowsIn(chunkBytes, description.vocabSize),

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import type { Sizes } from "../graph/tracer.ts";
+import type { Sizes } from "@periodic-eval/kernels";
 import type { AttentionTables, RotaryTables } from "../ops/attention.ts";
 import type { DecoderDescription, RotaryDescription } from "./description.ts";
 

@@ -3,12 +3,12 @@ import { blockOf } from "@periodic-eval/tfjs";
 import { beforeAll, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
-import { registerNativeKernels } from "../native-kernels/native-kernels.ts";
+import { registerNativeKernels } from "../../../kernels/src/native/native-kernels.ts";
 import { meanLoss, twoRows } from "../testing/mean-loss.test-data.ts";
 import { unusualFamilies } from "../testing/tiny-config.test-data.ts";
 
 /** Stands in for a graph of native TensorFlow, which other machines cannot run: it is built, but does not compute. */
-vi.mock("../graph/graph-function.ts", () => ({
+vi.mock("../../../kernels/src/graph/graph-function.ts", () => ({
   graphBackend: () => ({}),
   GraphFunction: class {
     run(): never {

@@ -4,7 +4,7 @@ import type { TrainableLM } from "@periodic-eval/tfjs";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
 import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
-import { graphBackend } from "../graph/graph-function.ts";
+import { graphBackend } from "../../../kernels/src/graph/graph-function.ts";
 import { withLora } from "../lora/with-lora.ts";
 import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
 import { expectNearGraph } from "../testing/expect-near-graph.test-data.ts";

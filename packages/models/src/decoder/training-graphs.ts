@@ -1,9 +1,14 @@
 import type * as tf from "@tensorflow/tfjs-core";
-import { type GraphType, valueOf, type Sizes } from "../graph/tracer.ts";
-import { GraphFunction, type GraphBackend } from "../graph/graph-function.ts";
-import { GraphSet, registerFusedCalls } from "../graph/graph-set.ts";
-import { tracePass, type TracedPass } from "../graph/trace-pass.ts";
-import { checkEqual, type TensorSpec } from "../graph/trace.ts";
+import type {
+  GraphFunction,
+  GraphSet,
+  GraphType,
+  Sizes,
+  TensorSpec,
+  TracedPass,
+  tracePass,
+} from "@periodic-eval/kernels";
+import { loadedKernels } from "../backend/kernels.ts";
 import type { AttentionTables } from "../ops/attention.ts";
 import { differentiable, gradientsOf } from "../ops/differentiable.ts";
 import { wholeSequences, type Sequences } from "./causal-attention.ts";
@@ -20,22 +25,21 @@ export class TrainingGraphs {
   readonly #description: DecoderDescription;
   readonly #weights: Decoder<tf.Tensor>;
   readonly #trainables: ReadonlySet<tf.Tensor>;
-  readonly #graphs = new GraphSet<PassGraphs>("Training");
+  #graphs: GraphSet<PassGraphs> | null = null;
 
   constructor(
     description: DecoderDescription,
     weights: Decoder<tf.Tensor>,
     trainables: readonly tf.Variable[],
   ) {
-    registerFusedCalls();
     this.#description = description;
     this.#weights = weights;
     this.#trainables = new Set<tf.Tensor>(trainables);
   }
 
   /**
-   * Computes `finalStates` of the rows, differentiable in the trainables. Returns null if the backend runs no graphs or
-   * building one failed. New tensors belong to the surrounding `tf.tidy`.
+   * Computes `finalStates` of the rows, differentiable in the trainables. Returns null without `@periodic-eval/kernels`, if
+   * the backend runs no graphs, or if building one failed. New tensors belong to the surrounding `tf.tidy`.
    */
   states(
     sequences: Sequences,
@@ -43,18 +47,32 @@ export class TrainingGraphs {
     { batch, length }: { readonly batch: number; readonly length: number },
     dropout: Dropout,
   ): tf.Tensor2D | null {
+    const kernels = loadedKernels();
     // Sequences of one token need a separate graph, and nothing is predicted in them.
-    if (length === 1) return null;
+    if (kernels === null || length === 1) return null;
+    this.#graphs ??= new kernels.GraphSet("Training");
     const { list, layout } = listTables(this.#description.attention, sequences.tables);
     const kind = [layout, ...places.map((place) => dropout.isAt(place))];
     const graphs = this.#graphs.get(kind.join(), (backend) => {
-      return this.#build(backend, sequences.tables, dropout);
+      const [pass, again] = tracedSizes.map((sized) =>
+        this.#trace(kernels.tracePass, sequences.tables, dropout, sized),
+      ) as [TracedPass, TracedPass];
+      kernels.checkEqual(pass.forward, again.forward);
+      kernels.checkEqual(pass.backward, again.backward);
+      const [forward, backward] = [pass.forward, pass.backward].map(
+        (traced) => new kernels.GraphFunction(backend, traced),
+      ) as [GraphFunction, GraphFunction];
+      const dispose = () => [forward, backward].forEach((graph) => graph.dispose());
+      return { pass, forward, backward, dispose };
     });
     if (graphs === null) return null;
     const { forward, backward, pass } = graphs;
     const sizes: Sizes = { batch, length, rows: rows.size };
     const drawn = pass.extra.map(({ name, shape }) => {
-      return dropout.mask(name, shape.map((dimension) => valueOf(dimension, sizes)) as [number, number]);
+      return dropout.mask(
+        name,
+        shape.map((dimension) => kernels.valueOf(dimension, sizes)) as [number, number],
+      );
     });
     const { ids, positions } = sequences;
     const inputs = [ids, positions, rows, ...list, ...listWeights(this.#weights), ...drawn];
@@ -70,20 +88,15 @@ export class TrainingGraphs {
   }
 
   dispose(): void {
-    this.#graphs.dispose();
+    this.#graphs?.dispose();
   }
 
-  #build(backend: GraphBackend, tables: readonly AttentionTables[], dropout: Dropout): PassGraphs {
-    const [pass, again] = tracedSizes.map((sizes) => this.#trace(tables, dropout, sizes)) as [
-      TracedPass,
-      TracedPass,
-    ];
-    checkEqual(pass.forward, again.forward);
-    checkEqual(pass.backward, again.backward);
-    return new PassGraphs(backend, pass);
-  }
-
-  #trace(tables: readonly AttentionTables[], dropout: Dropout, sizes: TracedSizes): TracedPass {
+  #trace(
+    record: typeof tracePass,
+    tables: readonly AttentionTables[],
+    dropout: Dropout,
+    sizes: TracedSizes,
+  ): TracedPass {
     const { batch, length, rows } = sizes;
     const tokens: TensorSpec = { type: "int32", shape: [batch * length] };
     const ofTables: TensorSpec[] = [];
@@ -95,7 +108,7 @@ export class TrainingGraphs {
     const ofWeights = weights.map(({ dtype, shape }): TensorSpec => ({ type: dtype as GraphType, shape }));
     const before = [tokens, tokens, { type: "int32", shape: [rows] } as const, ...ofTables];
     const of = weights.flatMap((weight, i) => (this.#trainables.has(weight) ? [before.length + i] : []));
-    return tracePass(
+    return record(
       (given, requestInput) => {
         const left = given.values();
         const next = () => left.next().value!;
@@ -124,21 +137,11 @@ export class TrainingGraphs {
   }
 }
 
-class PassGraphs {
+interface PassGraphs {
   readonly pass: TracedPass;
   readonly forward: GraphFunction;
   readonly backward: GraphFunction;
-
-  constructor(backend: GraphBackend, pass: TracedPass) {
-    this.pass = pass;
-    this.forward = new GraphFunction(backend, pass.forward);
-    this.backward = new GraphFunction(backend, pass.backward);
-  }
-
-  dispose(): void {
-    this.forward.dispose();
-    this.backward.dispose();
-  }
+  dispose(): void;
 }
 
 /** One place for each kind of dropout, because a graph is built with or without it. */

@@ -30,7 +30,7 @@ export interface Layer<W> {
   readonly mlpOutputNorm: Norm<W> | null;
 }
 
-/** A LoRA adapter, which adds scale · (x·a·b + bias) to the output of a linear map. */
+/** A LoRA adapter, which adds scale · x·a·b to the output of a linear map. */
 export interface Adapter<W> {
   /** The name of the linear map in PEFT. */
   readonly name: string;
@@ -38,8 +38,6 @@ export interface Adapter<W> {
   readonly a: W;
   /** [rank, out]. */
   readonly b: W;
-  /** [out]; null for none. */
-  readonly bias: W | null;
   readonly scale: number;
 }
 

@@ -100,8 +100,6 @@ export interface PlannedAdapter {
   readonly a: AdapterTensor;
   /** [out, rank]. */
   readonly b: AdapterTensor;
-  /** [out]; null for none. */
-  readonly bias: AdapterTensor | null;
 }
 
 /** The tensors that a configuration adds to a model. */
@@ -155,7 +153,6 @@ export function planAdapter(
       scale: config.scaleOf(module.name),
       a: { name: `${stem}.lora_A.weight`, shape: [rank, module.inputs] },
       b: { name: `${stem}.lora_B.weight`, shape: [module.outputs, rank] },
-      bias: config.hasBias ? { name: `${stem}.lora_B.bias`, shape: [module.outputs] } : null,
     };
   });
   return { adapters, dropout: config.dropout, ...planSaved(config, modules, where, isHeadTied) };

@@ -266,8 +266,7 @@ describe("loading an adapter rejects an adapter_config.json", () => {
         isInWeights || where.includes(key) || /layers_(pattern|to_transform)|target_modules/.test(where),
         where,
       ).toBe(true);
-      if (key.startsWith("use_") || typeof value === "boolean")
-        expect(isInWeights && key !== "lora_bias").toBe(false);
+      if (key.startsWith("use_") || typeof value === "boolean") expect(isInWeights).toBe(false);
     },
   );
 });

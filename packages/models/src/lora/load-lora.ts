@@ -41,7 +41,7 @@ const optionsSchema = z.strictObject({
  * the model separately.
  *
  * Supports `r`, `lora_alpha`, `lora_dropout`, `use_rslora`, `rank_pattern`, `alpha_pattern`, `target_modules` and
- * `exclude_modules` as names or regular expressions, `layers_to_transform`, `layers_pattern`, `lora_bias`, and
+ * `exclude_modules` as names or regular expressions, `layers_to_transform`, `layers_pattern`, and
  * `modules_to_save` with the embedding and an untied head. Any other key that would change a number throws. As in PEFT,
  * `null` for `r` or `lora_alpha` throws: it does not select the default.
  *
@@ -165,8 +165,7 @@ async function isSame(file: SafetensorsFile, name: string, weight: LiveWeight): 
 }
 
 function tensorsOf({ adapters, embedding, head }: AdapterPlan): readonly AdapterTensor[] {
-  const all = adapters.flatMap(({ a, b, bias }) => [a, b, bias]).concat(embedding, head);
-  return all.filter((tensor) => tensor !== null);
+  return [...adapters.flatMap(({ a, b }) => [a, b]), embedding, head].filter((tensor) => tensor !== null);
 }
 
 /** Returns the adapter's name in snapshots. */

@@ -9,8 +9,6 @@ export type AdapterConfig = HuggingFaceConfig;
 export interface LoraConfig {
   /** The dropout rate of A's input. */
   readonly dropout: number;
-  /** Whether B has a bias, `lora_bias`. */
-  readonly hasBias: boolean;
   /** Modules that are trained as a whole, by the ends of their names. */
   readonly modulesToSave: readonly string[];
   /** Whether `target_modules` is "all-linear", which means only linear maps. */
@@ -79,6 +77,7 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
   if (config.get("peft_type") !== "LORA") throw config.unsupportedError("peft_type", '"LORA"');
   config.only("task_type", "CAUSAL_LM");
   config.only("bias", "none");
+  config.only("lora_bias", false);
   config.only("init_lora_weights", ...initializations);
   for (const key of unsupported)
     if (!isEmpty(config.get(key))) throw config.unsupportedError(key, "null, false or an empty value");
@@ -91,7 +90,6 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
   if (typeof dropout !== "number" || !(dropout >= 0 && dropout < 1))
     throw config.valueError("lora_dropout", "a number in [0, 1)");
   const isStabilized = config.boolean("use_rslora", false);
-  const hasBias = config.boolean("lora_bias", false);
   const modulesToSave = names(config, "modules_to_save") ?? [];
   const targets = moduleTest(config, "target_modules", errorOf("target_modules"));
   if (targets === null) throw config.valueError("target_modules", targetsExpected);
@@ -112,7 +110,6 @@ export function parseLoraConfig(json: AdapterConfig, where: string): LoraConfig 
   };
   return {
     dropout,
-    hasBias,
     modulesToSave,
     isAllLinear: String(json["target_modules"]).toLowerCase() === "all-linear",
     isTarget(module) {

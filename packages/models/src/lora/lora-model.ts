@@ -7,17 +7,9 @@ import { partsOf, type CheckpointLM, type ModelParts } from "../checkpoint/model
 import { savedDtype, tensorOf, type SaveOptions, saveCheckpoint } from "../checkpoint/save.ts";
 import { createDecoder, type LiveWeight } from "../decoder/causal-lm.ts";
 import { createWeight, checkpointValues } from "../decoder/variables.ts";
-import {
-  withAdapters,
-  type Adapter,
-  type Decoder,
-  linearsOf,
-  listWeights,
-  type Linear,
-} from "../decoder/weights.ts";
+import { withAdapters, type Adapter, type Decoder, linearsOf, listWeights } from "../decoder/weights.ts";
 import { namesIn } from "../families/family.ts";
 import { familyOf } from "../families/registry.ts";
-import { modelError } from "../folder/model-error.ts";
 import { adapterNames } from "../hub/fetch-model.ts";
 import type { AdapterPlan, AdapterTensor } from "./adapter-plan.ts";
 import type { AdapterConfig } from "./lora-config.ts";
@@ -40,8 +32,6 @@ export interface LoraLM extends CheckpointLM {
   /**
    * Writes a whole model with the adapter merged into its weights, W + scale·B·A. A tied head with an adapter becomes a
    * separate head.
-   *
-   * @throws PeriodicEvalError `model` if B has a bias and its linear map has none.
    */
   saveMerged(folder: string, options?: SaveOptions): Promise<void>;
   /** Disposes the adapter, not the model. */
@@ -86,8 +76,8 @@ export function createLora(
   try {
     const linears = new Map<string, Adapter<LiveWeight>>();
     let headAdapter: Adapter<LiveWeight> | null = null;
-    for (const { module, scale, a, b, bias } of plan.adapters) {
-      const adapter = { name: module.name, a: live(a), b: live(b), bias: bias && live(bias), scale };
+    for (const { module, scale, a, b } of plan.adapters) {
+      const adapter = { name: module.name, a: live(a), b: live(b), scale };
       if (module.linear === null) headAdapter = adapter;
       else linears.set(module.linear, adapter);
     }
@@ -139,7 +129,7 @@ interface Merging extends Pick<ModelParts, "config" | "folder" | "otherParts"> {
   readonly adapted: Decoder<LiveWeight>;
 }
 
-/** Saves a model with every adapted weight as W + scale·B·A and every adapted bias as b + scale·(B's bias). */
+/** Saves a model with every adapted weight as W + scale·B·A. */
 async function saveMerged(
   folder: string,
   { config, folder: from, otherParts, base, adapted }: Merging,
@@ -148,22 +138,17 @@ async function saveMerged(
   const merged = new Map<LiveWeight, TensorToWrite>();
   const put = (weight: LiveWeight, values: TensorToWrite["values"]) =>
     merged.set(weight, { ...tensorOf(weight), values });
-  const merge = ({ weight, bias }: Linear<LiveWeight>, adapter: Adapter<LiveWeight>) => {
+  const merge = (weight: LiveWeight, adapter: Adapter<LiveWeight>) =>
     put(weight, () => mergedValues(weight, adapter));
-    if (adapter.bias === null) return;
-    if (bias === null) throw missingBias(adapter.name);
-    const [own, added] = [bias, adapter.bias];
-    put(own, () => valuesOf(tf.tidy(() => tf.add(own.variable, tf.mul(added.variable, adapter.scale)))));
-  };
-  for (const linear of adapted.layers.flatMap(linearsOf)) if (linear.adapter) merge(linear, linear.adapter);
+  for (const linear of adapted.layers.flatMap(linearsOf))
+    if (linear.adapter) merge(linear.weight, linear.adapter);
   if (adapted.embedding !== base.embedding) put(base.embedding, () => checkpointValues(adapted.embedding));
   if (adapted.head !== base.head) put(base.head!.weight, () => checkpointValues(adapted.head!.weight));
   const { headAdapter } = adapted;
-  if (headAdapter && base.head !== null) merge(base.head, headAdapter);
+  if (headAdapter && base.head !== null) merge(base.head.weight, headAdapter);
   const tensors = listWeights(base).map((weight) => merged.get(weight) ?? tensorOf(weight));
   if (!headAdapter || base.head !== null)
     return saveCheckpoint(folder, { config, tensors, from, otherParts }, options);
-  if (headAdapter.bias !== null) throw missingBias(headAdapter.name);
   const names = namesIn(familyOf(config, "config"), (tensor) => tensor === base.embedding.name);
   const name = `${names.head}.weight`;
   const head = {
@@ -197,13 +182,4 @@ async function valuesOf(tensor: tf.Tensor): Promise<Float32Array> {
   } finally {
     tensor.dispose();
   }
-}
-
-function missingBias(module: string): PeriodicEvalError {
-  return modelError({
-    where: module,
-    got: "an adapter whose B has a bias",
-    expected: "a linear map with a bias to add it to",
-    fix: "Save the adapter separately with save.",
-  });
 }

@@ -149,11 +149,6 @@ const wanted: readonly Wanted[] = [
     isMergedElsewhere: true,
   },
   {
-    name: "biases of B",
-    family: "gpt2",
-    options: { r: 3, target_modules: ["c_attn", "c_proj"], lora_bias: true },
-  },
-  {
     name: "embedding and head trained whole",
     family: "llama",
     having: untied,

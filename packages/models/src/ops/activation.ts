@@ -1,7 +1,6 @@
+import type { AddedKernel } from "@periodic-eval/kernels";
 import * as tf from "@tensorflow/tfjs-core";
-import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
-import { cubicKernel, cubicSigmoidSlopeKernel } from "../wasm-kernels/added-kernels.ts";
-import { leastSize } from "../wasm-kernels/instance.ts";
+import { hasNativeKernels, runNative } from "./native.ts";
 import { differentiable } from "./differentiable.ts";
 
 /*
@@ -11,7 +10,8 @@ import { differentiable } from "./differentiable.ts";
 
 /** x → x · (x² · p + q). */
 export function cubicOf(x: tf.Tensor2D, p: number, q: number): tf.Tensor2D {
-  if (hasKernel(cubicKernel, x)) return tf.engine().runKernel(cubicKernel, { x }, { p, q }) as tf.Tensor2D;
+  if (hasKernel("PeriodicEvalCubic", x))
+    return tf.engine().runKernel("PeriodicEvalCubic", { x }, { p, q }) as tf.Tensor2D;
   return tf.mul(x, tf.add(tf.mul(tf.square(x), p), q));
 }
 
@@ -22,14 +22,15 @@ export function cubicSigmoidSlope(
   q: number,
 ): tf.Tensor2D {
   const { x, sigmoid, value } = inputs;
-  if (hasKernel(cubicSigmoidSlopeKernel, x))
-    return tf.engine().runKernel(cubicSigmoidSlopeKernel, { ...inputs }, { p, q }) as tf.Tensor2D;
+  if (hasKernel("PeriodicEvalCubicSigmoidSlope", x))
+    return tf.engine().runKernel("PeriodicEvalCubicSigmoidSlope", { ...inputs }, { p, q }) as tf.Tensor2D;
   const factor = tf.add(tf.mul(tf.square(x), p), q);
   return tf.add(sigmoid, tf.mul(tf.mul(value, tf.sub(1, sigmoid)), factor));
 }
 
-const hasKernel = (name: string, { size }: tf.Tensor): boolean =>
-  size >= leastSize && tf.getKernel(name, tf.getBackend()) !== undefined;
+/** Whether the backend has a kernel for x: one of `@periodic-eval/kernels`, for at least four values. */
+const hasKernel = (name: AddedKernel, { size }: tf.Tensor): boolean =>
+  size >= 4 && tf.getKernel(name, tf.getBackend()) !== undefined;
 
 export type Activation =
   | "silu"

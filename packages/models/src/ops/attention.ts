@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
+import { hasNativeKernels, runNative } from "./native.ts";
 import { differentiable } from "./differentiable.ts";
 import { batchMatMul, batchMatMulTransposedA, batchMatMulTransposedB } from "./mat-mul.ts";
 import { tanh, tanhSlope } from "./arithmetic.ts";

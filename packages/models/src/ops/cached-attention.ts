@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
+import { hasNativeKernels, runNative } from "./native.ts";
 import { byHead, byToken, inGroups, outOfGroups, type AttentionShape } from "./attention.ts";
 import { batchMatMul } from "./mat-mul.ts";
 import { tanh } from "./arithmetic.ts";

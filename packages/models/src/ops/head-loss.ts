@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { targetLosses, type TargetLosses } from "@periodic-eval/tfjs";
-import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
+import { hasNativeKernels, runNative } from "./native.ts";
 import { chunkBytes, chunksOf, part, rowsIn, type Chunk } from "./select.ts";
 import { differentiable, isDifferentiated, isWanted } from "./differentiable.ts";
 import { matMulTransposedA, timesTransposed } from "./mat-mul.ts";

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { hasNativeProduct, runNative } from "../native-kernels/native-kernels.ts";
+import { hasNativeProduct, runNative } from "./native.ts";
 import { differentiable, isWanted } from "./differentiable.ts";
 import { matMulTransposedA, matMulTransposedB, sumOfRows } from "./mat-mul.ts";
 
@@ -44,39 +44,31 @@ export function tiedHead(x: tf.Tensor2D, embedding: tf.Tensor2D): tf.Tensor2D {
   });
 }
 
-/** a [in, rank], b [rank, out], bias [out] or null. */
+/** a [in, rank], b [rank, out]. */
 export interface LoraFactors {
   readonly a: tf.Tensor2D;
   readonly b: tf.Tensor2D;
-  readonly bias: tf.Tensor1D | null;
   readonly scale: number;
 }
 
-/** output [N, out], x [N, in] → output + scale · (x·a·b + bias) [N, out] (Hu et al. 2021). */
-export function addLora(
-  output: tf.Tensor2D,
-  x: tf.Tensor2D,
-  { a, b, bias, scale }: LoraFactors,
-): tf.Tensor2D {
-  const inputs = bias === null ? [output, x, a, b] : [output, x, a, b, bias];
-  return differentiable(inputs, (keep) => {
+/** output [N, out], x [N, in] → output + scale · x·a·b [N, out] (Hu et al. 2021). */
+export function addLora(output: tf.Tensor2D, x: tf.Tensor2D, { a, b, scale }: LoraFactors): tf.Tensor2D {
+  return differentiable([output, x, a, b], (keep) => {
     const isXWanted = isWanted(x);
     // Scales the narrow factor, which is cheaper.
     const low = tf.mul<tf.Tensor2D>(timesWeight(x, a), scale);
     keep([x, a, b, low]);
-    const added = tf.add<tf.Tensor2D>(output, timesWeight(low, b));
     return {
-      value: bias === null ? added : tf.add<tf.Tensor2D>(added, tf.mul(bias, scale)),
+      value: tf.add<tf.Tensor2D>(output, timesWeight(low, b)),
       backward: (gradient, kept) => {
         const [x, a, b, low] = kept as [tf.Tensor2D, tf.Tensor2D, tf.Tensor2D, tf.Tensor2D];
         const ofLow = tf.mul<tf.Tensor2D>(matMulTransposedB(gradient, b), scale);
-        const gradients = [
+        return [
           tf.clone(gradient),
           isXWanted ? matMulTransposedB(ofLow, a) : null,
           matMulTransposedA(x, ofLow),
           matMulTransposedA(low, gradient),
         ];
-        return bias === null ? gradients : [...gradients, tf.mul(sumOfRows(gradient), scale)];
       },
     };
   });

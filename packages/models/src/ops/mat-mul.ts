@@ -1,7 +1,7 @@
+import type { AddedKernel } from "@periodic-eval/kernels";
 import * as tf from "@tensorflow/tfjs-core";
 import { isOnDevice } from "@periodic-eval/tfjs";
 import { checkedKernel } from "../backend/wasm-memory.ts";
-import { smallProductsKernel } from "../wasm-kernels/added-kernels.ts";
 import { isNative } from "./engine-memory.ts";
 
 /*
@@ -59,12 +59,15 @@ export function batchMatMulTransposedA(a: tf.Tensor3D, b: tf.Tensor3D): tf.Tenso
 /** Values of the largest right operand that is faster without being packed. For one row packing never pays. */
 const mostValues = 2 ** 14;
 
+/** A kernel of `@periodic-eval/kernels`: a [batch, M, K], b [batch, K, N] → [batch, M, N], with N ≥ 8 and K ≥ 1. */
+const smallProducts: AddedKernel = "PeriodicEvalSmallProducts";
+
 /** Runs `batchMatMul` on wasm. */
 function batched(a: tf.Tensor3D, b: tf.Tensor3D): tf.Tensor3D {
   const [, inner, columns] = b.shape;
   const isSmall = columns >= 8 && inner >= 1 && (a.shape[1] === 1 || inner * columns <= mostValues);
-  if (!isSmall || tf.getKernel(smallProductsKernel, "wasm") === undefined) return batchedByViews(a, b);
-  return tf.engine().runKernel(smallProductsKernel, { a, b }) as tf.Tensor3D;
+  if (!isSmall || tf.getKernel(smallProducts, "wasm") === undefined) return batchedByViews(a, b);
+  return tf.engine().runKernel(smallProducts, { a, b }) as tf.Tensor3D;
 }
 
 const eachTransposed = (x: tf.Tensor3D): tf.Tensor3D => tf.transpose(x, [0, 2, 1]);

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { hasNativeKernels, runNative } from "../native-kernels/native-kernels.ts";
+import { hasNativeKernels, runNative } from "./native.ts";
 import { differentiable, isWanted } from "./differentiable.ts";
 import { sumOfRows } from "./mat-mul.ts";
 

@@ -84,7 +84,7 @@ export async function outlineCausalLM(
       const trained = (shape: readonly number[]) => ({ shape, isTrained: true });
       const byLinear = adapters.flatMap(({ module, rank, scale }) => {
         const { linear, name, inputs, outputs } = module;
-        const adapter = { name, a: trained([inputs, rank]), b: trained([rank, outputs]), bias: null, scale };
+        const adapter = { name, a: trained([inputs, rank]), b: trained([rank, outputs]), scale };
         return linear === null ? [] : [[linear, adapter] as const];
       });
       const adapted = withAdapters(sized, new Map(byLinear), null);

@@ -1,5 +1,6 @@
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { yieldToEvents } from "@periodic-eval/core/model";
+import { groupByLength } from "@periodic-eval/tokenizers";
 import {
   disposeCache,
   importTransformers,
@@ -135,11 +136,13 @@ export function openEngine(
       }
     },
     async inBatches(rows, signal, place, work, isEqual = false) {
-      const isBatch = (batch: readonly RowSize[]): boolean =>
-        batch[0]!.length * batch.length <= maxTokens &&
-        fits(batch) &&
-        (!isEqual || batch[0]!.length === batch.at(-1)!.length);
-      for (const batch of batchesOf(rows, isBatch)) {
+      const lengths = rows.map(({ length }) => length);
+      const batches = groupByLength(lengths, (batch) => {
+        const [longest, shortest] = [lengths[batch[0]!]!, lengths[batch.at(-1)!]!];
+        const isRead = longest * batch.length <= maxTokens && (!isEqual || longest === shortest);
+        return isRead && fits(batch.map((at) => rows[at]!));
+      });
+      for (const batch of batches) {
         await yieldToEvents(signal, place);
         await work(batch);
       }
@@ -155,18 +158,4 @@ function tooLarge(where: string, positions: number, most: number): PeriodicEvalE
     expected: `at most ${most} tokens`,
     fix: `Pass { contextLength: ${most} } to fromTransformers, or load an export with a cache of keys and values (text-generation-with-past).`,
   });
-}
-
-function batchesOf(
-  rows: readonly RowSize[],
-  isBatch: (batch: readonly RowSize[]) => boolean,
-): readonly (readonly number[])[] {
-  const order = rows.map((_, index) => index).toSorted((a, b) => rows[b]!.length - rows[a]!.length || a - b);
-  const batches: number[][] = [];
-  for (const index of order) {
-    const batch = batches.at(-1);
-    if (batch !== undefined && isBatch([...batch, index].map((at) => rows[at]!))) batch.push(index);
-    else batches.push([index]);
-  }
-  return batches;
 }

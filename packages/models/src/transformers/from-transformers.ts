@@ -2,31 +2,24 @@ import * as z from "zod";
 import { parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import {
   bulkTokenizer,
-  type BulkTokenizer,
   type CallOptions,
   type EvaluableModel,
-  type LogLikelihood,
-  type LogLikelihoodRequest,
   type ModelIdentity,
   type ModelWith,
-  type NextToken,
-  type NextTokenRequest,
   type Tokenizer,
   type Completion,
   type GenerateRequest,
 } from "@periodic-eval/core";
-import { yieldToEvents } from "@periodic-eval/core/model";
 import {
-  fitPairs,
-  fitPrompts,
-  logLikelihoodOf,
-  type FitLimits,
-  acceptToken,
   beginWriting,
   completionOf,
   drawToken,
   fitRequests,
   isWritten,
+  scorePairs,
+  scorePrompts,
+  writeAll,
+  type ScoredSequence,
   type Drawn,
   type Writing,
 } from "@periodic-eval/tokenizers";
@@ -124,14 +117,27 @@ export function fromTransformers(
     adapter: null,
     details: { dtype: facts.dtype, device: facts.device, batching },
   };
+  const limits = { window: facts.contextLength ?? Infinity, vocabSize: facts.vocabSize ?? Infinity };
+  const score = async (sequences: readonly ScoredSequence[], { signal, countTokens }: CallOptions) => {
+    const { scores, tokens } = await scoreSequences(engine, sequences, signal);
+    countTokens?.(tokens);
+    return scores;
+  };
   return {
     identity,
     contextLength: facts.contextLength,
     // Later tokens of a row change how its earlier ones are quantized.
     toleranceNats: perBatch.includes(facts.dtype) ? Infinity : tolerance(facts.dtype),
     tokenizer: bulk,
-    logLikelihoods: (requests, call) => logLikelihoods(engine, bulk, requests, call),
-    nextToken: (requests, call) => nextToken(engine, bulk, requests, call),
+    logLikelihoods: (requests, call) =>
+      scorePairs(bulk, requests, limits, call, (sequences) => score(sequences, call)),
+    nextToken: (requests, call) =>
+      scorePrompts(bulk, requests, limits, call, async (sequences) =>
+        (await score(sequences, call)).map(({ nats, entropyNats }) => ({
+          nats,
+          entropyNats: entropyNats[0]!,
+        })),
+      ),
     async generate(requests, { signal, countTokens }) {
       const { completions, tokens } = await generateAll(engine, stopping, requests, signal);
       countTokens?.(tokens);
@@ -151,39 +157,6 @@ function checkVocabulary({ vocabSize }: Tokenizer, { vocabSize: embedded }: Onnx
     fix: "Load both from the same source.",
   });
 }
-
-async function logLikelihoods(
-  engine: OnnxEngine,
-  tokenizer: BulkTokenizer,
-  requests: readonly LogLikelihoodRequest[],
-  { signal, countTokens }: CallOptions,
-): Promise<readonly LogLikelihood[]> {
-  const fitted = await fitPairs(tokenizer, requests, limitsOf(engine), { signal });
-  const { scores, tokens } = await scoreSequences(engine, fitted, signal);
-  countTokens?.(tokens);
-  return requests.map((request, index) => logLikelihoodOf(request, fitted[index]!, scores[index]!));
-}
-
-async function nextToken(
-  engine: OnnxEngine,
-  tokenizer: BulkTokenizer,
-  requests: readonly NextTokenRequest[],
-  { signal, countTokens }: CallOptions,
-): Promise<readonly NextToken[]> {
-  const prompts = await fitPrompts(tokenizer, requests, limitsOf(engine), { signal });
-  const { scores, tokens } = await scoreSequences(engine, prompts, signal);
-  countTokens?.(tokens);
-  return prompts.map(({ truncatedTokens }, index) => ({
-    nats: scores[index]!.nats,
-    entropyNats: scores[index]!.entropyNats[0]!,
-    truncatedTokens,
-  }));
-}
-
-const limitsOf = ({ facts }: OnnxEngine): FitLimits => ({
-  window: facts.contextLength ?? Infinity,
-  vocabSize: facts.vocabSize ?? Infinity,
-});
 
 /** Nats per token. Rounding in float32 changes scores by about 1e-5; padding that is read as tokens by 1e-2 or more. */
 const tolerance = (dtype: string): number => (dtype === "fp32" ? 1e-3 : 0.1);
@@ -235,14 +208,9 @@ export async function generateAll(
   const fitted = await fitRequests(bulkTokenizer(tokenizer), requests, window, { signal });
   const writings = fitted.map(beginWriting);
   const write = async (batch: readonly number[]) => {
-    const open = [batch.map((index) => writings[index]!)];
-    for (let rows = open.pop(); rows !== undefined; rows = open.pop()) {
-      const middle = Math.ceil(rows.length / 2);
-      // Without a cache, the sequences are read whole and grow.
-      if (rows.length > 1 && !engine.fits(rows.map(sizeOf)))
-        open.push(rows.slice(middle), rows.slice(0, middle));
-      else if (rows.length > 0) open.push(await writeRows(engine, tokenizer, rows, signal));
-    }
+    const reader = nextTokens(engine, signal);
+    const rows = batch.map((index) => writings[index]!);
+    await writeAll(tokenizer, rows, signal, reader.next).finally(reader.dispose);
   };
   await engine.inBatches(writings.map(sizeOf), signal, "generate", write, !engine.facts.padsCache);
   return {
@@ -257,53 +225,50 @@ const sizeOf = ({ prompt, ids }: Writing): RowSize => {
 };
 
 /**
- * Reads sequences whole, then token by token with a cache. Returns the unfinished ones once half of the rows are finished, so
- * that they are read again as a smaller batch, if that fits into memory. A model without a cache reads them whole for every token.
+ * Reads sequences whole, then token by token with a cache. Once half of the rows have ended it reads the others again as a smaller
+ * batch, if that fits into memory. A model without a cache reads them whole for every token.
  */
-async function writeRows(
-  engine: OnnxEngine,
-  tokenizer: Tokenizer,
-  rows: readonly Writing[],
-  signal: AbortSignal,
-): Promise<Writing[]> {
-  const starts = rows.map(({ prompt, ids }) => [...prompt, ...ids]);
-  const width = Math.max(...starts.map(({ length }) => length));
-  const mask = starts.map((ids) => [
-    ...padded(
-      ids.map(() => 1),
-      width,
-      0,
-    ),
-  ]);
+function nextTokens(engine: OnnxEngine, signal: AbortSignal) {
   let cache: OnnxCache | null = null;
-  let pass = {
-    ids: starts.map((ids) => padded(ids, width, 0)),
-    keep: width + 1 - Math.min(...starts.map(({ length }) => length)),
-  };
-  /** The position of each row's last token. */
-  let last = starts.map(({ length }) => length - 1);
-  try {
-    for (;;) {
-      await yieldToEvents(signal, "generate");
-      const past: OnnxCache | null = cache;
-      cache = null;
-      cache = await engine.read({ ...pass, mask, past, isCached: true }, signal, "generate", (logits) =>
-        rows.forEach((writing, row) => {
-          if (!isWritten(writing) && hasLogits(logits, last[row]!))
-            acceptToken(tokenizer, writing, draw(logitsAt(logits, row, last[row]!), writing));
-        }),
-      );
-      const open = rows.filter((writing) => !isWritten(writing));
-      if (open.length === 0 || cache === null) return open;
-      if (2 * open.length <= rows.length && engine.fits(open.map(sizeOf))) return open;
-      pass = { ids: rows.map(({ ids }) => [ids.at(-1)!]), keep: 1 };
-      // A finished sequence reads padding, whose position is always valid.
-      rows.forEach((writing, row) => mask[row]!.push(isWritten(writing) ? 0 : 1));
-      last = rows.map((_, row) => mask[row]!.length - 1);
+  let read: readonly Writing[] = [];
+  let mask: number[][] = [];
+  const next = async (rows: readonly Writing[]): Promise<readonly Drawn[]> => {
+    const fits = engine.fits(rows.map(sizeOf));
+    const isNew = cache === null || (2 * rows.length <= read.length && fits);
+    if (cache === null && rows.length > 1 && !fits) {
+      const middle = Math.ceil(rows.length / 2);
+      return [...(await next(rows.slice(0, middle))), ...(await next(rows.slice(middle)))];
     }
-  } finally {
-    disposeCache(cache);
-  }
+    if (isNew) {
+      disposeCache(cache);
+      cache = null;
+      read = rows;
+    }
+    const starts = read.map(({ prompt, ids }) => (isNew ? [...prompt, ...ids] : [ids.at(-1)!]));
+    const width = Math.max(...starts.map(({ length }) => length));
+    const ones = starts.map((ids) => padded(Array<number>(ids.length).fill(1), width, 0));
+    // A finished sequence reads padding, whose position is always valid.
+    mask = isNew ? ones : read.map((writing, row) => [...mask[row]!, isWritten(writing) ? 0 : 1]);
+    const last = isNew ? starts.map(({ length }) => length - 1) : mask.map(({ length }) => length - 1);
+    const past = cache;
+    cache = null;
+    const drawn = new Map<Writing, Drawn>();
+    const pass = {
+      ids: starts.map((ids) => padded(ids, width, 0)),
+      mask,
+      past,
+      keep: width + 1 - Math.min(...starts.map(({ length }) => length)),
+      isCached: true,
+    };
+    cache = await engine.read(pass, signal, "generate", (logits) =>
+      read.forEach((writing, row) => {
+        if (!isWritten(writing) && hasLogits(logits, last[row]!))
+          drawn.set(writing, draw(logitsAt(logits, row, last[row]!), writing));
+      }),
+    );
+    return rows.map((writing) => drawn.get(writing)!);
+  };
+  return { next, dispose: () => disposeCache(cache) };
 }
 
 function draw(logits: Float32Array, { sampling, random }: Writing): Drawn {

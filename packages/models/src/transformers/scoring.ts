@@ -1,14 +1,8 @@
 import { yieldToEvents } from "@periodic-eval/core/model";
+import type { ScoredSequence } from "@periodic-eval/tokenizers";
 import { modelError } from "../folder/model-error.ts";
 import type { OnnxEngine } from "./engine.ts";
 import { disposeCache, type OnnxCache, type OnnxLogits } from "./onnx-model.ts";
-
-/** A sequence, and the tokens to score at its last positions. */
-export interface ScoredSequence {
-  readonly ids: readonly number[];
-  /** Token ids to score per scored position. The last scored position is the last token of the sequence. */
-  readonly picks: readonly (readonly number[])[];
-}
 
 /** The scores of one sequence. */
 export interface Scores {
@@ -140,8 +134,10 @@ async function readFamily(
 
 const firstScored = ({ ids, picks }: ScoredSequence): number => ids.length - picks.length;
 
-export const padded = (row: readonly number[], width: number, value: number): readonly number[] =>
-  row.length === width ? row : [...row, ...Array<number>(width - row.length).fill(value)];
+export const padded = (row: readonly number[], width: number, value: number): number[] => [
+  ...row,
+  ...Array<number>(width - row.length).fill(value),
+];
 
 /** Groups sequences by the row that serves them, in descending order of their ids. */
 function sharedRows(sequences: readonly ScoredSequence[], mayExtend: boolean): readonly Row[] {

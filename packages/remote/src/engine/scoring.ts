@@ -7,7 +7,7 @@ import type {
   NextTokenRequest,
   PeriodicEvalError,
 } from "@periodic-eval/core";
-import { fitPairs, fitPrompts, logLikelihoodOf } from "@periodic-eval/tokenizers";
+import { scorePairs, scorePrompts as scoreNext } from "@periodic-eval/tokenizers";
 import pLimit from "p-limit";
 import { failedAttemptOf, withAdvice } from "../http/json-service.ts";
 import { trackCall, type TrackedCall } from "../http/track-requests.ts";
@@ -119,22 +119,20 @@ export const logLikelihoods = (
   requests: readonly LogLikelihoodRequest[],
   options: CallOptions,
 ): Promise<readonly LogLikelihood[]> =>
-  trackCall(options, async (call) => {
-    const { signal } = call;
-    const fitted = await fitPairs(tokenizer, requests, target.limits, { signal });
-    const sequences = fitted.map(({ ids, picks }) => ({
-      ids: [...ids, picks.at(-1)![0]!],
-      count: picks.length,
-    }));
-    const scores = await scoreAll(target, sequences, call);
-    return requests.map((request, index) =>
-      logLikelihoodOf(request, fitted[index]!, {
-        nats: scores[index]!.map(({ nats }) => nats),
-        isTop: scores[index]!.map(({ isTop }) => isTop),
-        greedyIds: scores[index]!.map(({ greedyId }) => greedyId),
-      }),
-    );
-  });
+  trackCall(options, (call) =>
+    scorePairs(tokenizer, requests, target.limits, { signal: call.signal }, async (fitted) => {
+      const sequences = fitted.map(({ ids, picks }) => ({
+        ids: [...ids, picks.at(-1)![0]!],
+        count: picks.length,
+      }));
+      const scores = await scoreAll(target, sequences, call);
+      return scores.map((tokens) => ({
+        nats: tokens.map(({ nats }) => nats),
+        isTop: tokens.map(({ isTop }) => isTop),
+        greedyIds: tokens.map(({ greedyId }) => greedyId),
+      }));
+    }),
+  );
 
 /**
  * Returns the log-probabilities of candidates after each prompt: from the log-probs that the server returns for the next
@@ -146,23 +144,22 @@ export const nextToken = (
   requests: readonly NextTokenRequest[],
   options: CallOptions,
 ): Promise<readonly NextToken[]> =>
-  trackCall(options, async (call) => {
-    const { signal } = call;
-    const fitted = await fitPrompts(tokenizer, requests, target.limits, { signal });
-    const known = await inOrder(target, fitted, ({ ids }) => knownLogProbs(target, ids, call));
-    const missing = fitted.flatMap(({ ids, picks }, index) =>
-      [...new Set(picks[0])].flatMap((id) =>
-        known[index]!.has(id) ? [] : [{ index, id, ids: [...ids, id], count: 1 }],
-      ),
-    );
-    const scores = await scoreAll(target, missing, call);
-    missing.forEach(({ index, id }, at) => known[index]!.set(id, scores[at]![0]!.nats));
-    return fitted.map(({ picks, truncatedTokens }, index) => ({
-      nats: picks[0]!.map((id) => known[index]!.get(id)!),
-      entropyNats: null,
-      truncatedTokens,
-    }));
-  });
+  trackCall(options, (call) =>
+    scoreNext(tokenizer, requests, target.limits, { signal: call.signal }, async (fitted) => {
+      const known = await inOrder(target, fitted, ({ ids }) => knownLogProbs(target, ids, call));
+      const missing = fitted.flatMap(({ ids, picks }, index) =>
+        [...new Set(picks[0])].flatMap((id) =>
+          known[index]!.has(id) ? [] : [{ index, id, ids: [...ids, id], count: 1 }],
+        ),
+      );
+      const scores = await scoreAll(target, missing, call);
+      missing.forEach(({ index, id }, at) => known[index]!.set(id, scores[at]![0]!.nats));
+      return fitted.map(({ picks }, index) => ({
+        nats: picks[0]!.map((id) => known[index]!.get(id)!),
+        entropyNats: null,
+      }));
+    }),
+  );
 
 /** vLLM's `logprob_token_ids` would name the candidates, but spoils the log-probs of other requests in its batch (0.32). */
 async function knownLogProbs(

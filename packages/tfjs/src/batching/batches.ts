@@ -1,5 +1,6 @@
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { reachOf } from "../causal-lm/forward.ts";
+import { groupByLength } from "@periodic-eval/tokenizers";
 import { yieldToEvents } from "@periodic-eval/core/model";
 import { isOutOfMemory, memoryErrorOf } from "./engine-memory.ts";
 
@@ -31,38 +32,21 @@ export interface BatchCost {
   readonly scoredRows: number;
 }
 
-/**
- * Groups items of similar length into batches, longest first, so that there is little padding and a batch that is too large for
- * memory fails first. Each batch stays within the budget; an item that alone exceeds it gets its own batch. The result depends
- * only on the costs and their order.
- *
- * @returns Indices into `costs`; each occurs once.
- */
+/** Groups items of similar length into batches within the budget. The result depends only on the costs and their order. */
 export function batchByLength(
   costs: readonly BatchCost[],
   budget: BatchBudget,
 ): readonly (readonly number[])[] {
-  const order = costs
-    .map((_, index) => index)
-    .toSorted((a, b) => costs[b]!.tokens - costs[a]!.tokens || a - b);
-  const batches: number[][] = [];
-  let width = 0;
-  let scoredRows = 0;
-  for (const index of order) {
-    const cost = costs[index]!;
-    const batch = batches.at(-1);
-    scoredRows += cost.scoredRows;
-    const isAlike = width <= budget.reach || cost.tokens > budget.reach;
-    const fits = width * ((batch?.length ?? 0) + 1) <= budget.maxTokens && scoredRows <= budget.maxScoredRows;
-    if (batch && isAlike && fits) {
-      batch.push(index);
-    } else {
-      batches.push([index]);
-      width = budget.fixedLength ?? cost.tokens;
-      scoredRows = cost.scoredRows;
-    }
-  }
-  return batches;
+  const { maxTokens, maxScoredRows, fixedLength, reach } = budget;
+  return groupByLength(
+    costs.map(({ tokens }) => tokens),
+    (batch) => {
+      const width = fixedLength ?? costs[batch[0]!]!.tokens;
+      const isAlike = width <= reach || costs[batch.at(-1)!]!.tokens > reach;
+      const scoredRows = batch.reduce((sum, index) => sum + costs[index]!.scoredRows, 0);
+      return isAlike && width * batch.length <= maxTokens && scoredRows <= maxScoredRows;
+    },
+  );
 }
 
 /** Returns the batch budget of a model, with at least one row of logits. */

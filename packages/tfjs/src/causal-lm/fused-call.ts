@@ -2,14 +2,14 @@ import * as tf from "@tensorflow/tfjs-core";
 
 /**
  * The kernel with which a backend runs a `FusedCall`: its inputs are numbered and its attribute `call` is the `FusedCall`.
- * `@periodic-eval/models` registers it for backends that run graphs.
+ * `@periodic-eval/kernels` registers it for backends that run graphs.
  */
 export const fusedCallKernel = "PeriodicEvalFusedCall";
 
 /**
  * The kernel with which a backend runs one step of AdamW on a weight: `gradient`, `weight`, `mean` and `meanSq`, float32 of the same
  * shape with at least four values → the new weight and both means, other tensors. The attribute `numbers` is β₁, the factor of the
- * gradient, β₂, the factor of its square, ε, the step size and the factor of the weight. `@periodic-eval/models` registers it.
+ * gradient, β₂, the factor of its square, ε, the step size and the factor of the weight. `@periodic-eval/kernels` registers it.
  */
 export const adamWKernel = "PeriodicEvalAdamW";
 

@@ -32,7 +32,7 @@ export const drawFromEach: Draw = async (logits, rows) => {
  * The kernel with which a backend draws a token per row. Inputs: `logits` float32 [N, V]; `settings` int32 [N, 8], the bits of four
  * doubles: temperature, a random number in [0, 1), top-k (Infinity without) and top-p. Result int32 [N, 5]: the token, and the bits of
  * two doubles, its logit minus the largest, and Σ exp(logit − largest). All three have the bits of `drawToken` for logits without NaN,
- * +Infinity and denormal numbers. For a row with NaN or +Infinity the sum is NaN, and the token means nothing. `@periodic-eval/models`
+ * +Infinity and denormal numbers. For a row with NaN or +Infinity the sum is NaN, and the token means nothing. `@periodic-eval/kernels`
  * registers it.
  */
 export const drawKernel = "PeriodicEvalDraw";

@@ -5,21 +5,13 @@ import {
   type GenerateRequest,
   type Tokenizer,
 } from "@periodic-eval/core";
-import { yieldToEvents } from "@periodic-eval/core/model";
-import {
-  acceptToken,
-  beginWriting,
-  completionOf,
-  fitRequests,
-  isWritten,
-  type Writing,
-} from "@periodic-eval/tokenizers";
+import { beginWriting, completionOf, fitRequests, writeAll } from "@periodic-eval/tokenizers";
 import { hasCompiledKernels } from "../batching/engine-memory.ts";
 import { batchBudget, type BatchBudget, type ForwardLimits, inBatches } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { incrementalOf, reachOf, windowLength } from "../causal-lm/forward.ts";
 import { refuseNaN } from "../scoring/device-scores.ts";
-import { drawFromEach, mostLikely, type Draw } from "./draws.ts";
+import { drawFromEach, mostLikely } from "./draws.ts";
 import { nextLogits } from "./next-logits.ts";
 
 /**
@@ -60,8 +52,16 @@ export async function generate(
       const writings = indices.map((index) => beginWriting(prompts[index]!));
       const draw = isGreedy ? mostLikely : drawFromEach;
       // Smaller batches of prompts have less padding, because prompts differ in length.
-      const maxBatchTokens = Math.ceil(limits.maxBatchTokens / 2);
-      await writeBatch(lm, tokenizer, writings, draw, signal, maxBatchTokens);
+      const reader = nextLogits(lm, Math.ceil(limits.maxBatchTokens / 2));
+      try {
+        await writeAll(tokenizer, writings, signal, async (rows) => {
+          const drawn = await draw(reader.next(rows), rows);
+          refuseNaN(drawn.map(({ nats }) => nats));
+          return drawn;
+        });
+      } finally {
+        reader.dispose();
+      }
       writings.forEach((writing, row) => {
         completions[indices[row]!] = completionOf(tokenizer, writing);
         tokens += writing.prompt.length + writing.ids.length;
@@ -95,27 +95,4 @@ function generationBudget(lm: CausalLM, isWithin: boolean, limits: ForwardLimits
   if (incremental === null || !isWithin) return budget;
   const cached = Math.floor(maxCachedBytes() / incremental.tokenBytes);
   return { ...budget, maxTokens: Math.max(cached, limits.maxBatchTokens) };
-}
-
-async function writeBatch(
-  lm: CausalLM,
-  tokenizer: Tokenizer,
-  batch: readonly Writing[],
-  draw: Draw,
-  signal: AbortSignal,
-  maxBatchTokens: number,
-): Promise<void> {
-  const reader = nextLogits(lm, maxBatchTokens);
-  try {
-    let rows = batch;
-    while (rows.length > 0) {
-      await yieldToEvents(signal, "generate", rows.length);
-      const drawn = await draw(reader.next(rows), rows);
-      refuseNaN(drawn.map(({ nats }) => nats));
-      rows.forEach((writing, row) => acceptToken(tokenizer, writing, drawn[row]!));
-      rows = rows.filter((writing) => !isWritten(writing));
-    }
-  } finally {
-    reader.dispose();
-  }
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { packByPrefix } from "./packing.ts";
-import type { ScoredSequence } from "./score-plain.ts";
+import type { ScoredSequence } from "@periodic-eval/tokenizers";
 
 /** Returns a sequence whose last `scored` positions are scored. */
 const sequence = (ids: readonly number[], scored = 1): ScoredSequence => ({

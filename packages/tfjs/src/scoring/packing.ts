@@ -1,5 +1,6 @@
 import type { BatchCost } from "../batching/batches.ts";
-import { firstScored, type ScoredSequence } from "./score-plain.ts";
+import type { ScoredSequence } from "@periodic-eval/tokenizers";
+import { firstScored } from "./score-plain.ts";
 
 /** Sequences with a common beginning, read as one row: the beginning once, then their branches. */
 export interface Pack extends BatchCost {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
 import { scorePacked } from "./score-packed.ts";
-import type { ScoredSequence } from "./score-plain.ts";
+import type { ScoredSequence } from "@periodic-eval/tokenizers";
 import { scoreSequences } from "./scoring.ts";
 
 const { signal } = new AbortController();

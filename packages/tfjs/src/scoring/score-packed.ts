@@ -1,7 +1,7 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { batchBudget, inBatches } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { checkIds } from "@periodic-eval/tokenizers";
+import { checkIds, type ScoredSequence } from "@periodic-eval/tokenizers";
 import { inEvaluation } from "../causal-lm/forward.ts";
 import {
   blockOf,
@@ -12,13 +12,7 @@ import {
 } from "../causal-lm/incremental.ts";
 import { scorePicks, type Pick } from "./device-scores.ts";
 import { packByPrefix, type Branch, type Pack, type Packing } from "./packing.ts";
-import {
-  firstScored,
-  type AllScores,
-  type ScoredSequence,
-  type ScoreOptions,
-  type Scores,
-} from "./score-plain.ts";
+import { firstScored, type AllScores, type ScoreOptions, type Scores } from "./score-plain.ts";
 
 /**
  * Numbers in one matrix of logits: 16 MB. Larger matrices are allocated for each call, which is slow: on tfjs-node the head of

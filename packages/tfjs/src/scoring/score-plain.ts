@@ -1,3 +1,4 @@
+import type { ScoredSequence } from "@periodic-eval/tokenizers";
 import { batchBudget, type ForwardLimits, inBatches } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { logitsAtPositions } from "../causal-lm/forward.ts";
@@ -41,13 +42,6 @@ export async function scorePlain(
     }
   });
   return { scores, tokens: sequences.reduce((sum, { ids }) => sum + ids.length, 0) };
-}
-
-/** A sequence, and the tokens to score at its last positions. */
-export interface ScoredSequence {
-  readonly ids: readonly number[];
-  /** Token ids to score per scored position. The last scored position is the last token of the sequence. */
-  readonly picks: readonly (readonly number[])[];
 }
 
 export const firstScored = ({ ids, picks }: ScoredSequence): number => ids.length - picks.length;

@@ -10,14 +10,14 @@ import {
 } from "@periodic-eval/core";
 import type { ForwardLimits } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { fitPairs, fitPrompts, logLikelihoodOf, type FitLimits } from "@periodic-eval/tokenizers";
+import { scorePairs, scorePrompts, type FitLimits, type ScoredSequence } from "@periodic-eval/tokenizers";
 import { windowLength, incrementalOf } from "../causal-lm/forward.ts";
 import { isOnDevice } from "../batching/engine-memory.ts";
 import type { Incremental } from "../causal-lm/incremental.ts";
 import { refuseNaN } from "./device-scores.ts";
 import { packByPrefix } from "./packing.ts";
 import { scorePacked } from "./score-packed.ts";
-import { scorePlain, type AllScores, type ScoredSequence, type ScoreOptions } from "./score-plain.ts";
+import { scorePlain, type AllScores, type ScoreOptions } from "./score-plain.ts";
 import { namedStream } from "@periodic-eval/core/random";
 
 /**
@@ -28,22 +28,20 @@ import { namedStream } from "@periodic-eval/core/random";
  * @throws PeriodicEvalError `data` for a continuation without tokens or longer than the context length; `model` for NaN logits;
  *   `aborted`.
  */
-export async function logLikelihoods(
+export function logLikelihoods(
   lm: CausalLM,
   tokenizer: BulkTokenizer,
   requests: readonly LogLikelihoodRequest[],
   { signal, countTokens }: CallOptions,
   limits: ForwardLimits,
 ): Promise<readonly LogLikelihood[]> {
-  const fitted = await fitPairs(tokenizer, requests, limitsOf(lm), { signal });
-  const { scores, tokens } = await scoreSequences(lm, fitted, {
-    signal,
-    limits,
-    withEntropy: false,
-    withGreedyIds: requests.some(({ greedyIds }) => greedyIds === true),
+  const withGreedyIds = requests.some(({ greedyIds }) => greedyIds === true);
+  return scorePairs(tokenizer, requests, limitsOf(lm), { signal }, async (sequences) => {
+    const options = { signal, limits, withEntropy: false, withGreedyIds };
+    const { scores, tokens } = await scoreSequences(lm, sequences, options);
+    countTokens?.(tokens);
+    return scores;
   });
-  countTokens?.(tokens);
-  return requests.map((request, index) => logLikelihoodOf(request, fitted[index]!, scores[index]!));
 }
 
 /**
@@ -53,22 +51,22 @@ export async function logLikelihoods(
  * @throws PeriodicEvalError `data` for a request without candidates; `model` for a candidate outside of the vocabulary and for
  *   NaN logits; `aborted`.
  */
-export async function nextToken(
+export function nextToken(
   lm: CausalLM,
   tokenizer: BulkTokenizer,
   requests: readonly NextTokenRequest[],
   { signal, countTokens }: CallOptions,
   limits: ForwardLimits,
 ): Promise<readonly NextToken[]> {
-  const prompts = await fitPrompts(tokenizer, requests, limitsOf(lm), { signal });
-  const { scores, tokens } = await scoreSequences(lm, prompts, { signal, limits, withEntropy: true });
-  countTokens?.(tokens);
-  return prompts.map(({ truncatedTokens }, index) => ({
-    nats: scores[index]!.nats,
+  return scorePrompts(tokenizer, requests, limitsOf(lm), { signal }, async (sequences) => {
+    const { scores, tokens } = await scoreSequences(lm, sequences, { signal, limits, withEntropy: true });
+    countTokens?.(tokens);
     // A model that masks tokens with −∞ has no entropy here, because 0 · ∞ is NaN.
-    entropyNats: Number.isNaN(scores[index]!.entropyNats[0]!) ? null : scores[index]!.entropyNats[0]!,
-    truncatedTokens,
-  }));
+    return scores.map(({ nats, entropyNats: [entropy] }) => ({
+      nats,
+      entropyNats: Number.isNaN(entropy) ? null : entropy!,
+    }));
+  });
 }
 
 const limitsOf = (lm: CausalLM): FitLimits => ({ window: windowLength(lm), vocabSize: lm.vocabSize });

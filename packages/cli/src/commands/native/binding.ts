@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, w
 import { basename, dirname, join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { configError, errorMessage } from "@periodic-eval/contracts/options";
-import { nativeKernels, type KernelStamp } from "@periodic-eval/models";
+import { nativeKernels, type KernelStamp } from "@periodic-eval/kernels";
 import type { Terminal } from "../../terminal/terminal.ts";
 import type { LibTensorFlow } from "./libtensorflow.ts";
 import { packageOf, type BackendName } from "./modules.ts";

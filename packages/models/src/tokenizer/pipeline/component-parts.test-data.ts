@@ -138,19 +138,6 @@ export const charsmap = charsmapOf({
   你: "您",
 });
 export const precompiled = { type: "Precompiled", precompiled_charsmap: charsmap };
-export const bert = (
-  clean_text: boolean,
-  handle_chinese_chars: boolean,
-  strip_accents: boolean | null,
-  lowercase: boolean,
-) => ({
-  type: "BertNormalizer",
-  clean_text,
-  handle_chinese_chars,
-  strip_accents,
-  lowercase,
-});
-
 export const text = { Sequence: { id: "A", type_id: 0 } };
 const pair = [text, { Sequence: { id: "B", type_id: 1 } }];
 export const processorToken = (id: string, ...ids: readonly number[]) => ({

@@ -4,7 +4,6 @@ import {
   type Fields,
   addedToken,
   behaviors,
-  bert,
   byId,
   byteLevel,
   byteTokens,
@@ -26,7 +25,7 @@ import {
 import { constructs, published } from "./expressions.test-data.ts";
 
 const plainNormalizers = [
-  ..."NFC NFD NFKC NFKD Lowercase StripAccents ByteLevel".split(" ").map((type) => ({ type })),
+  ..."NFC NFD NFKC NFKD Lowercase ByteLevel".split(" ").map((type) => ({ type })),
   { type: "Strip", strip_left: true, strip_right: true },
   { type: "Strip", strip_left: true, strip_right: false },
   { type: "Strip", strip_left: false, strip_right: true },
@@ -43,23 +42,17 @@ const plainNormalizers = [
   replace(regex("(?<=a)b?"), "_"),
   replace(regex("[\\p{P}\\-]"), "."),
   precompiled,
-  bert(true, true, null, true),
-  bert(false, false, true, false),
-  bert(true, false, false, true),
-  bert(false, true, false, false),
-  bert(true, true, null, false),
 ];
 const normalizers = [
   ...plainNormalizers,
   sequence("normalizers"),
-  sequence("normalizers", { type: "NFD" }, { type: "StripAccents" }),
-  sequence("normalizers", { type: "NFKD" }, { type: "StripAccents" }, { type: "Lowercase" }),
+  sequence("normalizers", { type: "NFKD" }, { type: "Lowercase" }),
   sequence("normalizers", precompiled, replace(regex(" {2,}"), " ")),
   sequence("normalizers", { type: "NFKC" }, replace(string("``"), '"')),
 ];
 
 const preTokenizers = [
-  ...["Whitespace", "WhitespaceSplit", "BertPreTokenizer", "Punctuation"].map((type) => ({ type })),
+  ...["Whitespace", "WhitespaceSplit", "Punctuation"].map((type) => ({ type })),
   ...behaviors.map((behavior) => ({ type: "Punctuation", behavior })),
   { type: "Digits", individual_digits: true },
   { type: "Digits", individual_digits: false },
@@ -140,14 +133,6 @@ const postProcessors = named("post-processor", "post_processor", [
   template([text, token("x")]),
   template([token("x"), text, text, token("<s>")]),
   template([token("<s>")]),
-  { type: "BertProcessing", sep: ["</s>", 257], cls: ["<s>", 256] },
-  {
-    type: "RobertaProcessing",
-    sep: ["</s>", 257],
-    cls: ["<s>", 256],
-    trim_offsets: true,
-    add_prefix_space: true,
-  },
   byteLevel(),
   sequence("processors", byteLevel(), template([token("<s>"), text])),
 ]).map(({ name, json }) => ({ name, json: { ...json, added_tokens: markers } }));
@@ -172,8 +157,6 @@ const decoders = named("decoder", "decoder", [
   metaspace("always"),
   metaspace("first", false),
   metaspace("never"),
-  { type: "WordPiece", prefix: "##", cleanup: true },
-  { type: "WordPiece", prefix: "##", cleanup: false },
   { type: "Strip", content: "▁", start: 1, stop: 0 },
   { type: "Strip", content: "a", start: 2, stop: 0 },
   replace(string("▁"), " "),
@@ -220,7 +203,7 @@ export const componentCases: readonly Case[] = [
 /** Components and options that this library refuses by name. */
 export const refusedCases: readonly Case[] = [
   ...named("pre-tokenizer", "pre_tokenizer", [
-    ...["UnicodeScripts", "CharDelimiterSplit", "FixedLength"].map((type) => ({ type })),
+    ...["UnicodeScripts", "CharDelimiterSplit", "FixedLength", "BertPreTokenizer"].map((type) => ({ type })),
     ...[
       "a**",
       "(a*)*",
@@ -248,8 +231,17 @@ export const refusedCases: readonly Case[] = [
       "(?#comment)b",
     ].map((source) => split(regex(source))),
   ]),
-  ...named("normalizer", "normalizer", [{ type: "Nmt" }]),
-  ...named("decoder", "decoder", [{ type: "BPEDecoder" }, { type: "CTC" }]),
+  ...named("normalizer", "normalizer", [
+    { type: "Nmt" },
+    { type: "BertNormalizer" },
+    { type: "StripAccents" },
+  ]),
+  ...named("decoder", "decoder", [
+    { type: "BPEDecoder" },
+    { type: "CTC" },
+    { type: "WordPiece", prefix: "##" },
+  ]),
+  { name: "WordPiece", json: file({ model: { type: "WordPiece", vocab: {}, unk_token: "[UNK]" } }) },
   { name: "BPE with dropout", json: file({ model: { ...transparent, dropout: 0.1 } }) },
   {
     name: "two templates",

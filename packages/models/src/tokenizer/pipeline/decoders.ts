@@ -24,15 +24,6 @@ const decoders: Readonly<Record<string, (part: Part) => Decoder>> = {
     return (tokens) => steps.reduce<string[]>((current, step) => step(current), [...tokens]);
   },
   Strip: (part) => strip(part.char("content"), part.integer("start"), part.integer("stop")),
-  WordPiece(part) {
-    const prefix = part.string("prefix");
-    const cleans = part.boolean("cleanup");
-    return (tokens) =>
-      tokens.map((token, i) => {
-        const rest = token.startsWith(prefix) ? token.slice(prefix.length) : ` ${token}`;
-        return cleans ? cleanWordPieces(i === 0 ? token : rest) : i === 0 ? token : rest;
-      });
-  },
 };
 
 export function readDecoder(part: Part): Decoder {
@@ -101,10 +92,7 @@ function strip(content: string, start: number, stop: number): Decoder {
     });
 }
 
-const replaceEach = (text: string, replacements: readonly (readonly [string, string])[]): string =>
-  replacements.reduce((current, [from, to]) => current.replaceAll(from, to), text);
-
-const beforeNegations = [
+const punctuation = [
   [" .", "."],
   [" ?", "?"],
   [" !", "!"],
@@ -112,16 +100,11 @@ const beforeNegations = [
   [" ' ", "'"],
   [" n't", "n't"],
   [" 'm", "'m"],
-] as const;
-const afterNegations = [
   [" 's", "'s"],
   [" 've", "'ve"],
   [" 're", "'re"],
 ] as const;
 
-/** Removes spaces before punctuation, as the decoders of tokenizers do. */
-const cleanWordPieces = (text: string) =>
-  replaceEach(text, [...beforeNegations, [" do not", " don't"], ...afterNegations]);
-
 /** Removes spaces before punctuation, as `clean_up_tokenization` of transformers. */
-export const cleanUpSpaces = (text: string) => replaceEach(text, [...beforeNegations, ...afterNegations]);
+export const cleanUpSpaces = (text: string): string =>
+  punctuation.reduce((current, [from, to]) => current.replaceAll(from, to), text);

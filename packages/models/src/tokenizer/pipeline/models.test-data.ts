@@ -140,40 +140,6 @@ const unigram = (name: string, options: object, parts: object = {}, vocab = unig
     ...parts,
   }),
 });
-const wordPieces = byId([
-  "[PAD]",
-  "[UNK]",
-  "[CLS]",
-  "[SEP]",
-  ...letters,
-  ...letters.map((letter) => `##${letter}`),
-  "hello",
-  "wor",
-  "##ld",
-  "the",
-  "##'",
-  "!",
-  "=",
-]);
-const wordPiece = (options: object) => ({
-  type: "WordPiece",
-  unk_token: "[UNK]",
-  continuing_subword_prefix: "##",
-  max_input_chars_per_word: 100,
-  vocab: wordPieces,
-  ...options,
-});
-const bertTokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"].map((content, id) =>
-  addedToken(id, content, special),
-);
-const bertNormalizer = {
-  type: "BertNormalizer",
-  clean_text: true,
-  handle_chinese_chars: true,
-  strip_accents: null,
-  lowercase: true,
-};
-
 /** Every option of every model, alone. */
 export const modelCases: readonly Case[] = [
   bpe("plain", {}),
@@ -221,21 +187,6 @@ export const modelCases: readonly Case[] = [
     json: file({
       model: { type: "WordLevel", unk_token: "?", vocab: everyWord },
       pre_tokenizer: { type: "Whitespace" },
-    }),
-  },
-  { name: "WordPiece", json: file({ model: wordPiece({}), pre_tokenizer: { type: "BertPreTokenizer" } }) },
-  {
-    name: "WordPiece with short words",
-    json: file({
-      model: wordPiece({ max_input_chars_per_word: 3 }),
-      pre_tokenizer: { type: "BertPreTokenizer" },
-    }),
-  },
-  {
-    name: "WordPiece with another prefix",
-    json: file({
-      model: wordPiece({ continuing_subword_prefix: "" }),
-      pre_tokenizer: { type: "WhitespaceSplit" },
     }),
   },
 ];
@@ -329,17 +280,6 @@ export const familyCases: readonly Case[] = [
         post_processor: template([text, token("<s>")]),
       },
     ).json,
-  },
-  {
-    name: "BERT",
-    json: file({
-      model: wordPiece({}),
-      normalizer: bertNormalizer,
-      pre_tokenizer: { type: "BertPreTokenizer" },
-      decoder: { type: "WordPiece", prefix: "##", cleanup: true },
-      added_tokens: bertTokens,
-      post_processor: { type: "BertProcessing", sep: ["[SEP]", 3], cls: ["[CLS]", 2] },
-    }),
   },
   {
     name: "WordLevel",

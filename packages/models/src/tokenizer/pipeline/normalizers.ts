@@ -1,7 +1,7 @@
 import { byteLetters } from "@periodic-eval/tokenizers";
 import type { Part } from "./part.ts";
 import { findMatches, readPattern } from "./oniguruma.ts";
-import { charClass, lowercase, normalize } from "./unicode.ts";
+import { lowercase, normalize } from "./unicode.ts";
 
 export interface Normalizer {
   readonly apply: (text: string) => string;
@@ -98,7 +98,6 @@ const byCharacter = (apply: (text: string) => string): Normalizer => ({
 });
 
 const normalizers: Readonly<Record<string, (part: Part) => Normalizer>> = {
-  BertNormalizer: bert,
   ByteLevel: () => byCharacter(toByteLetters),
   Lowercase: () => byCharacter(lowercase),
   NFC: () => byCharacter((text) => normalize(text, "NFC")),
@@ -110,7 +109,6 @@ const normalizers: Readonly<Record<string, (part: Part) => Normalizer>> = {
   Replace: replace,
   Sequence: (part) => sequence(part.parts("normalizers").map(readNormalizer)),
   Strip: (part) => strip(part.boolean("strip_left"), part.boolean("strip_right")),
-  StripAccents: () => byCharacter(remover(charClass.mark)),
 };
 
 export function readNormalizer(part: Part): Normalizer {
@@ -130,11 +128,6 @@ function sequence(normalizers: readonly Normalizer[]): Normalizer {
   };
 }
 
-const remover = (characters: string) => {
-  const regex = new RegExp(`[${characters}]`, "gv");
-  return (text: string) => text.replaceAll(regex, "");
-};
-
 function strip(left: boolean, right: boolean): Normalizer {
   const start = /^\p{White_Space}+/u;
   const end = /\p{White_Space}+$/u;
@@ -145,26 +138,6 @@ function strip(left: boolean, right: boolean): Normalizer {
     },
     startOf: (text, count) => Math.max(0, count - (left ? (start.exec(text)?.[0].length ?? 0) : 0)),
   };
-}
-
-function bert(part: Part): Normalizer {
-  const lowers = part.boolean("lowercase");
-  const stripsAccents = part.fields["strip_accents"] == null ? lowers : part.boolean("strip_accents");
-  const steps: ((text: string) => string)[] = [];
-  if (part.boolean("clean_text")) {
-    const removeControls = remover(charClass.control);
-    steps.push((text) => removeControls(text).replaceAll(/\p{White_Space}/gu, " "));
-  }
-  if (part.boolean("handle_chinese_chars")) {
-    const chinese = new RegExp(`[${charClass.chinese}]`, "gv");
-    steps.push((text) => text.replaceAll(chinese, " $& "));
-  }
-  if (stripsAccents) {
-    const removeMarks = remover(charClass.nonspacingMark);
-    steps.push((text) => removeMarks(normalize(text, "NFD")));
-  }
-  if (lowers) steps.push(lowercase);
-  return byCharacter((text) => steps.reduce((current, step) => step(current), text));
 }
 
 function replace(part: Part): Normalizer {

@@ -31,7 +31,7 @@ describe("splitting", () => {
   });
 
   it("splits at the spaces of Unicode, U+0085 among them, and not at U+FEFF", () => {
-    expect(partsOf({ pre_tokenizer: { type: "BertPreTokenizer" } }, "a\u0085b\ufeffc\u3000d")).toBe(
+    expect(partsOf({ pre_tokenizer: { type: "WhitespaceSplit" } }, "a\u0085b\ufeffc\u3000d")).toBe(
       "a|b\ufeffc|d",
     );
     const Strip = { type: "Strip", strip_left: true, strip_right: true };

@@ -121,7 +121,6 @@ const models: Readonly<Record<string, (part: Part) => Model>> = {
   BPE: readBpe,
   Unigram: readUnigram,
   WordLevel: readWordLevel,
-  WordPiece: readWordPiece,
 };
 
 const readModel = (part: Part): Model =>
@@ -131,7 +130,7 @@ const readModel = (part: Part): Model =>
 function typeByFields({ fields }: Part): string {
   if (fields["merges"] !== undefined) return "BPE";
   if (Array.isArray(fields["vocab"])) return "Unigram";
-  return fields["max_input_chars_per_word"] === undefined ? "WordLevel" : "WordPiece";
+  return "WordLevel";
 }
 
 /** Reads a model whose words are in the vocabulary or unknown. */
@@ -142,54 +141,16 @@ function readWordLevel(part: Part): Model {
   return { ...vocabulary, type: "WordLevel", encode: (word) => [ids.get(word) ?? unknownId()] };
 }
 
-/** Reads a model that takes the longest known beginning of a word, then of the rest. */
-function readWordPiece(part: Part): Model {
-  const vocabulary = readVocabulary(part);
-  const { ids } = vocabulary;
-  const unknownId = unknownOf(part, vocabulary, part.string("unk_token"), "word");
-  const prefix = part.string("continuing_subword_prefix");
-  const maxLength = part.integer("max_input_chars_per_word");
-  const encode = (word: string): number[] => {
-    const characters = [...word];
-    if (characters.length > maxLength) return [unknownId()];
-    const pieces: number[] = [];
-    for (let start = 0; start < characters.length;) {
-      let end = characters.length;
-      let id: number | undefined;
-      for (; end > start; end--) {
-        id = ids.get((start > 0 ? prefix : "") + characters.slice(start, end).join(""));
-        if (id !== undefined) break;
-      }
-      if (id === undefined) return [unknownId()];
-      pieces.push(id);
-      start = end;
-    }
-    return pieces;
-  };
-  return { ...vocabulary, type: "WordPiece", encode };
-}
-
 /** Adds the tokens around a text. Without special tokens, a template still decides how often the text occurs. */
 type PostProcessor = (ids: readonly number[], addsSpecialTokens: boolean) => readonly number[];
 
-const around = (part: Part): PostProcessor => {
-  const first = idOfPair(part, "cls");
-  const last = idOfPair(part, "sep");
-  return (ids, adds) => (adds ? [first, ...ids, last] : ids);
-};
-
 const postProcessors: Readonly<Record<string, (part: Part) => PostProcessor>> = {
-  BertProcessing: around,
   ByteLevel: () => (ids) => ids,
-  RobertaProcessing: around,
   Sequence(part) {
     const parts = part.parts("processors");
     const steps = parts.map(readPostProcessor);
     const templates = parts.filter(({ type }) => type === "TemplateProcessing" || type === "Sequence");
-    if (
-      templates.length > 1 ||
-      (templates.length === 1 && parts.some(({ type }) => /^(?:Bert|Rob)/.test(type)))
-    )
+    if (templates.length > 1)
       throw part.error(
         "processors",
         `${parts.map(({ type }) => type).join(", ")}`,
@@ -203,12 +164,6 @@ const postProcessors: Readonly<Record<string, (part: Part) => PostProcessor>> = 
 
 function readPostProcessor(part: Part): PostProcessor {
   return part.component(postProcessors);
-}
-
-function idOfPair(part: Part, key: string): number {
-  const pair = part.list(key);
-  if (pair.length === 2 && typeof pair[0] === "string" && isCount(pair[1])) return pair[1];
-  throw part.error(key, quoteShort(pair), "a token and its id");
 }
 
 function template(part: Part): PostProcessor {

@@ -65,11 +65,6 @@ export interface Piece {
 export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
 
 const preTokenizers: Readonly<Record<string, (part: Part) => PreTokenizer>> = {
-  BertPreTokenizer() {
-    const spaces = characters(charClass.whitespace, "Removed");
-    const punctuation = characters(charClass.punctuation, "Isolated");
-    return (pieces) => punctuation(spaces(pieces));
-  },
   ByteLevel: byteLevel,
   Digits: (part) =>
     characters(charClass.numeric, part.boolean("individual_digits") ? "Isolated" : "Contiguous"),

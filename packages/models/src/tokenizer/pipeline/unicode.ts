@@ -37,21 +37,6 @@ const newMarks = classOf(
     "1e130-1e136 1e2ae 1e2ec-1e2ef 1e4ec-1e4ef 1e5ee-1e5ef 1e6e3 1e6e6 1e6ee-1e6ef 1e6f5",
 );
 
-/** Nonspacing marks that unicode_categories does not know. */
-const newNonspacingMarks = classOf(
-  "7fd 897-89f 8ca-8e1 9fe afa-aff b55 c04 c3c d00 d3b-d3c d81 eba ece 180f 1885-1886 1abf-1add " +
-    "1ae0-1aeb 1df6-1dfb a82c a8c5 a8ff a9bd 10d24-10d27 10d69-10d6d 10eab-10eac 10efa-10eff 10f46-10f50 " +
-    "10f82-10f85 11070 11073-11074 110c2 111c9 111cf 1123e 11241 1133b 113bb-113c0 113ce 113d0 113d2 " +
-    "113e1-113e2 11438-1143f 11442-11444 11446 1145e 1182f-11837 11839-1183a 1193b-1193c 1193e 11943 " +
-    "119d4-119d7 119da-119db 119e0 11a01-11a0a 11a33-11a38 11a3b-11a3e 11a47 11a51-11a56 11a59-11a5b " +
-    "11a8a-11a96 11a98-11a99 11b60 11b62-11b64 11b66 11c30-11c36 11c38-11c3d 11c3f 11c92-11ca7 " +
-    "11caa-11cb0 11cb2-11cb3 11cb5-11cb6 11d31-11d36 11d3a 11d3c-11d3d 11d3f-11d45 11d47 11d90-11d91 " +
-    "11d95 11d97 11ef3-11ef4 11f00-11f01 11f36-11f3a 11f40 11f42 11f5a 13440 13447-13455 1611e-16129 " +
-    "1612d-1612f 16f4f 16fe4 1cf00-1cf2d 1cf30-1cf46 1e000-1e006 1e008-1e018 1e01b-1e021 1e023-1e024 " +
-    "1e026-1e02a 1e08f 1e130-1e136 1e2ae 1e2ec-1e2ef 1e4ec-1e4ef 1e5ee-1e5ef 1e6e3 1e6e6 1e6ee-1e6ef " +
-    "1e6f5 1e944-1e94a",
-);
-
 /** Characters whose decompositions or compositions unicode_normalization_alignments does not know. */
 const newCompositions = classOf(
   "32ff a7f1-a7f4 ab69 105c9 105e4 10781-10785 10787-107b0 107b2-107ba 11383 11385 1138e 11391 113c5 " +
@@ -65,14 +50,6 @@ export const charClass = {
   numeric: "\\p{N}",
   punctuation: `[\\p{P}$+<=>\\^\\x60\\x7c\\x7e\\u{166d}\\u{111c9}]--[${newPunctuation}]`,
   word: `[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]--[${sinceUnicode17}]`,
-  mark: `[\\p{M}--[\\u{1cf2}-\\u{1cf3}]]--[${newMarks}]`,
-  nonspacingMark: `[\\p{Mn}\\u{1734}\\u{1171e}]--[${newNonspacingMarks}]`,
-  /** The characters that BERT removes: controls except tab and line ends, formats, private characters, U+0000 and U+FFFD. */
-  control:
-    "[\\p{Cc}\\p{Cf}\\p{Co}\\ufffd]--[\\t\\n\\r\\u{890}-\\u{891}\\u{8e2}\\u{110cd}\\u{13430}-\\u{1343f}]",
-  chinese:
-    "\\u4e00-\\u9fff\\u3400-\\u4dbf\\u{20000}-\\u{2a6df}\\u{2a700}-\\u{2b73f}\\u{2b740}-\\u{2b81f}" +
-    "\\u{2b920}-\\u{2ceaf}\\uf900-\\ufaff\\u{2f800}-\\u{2fa1f}",
 } as const;
 
 /** Returns Oniguruma's set of a character class body of JavaScript. */

@@ -37,7 +37,6 @@ const digits: Fields = {
 const llama2 = fileOf("Llama 2");
 const llama3 = fileOf("Llama 3");
 const unigram = fileOf("T5 and XGLM");
-const bert = fileOf("BERT");
 const wordLevel = fileOf("WordLevel");
 const llama = { model_type: "llama" };
 const plain = { tokenizer_class: "PreTrainedTokenizerFast" };
@@ -110,8 +109,6 @@ export const classCases: readonly FolderCase[] = [
     "Qwen2TokenizerFast",
     "Qwen3_5Tokenizer",
     "CohereTokenizer",
-    "RobertaTokenizer",
-    "BartTokenizer",
     "BloomTokenizer",
   ].flatMap((name) => [
     folder(name, llama3, { tokenizer_class: name, add_bos_token: true }, llama),
@@ -136,18 +133,6 @@ export const classCases: readonly FolderCase[] = [
       llama,
     ),
   ]),
-  folder("BertTokenizer", bert, { tokenizer_class: "BertTokenizer" }, { model_type: "bert" }),
-  folder(
-    "BertTokenizer, cased",
-    bert,
-    {
-      tokenizer_class: "BertTokenizer",
-      do_lower_case: false,
-      tokenize_chinese_chars: false,
-      cls_token: "[UNK]",
-    },
-    { model_type: "bert" },
-  ),
 ];
 
 export const tokenCases: readonly FolderCase[] = [

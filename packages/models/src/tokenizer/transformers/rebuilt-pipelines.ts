@@ -166,41 +166,4 @@ export const rebuiltPipelines: Readonly<Record<string, Rebuild>> = {
       mask_token: "<mask>",
     },
   }),
-  RobertaTokenizer: (...settings) => ({
-    ...gpt2(...settings),
-    defaults: {
-      ...sentencePiece,
-      sep_token: "</s>",
-      cls_token: "<s>",
-      pad_token: "<pad>",
-      mask_token: "<mask>",
-    },
-    around: ["cls_token", "sep_token"],
-  }),
-  BertTokenizer: (option, { vocab }) => ({
-    model: {
-      type: "WordPiece",
-      vocab,
-      unk_token: option("unk_token", "[UNK]"),
-      continuing_subword_prefix: "##",
-      max_input_chars_per_word: 100,
-    },
-    normalizer: {
-      type: "BertNormalizer",
-      clean_text: true,
-      handle_chinese_chars: option("tokenize_chinese_chars", true),
-      strip_accents: option<boolean | null>("strip_accents", null),
-      lowercase: option("do_lower_case", true),
-    },
-    pre_tokenizer: { type: "BertPreTokenizer" },
-    decoder: { type: "WordPiece", prefix: "##", cleanup: true },
-    defaults: {
-      unk_token: "[UNK]",
-      sep_token: "[SEP]",
-      pad_token: "[PAD]",
-      cls_token: "[CLS]",
-      mask_token: "[MASK]",
-    },
-    around: ["cls_token", "sep_token"],
-  }),
 };

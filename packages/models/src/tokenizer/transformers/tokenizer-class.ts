@@ -7,13 +7,10 @@ export const plainClass = "TokenizersBackend";
 
 /** Classes with the pipeline of another, and those that became TokenizersBackend. */
 const aliases: Readonly<Record<string, string>> = {
-  BartTokenizer: "RobertaTokenizer",
   BloomTokenizer: plainClass,
-  MobileBertTokenizer: "BertTokenizer",
   ParakeetTokenizer: plainClass,
   PreTrainedTokenizer: plainClass,
   PythonBackend: plainClass,
-  SqueezeBertTokenizer: "BertTokenizer",
 };
 
 /**
@@ -99,11 +96,6 @@ const typesOfClass: Readonly<Record<string, string>> = {
     "nemotron nvfp4 nystromformer olmo2 olmo3 olmo_hybrid omniasr opencua openvla paddleocr_vl pegasus_x " +
     "persimmon phi3 phi3_v phimoe pix2struct pixtral pocket_tts smolvlm stablelm step3_vl umt5 vipllava " +
     "voxtral voxtral_realtime xlm-roberta-xl",
-  BartTokenizer: "florence2",
-  BertTokenizer:
-    "align bark bert blip bros chinese_clip convbert distilbert electra ernie flava git grounding-dino " +
-    "layoutlm megatron-bert mm-grounding-dino nezha nomic_bert qdqbert realm retribert squeezebert tvp " +
-    "vilt visual_bert",
   CodeLlamaTokenizer: "code_llama",
   CohereTokenizer: "aya_vision cohere cohere2",
   GPT2Tokenizer:
@@ -114,7 +106,6 @@ const typesOfClass: Readonly<Record<string, string>> = {
     "diffusion_gemma gemma gemma2 gemma3 gemma3_text gemma3n gemma3n_text recurrent_gemma shieldgemma2 " +
     "t5gemma zaya",
   LlamaTokenizer: "idefics idefics2",
-  MobileBertTokenizer: "mobilebert",
   ParakeetTokenizer:
     "granite_speech5_ctc nemotron3_5_asr nemotron_asr_streaming omniasr_ctc parakeet_ctc parakeet_rnnt " +
     "parakeet_tdt",
@@ -124,22 +115,24 @@ const typesOfClass: Readonly<Record<string, string>> = {
     "qwen2_vl qwen3 qwen3_asr qwen3_moe qwen3_next qwen3_omni_moe qwen3_vl qwen3_vl_moe lighton_ocr " +
     "vibevoice",
   Qwen3_5Tokenizer: "qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen4_exp",
-  RobertaTokenizer:
-    "bart bridgetower clap data2vec-text ibert lilt longformer mega mra roberta roberta-prelayernorm",
 };
 
 /** Values of `model_type` whose class is one of `otherClasses`. */
 const typesOfOtherClasses =
-  "aimv2 albert barthez bartpho bert-generation bert-japanese bertweet big_bird biogpt blenderbot " +
-  "blenderbot-small byt5 camembert canine clip clipseg clvp cpm cpmant ctrl data2vec-audio deberta " +
-  "deberta-v2 dia dpr esm esmc esmfold2 flaubert fnet fsmt funnel gpt-sw3 gpt_neox_japanese groupvit " +
-  "gte herbert hubert jina_embeddings_v3 lasr_ctc lasr_encoder layoutlmv2 layoutlmv3 layoutxlm led luke " +
-  "lxmert m2m_100 marian markuplm mbart mbart50 metaclip_2 mgp-str mluke mpnet mt5 musicgen " +
-  "musicgen_melody mvp myt5 nllb nllb-moe nougat omdet-turbo oneformer openai-gpt owlv2 owlvit pegasus " +
-  "perceiver phobert plbart pp_formulanet prophetnet rag reformer rembert roc_bert roformer sam3 " +
-  "sam3_video seamless_m4t seamless_m4t_v2 siglip siglip2 speech_to_text speecht5 splinter " +
-  "switch_transformers t5 tapas tipsv2 trocr udop unispeech unispeech-sat videoprism vits wav2vec2 " +
-  "wav2vec2-bert wav2vec2-conformer wav2vec2_phoneme whisper xclip xglm xlm xlm-roberta xlnet xmod yoso";
+  "aimv2 albert align bark bart barthez bartpho bert bert-generation bert-japanese bertweet big_bird " +
+  "biogpt blenderbot blenderbot-small blip bridgetower bros byt5 camembert canine chinese_clip clap " +
+  "clip clipseg clvp convbert cpm cpmant ctrl data2vec-audio data2vec-text deberta deberta-v2 dia " +
+  "distilbert dpr electra ernie esm esmc esmfold2 flaubert flava florence2 fnet fsmt funnel git " +
+  "gpt-sw3 gpt_neox_japanese grounding-dino groupvit gte herbert hubert ibert jina_embeddings_v3 " +
+  "lasr_ctc lasr_encoder layoutlm layoutlmv2 layoutlmv3 layoutxlm led lilt longformer luke lxmert " +
+  "m2m_100 marian markuplm mbart mbart50 mega megatron-bert metaclip_2 mgp-str mluke " +
+  "mm-grounding-dino mobilebert mpnet mra mt5 musicgen musicgen_melody mvp myt5 nezha nllb nllb-moe " +
+  "nomic_bert nougat omdet-turbo oneformer openai-gpt owlv2 owlvit pegasus perceiver phobert plbart " +
+  "pp_formulanet prophetnet qdqbert rag realm reformer rembert retribert roberta " +
+  "roberta-prelayernorm roc_bert roformer sam3 sam3_video seamless_m4t seamless_m4t_v2 siglip " +
+  "siglip2 speech_to_text speecht5 splinter squeezebert switch_transformers t5 tapas tipsv2 trocr " +
+  "tvp udop unispeech unispeech-sat videoprism vilt visual_bert vits wav2vec2 wav2vec2-bert " +
+  "wav2vec2-conformer wav2vec2_phoneme whisper xclip xglm xlm xlm-roberta xlnet xmod yoso";
 
 /** Names of classes, without the suffix `Fast`, by `model_type`; another class is named by its type. */
 const classOfType: ReadonlyMap<string, string> = new Map([
@@ -164,14 +157,14 @@ const typesWithWrongClass: ReadonlySet<string> = new Set(
 const otherClasses: ReadonlySet<string> = new Set([
   ...typesOfOtherClasses.split(" ").map((type) => `of the type ${type}`),
   ...(
-    "Albert Barthez Bartpho BertGeneration BertJapanese Bertweet BigBird BioGpt BlenderbotSmall " +
-    "Blenderbot ByT5 CLIP CTRL Camembert Canine Clvp ConvBert CpmAnt Cpm DPRContextEncoder " +
-    "DPRQuestionEncoder DPRReader Deberta DebertaV2 Dia DistilBert Esm Esmc FNet FSMT " +
-    "FastSpeech2Conformer Flaubert Funnel GPTNeoXJapanese GPTSw3 Herbert LED Lasr LayoutLMv2 LayoutLMv3 " +
-    "LayoutXLM Luke Lxmert M2M100 MBart50 MBart MLuke MPNet Marian MarkupLM Mgpstr Mvp MyT5 Nllb Nougat " +
-    "OpenAIGPT PLBart Pegasus Perceiver Phobert Pop2Piano ProphetNet Rag Reformer RemBert RoCBert " +
-    "RoFormer SeamlessM4T Siglip2 Siglip Speech2Text SpeechT5 Splinter T5 Tapas Tipsv2 Udop VideoPrism " +
-    "Vits Wav2Vec2CTC Wav2Vec2PhonemeCTC Whisper XGLM XLMRoberta XLM XLNet"
+    "Albert Bart Barthez Bartpho Bert BertGeneration BertJapanese Bertweet BigBird BioGpt Blenderbot " +
+    "BlenderbotSmall ByT5 Camembert Canine CLIP Clvp ConvBert Cpm CpmAnt CTRL Deberta DebertaV2 Dia " +
+    "DistilBert DPRContextEncoder DPRQuestionEncoder DPRReader Esm Esmc FastSpeech2Conformer Flaubert " +
+    "FNet FSMT Funnel GPTNeoXJapanese GPTSw3 Herbert Lasr LayoutLMv2 LayoutLMv3 LayoutXLM LED Luke " +
+    "Lxmert M2M100 Marian MarkupLM MBart MBart50 Mgpstr MLuke MobileBert MPNet Mvp MyT5 Nllb Nougat " +
+    "OpenAIGPT Pegasus Perceiver Phobert PLBart Pop2Piano ProphetNet Rag Reformer RemBert Roberta " +
+    "RoCBert RoFormer SeamlessM4T Siglip Siglip2 Speech2Text SpeechT5 Splinter SqueezeBert T5 Tapas " +
+    "Tipsv2 Udop VideoPrism Vits Wav2Vec2CTC Wav2Vec2PhonemeCTC Whisper XGLM XLM XLMRoberta XLNet"
   )
     .split(" ")
     .map((name) => `${name}Tokenizer`),

@@ -1,6 +1,6 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { Tracer, type ShapeInput, type Value, type GraphNode, type GraphType, type Sizes } from "./tracer.ts";
-import { tracingName } from "../native-kernels/native-kernels.ts";
+import { tracingName } from "../native/native-kernels.ts";
 import { traceKernels } from "./kernels.ts";
 
 /** The type and shape of a graph's input. */

@@ -5,10 +5,10 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { drawToken, beginWriting } from "../../../tokenizers/src/writing.ts";
 import { tinyLM } from "../../../tfjs/src/causal-lm/tiny-lm.test-data.ts";
 import { drawFromEach } from "../../../tfjs/src/generation/draws.ts";
-import { useBackend } from "../backend/use-backend.ts";
-import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
-import { charTokenizer } from "../tokenizer/char-tokenizer.ts";
-import { hasNativeKernels } from "./native-kernels.ts";
+import { useBackend } from "../../../models/src/backend/use-backend.ts";
+import { hasNative, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
+import { charTokenizer } from "../../../models/src/tokenizer/char-tokenizer.ts";
+import { hasNativeKernels } from "../../../models/src/ops/native.ts";
 
 // Tests need `periodic-eval native`, which compiles the kernels.
 if (hasNative) await useBackend({ backend: nativeBackend });

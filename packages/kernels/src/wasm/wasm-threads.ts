@@ -6,7 +6,6 @@ import { Worker } from "node:worker_threads";
 import { process } from "@periodic-eval/store/platform";
 import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import * as tf from "@tensorflow/tfjs-core";
-import { startChecked } from "./wasm-memory.ts";
 
 /*
  * The wasm backend with threads, which `@tensorflow/tfjs-backend-wasm` 4.22 offers in browsers only. Large matrix products are
@@ -45,27 +44,25 @@ type Factory = (config: object) => Promise<WasmModule>;
 let isReplaced = false;
 
 /**
- * Starts the wasm backend with one thread per CPU core, at most 4, or as many as the variable PERIODIC_EVAL_WASM_THREADS says.
+ * Makes the wasm backend start with one thread per CPU core, at most 4, or as many as the variable PERIODIC_EVAL_WASM_THREADS says.
  * Uses one thread if the backend has started before and may hold tensors, and, with a process warning, if the threads do not start.
  *
  * @throws PeriodicEvalError `config` if the variable is not an integer from 1 to 64.
  */
-export async function startWithThreads(): Promise<boolean> {
+export function useWasmThreads(): void {
   const threads = wantedThreads();
-  if (threads > 1 && !isReplaced && !("wasm" in tf.engine().registry)) {
-    isReplaced = true;
-    const withOneThread = tf.findBackendFactory("wasm");
-    const factory = () =>
-      backendWithThreads(threads).catch((error: unknown) => {
-        const message = `wasm computes with one thread: ${errorMessage(error)}`;
-        process.emitWarning(message, { code: "PERIODIC_EVAL_WASM" });
-        return withOneThread();
-      });
-    tf.removeBackend("wasm");
-    // The package's own priority.
-    tf.registerBackend("wasm", factory, 2);
-  }
-  return startChecked();
+  if (threads === 1 || isReplaced || "wasm" in tf.engine().registry) return;
+  isReplaced = true;
+  const withOneThread = tf.findBackendFactory("wasm");
+  const factory = () =>
+    backendWithThreads(threads).catch((error: unknown) => {
+      const message = `wasm computes with one thread: ${errorMessage(error)}`;
+      process.emitWarning(message, { code: "PERIODIC_EVAL_WASM" });
+      return withOneThread();
+    });
+  tf.removeBackend("wasm");
+  // The package's own priority.
+  tf.registerBackend("wasm", factory, 2);
 }
 
 function wantedThreads(): number {

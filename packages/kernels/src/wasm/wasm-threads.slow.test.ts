@@ -3,8 +3,8 @@ import * as tf from "@tensorflow/tfjs-core";
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { describe, expect, it, vi } from "vitest";
-import { hasNative } from "../testing/backends.test-data.ts";
-import { useBackend } from "./use-backend.ts";
+import { hasNative } from "../../../models/src/testing/backends.test-data.ts";
+import { useBackend } from "../../../models/src/backend/use-backend.ts";
 
 /** Prints the sums of bits of products of many sizes, and how many threads the backend has. */
 const program = `

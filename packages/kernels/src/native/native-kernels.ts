@@ -5,17 +5,17 @@ import * as tf from "@tensorflow/tfjs-core";
  * The parameters of each kernel of `kernels.cc`. Inputs and results are float32 unless noted; `gradient` is that of the output. N rows, H heads, D dimensions per head, F features;
  * B sequences of T new tokens.
  */
-interface Parameters {
+export interface NativeParameters {
   /** x [M, K], w [K, N] → x·w [M, N]. */
   readonly PeriodicMatMul: Record<never, never>;
   /** x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset) [N, H·D], with a mean for each D numbers. */
   readonly PeriodicRmsNorm: { readonly epsilon: number; readonly offset: number };
   /** gradient, x [N, H·D], weight [D] → the gradients of x and weight. */
-  readonly PeriodicRmsNormGradient: Parameters["PeriodicRmsNorm"];
+  readonly PeriodicRmsNormGradient: NativeParameters["PeriodicRmsNorm"];
   /** x [N, D], weight, bias [D] → (x − mean) / √(variance + epsilon) · weight + bias [N, D]. */
   readonly PeriodicLayerNorm: { readonly epsilon: number };
   /** gradient, x [N, D], weight [D] → the gradients of x, weight and bias. */
-  readonly PeriodicLayerNormGradient: Parameters["PeriodicLayerNorm"];
+  readonly PeriodicLayerNormGradient: NativeParameters["PeriodicLayerNorm"];
   /** gate, up [N, F] → gate · σ(gate) · up [N, F]. */
   readonly PeriodicGatedSilu: Record<never, never>;
   /** gradient, gate, up [N, F] → the gradients of gate and up. */
@@ -42,7 +42,7 @@ interface Parameters {
   readonly PeriodicTargetLosses: Record<never, never>;
 }
 
-export type NativeKernel = keyof Parameters;
+export type NativeKernel = keyof NativeParameters;
 
 /** The parameters that are floats. The others are integers. */
 const isFloat: ReadonlySet<string> = new Set(["epsilon", "offset", "scale"]);
@@ -134,46 +134,10 @@ const kernelOf =
     return count === 1 ? results[0]! : results;
   };
 
+/** What a kernel returns in TensorFlow.js: a list if it has several results. */
+export type NativeResults<Name extends NativeKernel> = (typeof resultCounts)[Name] extends 1
+  ? tf.Tensor
+  : tf.Tensor[];
+
 /** The name of the backend while a function is traced. */
 export const tracingName = "periodic-eval-trace";
-
-/**
- * Whether the kernels can run here: they are loaded, and native TensorFlow computes on the CPU or a function is traced for it. False
- * while a tape records. `differentiable` pauses the tape, so operations ask inside it, and supply the kernel of the gradient.
- */
-export function hasNativeKernels(): boolean {
-  if (!isRegistered || tf.engine().isTapeOn()) return false;
-  const backend = tf.getBackend();
-  return backend === tracingName || (backend === "tensorflow" && !isOnDevice());
-}
-
-let fewRows = false;
-
-/**
- * Calls `run`. If `isFew`, its matrix products have few rows and use `PeriodicMatMul`; from some hundred rows on, TensorFlow's
- * product is faster.
- */
-export function withFewRows<T>(isFew: boolean, run: () => T): T {
-  const before = fewRows;
-  fewRows = isFew;
-  try {
-    return run();
-  } finally {
-    fewRows = before;
-  }
-}
-
-/** Whether to multiply with `PeriodicMatMul`. */
-export const hasNativeProduct = (): boolean => fewRows && hasNativeKernels();
-
-/** Runs a kernel, or records it in a trace. Its results belong to the surrounding `tf.tidy`. */
-export function runNative<Name extends NativeKernel>(
-  name: Name,
-  inputs: readonly tf.Tensor[],
-  parameters: Parameters[Name],
-): Results<Name> {
-  const named = Object.fromEntries(inputs.map((tensor, index) => [`input${index}`, tensor]));
-  return tf.engine().runKernel(name, named, { ...parameters }) as Results<Name>;
-}
-
-type Results<Name extends NativeKernel> = (typeof resultCounts)[Name] extends 1 ? tf.Tensor : tf.Tensor[];

@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { attributesOf, type NativeKernel } from "../native-kernels/native-kernels.ts";
+import { attributesOf, type NativeKernel } from "../native/native-kernels.ts";
 import type { Tracer, Value, GraphType } from "./tracer.ts";
 
 /** Translates a call of a TensorFlow.js kernel into TensorFlow operations. */
@@ -35,7 +35,7 @@ const reduction =
     return tracer.node(op, [x!, tracer.integers(along)], parameters, { type: x!.type, shape });
   };
 
-/** Records a kernel of `native-kernels/` whose results have the shapes of the inputs at `like`. */
+/** Records a kernel of `native/` whose results have the shapes of the inputs at `like`. */
 const native =
   (name: NativeKernel, like: readonly number[] = [0]): TraceKernel =>
   (tracer, inputs, parameters) => {

@@ -1,9 +1,9 @@
 import { adamWKernel, targetLosses } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
-import { useBackend } from "../backend/use-backend.ts";
-import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
-import { hasNativeKernels, runNative } from "./native-kernels.ts";
+import { useBackend } from "../../../models/src/backend/use-backend.ts";
+import { hasNative, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
+import { hasNativeKernels, runNative } from "../../../models/src/ops/native.ts";
 
 // Tests need `periodic-eval native`, which compiles the kernels.
 if (hasNative) await useBackend({ backend: nativeBackend });

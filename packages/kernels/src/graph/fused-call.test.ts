@@ -1,8 +1,8 @@
 import { FusedCall } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { useBackend } from "../backend/use-backend.ts";
-import { nativeBackend, testedBackends } from "../testing/backends.test-data.ts";
+import { useBackend } from "../../../models/src/backend/use-backend.ts";
+import { nativeBackend, testedBackends } from "../../../models/src/testing/backends.test-data.ts";
 import { graphBackend } from "./graph-function.ts";
 import { registerFusedCalls } from "./graph-set.ts";
 

@@ -3,16 +3,18 @@ import { join } from "node:path";
 import { isOnDevice } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
+import { kernelFolder, nativeKernels } from "./compiled-kernels.ts";
 import { kernelsVersion } from "../../../tfjs/src/in-memory.ts";
-import { kernelFolder, nativeKernels } from "../backend/installed-backends.ts";
-import { useBackend } from "../backend/use-backend.ts";
-import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
-import { hasNativeKernels, runNative } from "./native-kernels.ts";
+import { nativeBackendFolder } from "../../../models/src/backend/installed-backends.ts";
+import { useBackend } from "../../../models/src/backend/use-backend.ts";
+import { hasNative, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
+import { hasNativeKernels, runNative } from "../../../models/src/ops/native.ts";
 
 // Tests need `periodic-eval native`, which compiles the kernels.
 if (hasNative) await useBackend({ backend: nativeBackend });
 const isThere = hasNative && hasNativeKernels();
-const compiled = join(kernelFolder(`@tensorflow/${nativeBackend}`), nativeKernels().file);
+const folder = kernelFolder(`@tensorflow/${nativeBackend}`, nativeBackendFolder());
+const compiled = join(folder, nativeKernels().file);
 // On a GPU the kernels are not used.
 const isCompiled = hasNative && existsSync(compiled) && !isOnDevice();
 

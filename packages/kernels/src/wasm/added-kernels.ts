@@ -11,9 +11,12 @@ export const cubicKernel = "PeriodicEvalCubic";
 /** x, sigmoid, value of the same shape, at least four values → sigmoid + value · (1 − sigmoid) · (x² · p + q). */
 export const cubicSigmoidSlopeKernel = "PeriodicEvalCubicSigmoidSlope";
 
+/** The kernels that operations of `@periodic-eval/models` call by name. */
+export type AddedKernel = typeof smallProductsKernel | typeof cubicKernel | typeof cubicSigmoidSlopeKernel;
+
 const sizeOf = ({ shape }: tf.TensorInfo): number => tf.util.sizeFromShape(shape);
 
-/** Kernels that only this package calls, and that other backends lack. Inputs and outputs are float32. */
+/** Kernels that only this library calls, and that other backends lack. Inputs and outputs are float32. */
 export const addedKernels: Readonly<Record<string, (call: KernelCall) => TensorInfos>> = {
   [adamWKernel]({ inputs, attrs, kernels, backend, at }) {
     const { gradient, weight, mean, meanSq } = inputs as Record<string, tf.TensorInfo>;

@@ -1,0 +1,84 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, describe, expect, it, vi } from "vitest";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
+import { loadNativeKernels, nativeKernels, type KernelStamp } from "./compiled-kernels.ts";
+import { registerNativeKernels } from "./native-kernels.ts";
+
+vi.mock("./native-kernels.ts", () => ({ registerNativeKernels: vi.fn() }));
+
+describe("loadNativeKernels", () => {
+  const folder = temporaryFolder(afterAll);
+  const name = "@tensorflow/fake-backend";
+  const command = "npx periodic-eval native";
+  const place = join(folder, "fake-backend", "node_modules", name, "lib", "napi-v8");
+  const { file, stampFile, fingerprint, cpuFlags } = nativeKernels();
+  const library = "no library";
+  const hashText = (text: string) => createHash("sha256").update(text).digest("hex");
+  const current = { fingerprint, cpuFlags, compiled: hashText(library), libraries: [] } satisfies KernelStamp;
+
+  /** Loads a file that is no library, with a stamp beside it, and returns the warnings. */
+  async function warningsWith(stamp: string): Promise<unknown[][]> {
+    await mkdir(place, { recursive: true });
+    await writeFile(join(place, file), library);
+    await writeFile(join(place, stampFile), stamp);
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    try {
+      loadNativeKernels(name, command, folder);
+      return warned.mock.calls;
+    } finally {
+      warned.mockRestore();
+    }
+  }
+
+  it("loads nothing and does not warn if nothing is compiled", () => {
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    loadNativeKernels("@tensorflow/missing-backend", command, folder);
+    expect(warned).not.toHaveBeenCalled();
+    warned.mockRestore();
+  });
+
+  it("skips kernels that need a CPU with other instruction sets", async () => {
+    expect(await warningsWith(JSON.stringify({ ...current, cpuFlags: `${cpuFlags} another` }))).toEqual([]);
+  });
+
+  const ofThisVersion = "expected kernels of this version of @periodic-eval/kernels.";
+  it.each([
+    ["that are damaged", { ...current, compiled: hashText("a library") }, `a damaged file, ${ofThisVersion}`],
+    ["that do not load", current, "expected a library that loads."],
+    [
+      "of other source files",
+      { ...current, fingerprint: "another" },
+      `kernels compiled from other source files, ${ofThisVersion}`,
+    ],
+    [
+      "without a fingerprint",
+      { ...current, fingerprint: undefined },
+      `a damaged ${stampFile}, ${ofThisVersion}`,
+    ],
+    ["without CPU flags", { ...current, cpuFlags: undefined }, `a damaged ${stampFile}`],
+    ["with an empty stamp", null, `a damaged ${stampFile}`],
+  ])("warns about kernels %s and goes on without them", async (_, stamp, got) => {
+    const [warning, ...others] = await warningsWith(JSON.stringify(stamp));
+    expect(others).toEqual([]);
+    expect(warning).toEqual([expect.stringMatching(`Run \`${command}\``), { code: "PERIODIC_EVAL_KERNELS" }]);
+    const [, problem] = (warning![0] as string).split(`${join(place, file)}: got `, 2);
+    expect(problem).toContain(got);
+    expect(registerNativeKernels).not.toHaveBeenCalled();
+  });
+
+  it("warns about a stamp that is cut off", async () => {
+    const [warning] = await warningsWith('{"fingerprint":');
+    expect(warning![0]).toContain(`got a damaged ${stampFile}`);
+  });
+});
+
+describe("nativeKernels", () => {
+  it("finds the C++ files of the kernels", () => {
+    const { source, fingerprint } = nativeKernels();
+    expect(existsSync(join(source, "kernels.cc"))).toBe(true);
+    expect(fingerprint).toMatch(/^[0-9a-f]{64}$/);
+  });
+});

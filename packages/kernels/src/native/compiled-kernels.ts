@@ -1,0 +1,108 @@
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { configError, errorMessage } from "@periodic-eval/contracts/options";
+import * as z from "zod";
+import { registerNativeKernels } from "./native-kernels.ts";
+
+/** The kernels for native TensorFlow: C++ files of this package, which `periodic-eval native` compiles for the CPU of the machine. */
+export interface NativeKernelFiles {
+  /** The folder of the C++ files. `kernels.cc` includes the others. */
+  readonly source: string;
+  /** The SHA-256 of the C++ files. It changes with the version of the kernels. */
+  readonly fingerprint: string;
+  /** The name of the compiled file, in `lib/napi-v8` of the backend's package. */
+  readonly file: string;
+  /** The name of a JSON file beside it: a `KernelStamp`. */
+  readonly stampFile: string;
+  /** The instruction sets of this CPU, as /proc/cpuinfo names them, with spaces between them. Empty on systems other than Linux. */
+  readonly cpuFlags: string;
+}
+
+/** The sources and the target of compiled kernels. */
+export interface KernelStamp extends Pick<NativeKernelFiles, "fingerprint" | "cpuFlags"> {
+  /** The SHA-256 of the compiled file: loading a damaged library can end the process. */
+  readonly compiled: string;
+  /** The paths of TensorFlow's libraries. */
+  readonly libraries: readonly string[];
+}
+
+const stampSchema = z.object({
+  fingerprint: z.string(),
+  cpuFlags: z.string(),
+  compiled: z.string(),
+  libraries: z.array(z.string()),
+} satisfies Record<keyof KernelStamp, z.ZodType>);
+
+const [kernelFile, stampFile] = ["periodic_eval_kernels.node", "periodic_eval_kernels.json"];
+
+/** Returns the kernels of this version of the package for this CPU. */
+export function nativeKernels(): NativeKernelFiles {
+  const source = fileURLToPath(new URL("../../src/native/", import.meta.url));
+  const cpuInfo = existsSync("/proc/cpuinfo") ? readFileSync("/proc/cpuinfo", "utf8") : "";
+  return {
+    source,
+    fingerprint: fingerprintOf(source),
+    file: kernelFile,
+    stampFile,
+    // x64 names the list "flags", and ARM "Features". All cores have the same.
+    cpuFlags: /^(?:flags|Features)\s*: *(.*)$/m.exec(cpuInfo)?.[1] ?? "",
+  };
+}
+
+/** Returns the SHA-256 of the C++ files in a folder. */
+function fingerprintOf(source: string): string {
+  const hash = createHash("sha256");
+  const names = readdirSync(source).filter((name) => /\.(?:cc|h)$/.test(name));
+  for (const name of names.toSorted()) hash.update(readFileSync(join(source, name)));
+  return hash.digest("hex");
+}
+
+/**
+ * Loads the kernels that `periodic-eval native` compiled for a package, if there are some and this CPU has all instruction sets that
+ * they were compiled for. Otherwise TensorFlow's own operations compute the same up to rounding, more slowly. A process warning
+ * reports kernels that are damaged or belong to another version of this package.
+ *
+ * @param command The command that compiles the kernels, for the warning.
+ * @param folder `nativeBackendFolder()` of `@periodic-eval/models`.
+ */
+export function loadNativeKernels(packageName: string, command: string, folder: string): void {
+  const place = kernelFolder(packageName, folder);
+  const path = join(place, kernelFile);
+  if (!existsSync(path)) return;
+  const warn = (got: string, expected = "kernels of this version of @periodic-eval/kernels") => {
+    const fix = `Run \`${command}\`. Until then generation and training are slower. Results are the same up to rounding.`;
+    const { message } = configError({ where: path, got, expected, fix });
+    process.emitWarning(message, { code: "PERIODIC_EVAL_KERNELS" });
+  };
+  try {
+    const wanted = nativeKernels();
+    const stamp = readStamp(join(place, stampFile));
+    if (stamp === null) return warn(`a damaged ${stampFile}`);
+    if (stamp.fingerprint !== wanted.fingerprint) return warn("kernels compiled from other source files");
+    const hash = createHash("sha256").update(readFileSync(path)).digest("hex");
+    if (stamp.compiled !== hash) return warn("a damaged file");
+    const here = new Set(wanted.cpuFlags.split(" "));
+    if (!stamp.cpuFlags.split(" ").every((flag) => here.has(flag))) return;
+    createRequire(import.meta.url)(path);
+    registerNativeKernels();
+  } catch (error) {
+    warn(errorMessage(error), "a library that loads");
+  }
+}
+
+/** Returns the folder of a built package's compiled kernels. */
+export function kernelFolder(packageName: string, folder: string): string {
+  return join(folder, basename(packageName), "node_modules", packageName, "lib", "napi-v8");
+}
+
+/** Returns null for a stamp that is missing or damaged. */
+function readStamp(path: string): KernelStamp | null {
+  try {
+    return stampSchema.parse(JSON.parse(readFileSync(path, "utf8")));
+  } catch {
+    return null;
+  }
+}
