@@ -1,4 +1,13 @@
-import { codeOption, configError, quoteValue, pythonWhitespace } from "@periodic-eval/contracts/options";
+import {
+  codeOption,
+  configError,
+  isCount,
+  isFilled,
+  parseRow,
+  pythonWhitespace,
+  quoteValue,
+} from "@periodic-eval/contracts/options";
+import * as z from "zod";
 import type { Json, Prompt, Row, SourceOption, Message } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import type { DataRow, PlacedRow } from "@periodic-eval/data";
@@ -41,6 +50,20 @@ export interface TaskReading<Q> {
    */
   readonly drawsOneMore?: boolean;
 }
+
+/** Schema of an index from 0 to `count` − 1; accepts strings, which CSV has. */
+export const indexBelow = (count: number) =>
+  z
+    .custom<number | string>(
+      (value) =>
+        (typeof value === "number" || isFilled(value)) && isCount(Number(value)) && Number(value) < count,
+      `0 to ${count - 1}`,
+    )
+    .transform(Number);
+
+/** Returns the fields of a row that a task reads. */
+export const fieldsOf = <S extends z.ZodType>({ row, place }: PlacedRow, schema: S): z.output<S> =>
+  parseRow(place, schema, row, "Correct that row, or leave it out.");
 
 /** A document of a task, with its prompt. */
 export interface TaskDocument<Q> extends Row {
