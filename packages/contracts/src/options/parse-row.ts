@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import type { ValuePath } from "../errors.ts";
+import { PeriodicEvalError, type ErrorCode, type ValuePath } from "../errors.ts";
 import { dataError, pathText } from "./config-error.ts";
 import { describeZodIssue } from "./describe-zod-issue.ts";
 import { abbreviated, quoteValue } from "./messages.ts";
@@ -74,4 +74,30 @@ export function parseRow<S extends z.ZodType>(
   if (parsed.success) return parsed.data;
   const fault = rowFaults(schema, row)[0]!;
   throw dataError(where, fault.got, fault.expected, fault.fix ?? fix);
+}
+
+/** The fixed parts of the error for the content of a file. */
+export interface ContentPlace {
+  readonly code: ErrorCode;
+  /** The file, or another name of the content. */
+  readonly where: string;
+  readonly fix: string;
+}
+
+/**
+ * Checks the content of a file against a schema, and returns what the schema makes of it.
+ *
+ * @throws PeriodicEvalError for the first wrong field, with its `path`.
+ */
+export function parseContent<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  { code, where, fix }: ContentPlace,
+): z.output<S> {
+  const { success, data, error: cause } = schema.safeParse(value);
+  if (success) return data;
+  const { path, value: wrong, expected } = describeZodIssue(cause, value);
+  const field = path.length === 0 ? where : `${where}: ${pathText(path).replace(/^\./, "")}`;
+  const got = abbreviated(quoteValue(wrong), 80);
+  throw new PeriodicEvalError({ code, where: field, path, got, expected, fix, cause });
 }

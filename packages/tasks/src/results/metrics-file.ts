@@ -4,12 +4,11 @@ import {
   integerFromZero,
   abbreviated,
   isRecord,
-  describeZodIssue,
-  pathText,
-  quoteValue,
   fileError,
+  parseContent,
+  type ContentPlace,
 } from "@periodic-eval/contracts/options";
-import { PeriodicEvalError, type Json, type ErrorCode } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { strictJson } from "@periodic-eval/data";
 import {
@@ -185,7 +184,7 @@ export function parseMetrics(path: string, content: string): MetricsFile {
  * @throws PeriodicEvalError `store` if the file is damaged or has runs of another suite; `data` for a run that cannot be read back.
  */
 export async function appendRun(path: string, given: GivenRun, fs: FileSystem = nodeFiles): Promise<void> {
-  const run = parseValue(runSchema, given, {
+  const run = parseContent(runSchema, given, {
     code: "data",
     where: "appendRun",
     fix: "Correct the field; write null for unknown values.",
@@ -238,41 +237,13 @@ export function checkSuite(
   );
 }
 
-/** The fixed parts of the error for a wrong value. */
-interface ErrorPlace {
-  readonly code: ErrorCode;
-  /** The file, or another name of the value. */
-  readonly where: string;
-  readonly fix: string;
-}
-
-/**
- * Checks a value that is not options, such as the content of a file, and returns what the schema makes of it.
- *
- * @throws PeriodicEvalError for the first wrong field, with its `path`.
- */
-function parseValue<T>(schema: z.ZodType<T>, value: unknown, { code, where, fix }: ErrorPlace): T {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const { path, value: got, expected } = describeZodIssue(result.error, value);
-  throw new PeriodicEvalError({
-    code,
-    where: path.length === 0 ? where : `${where}: ${pathText(path).replace(/^\./, "")}`,
-    path,
-    got: abbreviated(quoteValue(got), 80),
-    expected,
-    fix,
-    cause: result.error,
-  });
-}
-
 /**
  * Parses and checks the JSON content of a file.
  *
  * @throws PeriodicEvalError for what `strictJson` refuses, and for the first wrong field, with its `path`.
  */
-export function parseJson<T>(schema: z.ZodType<T>, text: string, place: ErrorPlace): T {
+export function parseJson<T>(schema: z.ZodType<T>, text: string, place: ContentPlace): T {
   const parsed = strictJson(text);
-  if (parsed.fault === null) return parseValue(schema, parsed.value, place);
+  if (parsed.fault === null) return parseContent(schema, parsed.value, place);
   throw new PeriodicEvalError({ ...place, ...parsed.fault });
 }
