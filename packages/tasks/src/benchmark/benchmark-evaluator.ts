@@ -12,8 +12,6 @@ import {
   type Row,
   type Snapshot,
   type SnapshotKey,
-  type TrainerCallback,
-  type Trigger,
   type Message,
 } from "@periodic-eval/core";
 import { logWarning } from "@periodic-eval/core/session";
@@ -92,14 +90,10 @@ const optionsSchema = z.strictObject({
  *
  * @throws PeriodicEvalError `config` for a wrong option. A wrong folder is reported before step 1.
  */
-export class BenchmarkEvaluator implements TrainerCallback {
-  readonly id: string;
-  readonly asks: readonly AnyEvaluation[];
-  readonly triggers: readonly Trigger[];
+export class BenchmarkEvaluator extends PeriodicCallback {
   readonly #options: BenchmarkOptions;
   readonly #complete: CompleteOptions;
   readonly #engine: CompletionModel | null;
-  readonly #inLoop: PeriodicCallback | null;
   readonly #uploads: Uploads;
 
   constructor(options: BenchmarkEvaluatorOptions) {
@@ -107,13 +101,13 @@ export class BenchmarkEvaluator implements TrainerCallback {
     const { runEvery = 0, workspaceDir, store, ...own } = options;
     // Checks the options, even if the split `val` is never measured.
     const val = benchmarkEvaluation(own, "val");
-    this.id = own.name;
+    super(runEvery === 0 ? null : val, {
+      id: own.name,
+      schedule: runEvery === 0 ? [] : [everySteps(runEvery)],
+    });
     this.#options = own;
     this.#complete = completeOptions("benchmark options", own);
     this.#engine = this.#complete.engine && openEngine(this.#complete.engine);
-    this.#inLoop = runEvery === 0 ? null : new PeriodicCallback(val, { schedule: [everySteps(runEvery)] });
-    this.asks = this.#inLoop?.asks ?? [];
-    this.triggers = this.#inLoop?.triggers ?? [];
     const folder = workspaceDir === undefined ? [] : [folderStore(workspaceDir)];
     this.#uploads = uploads([...folder, ...(store === undefined ? [] : [store])]);
   }
@@ -121,18 +115,6 @@ export class BenchmarkEvaluator implements TrainerCallback {
   /** The values that stores failed to take so far. */
   get storeFailures(): readonly StoreFailure[] {
     return this.#uploads.failures;
-  }
-
-  onTrainBegin(context: CallbackContext): void {
-    this.#inLoop?.onTrainBegin(context);
-  }
-
-  onStepEnd(context: CallbackContext): void {
-    this.#inLoop?.onStepEnd(context);
-  }
-
-  onTrainEnd(context: CallbackContext): void {
-    this.#inLoop?.onTrainEnd(context);
   }
 
   onSnapshot(context: CallbackContext, snapshot: Snapshot): void {
@@ -151,7 +133,7 @@ export class BenchmarkEvaluator implements TrainerCallback {
   }
 
   /** Waits for the stores, at most 30 seconds. */
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await this.#uploads.settle();
   }
 

@@ -22,7 +22,6 @@ import {
   type FamilyRow,
   sequenceOf,
 } from "./family.ts";
-import { evaluateMethodOf } from "./evaluate.ts";
 import {
   firstText,
   fitPrompts,
@@ -138,12 +137,7 @@ function rolloutFamily<D extends Row, S extends Json>(
   const given = Object.entries({ temperature, topP, topK, stop }).filter(([, value]) => value !== undefined);
   const defaults = { maxNewTokens, temperature };
   const sampling = resolveSampling(`${where} options`, Object.fromEntries(given), defaults);
-  let provenance: Json = null;
-  const family: Family<D, RolloutItem<D>, RolloutRow, "generate", ScoredRolloutRow<S>> = {
-    name: parts.name,
-    version: parts.version,
-    length: parts.length,
-    evaluate: evaluateMethodOf(() => family),
+  return parts.family({
     withSampling: (caller, other) => rolloutFamily(caller, { ...options, ...other }),
     needs: ["generate"],
     wants: ["tokenizer"],
@@ -156,10 +150,9 @@ function rolloutFamily<D extends Row, S extends Json>(
       const budget = await promptBudget(parts.name, model, maxNewTokens, prompts);
       const example = await firstText(parts.name, model, items, { budget, overflow });
       const how = { sampling: { ...sampling } as Json, samples, overflow, prompt_budget: budget };
-      provenance = parts.provenance(how, example);
+      parts.describe(how, example);
       return items;
     },
-    provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     async measure(model, items, context, onSequence) {
       const fitting = { budget: await promptBudget(parts.name, model, maxNewTokens), overflow };
@@ -204,8 +197,7 @@ function rolloutFamily<D extends Row, S extends Json>(
       return parts.metrics(kit, drawn, options.metrics ?? hooksMetric(functionName, options));
     },
     plainKeys: (_, rows) => countsOf(rows),
-  };
-  return family;
+  });
 }
 
 /** Returns `samples` rows for each prompt, in the order of the completions; prompts that were not asked have none. */
