@@ -55,7 +55,7 @@ const otherDocuments = (path: string, task: string, one: string, other: string):
 
 /** Lists where two values differ, each as `tasks.gsm8k.limit: 10 → 100`. */
 export function differences(before: Json, now: Json, path = ""): readonly string[] {
-  if (isMap(before) && isMap(now)) {
+  if (isRecord(before) && isRecord(now)) {
     const keys = [...new Set([...Object.keys(before), ...Object.keys(now)])];
     return keys.flatMap((key) =>
       differences(ownValue(before, key), ownValue(now, key), path === "" ? key : `${path}.${key}`),
@@ -67,8 +67,6 @@ export function differences(before: Json, now: Json, path = ""): readonly string
 
 const ownValue = (map: { readonly [key: string]: Json }, key: string): Json =>
   Object.hasOwn(map, key) ? map[key]! : null;
-
-const isMap = (value: Json): value is { readonly [key: string]: Json } => isRecord(value);
 
 const key = z.string().regex(/^[^/]+\/[^,]+,.+$/, 'a key as "task/metric,filter"');
 const numbers = z.record(key, z.number("a number, or null if unknown").nullable(), "an object");

@@ -52,9 +52,9 @@ function callsOf(value: Json): readonly ToolCall[] | null {
     const calls = value.map(callsOf);
     return calls.includes(null) ? null : calls.flatMap((some) => some!);
   }
-  if (!isMap(value)) return null;
+  if (!isRecord(value)) return null;
   if (value["tool_calls"] !== undefined) return callsOf(value["tool_calls"]);
-  const call = isMap(value["function"]) ? value["function"] : value;
+  const call = isRecord(value["function"]) ? value["function"] : value;
   const { name, arguments: given = call["parameters"] } = call;
   if (typeof name !== "string" || name === "" || given === undefined) return null;
   return [{ name, arguments: argumentsOf(given) }];
@@ -69,8 +69,6 @@ function argumentsOf(given: Json): Json {
     return given;
   }
 }
-
-const isMap = (value: Json | undefined): value is { readonly [key: string]: Json } => isRecord(value);
 
 /**
  * Passes if the completion contains JSON that fits a JSON Schema (draft-07): the task's answer, or the argument `schema` for all
