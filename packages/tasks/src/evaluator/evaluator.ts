@@ -289,7 +289,8 @@ export class Evaluator {
     const identity = identityOf(subject, suite, open);
     const runHash = hashJson(identity);
     const isKnown = subject.fingerprint !== null;
-    const found = await readInterrupted(files, { identity, isKnown }, fs);
+    const interrupted = await readInterrupted(files, { identity, isKnown }, fs);
+    const found = Object.keys(interrupted?.tasks ?? {}).length > 0 ? interrupted : null;
     const same = runs.find((run) => run.name === name && run.run_hash === runHash);
     if (found === null && isKnown && same !== undefined)
       return { run: same, folder: files.job, measured: [] };
@@ -304,7 +305,7 @@ export class Evaluator {
     let partial = found ?? {
       schema_version: 1 as const,
       name,
-      timestamp: now().toISOString(),
+      timestamp: interrupted?.timestamp ?? now().toISOString(),
       run_hash: runHash,
       identity,
       tasks: {},

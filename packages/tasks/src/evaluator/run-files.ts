@@ -70,7 +70,8 @@ const partialSchema = z.object({
 export type PartialRun = z.infer<typeof partialSchema>;
 
 /**
- * Reads an interrupted run with the same identity; returns null if there is none, or it has no finished task.
+ * Reads an interrupted run; returns null if there is none. Without a finished task it may have any identity: only its time is kept,
+ * so that samples of its first task are replaced.
  *
  * @throws PeriodicEvalError `store` if the finished tasks measured something else, if the weights cannot be compared, and for
  *   a damaged file.
@@ -81,22 +82,11 @@ export async function readInterrupted(
   fs: FileSystem,
 ): Promise<PartialRun | null> {
   const text = await readIfPresent(files.partial, fs);
-  if (text === null) return null;
-  const found = parsePartial(files, text);
-  if (Object.keys(found.tasks).length > 0) {
-    if (!isKnown) throw unknownWeights(files, found);
-    checkSameRun(files, found, identity);
-    return found;
-  }
-  // An interrupted first task may have left samples.
-  try {
-    const names = (await fs.list(files.job)).map(({ name }) => name);
-    const samples = names.filter((name) => name.endsWith(`_${dateId(found.timestamp)}.jsonl`));
-    for (const name of samples) await fs.remove(join(files.job, name));
-  } catch (error) {
-    throw storeError(files.job, error);
-  }
-  return null;
+  const found = text === null ? null : parsePartial(files, text);
+  if (found === null || Object.keys(found.tasks).length === 0) return found;
+  if (!isKnown) throw unknownWeights(files, found);
+  checkSameRun(files, found, identity);
+  return found;
 }
 
 /** @throws PeriodicEvalError `store` for a damaged file. */
