@@ -1,6 +1,6 @@
 import {
   defineEvaluation,
-  PeriodicEvalError,
+  type PeriodicEvalError,
   type AnswerFields,
   type Json,
   type MeasureContext,
@@ -12,6 +12,7 @@ import {
   dataError,
   didYouMean,
   errorMessage,
+  judgeError,
   parseOptions,
   shortMessage,
   modelError,
@@ -256,13 +257,12 @@ function failureOf(
   const ungraded = verdicts.filter(({ reward }) => reward === null);
   if (ungraded.length <= maxErrorShare * verdicts.length) return null;
   const { raw } = ungraded[0]!.verdict;
-  return new PeriodicEvalError({
-    code: "judge",
-    where: "verifiers",
-    got: `no grade for ${ungraded.length} of ${verdicts.length} completions (one of them: ${shortMessage(raw ?? "no reason")})`,
-    expected: `at most ${100 * maxErrorShare} %`,
-    fix: "Check the rows' `verdicts`: a verifier should return false for a failed completion, and throw only if it cannot grade.",
-  });
+  return judgeError(
+    "verifiers",
+    `no grade for ${ungraded.length} of ${verdicts.length} completions (one of them: ${shortMessage(raw ?? "no reason")})`,
+    `at most ${100 * maxErrorShare} %`,
+    "Check the rows' `verdicts`: a verifier should return false for a failed completion, and throw only if it cannot grade.",
+  );
 }
 
 /** Returns how many completions were cut off; null if an engine does not say of each whether it was. */

@@ -1,8 +1,8 @@
 import * as z from "zod";
-import { configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import { configError, isRecord, judgeError, parseOptions } from "@periodic-eval/contracts/options";
 import {
   defineEvaluation,
-  PeriodicEvalError,
+  type PeriodicEvalError,
   type Abilities,
   type EvaluableModel,
   type Grader,
@@ -237,13 +237,12 @@ function questionOf(prompt: Prompt, decoded: () => string | undefined): string {
 function failureOf(rows: readonly JudgedPair[], maxErrorShare: number): PeriodicEvalError | null {
   const failed = rows.filter(({ outcome }) => outcome === null);
   if (failed.length <= maxErrorShare * rows.length) return null;
-  return new PeriodicEvalError({
-    code: "judge",
-    where: "win_rate",
-    got: `${failed.length} of ${rows.length} pairs without a verdict (${failed[0]!.raw.find((raw) => raw !== null) ?? "no reply"})`,
-    expected: `at most ${100 * maxErrorShare} %`,
-    fix: "Read the judge's replies; if they do not follow the format, change the prompt or use a larger judge.",
-  });
+  return judgeError(
+    "win_rate",
+    `${failed.length} of ${rows.length} pairs without a verdict (${failed[0]!.raw.find((raw) => raw !== null) ?? "no reply"})`,
+    `at most ${100 * maxErrorShare} %`,
+    "Read the judge's replies; if they do not follow the format, change the prompt or use a larger judge.",
+  );
 }
 
 const prompts = "a non-empty array of { id, prompt }";

@@ -94,17 +94,15 @@ export class Evaluator {
    */
   static fromTrainer(trainer: EvaluableTrainer, options: EvaluatorOptions): Evaluator {
     checkEvaluatorOptions(options, false);
-    const names = () => {
+    const live = () => {
       const model = trainer.evaluableModel;
       const { name, adapter } = model.identity;
-      return { name, adapter, tokenizer: null, facts: factsOf({ model, adapter }) };
+      return { model, name, adapter, tokenizer: null, facts: factsOf({ model, adapter }) };
     };
-    return new Evaluator(options, names, async () => {
-      const model = trainer.evaluableModel;
-      const { name, adapter } = model.identity;
-      const fingerprint = await trainer.modelFingerprint();
-      const fingerprintNow = () => trainer.modelFingerprint();
-      return { model, name, adapter, fingerprint, fingerprintNow, dispose: () => undefined };
+    const fingerprintNow = () => trainer.modelFingerprint();
+    return new Evaluator(options, live, async () => {
+      const fingerprint = await fingerprintNow();
+      return { ...live(), fingerprint, fingerprintNow, dispose: () => undefined };
     });
   }
 

@@ -131,9 +131,17 @@ function rolloutFamily<D extends Row, S extends Json>(
   options: RolloutOptions<D, S>,
 ): Family<D, RolloutItem<D>, RolloutRow, "generate", ScoredRolloutRow<S>> {
   const parts = familyParts(where, options, ownShape);
-  checkCombination(where, options);
   const { maxNewTokens, temperature = 0, topP, topK, stop } = options;
   const { samplesPerPrompt: samples = 1, overflow = "report" } = options;
+  if (samples > 1 && temperature === 0)
+    throw configError({
+      where: `${where} options`,
+      path: ["samplesPerPrompt"],
+      got: `${samples} at temperature 0`,
+      expected: "1 at temperature 0",
+      fix: "Raise the temperature: greedy completions of a prompt are all equal.",
+    });
+  checkHooks(where, options);
   const given = Object.entries({ temperature, topP, topK, stop }).filter(([, value]) => value !== undefined);
   const defaults = { maxNewTokens, temperature };
   const sampling = resolveSampling(`${where} options`, Object.fromEntries(given), defaults);
@@ -247,21 +255,6 @@ function countsOf(rows: readonly ScoredRolloutRow[]) {
 }
 
 const unasked = { text: null, finish: null, truncatedTokens: 0 };
-
-/** Checks the rules that involve several options. */
-function checkCombination<D extends Row, S extends Json>(where: string, options: RolloutOptions<D, S>): void {
-  const { temperature = 0, samplesPerPrompt = 1 } = options;
-  if (samplesPerPrompt > 1 && temperature === 0) {
-    throw configError({
-      where: `${where} options`,
-      path: ["samplesPerPrompt"],
-      got: `${samplesPerPrompt} at temperature 0`,
-      expected: "1 at temperature 0",
-      fix: "Raise the temperature: greedy completions of a prompt are all equal.",
-    });
-  }
-  checkHooks(where, options);
-}
 
 /** The fields of a row that the page shows. */
 const answerFields: AnswerFields = {
