@@ -111,4 +111,5 @@ export {
   type PairPrompt,
   type PairRow,
   type WinRateOptions,
+  type WrittenPrompt,
 } from "./comparisons/win-rate.ts";

@@ -1,18 +1,13 @@
-import {
-  type AnyEvaluation,
-  type Prompt,
-  type Row,
-  type SourceOption,
-  defineEvaluation,
-} from "@periodic-eval/core";
+import { type AnyEvaluation, type Row, type SourceOption, defineEvaluation } from "@periodic-eval/core";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
 import { filledText, isFilled, parseRow } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { uniqueIds, type PlacedRow } from "@periodic-eval/data";
 import { readDocuments } from "../documents/read-documents.ts";
+import type { WrittenPrompt } from "./win-rate.ts";
 
 export interface FilePrompt extends Row {
-  readonly prompt: Prompt;
+  readonly prompt: WrittenPrompt;
 }
 
 export interface PromptFile {
@@ -79,7 +74,7 @@ const promptSchema = z.object({
   id: idSchema,
   prompt: z
     .union([filledText(), z.object({ text: filledText() }), z.array(message).min(1)], forms)
-    .transform((prompt): Prompt => {
+    .transform((prompt): WrittenPrompt => {
       if (typeof prompt === "string") return { messages: [{ role: "user", content: prompt }] };
       if (!Array.isArray(prompt)) return prompt;
       const [first, ...others] = prompt;

@@ -3,7 +3,6 @@ import { configError, isRecord, judgeError, parseOptions } from "@periodic-eval/
 import {
   defineEvaluation,
   type PeriodicEvalError,
-  type Abilities,
   type EvaluableModel,
   type Grader,
   type Json,
@@ -22,9 +21,12 @@ import { measureInBatches, requestsFor, resolveSampling } from "@periodic-eval/c
 import { graderSchema, readVerdicts } from "@periodic-eval/core/grading";
 import { hashJson } from "@periodic-eval/core/random";
 
+/** A prompt that a judge can read: a text, or a chat. */
+export type WrittenPrompt = Exclude<Prompt, { readonly ids: unknown }>;
+
 export interface PairPrompt extends Row {
   /** The prompt of both models; a string becomes a chat with one user turn. */
-  readonly prompt: string | Prompt;
+  readonly prompt: string | WrittenPrompt;
 }
 
 export interface WinRateOptions {
@@ -40,7 +42,7 @@ export interface WinRateOptions {
 }
 
 interface PairItem extends Row {
-  readonly prompt: Prompt;
+  readonly prompt: WrittenPrompt;
 }
 
 /** A prompt and its two answers. */
@@ -83,7 +85,6 @@ export function winRate(options: WinRateOptions) {
     name: "win_rate",
     version: "win-rate-1",
     needs: ["generate"],
-    wants: ["tokenizer"],
     items: (): readonly PairItem[] => prompts.map(({ id, prompt }) => ({ id, prompt: promptOf(prompt) })),
     provenance: (): Json => ({
       sampling,
@@ -95,9 +96,8 @@ export function winRate(options: WinRateOptions) {
     }),
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     ...(judge.check !== undefined && { check: (call) => judge.check!(call) }),
-    async measure(model, items, context) {
-      const questions = await questionsOf(items, model);
-      return measureInBatches(
+    measure: (model, items, context) =>
+      measureInBatches(
         items,
         context,
         async (some): Promise<readonly PairRow[]> => {
@@ -105,16 +105,12 @@ export function winRate(options: WinRateOptions) {
           const others = answered
             ? some.map(({ id }) => reference.answers[id]!)
             : await answersOf(reference as ModelWith<"generate">, some, sampling, context);
-          return some.map(({ id, prompt }, at) => ({
-            id,
-            question: questions.get(prompt)!,
-            answer: own[at]!,
-            referenceAnswer: others[at]!,
-          }));
+          return some.map(({ id, prompt }, at) => {
+            return { id, question: questionOf(prompt), answer: own[at]!, referenceAnswer: others[at]! };
+          });
         },
         pairsPerCall,
-      );
-    },
+      ),
     async grade(rows, call): Promise<readonly JudgedPair[]> {
       const requests = rows.flatMap(({ question, answer, referenceAnswer }) => [
         { question, answer: pairText(answer, referenceAnswer) },
@@ -211,24 +207,12 @@ async function answersOf(
   return (await model.generate(requests, { signal })).map(({ text }) => text);
 }
 
-const promptOf = (prompt: string | Prompt): Prompt =>
+const promptOf = (prompt: string | WrittenPrompt): WrittenPrompt =>
   typeof prompt === "string" ? { messages: [{ role: "user", content: prompt }] } : prompt;
 
-/** Returns the prompts as the judge reads them. */
-async function questionsOf(
-  items: readonly PairItem[],
-  model: ModelWith<"generate">,
-): Promise<ReadonlyMap<Prompt, string>> {
-  const { tokenizer } = model as Partial<Abilities>;
-  const rows = items.flatMap(({ prompt }) => ("ids" in prompt ? [prompt.ids] : []));
-  const decoded = rows.length === 0 ? [] : await tokenizer?.decode(rows);
-  const next = decoded?.values();
-  return new Map(items.map(({ prompt }) => [prompt, questionOf(prompt, () => next?.next().value)]));
-}
-
-function questionOf(prompt: Prompt, decoded: () => string | undefined): string {
+/** Returns a prompt as the judge reads it. */
+function questionOf(prompt: WrittenPrompt): string {
   if ("text" in prompt) return prompt.text;
-  if ("ids" in prompt) return decoded() ?? JSON.stringify(prompt.ids);
   const { messages } = prompt;
   if (messages.length === 1) return messages[0]!.content;
   return messages.map(({ role, content }) => `${role}: ${content}`).join("\n\n");
