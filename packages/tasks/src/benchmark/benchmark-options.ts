@@ -108,6 +108,7 @@ const positiveOrNull = "a positive integer, or null for all";
 const share = "a share from 0 to 1";
 const price = "{ inputPerMillion, outputPerMillion }, each 0 or more";
 const amount = numberFromZero(price);
+export const priceShape = { inputPerMillion: amount, outputPerMillion: amount };
 
 /** Schemas of the options. */
 export const benchmarkShape = {
@@ -136,10 +137,7 @@ export const benchmarkShape = {
     .optional(),
   chatTemplate: z.strictObject(chatTemplateShape).default({}),
   maxErrorShare: z.number(share).min(0, share).max(1, share).default(0.1),
-  price: z
-    .strictObject({ inputPerMillion: amount, outputPerMillion: amount }, price)
-    .nullable()
-    .default(null),
+  price: z.strictObject(priceShape, price).nullable().default(null),
   modelName: filledString("a non-empty string").nullable().default(null),
   runId: nameSchema.nullable().default(null),
   benchmarkId: nameSchema.nullable().default(null),

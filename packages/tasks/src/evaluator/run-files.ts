@@ -15,7 +15,7 @@ import {
 import { dateId, harnessResults } from "../harness/results-file.ts";
 import { metricKey, placeOf } from "../harness/entries.ts";
 import type { HarnessPart } from "../harness/task-part.ts";
-import { differences, parseJson, appendRun, type MetricsRun } from "../results/metrics-file.ts";
+import { parseJson, shortDifferences, appendRun, type MetricsRun } from "../results/metrics-file.ts";
 import { defaultSuitePath, hashOfSuite, settingsOf, type Suite } from "../suite/suite-file.ts";
 import type { OpenTask } from "../suite/open-tasks.ts";
 import type { CheckpointOptions, EvaluatorOptions } from "./evaluator-options.ts";
@@ -101,12 +101,9 @@ export async function writePartial({ partial }: RunFiles, run: PartialRun, fs: F
 
 function checkSameRun({ partial }: RunFiles, found: PartialRun, identity: Json): void {
   if (found.run_hash === hashJson(identity)) return;
-  const other = differences(found.identity, identity);
-  const shown = other.slice(0, 5).join("; ");
-  const more = other.length > 5 ? `; and ${other.length - 5} more` : "";
   throw fileError(
     partial,
-    `finished tasks with other settings (${shown}${more})`,
+    `finished tasks with other settings (${shortDifferences(found.identity, identity)})`,
     `the settings of the interrupted run "${found.name}"`,
     "Restore those settings, use another name for the run, or delete the file to start over.",
   );

@@ -181,7 +181,7 @@ export function familyParts<D extends Row>(
       const all = (await read()).map((document, at) => ({
         id: document.id,
         at,
-        groups: groupsOf(by?.(document) ?? null),
+        groups: [by?.(document) ?? []].flat(),
         document,
       }));
       return nestedSubset(all, subsample ?? { n: null, seed: seedOfAll });
@@ -211,9 +211,6 @@ export function familyParts<D extends Row>(
     },
   };
 }
-
-const groupsOf = (groups: string | readonly string[] | null): readonly string[] =>
-  groups === null ? [] : typeof groups === "string" ? [groups] : groups;
 
 const kitWith = <G extends Row>(kit: MetricKit<G>, defaults: MetricOptions<G>): MetricKit<G> => ({
   rate: (hit, options) => kit.rate(hit, { ...defaults, ...options }),

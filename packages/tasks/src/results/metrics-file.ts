@@ -54,7 +54,7 @@ const otherDocuments = (path: string, task: string, one: string, other: string):
   });
 
 /** Lists where two values differ, each as `tasks.gsm8k.limit: 10 → 100`. */
-export function differences(before: Json, now: Json, path = ""): readonly string[] {
+function differences(before: Json, now: Json, path = ""): readonly string[] {
   if (isRecord(before) && isRecord(now)) {
     const keys = [...new Set([...Object.keys(before), ...Object.keys(now)])];
     return keys.flatMap((key) =>
@@ -205,11 +205,12 @@ export async function appendRun(path: string, given: GivenRun, fs: FileSystem = 
   );
 }
 
-/** Lists a few differences by name; more of them mean another suite. */
-const shortList = (differ: readonly string[]): string =>
-  differ.length <= 3
-    ? differ.join("; ")
-    : `${differ.length} differences, the first in ${differ[0]!.split(": ")[0]}`;
+/** Lists the first differences between two values. */
+export function shortDifferences(before: Json, now: Json): string {
+  const [first, second, third, ...others] = differences(before, now);
+  const more = others.length === 0 ? [] : [`and ${others.length} more`];
+  return [first, second, third, ...more].filter((one) => one !== undefined).join("; ");
+}
 
 /**
  * Checks that a suite equals the suite of all runs in a file, so that these runs can be compared.
@@ -225,11 +226,11 @@ export function checkSuite(
   if (other === undefined) return;
   const isKnown = other.suite !== null && suite !== null;
   const differ = isKnown
-    ? differences(other.suite, suite)
-    : [`config_hash: ${other.config_hash} → ${config_hash}`];
+    ? shortDifferences(other.suite, suite)
+    : `config_hash: ${other.config_hash} → ${config_hash}`;
   throw fileError(
     path,
-    `settings other than those of the run "${other.name}" in it (${shortList(differ)})`,
+    `settings other than those of the run "${other.name}" in it (${differ})`,
     "one suite for all runs in a file, so that every method is measured with the same settings",
     `Choose another results folder (--results FOLDER), because ${dirname(path)} holds another suite; or use that suite.`,
   );
