@@ -149,7 +149,7 @@ export class BenchmarkEvaluator extends PeriodicCallback {
     model?: EvaluableModel | null,
     options: BenchmarkRunOptions = {},
   ): Promise<Record<string, number | null>> {
-    const { snapshot } = await this.#measure("evaluate", model, options);
+    const { snapshot } = await this.measure(model, options);
     return Object.fromEntries(Object.entries(snapshot.metrics).map(([name, { value }]) => [name, value]));
   }
 
@@ -163,19 +163,10 @@ export class BenchmarkEvaluator extends PeriodicCallback {
    */
   async measure(
     model?: EvaluableModel | null,
-    options: BenchmarkRunOptions = {},
+    { split = "test", limit = this.#options.limit ?? null, ...options }: BenchmarkRunOptions = {},
   ): Promise<MeasuredBenchmark> {
-    return this.#measure("measure", model, options);
-  }
-
-  async #measure(
-    method: "evaluate" | "measure",
-    model: EvaluableModel | null | undefined,
-    { split = "test", limit = this.#options.limit ?? null, ...options }: BenchmarkRunOptions,
-  ): Promise<MeasuredBenchmark> {
-    const where = `BenchmarkEvaluator.${method}`;
-    parseOptions(`${where} options.split`, z.enum(splits), split);
-    const measured = model ?? engineModel(where, this.#engine);
+    parseOptions("BenchmarkEvaluator options.split", z.enum(splits), split);
+    const measured = model ?? engineModel(this.#engine);
     const key = options.as ?? { phase: split, id: this.id, step: 0 };
     const put = (kind: string, value: Json) =>
       this.#put(key, kind, value, (message) => logWarning([], `benchmark "${this.id}"`, message));
@@ -215,13 +206,13 @@ const nameIn = (model: Json): string | null =>
   isRecord(model) && typeof model["name"] === "string" ? model["name"] : null;
 
 /** Returns the model to record if only an engine is measured. */
-function engineModel(where: string, engine: CompletionModel | null): EvaluableModel {
+function engineModel(engine: CompletionModel | null): EvaluableModel {
   if (engine !== null) return { identity: engine.identity, contextLength: engine.contextLength };
   throw configError({
-    where,
+    where: "BenchmarkEvaluator",
     got: "no model",
     expected: "a model, or the option `engine`",
-    fix: `Write ${where.split(".")[1]}(model).`,
+    fix: "Pass the model: evaluate(model).",
   });
 }
 

@@ -117,7 +117,7 @@ export function winRate(options: WinRateOptions) {
         { question, answer: pairText(referenceAnswer, answer) },
       ]);
       const verdicts = readVerdicts(judge, await judge.grade(requests, call), 2 * rows.length);
-      return rows.map((row, at) => judged(row, verdicts[2 * at], verdicts[2 * at + 1]));
+      return rows.map((row, at) => judged(row, verdicts[2 * at]!, verdicts[2 * at + 1]!));
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
     answers: {
@@ -169,31 +169,23 @@ function winMetrics({ mean, rate, ratio }: MetricKit<JudgedPair>, sampled: boole
   };
 }
 
-function judged(row: PairRow, shownFirst: Verdict | undefined, shownSecond: Verdict | undefined): JudgedPair {
+function judged(row: PairRow, shownFirst: Verdict, shownSecond: Verdict): JudgedPair {
   const first = preferenceOf(shownFirst, "model", "reference");
   const second = preferenceOf(shownSecond, "reference", "model");
-  return {
-    ...row,
-    preferences: [first, second],
-    outcome: first === null || second === null ? null : outcomeOf(first, second),
-    raw: [shownFirst?.raw ?? null, shownSecond?.raw ?? null],
-  };
+  const agreed = first !== second || first === "tie" ? "tie" : first === "model" ? "win" : "loss";
+  const outcome = first === null || second === null ? null : agreed;
+  return { ...row, preferences: [first, second], outcome, raw: [shownFirst.raw, shownSecond.raw] };
 }
 
 function preferenceOf(
-  verdict: Verdict | undefined,
+  verdict: Verdict,
   first: Exclude<Preference, "tie">,
   second: Exclude<Preference, "tie">,
 ): Preference | null {
-  if (verdict?.status !== "graded") return null;
+  if (verdict.status !== "graded") return null;
   const [one, other] = pairScores.map((name) => verdict.scores[name]);
   if (one === undefined || other === undefined) return null;
   return one === other ? "tie" : one > other ? first : second;
-}
-
-function outcomeOf(first: Preference, second: Preference): "win" | "loss" | "tie" {
-  if (first !== second || first === "tie") return "tie";
-  return first === "model" ? "win" : "loss";
 }
 
 async function answersOf(

@@ -96,7 +96,13 @@ export function textsFamily<D extends Row, V extends object, G extends TextsRow 
     needs: ["tokenizer", "logLikelihoods"],
     async items({ contextLength }) {
       const items = (await parts.items()).map((item) => ({ ...item, text: options.text(item.document) }));
-      checkStride(where, stride, contextLength);
+      if (stride !== null && contextLength !== null && stride > contextLength)
+        throw configError({
+          where: `${where} options`,
+          path: ["stride"],
+          value: stride,
+          expected: `at most ${contextLength}, the model's context length`,
+        });
       parts.describe({ prefix_token: prefixToken, stride, window: contextLength }, null);
       return items;
     },
@@ -202,16 +208,6 @@ async function decodeResults(
   const rows = results.flatMap(({ ids }, at) => [ids.slice(0, 1), predicted[at] ?? []]);
   const texts = await tokenizer.decode(rows, { specialTokens: false });
   return results.map((_, at) => [texts[2 * at]!, predicted[at] === null ? null : texts[2 * at + 1]!]);
-}
-
-function checkStride(where: string, stride: number | null, contextLength: number | null): void {
-  if (stride === null || contextLength === null || stride <= contextLength) return;
-  throw configError({
-    where: `${where} options`,
-    path: ["stride"],
-    value: stride,
-    expected: `at most ${contextLength}, the model's context length`,
-  });
 }
 
 /** Tokens scored in one pass: `[from, to)` of the sequence, with `[start, from)` as context. */

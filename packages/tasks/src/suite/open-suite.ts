@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { configError, checkName, isRecord } from "@periodic-eval/contracts/options";
-import type { EvaluationRegistry, AnyEvaluation, Json } from "@periodic-eval/core";
+import type { EvaluationRegistry, Json } from "@periodic-eval/core";
 import { openEntry } from "@periodic-eval/core/config";
 import { isHubSource } from "@periodic-eval/data";
 import { resolveEntryPaths } from "../comparisons/entry-paths.ts";
@@ -107,27 +107,20 @@ export async function chooseEvaluations(
         expected: "unique names",
         fix: "Set an id: it names the results.",
       });
-    chosen.push(chosenOf(name, evaluation, entry));
+    const { limit = null, subsample_n: subsample = null } = entry;
+    const { version } = evaluation;
+    chosen.push({
+      name,
+      version,
+      task: { name, version, defaultShots: 0, open: () => evaluation },
+      options: { data: "" },
+      evaluation,
+      settings: { shots: 0, limit: limit as Json, subsample: subsample as Json, chat: null },
+      // Its items place their errors themselves.
+      withSettingPath: (error) => error,
+    });
   }
   return chosen;
-}
-
-/** Returns an evaluation as a task of the suite. */
-function chosenOf(name: string, evaluation: AnyEvaluation, entry: Entry): ChosenTask {
-  const { version } = evaluation;
-  const { limit = null, subsample_n: subsample = null } = entry;
-  const task = { name, version, defaultShots: 0, open: () => evaluation };
-  const settings = { shots: 0, limit: limit as Json, subsample: subsample as Json, chat: null };
-  // Its items place their errors themselves.
-  return {
-    name,
-    version,
-    task,
-    options: { data: "" },
-    evaluation,
-    settings,
-    withSettingPath: (error) => error,
-  };
 }
 
 /** Returns an entry with its paths in the folder of the data, and with the data that the suite gives its tasks. */

@@ -108,7 +108,7 @@ export async function sourcesOf<Q>(
   shots: number,
 ): Promise<readonly string[]> {
   const { task, parts } = reading;
-  if (parts.length > 1) await checkFolders(reading, options);
+  await checkFolders(reading, options);
   const sources = new Set<string>();
   for (const part of parts) {
     const { test, pool } = await placesOf(part, task, options, shots);
@@ -131,7 +131,7 @@ async function taskDocuments<Q>(
 ): Promise<Documents<TaskDocument<Q>>> {
   const documents: TaskDocument<Q>[] = [];
   const sources: Json[] = [];
-  if (reading.parts.length > 1) await checkFolders(reading, options);
+  await checkFolders(reading, options);
   for (const part of reading.parts) {
     const read = await documentsOf(part, reading, options, shots);
     for (const document of read.documents) documents.push(document);
@@ -151,7 +151,7 @@ async function checkFolders<Q>(
   { task, parts }: Pick<TaskReading<Q>, "task" | "parts">,
   options: TaskOptions,
 ): Promise<void> {
-  for (const option of ["data", "fewshotPool"] as const) {
+  for (const option of parts.length > 1 ? (["data", "fewshotPool"] as const) : []) {
     const source = options[option];
     if (source === undefined || (await hasSplits(source, codeOption(task, option), task))) continue;
     throw configError({
