@@ -9,7 +9,12 @@ import {
 } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
-import { benchmarkShape, type BenchmarkOptions, chatTemplateShape } from "./benchmark/benchmark-options.ts";
+import {
+  benchmarkShape,
+  type BenchmarkOptions,
+  chatTemplateShape,
+  priceShape,
+} from "./benchmark/benchmark-options.ts";
 import { splits } from "./benchmark/benchmark-task.ts";
 import {
   comparisonEntries,
@@ -18,25 +23,28 @@ import {
 } from "./comparisons/comparison-entries.ts";
 import { datasetOf } from "./tasks/datasets.ts";
 import { taskNamed, type TaskRegistry } from "./tasks/registry.ts";
-import type { TaskOptions } from "./tasks/task.ts";
+import { chatShape, taskShape, type TaskOptions } from "./tasks/task.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 
 // Functions and objects cannot be written in a file. An engine is one of them, but `engine: ""` is the measured model.
 const { registry: _registry, ...fileShape } = benchmarkShape;
 
+/** Options inside of an entry. */
+const nested = (shape: Readonly<Record<string, z.ZodType>>) =>
+  z
+    .strictObject(snakeCaseKeys(shape))
+    .nullish()
+    .transform((given) => (given == null ? undefined : camelCaseKeys(given)));
+
+const { subsample: _subsample, ...otherTaskFields } = taskShape;
 const taskSchema = z.strictObject({
   task: z.string(),
-  data: filledString("a folder, a file, or hf:owner/dataset"),
   // The task checks these.
-  shots: z.unknown().optional(),
-  fewshot_pool: z.unknown().optional(),
-  fewshot_seed: z.unknown().optional(),
-  limit: z.unknown().optional(),
+  ...snakeCaseKeys(otherTaskFields),
+  data: filledString("a folder, a file, or hf:owner/dataset"),
   ...subsampleFields,
-  chat: z
-    .strictObject({ system: z.unknown().optional(), fewshot_as_multiturn: z.unknown().optional() })
-    .nullish(),
+  chat: nested(chatShape),
 });
 
 // The benchmark checks the values; this schema checks the keys.
@@ -48,10 +56,8 @@ const benchmarkSchema = z.strictObject({
     .nullish()
     .meta({ fix: "Give another engine to a BenchmarkEvaluator." }),
   split: z.enum(splits).nullish(),
-  chat_template: z.strictObject(snakeCaseKeys(chatTemplateShape)).optional(),
-  price: z
-    .strictObject({ input_per_million: z.unknown().optional(), output_per_million: z.unknown().optional() })
-    .optional(),
+  chat_template: nested(chatTemplateShape),
+  price: nested(priceShape),
 });
 
 /**
@@ -79,32 +85,16 @@ const taskEntries = (tasks: TaskRegistry): EvaluationRegistry => ({
     return task.open(taskOptions(dataset === null ? options : { data: dataset.source, ...options }, where));
   },
   benchmark(options, where) {
-    const { chat_template: chat, price, split, ...rest } = parseOptions(where, benchmarkSchema, options);
+    const { split, ...rest } = parseOptions(where, benchmarkSchema, options);
     const name = options["name"] ?? basename(resolve(rest.benchmark));
     checkName(where, name, ["name"]);
-    const own = {
-      ...camelCaseKeys(rest),
-      name,
-      ...(chat !== undefined && { chatTemplate: camelCaseKeys(chat) }),
-      ...(price !== undefined && { price: camelCaseKeys(price) }),
-    } as unknown as BenchmarkOptions;
-    return benchmarkEvaluation(own, split ?? "val");
+    return benchmarkEvaluation({ ...camelCaseKeys(rest), name } as BenchmarkOptions, split ?? "val");
   },
 });
 
 function taskOptions(options: Options, where: string): TaskOptions {
-  const {
-    task: _,
-    subsample_n: n,
-    subsample_seed: seed,
-    chat,
-    ...rest
-  } = parseOptions(where, taskSchema, options);
-  return {
-    ...camelCaseKeys(rest),
-    ...(n !== null && { subsample: { n, seed } }),
-    ...(chat != null && { chat: camelCaseKeys(chat) }),
-  } as unknown as TaskOptions;
+  const { task: _, subsample_n: n, subsample_seed: seed, ...rest } = parseOptions(where, taskSchema, options);
+  return { ...camelCaseKeys(rest), ...(n !== null && { subsample: { n, seed } }) } as unknown as TaskOptions;
 }
 
 /** `maxTokens` → `max_tokens`, with any value. */

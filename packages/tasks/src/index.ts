@@ -2,13 +2,7 @@ export { drawExamples, type FewShot } from "./documents/few-shot.ts";
 export { readDocuments, type ReadDocuments } from "./documents/read-documents.ts";
 export type { DataRow, PlacedRow } from "@periodic-eval/data";
 export { findAccumulationSteps } from "./families/accumulation-steps.ts";
-export {
-  encodingEvaluation,
-  type EncodingOptions,
-  type EncodingRow,
-  type PredictedRow,
-  type ScoredPredictionRow,
-} from "./families/encoding.ts";
+export * from "./families/encoding.ts";
 export { evaluate } from "./families/evaluate.ts";
 export type {
   CallSampling,
@@ -28,28 +22,12 @@ export type {
   PromptInput,
 } from "./families/family.ts";
 export type { ChoicesItem, ChoicesOptions, ChoicesRow, ChoiceVerdict } from "./families/choices.ts";
-export {
-  multipleChoiceEvaluation,
-  multipleChoiceMetrics,
-  type MultipleChoiceOptions,
-  type MultipleChoiceRow,
-  type MultipleChoiceVerdict,
-} from "./families/multiple-choice.ts";
-export {
-  perplexityComparisonEvaluation,
-  type PerplexityComparisonOptions,
-  type PerplexityComparisonRow,
-} from "./families/perplexity-comparison.ts";
-export { perplexityEvaluation, type PerplexityOptions, type PerplexityRow } from "./families/perplexity.ts";
+export * from "./families/multiple-choice.ts";
+export * from "./families/perplexity-comparison.ts";
+export * from "./families/perplexity.ts";
 export type { TextsItem, TextsOptions, TextsRow } from "./families/texts.ts";
 export type { OnSequence, TokenSequence } from "./families/family.ts";
-export {
-  rolloutEvaluation,
-  type RolloutItem,
-  type RolloutOptions,
-  type RolloutRow,
-  type ScoredRolloutRow,
-} from "./families/rollout.ts";
+export * from "./families/rollout.ts";
 export { readDocument, type IFEvalDocument, type IFEvalInstruction } from "./ifeval/ifeval-document.ts";
 export { ifevalMetrics } from "./ifeval/score.ts";
 export { scoreResponse, type IFEvalScores } from "./ifeval/score.ts";
@@ -59,11 +37,7 @@ export { taskNamed, tasks, type TaskRegistry } from "./tasks/registry.ts";
 export type { ChatOptions, Task, TaskOptions } from "./tasks/task.ts";
 export type { BenchmarkChatTemplate } from "./benchmark/benchmark-options.ts";
 export { benchmarkEvaluation } from "./benchmark/benchmark-evaluation.ts";
-export {
-  BenchmarkEvaluator,
-  type BenchmarkEvaluatorOptions,
-  type BenchmarkRunOptions,
-} from "./benchmark/benchmark-evaluator.ts";
+export * from "./benchmark/benchmark-evaluator.ts";
 export { readBenchmark, type Benchmark } from "./benchmark/folder.ts";
 export {
   benchmarkMetrics,
@@ -80,7 +54,6 @@ export type {
   EnginePrompt,
   EngineSampling,
 } from "./benchmark/engine.ts";
-export type { BenchmarkRollout } from "./benchmark/benchmark-evaluator.ts";
 export { folderStore } from "./benchmark/stores/store.ts";
 export { httpStore, type HttpStoreOptions } from "./benchmark/stores/http-store.ts";
 export type { BenchmarkStore } from "./benchmark/stores/store.ts";
@@ -111,7 +84,7 @@ export type {
   EvaluatorOptions,
   TaskProgress,
 } from "./evaluator/evaluator-options.ts";
-export { readSamples, type DocumentParts, type RunSamples } from "./results/read-samples.ts";
+export * from "./results/read-samples.ts";
 export {
   appendRun,
   checkSuite,
@@ -138,4 +111,5 @@ export {
   type PairPrompt,
   type PairRow,
   type WinRateOptions,
+  type WrittenPrompt,
 } from "./comparisons/win-rate.ts";

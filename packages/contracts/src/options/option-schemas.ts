@@ -4,7 +4,7 @@ import type { ValuePath } from "../errors.ts";
 import type { Sampling } from "../model.ts";
 import { namePattern } from "../snapshot.ts";
 import { configError } from "./config-error.ts";
-import { isRecord } from "./values.ts";
+import { isFilled, isFilledList, isRecord } from "./values.ts";
 
 /** Names in a run's folder besides those of phases. File systems may ignore case, so any case of them is taken. */
 const reservedPhases = ["superseded", "index.jsonl"];
@@ -51,6 +51,13 @@ export const numberFromZero = (expected = "a finite number of 0 or more") =>
 export const numberToOne = (expected: string) => z.number(expected).gt(0, expected).max(1, expected);
 
 export const filledString = (expected: string) => z.string(expected).min(1, expected);
+
+/** A string that is not blank. */
+export const filledText = (expected = "a non-empty string") => z.custom<string>(isFilled, expected);
+
+/** One or more strings that are not blank. */
+export const filledTexts = (expected = "one or more non-empty strings") =>
+  z.custom<readonly string[]>(isFilledList, expected);
 
 export const nameSchema = z.string(nameRule).regex(namePattern, nameRule).meta({ fix: nameFix });
 

@@ -129,7 +129,7 @@ function choicesOf(schema: z.ZodType | null): readonly string[] {
 }
 
 /** Returns the keys of an object schema; null for any other schema. */
-function keysOf(schema: z.ZodType | null): readonly string[] | null {
+export function keysOf(schema: z.ZodType | null): readonly string[] | null {
   const inner = unwrapped(schema);
   return inner instanceof z.ZodObject ? Object.keys(inner.shape) : null;
 }

@@ -12,16 +12,18 @@ import {
   atOption,
   optionAt,
   dataError,
+  fieldText,
   isCount,
   isFilled,
   isFilledList,
   isRecord,
+  shortened,
 } from "@periodic-eval/contracts/options";
 import { fetchPinnedFile, type PinnedFile } from "../hub/pinned-file.ts";
 import { parseYamlText } from "../rows/parse-yaml.ts";
 import { isRowSource } from "../sources/datasets.ts";
 import { readData, readSourceText, sha256, type PlaceOf } from "../sources/read-data.ts";
-import { fieldText, shortened, uniqueIds } from "./question-fields.ts";
+import { uniqueIds } from "./question-fields.ts";
 
 /**
  * The questions of the first figures of Betley et al. 2025 (arXiv:2502.17424): eight open questions, the same asked for JSON,

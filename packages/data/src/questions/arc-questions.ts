@@ -1,9 +1,16 @@
 import { hashJson, type Json, type SourceOption } from "@periodic-eval/contracts";
-import { dataError, isFilled, isFilledList, isRecord } from "@periodic-eval/contracts/options";
+import {
+  dataError,
+  fieldText,
+  isFilled,
+  isFilledList,
+  isRecord,
+  shortened,
+} from "@periodic-eval/contracts/options";
 import { jsonLines } from "../rows/parse-text.ts";
 import type { PlacedRow } from "../rows/rows.ts";
 import { readSource } from "../sources/read-source.ts";
-import { fieldText, shortened, uniqueIds } from "./question-fields.ts";
+import { uniqueIds } from "./question-fields.ts";
 
 /** A multiple-choice question in the ARC format. */
 export interface ArcQuestion {

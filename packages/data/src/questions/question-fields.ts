@@ -1,13 +1,4 @@
-import { abbreviated, dataError, quoteValue } from "@periodic-eval/contracts/options";
-
-/** Returns a value of a question, shortened for an error. */
-export const shortened = (value: unknown): string => quoteValue(value, 58);
-
-/** Describes a wrong or missing field of a question, for an error. */
-export const fieldText = (question: Readonly<Record<string, unknown>>, name: string, path = name): string =>
-  name in question
-    ? `${path} = ${shortened(question[name])}`
-    : `no ${path} (keys: ${abbreviated(Object.keys(question).join(", "), 200) || "none"})`;
+import { dataError, shortened } from "@periodic-eval/contracts/options";
 
 /**
  * Returns a function that throws for an id that an earlier question has.

@@ -1,14 +1,8 @@
 import { existsSync } from "node:fs";
 import * as z from "zod";
-import { type PeriodicEvalError, type Json } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
-import {
-  configError,
-  describeZodIssue,
-  errorMessage,
-  fileError,
-  quoteValue,
-} from "@periodic-eval/contracts/options";
+import { configError, errorMessage, fileError, parseContent } from "@periodic-eval/contracts/options";
 import {
   appendLines,
   makeFolder,
@@ -180,22 +174,15 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
 }
 
 function parse<T>(where: string, text: string, schema: z.ZodType): T {
-  let value: unknown;
   try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw damaged(where, errorMessage(cause), "JSON");
+    return parseContent(schema, JSON.parse(text), { code: "store", where, fix: startOver }) as T;
+  } catch (error) {
+    if (PeriodicEvalError.is(error)) throw error;
+    throw damaged(where, errorMessage(error), "JSON");
   }
-  const { error } = schema.safeParse(value);
-  if (error === undefined) return value as T;
-  const { path, value: got, expected } = describeZodIssue(error, value);
-  throw damaged([where, path.join(".")].filter(Boolean).join(": "), quoteValue(got), expected);
 }
 
+const startOver = "Choose another output_dir, or remove the preference's folder to train it again.";
+
 const damaged = (where: string, got: string, expected: string): PeriodicEvalError =>
-  fileError(
-    where,
-    got,
-    expected,
-    "Choose another output_dir, or remove the preference's folder to train it again.",
-  );
+  fileError(where, got, expected, startOver);

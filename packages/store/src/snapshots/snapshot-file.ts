@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { basename, dirname } from "#platform";
 import { snapshotSchema, type Snapshot, PeriodicEvalError, type Row } from "@periodic-eval/contracts";
-import { describeZodIssue, isJson, quoteValue } from "@periodic-eval/contracts/options";
+import { isJson, parseContent } from "@periodic-eval/contracts/options";
 import { makeFolder, writeFileAtomic, type Content } from "../files/atomic-file.ts";
 import { storeError, type FileReader, type FileSystem } from "../files/file-system.ts";
 import { hashSnapshot, sha256 } from "../files/hash-files.ts";
@@ -14,21 +14,12 @@ import { nextPath, samplesPath } from "./layout.ts";
  * @param where Names the file in the error.
  * @throws PeriodicEvalError `store` with the `path` of the first wrong field.
  */
-export function parseSnapshot(value: unknown, where = "snapshot"): Snapshot {
-  const result = snapshotSchema.safeParse(value);
-  if (result.success) return result.data;
-  const { path, value: got, expected } = describeZodIssue(result.error, value);
-  const field = path.join(".");
-  throw new PeriodicEvalError({
+export const parseSnapshot = (value: unknown, where = "snapshot"): Snapshot =>
+  parseContent(snapshotSchema, value, {
     code: "store",
-    where: field === "" ? where : `${where}: ${field}`,
-    path,
-    got: quoteValue(got),
-    expected,
+    where,
     fix: "Compare it with the published JSON Schema (@periodic-eval/core/schema.json).",
-    cause: result.error,
   });
-}
 
 /**
  * Parses the text of a snapshot file.

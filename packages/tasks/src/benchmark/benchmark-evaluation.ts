@@ -1,6 +1,6 @@
 import {
   defineEvaluation,
-  PeriodicEvalError,
+  type PeriodicEvalError,
   type AnswerFields,
   type Json,
   type MeasureContext,
@@ -12,6 +12,7 @@ import {
   dataError,
   didYouMean,
   errorMessage,
+  judgeError,
   parseOptions,
   shortMessage,
   modelError,
@@ -21,13 +22,7 @@ import * as z from "zod";
 import { engineFacts, openEngine, type CompletionModel } from "./engine.ts";
 import { chatOf, completeOptions, type BenchmarkOptions, type CompleteOptions } from "./benchmark-options.ts";
 import { readBenchmark, type Benchmark } from "./folder.ts";
-import {
-  generateFor,
-  renderChats,
-  tasksPerCall,
-  type GenerationOptions,
-  type RenderedChats,
-} from "./generate.ts";
+import { generateFor, renderChats, tasksPerCall, type RenderedChats } from "./generate.ts";
 import { gradeTasks } from "./grade.ts";
 import { defineMetrics } from "./benchmark-metrics.ts";
 import {
@@ -78,8 +73,13 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
     wants: engine === null ? ["tokenizer"] : [],
     async items(model): Promise<readonly BenchmarkItem[]> {
       benchmark = await readBenchmark(folder, verifiers);
-      const tasks = tasksOf(benchmark, folder, { split, limit, breakdownKeys });
-      const items = nestedSubset(tasks, { n: null, seed: orderSeed }).map((task) => itemOf(task, complete));
+      const tasks = tasksOf(benchmark, folder, complete, split);
+      const items = nestedSubset(tasks, { n: null, seed: orderSeed }).map(
+        ({ messages, ...task }): BenchmarkItem => ({
+          ...task,
+          chat: chatOf(messages, complete.chatTemplate),
+        }),
+      );
       const shortOfRoom = await checkRoom(engine ?? model, items, { maxTokens, places: benchmark.places });
       provenance = {
         benchmark: { name: benchmark.name, version: benchmark.version, hashes: benchmark.hashes },
@@ -105,13 +105,9 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
         engine ?? model,
         items.map(({ chat }) => chat),
       );
-      const how = { ...complete, rendered };
-      return measureInBatches(
-        items,
-        context,
-        (some) => answerTasks(model, some, { ...how, engine }, context),
-        tasksPerCall(complete),
-      );
+      const answer = (some: readonly BenchmarkItem[]) =>
+        answerTasks(model, some, { ...complete, rendered }, engine, context);
+      return measureInBatches(items, context, answer, tasksPerCall(complete));
     },
     grade: (rows: readonly AnsweredTaskRow[], call): Promise<readonly BenchmarkRow[]> =>
       gradeTasks(rows, { verifiers, nConcurrent: complete.nConcurrent }, call),
@@ -139,11 +135,8 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
 function tasksOf(
   { tasks }: Benchmark,
   folder: string,
-  {
-    split,
-    limit,
-    breakdownKeys,
-  }: Pick<CompleteOptions, "limit" | "breakdownKeys"> & { readonly split: Split },
+  { limit, breakdownKeys }: CompleteOptions,
+  split: Split,
 ): readonly BenchmarkTask[] {
   const own = tasks.filter((task) => task.split === split);
   if (own.length === 0) {
@@ -163,10 +156,6 @@ function tasksOf(
     });
   }
   return own.slice(0, limit ?? own.length);
-}
-
-function itemOf({ messages, ...task }: BenchmarkTask, { chatTemplate }: CompleteOptions): BenchmarkItem {
-  return { ...task, chat: chatOf(messages, chatTemplate) };
 }
 
 /**
@@ -208,24 +197,14 @@ async function checkRoom(
 async function answerTasks(
   model: Pick<CompletionModel, "generate">,
   items: readonly BenchmarkItem[],
-  {
-    engine,
-    ...how
-  }: GenerationOptions & {
-    readonly name: string;
-    readonly rendered: RenderedChats;
-    readonly engine: ReturnType<typeof openEngine> | null;
-  },
+  how: CompleteOptions & { readonly rendered: RenderedChats },
+  engine: CompletionModel | null,
   context: MeasureContext,
 ): Promise<readonly AnsweredTaskRow[]> {
   const ask = () => generateFor(engine ?? model, items, how, context);
   const place = `benchmark "${how.name}", tasks ${idsText(items.map(({ id }) => id))}`;
-  const call = {
-    place,
-    name: `engine "${engine?.identity.name}"`,
-    code: "model",
-    signal: context.signal,
-  } as const;
+  const name = `engine "${engine?.identity.name}"`;
+  const call = { place, name, code: "model", signal: context.signal } as const;
   const written = engine === null ? await ask() : await runUserCode(call, ask);
   // Training continues while rows are graded, so the weights may be others by then.
   const weights = engine && { engineWeights: engine.identity.weights };
@@ -256,13 +235,12 @@ function failureOf(
   const ungraded = verdicts.filter(({ reward }) => reward === null);
   if (ungraded.length <= maxErrorShare * verdicts.length) return null;
   const { raw } = ungraded[0]!.verdict;
-  return new PeriodicEvalError({
-    code: "judge",
-    where: "verifiers",
-    got: `no grade for ${ungraded.length} of ${verdicts.length} completions (one of them: ${shortMessage(raw ?? "no reason")})`,
-    expected: `at most ${100 * maxErrorShare} %`,
-    fix: "Check the rows' `verdicts`: a verifier should return false for a failed completion, and throw only if it cannot grade.",
-  });
+  return judgeError(
+    "verifiers",
+    `no grade for ${ungraded.length} of ${verdicts.length} completions (one of them: ${shortMessage(raw ?? "no reason")})`,
+    `at most ${100 * maxErrorShare} %`,
+    "Check the rows' `verdicts`: a verifier should return false for a failed completion, and throw only if it cannot grade.",
+  );
 }
 
 /** Returns how many completions were cut off; null if an engine does not say of each whether it was. */

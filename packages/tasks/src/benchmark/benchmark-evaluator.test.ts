@@ -194,7 +194,7 @@ describe("measure", () => {
       (await evaluator.measure(fakeModel(), { split: "val", ...options })).rows.length;
     expect([await count({}), await count({ limit: 2 }), await count({ limit: null })]).toEqual([1, 2, 3]);
     await expect(count({ split: "train" as "val" })).rejects.toThrow(
-      'BenchmarkEvaluator.measure options.split: got "train"',
+      'BenchmarkEvaluator options.split: got "train"',
     );
   });
 });

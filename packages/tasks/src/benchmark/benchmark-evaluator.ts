@@ -12,8 +12,6 @@ import {
   type Row,
   type Snapshot,
   type SnapshotKey,
-  type TrainerCallback,
-  type Trigger,
   type Message,
 } from "@periodic-eval/core";
 import { logWarning } from "@periodic-eval/core/session";
@@ -92,14 +90,10 @@ const optionsSchema = z.strictObject({
  *
  * @throws PeriodicEvalError `config` for a wrong option. A wrong folder is reported before step 1.
  */
-export class BenchmarkEvaluator implements TrainerCallback {
-  readonly id: string;
-  readonly asks: readonly AnyEvaluation[];
-  readonly triggers: readonly Trigger[];
+export class BenchmarkEvaluator extends PeriodicCallback {
   readonly #options: BenchmarkOptions;
   readonly #complete: CompleteOptions;
   readonly #engine: CompletionModel | null;
-  readonly #inLoop: PeriodicCallback | null;
   readonly #uploads: Uploads;
 
   constructor(options: BenchmarkEvaluatorOptions) {
@@ -107,13 +101,13 @@ export class BenchmarkEvaluator implements TrainerCallback {
     const { runEvery = 0, workspaceDir, store, ...own } = options;
     // Checks the options, even if the split `val` is never measured.
     const val = benchmarkEvaluation(own, "val");
-    this.id = own.name;
+    super(runEvery === 0 ? null : val, {
+      id: own.name,
+      schedule: runEvery === 0 ? [] : [everySteps(runEvery)],
+    });
     this.#options = own;
     this.#complete = completeOptions("benchmark options", own);
     this.#engine = this.#complete.engine && openEngine(this.#complete.engine);
-    this.#inLoop = runEvery === 0 ? null : new PeriodicCallback(val, { schedule: [everySteps(runEvery)] });
-    this.asks = this.#inLoop?.asks ?? [];
-    this.triggers = this.#inLoop?.triggers ?? [];
     const folder = workspaceDir === undefined ? [] : [folderStore(workspaceDir)];
     this.#uploads = uploads([...folder, ...(store === undefined ? [] : [store])]);
   }
@@ -121,18 +115,6 @@ export class BenchmarkEvaluator implements TrainerCallback {
   /** The values that stores failed to take so far. */
   get storeFailures(): readonly StoreFailure[] {
     return this.#uploads.failures;
-  }
-
-  onTrainBegin(context: CallbackContext): void {
-    this.#inLoop?.onTrainBegin(context);
-  }
-
-  onStepEnd(context: CallbackContext): void {
-    this.#inLoop?.onStepEnd(context);
-  }
-
-  onTrainEnd(context: CallbackContext): void {
-    this.#inLoop?.onTrainEnd(context);
   }
 
   onSnapshot(context: CallbackContext, snapshot: Snapshot): void {
@@ -151,7 +133,7 @@ export class BenchmarkEvaluator implements TrainerCallback {
   }
 
   /** Waits for the stores, at most 30 seconds. */
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await this.#uploads.settle();
   }
 
@@ -167,7 +149,7 @@ export class BenchmarkEvaluator implements TrainerCallback {
     model?: EvaluableModel | null,
     options: BenchmarkRunOptions = {},
   ): Promise<Record<string, number | null>> {
-    const { snapshot } = await this.#measure("evaluate", model, options);
+    const { snapshot } = await this.measure(model, options);
     return Object.fromEntries(Object.entries(snapshot.metrics).map(([name, { value }]) => [name, value]));
   }
 
@@ -181,19 +163,10 @@ export class BenchmarkEvaluator implements TrainerCallback {
    */
   async measure(
     model?: EvaluableModel | null,
-    options: BenchmarkRunOptions = {},
+    { split = "test", limit = this.#options.limit ?? null, ...options }: BenchmarkRunOptions = {},
   ): Promise<MeasuredBenchmark> {
-    return this.#measure("measure", model, options);
-  }
-
-  async #measure(
-    method: "evaluate" | "measure",
-    model: EvaluableModel | null | undefined,
-    { split = "test", limit = this.#options.limit ?? null, ...options }: BenchmarkRunOptions,
-  ): Promise<MeasuredBenchmark> {
-    const where = `BenchmarkEvaluator.${method}`;
-    parseOptions(`${where} options.split`, z.enum(splits), split);
-    const measured = model ?? engineModel(where, this.#engine);
+    parseOptions("BenchmarkEvaluator options.split", z.enum(splits), split);
+    const measured = model ?? engineModel(this.#engine);
     const key = options.as ?? { phase: split, id: this.id, step: 0 };
     const put = (kind: string, value: Json) =>
       this.#put(key, kind, value, (message) => logWarning([], `benchmark "${this.id}"`, message));
@@ -233,13 +206,13 @@ const nameIn = (model: Json): string | null =>
   isRecord(model) && typeof model["name"] === "string" ? model["name"] : null;
 
 /** Returns the model to record if only an engine is measured. */
-function engineModel(where: string, engine: CompletionModel | null): EvaluableModel {
+function engineModel(engine: CompletionModel | null): EvaluableModel {
   if (engine !== null) return { identity: engine.identity, contextLength: engine.contextLength };
   throw configError({
-    where,
+    where: "BenchmarkEvaluator",
     got: "no model",
     expected: "a model, or the option `engine`",
-    fix: `Write ${where.split(".")[1]}(model).`,
+    fix: "Pass the model: evaluate(model).",
   });
 }
 

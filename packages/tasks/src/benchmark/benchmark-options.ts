@@ -1,11 +1,11 @@
 import * as z from "zod";
 import {
-  checkName,
   configError,
   parseOptions,
   positiveInteger,
   numberFromZero,
   filledString,
+  nameSchema,
 } from "@periodic-eval/contracts/options";
 import type { Message, Prompt, TemplateKwargs } from "@periodic-eval/core";
 import type { JudgePrice } from "@periodic-eval/core/grading";
@@ -108,11 +108,11 @@ const positiveOrNull = "a positive integer, or null for all";
 const share = "a share from 0 to 1";
 const price = "{ inputPerMillion, outputPerMillion }, each 0 or more";
 const amount = numberFromZero(price);
+export const priceShape = { inputPerMillion: amount, outputPerMillion: amount };
 
 /** Schemas of the options. */
 export const benchmarkShape = {
-  // `checkName` checks the names.
-  name: z.unknown().optional(),
+  name: nameSchema,
   benchmark: filledString("the path of a folder"),
   engine: z
     .custom<BenchmarkEngine | "" | null>(
@@ -137,24 +137,24 @@ export const benchmarkShape = {
     .optional(),
   chatTemplate: z.strictObject(chatTemplateShape).default({}),
   maxErrorShare: z.number(share).min(0, share).max(1, share).default(0.1),
-  price: z.strictObject({ inputPerMillion: amount, outputPerMillion: amount }, price).optional(),
+  price: z.strictObject(priceShape, price).nullable().default(null),
   modelName: filledString("a non-empty string").nullable().default(null),
-  runId: z.unknown().optional(),
-  benchmarkId: z.unknown().optional(),
+  runId: nameSchema.nullable().default(null),
+  benchmarkId: nameSchema.nullable().default(null),
 } satisfies Record<keyof BenchmarkOptions, z.ZodType>;
 
-type Nullable = "modelName" | "runId" | "benchmarkId";
+type Parsed = z.output<z.ZodObject<typeof benchmarkShape>>;
 
 /** Checked options, with their defaults. */
-export type CompleteOptions = Required<
-  Omit<BenchmarkOptions, Nullable | "metrics" | "registry" | "price" | "engine">
-> & {
-  readonly [Key in Nullable]: string | null;
-} & {
+export interface CompleteOptions extends Omit<
+  Parsed,
+  "metrics" | "registry" | "engine" | "temperature" | "chatTemplate"
+> {
+  readonly temperature: number;
   readonly metrics: readonly NamedMetric[];
-  readonly price: JudgePrice | null;
   readonly engine: BenchmarkEngine | null;
-};
+  readonly chatTemplate: BenchmarkChatTemplate;
+}
 
 /**
  * Checks the options and fills in their defaults.
@@ -163,11 +163,7 @@ export type CompleteOptions = Required<
  */
 export function completeOptions(where: string, options: BenchmarkOptions): CompleteOptions {
   const parsed = parseOptions(where, z.strictObject(benchmarkShape), options);
-  const { runId = null, benchmarkId = null, name } = options;
-  checkName(`${where}.name`, name);
-  if (runId !== null) checkName(`${where}.runId`, runId);
-  if (benchmarkId !== null) checkName(`${where}.benchmarkId`, benchmarkId);
-  const { registry = benchmarkMetrics, price: given = null, engine, ...rest } = parsed;
+  const { registry = benchmarkMetrics, engine, ...rest } = parsed;
   const metrics = findMetrics(where, rest.metrics ?? [], registry);
   const numSamples = Math.max(rest.numSamples, ...metrics.map(({ k }) => k ?? 1));
   const { temperature = numSamples > 1 ? 1 : 0 } = rest;
@@ -184,12 +180,8 @@ export function completeOptions(where: string, options: BenchmarkOptions): Compl
   }
   return {
     ...rest,
-    name,
     numSamples,
     temperature,
-    runId,
-    benchmarkId,
-    price: given,
     engine: engine || null,
     chatTemplate: options.chatTemplate ?? {},
     metrics,

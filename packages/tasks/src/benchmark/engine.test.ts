@@ -244,8 +244,8 @@ it("refuses values that are no engine", async () => {
 });
 
 it.each<readonly [reply: (prompts: readonly EnginePrompt[]) => unknown, where: string, got: string]>([
-  [() => "4", 'engine "bad"', "string"],
-  [() => undefined, 'engine "bad"', "undefined"],
+  [() => "4", 'engine "bad": completions', '"4"'],
+  [() => undefined, 'engine "bad": completions', "undefined"],
   [() => ["4"], 'engine "bad"', "1 completions for 6 prompts"],
   [(prompts) => prompts.map((_, at) => (at === 2 ? 4 : "4")), 'engine "bad": completions[2]', "4"],
   [(prompts) => prompts.map(() => ({ answer: "4" })), 'engine "bad": completions[0].text', "undefined"],

@@ -11,7 +11,7 @@ import type {
   TemplateKwargs,
   Usage,
 } from "@periodic-eval/core";
-import { describeZodIssue, quoteValue, integerFromZero, modelError } from "@periodic-eval/contracts/options";
+import { integerFromZero, modelError, parseContent } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 /** A chat for an engine function. */
@@ -126,44 +126,36 @@ function samplingOf(requests: readonly GenerateRequest[], { signal }: CallOption
   return { maxNewTokens, temperature, seeds: requests.map(({ sampling }) => sampling.seed), signal };
 }
 
-const completionSchema = z.looseObject(
+const tokenCount = integerFromZero.nullable().default(null);
+const completionSchema = z.object(
   {
     text: z.string("a string"),
-    ids: z.array(integerFromZero, "an array of token ids").nullish(),
-    tokenNats: z.array(z.number("a number"), "an array of numbers").nullish(),
-    finish: z.enum(["stop", "length"]).nullish(),
+    ids: z.array(integerFromZero, "an array of token ids").nullable().default(null),
+    tokenNats: z.array(z.number("a number"), "an array of numbers").nullable().default(null),
+    finish: z.enum(["stop", "length"]).nullable().default(null),
     usage: z
-      .object(
-        {
-          inputTokens: integerFromZero.nullable().default(null),
-          outputTokens: integerFromZero.nullable().default(null),
-        },
-        "{ inputTokens, outputTokens }",
-      )
+      .object({ inputTokens: tokenCount, outputTokens: tokenCount }, "{ inputTokens, outputTokens }")
       .nullish(),
   },
   "a string, or an object with `text`",
 );
+const replySchema = z.preprocess(
+  (reply) => (typeof reply === "string" ? { text: reply } : reply),
+  completionSchema,
+);
+const repliesSchema = z.object({ completions: z.array(replySchema, "an array of completions") });
 
 function completionsOf(replies: unknown, prompts: number, engine: string): readonly AnsweredCompletion[] {
-  const refuse = (path: string, got: string, expected: string) =>
-    modelError(
-      `engine "${engine}"${path}`,
-      got,
-      expected,
-      "Return one completion per prompt, in order: its text, or { text, finish, ids, usage }.",
+  const where = `engine "${engine}"`;
+  const fix = "Return one completion per prompt, in order: its text, or { text, finish, ids, usage }.";
+  const place = { code: "model", where, fix } as const;
+  const { completions } = parseContent(repliesSchema, { completions: replies }, place);
+  if (completions.length !== prompts)
+    throw modelError(
+      where,
+      `${completions.length} completions for ${prompts} prompts`,
+      "one per prompt",
+      fix,
     );
-  if (!Array.isArray(replies)) throw refuse("", typeof replies, "an array of completions");
-  if (replies.length !== prompts)
-    throw refuse("", `${replies.length} completions for ${prompts} prompts`, "one per prompt");
-  return replies.map((reply: unknown, at) => {
-    const parsed = completionSchema.safeParse(typeof reply === "string" ? { text: reply } : reply);
-    if (!parsed.success) {
-      const { path, value, expected } = describeZodIssue(parsed.error, reply);
-      const field = path.map((key) => `.${String(key)}`).join("");
-      throw refuse(`: completions[${at}]${field}`, quoteValue(value), expected);
-    }
-    const { text, ids = null, tokenNats = null, finish = null, usage = null } = parsed.data;
-    return { text, ids, tokenNats, finish, ...(usage && { usage }) };
-  });
+  return completions.map(({ usage, ...completion }) => ({ ...completion, ...(usage && { usage }) }));
 }

@@ -100,15 +100,15 @@ describe("an invalid folder", () => {
       { ...task, prompt: "again" },
     ]);
     expect(said).toEqual([
-      expect.stringMatching(/^tasks\.jsonl:1: got invalid JSON \(.*, expected a JSON object\. Write one/s),
-      "tasks.jsonl:2: got [1], expected a JSON object. Write one JSON object per line (JSONL), without commas between lines.",
+      expect.stringMatching(/^tasks\.jsonl:1: got invalid JSON \(.*, expected JSON\. Write one/s),
+      "tasks.jsonl:2: got [1], expected an object of names and values. Write one object per row.",
       'tasks.jsonl:3: got id = "", expected id: a string. Add an id to the line.',
       'tasks.jsonl:4: got prompt = " ", expected prompt: a non-empty string. Write the prompt.',
       "tasks.jsonl:5: got both, expected prompt or messages. Add a prompt, or the messages of a chat, to the line.",
-      "tasks.jsonl:6: got neither (keys: id, answer, split, verifier), expected prompt or messages. Add a prompt, or the messages of a chat, to the line.",
+      "tasks.jsonl:6: got no prompt (keys: id, answer, split, verifier), expected prompt or messages. Add a prompt, or the messages of a chat, to the line.",
       'tasks.jsonl:7: got split = "train", expected split: val or test. Add a split to the line, or to metadata.yaml for all lines.',
-      "tasks.jsonl:8: got no split, here or in metadata.yaml, expected split: val or test. Add a split to the line, or to metadata.yaml for all lines.",
-      "tasks.jsonl:8: got no verifier, here or in metadata.yaml, expected a verifier. Add a verifier to the line, or to metadata.yaml for all lines.",
+      "tasks.jsonl:8: got no split (keys: id, prompt, answer), expected split: val or test. Add a split to the line, or to metadata.yaml for all lines.",
+      "tasks.jsonl:8: got no verifier (keys: id, prompt, answer), expected verifier: a name, { name, args } or { module, export, args }. Add a verifier to the line, or to metadata.yaml for all lines.",
       'tasks.jsonl:9: got the unknown key "verifer", expected some of id, prompt, messages, answer, split, verifier, metadata. Did you mean "verifier"?',
       "tasks.jsonl:9: got metadata = [], expected metadata: an object. Write { key: value }.",
       'tasks.jsonl:11: got the id "a", which tasks.jsonl:10 also has, expected unique ids. Rename one of the two.',
@@ -121,7 +121,7 @@ describe("an invalid folder", () => {
         { role: "user", content: "?" },
         { role: "assistant", content: "!" },
       ],
-      "got messages of user, assistant, expected the user's message last",
+      "expected messages: the user's message last",
     ],
     [
       [
@@ -133,7 +133,7 @@ describe("an invalid folder", () => {
     ],
     [
       [{ role: "usr", content: "?" }],
-      'got messages[0] = {"role":"usr","content":"?"}, expected messages: an array of { role, content }',
+      'got messages[0].role = "usr", expected messages[0].role: "system" or "user" or "assistant"',
     ],
     ["hello", 'got messages = "hello"'],
   ])("reports an invalid chat: %j", async (messages, expected) => {
@@ -151,12 +151,12 @@ describe("an invalid folder", () => {
     [
       { name: "numeric", rel_tol: 1 },
       2,
-      'verifier: got the unknown key "rel_tol", expected some of name, args. Remove it, or move it into args.',
+      'verifier.rel_tol: got the unknown option "rel_tol", expected one of name, args. Remove it.',
     ],
     [
       { name: "numeric", args: { rel_tool: 1 } },
       2,
-      'args.rel_tool: got 1, expected some of abs_tol, extract, rel_tol. Did you mean "rel_tol"?',
+      'args.rel_tool: got the unknown option "rel_tool", expected one of abs_tol, extract, rel_tol. Did you mean "rel_tol"?',
     ],
     [
       { name: "numeric", args: { rel_tol: -1 } },
@@ -243,9 +243,9 @@ describe("an invalid folder", () => {
     const metadata = "name: sums\nversion: 2\nsplits: val\nsplit: train\nverifier: numerc\ndescription:\n";
     expect(await wrongs([{ ...task, id: 1 }], metadata)).toEqual([
       'metadata.yaml:3: got the unknown key "splits", expected some of name, version, description, split, verifier. Did you mean "split"?',
+      "metadata.yaml:2: got version = 2, expected version: a string. Put it in quotes.",
       "metadata.yaml:6: got description = null, expected description: a string. Write it in quotes.",
-      "metadata.yaml:2: got version = 2, expected version: a string. Write it in quotes.",
-      'metadata.yaml:4: got "train", expected split: val or test. Correct it, or leave it out.',
+      'metadata.yaml:4: got split = "train", expected split: val or test. Correct it, or leave it out.',
       expect.stringMatching(/^metadata\.yaml:5 verifier: got "numerc".*Did you mean "numeric"\?$/),
       "tasks.jsonl:1: got id = 1, expected id: a string. Put it in quotes.",
     ]);

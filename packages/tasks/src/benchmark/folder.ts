@@ -1,12 +1,20 @@
 import { join } from "node:path";
-import { atOption, didYouMean, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { atOption, filledText, isRecord } from "@periodic-eval/contracts/options";
+import type { ValuePath } from "@periodic-eval/core";
 import { hashText } from "@periodic-eval/core/random";
 import { readYaml } from "@periodic-eval/data";
 import { readTextFile } from "@periodic-eval/store";
-import { type BenchmarkTask, splits, type Split } from "./benchmark-task.ts";
-import { mistakes as newMistakes, type Mistakes, parseTask, type TaskDefaults } from "./task-line.ts";
+import * as z from "zod";
+import type { BenchmarkTask } from "./benchmark-task.ts";
+import {
+  mistakes as newMistakes,
+  type Mistakes,
+  parseTask,
+  splitSchema,
+  type TaskDefaults,
+} from "./task-line.ts";
 import { openVerifiers, type OpenVerifiers } from "./verifiers/open-verifiers.ts";
-import { verifierSpec, type VerifierSpec } from "./verifiers/verifier-spec.ts";
+import { verifierSpec } from "./verifiers/verifier-spec.ts";
 
 /** A custom benchmark, read from its folder. */
 export interface Benchmark {
@@ -37,42 +45,36 @@ export async function readBenchmark(
   const [metadataPath, tasksPath] = [join(folder, "metadata.yaml"), join(folder, "tasks.jsonl")];
   const option = { where: "benchmark", path: ["benchmark"] };
   const text = await atOption(option, () => readTextFile(tasksPath, option.where));
-  const { metadata, text: metadataText } = await readMetadata(metadataPath, mistakes);
-  const { tasks, places } = parseTasks(text, tasksPath, metadata, mistakes);
+  const { name, version, defaults, text: metadataText } = await readMetadata(metadataPath, mistakes);
+  const { tasks, places } = await parseTasks(text, tasksPath, defaults, mistakes);
   for (const task of tasks) {
-    try {
-      await verifiers.open(task);
-    } catch (error) {
-      mistakes.keep(error, places.get(task.id)!);
-    }
+    await mistakes.keep(places.get(task.id)!, () => verifiers.open(task));
   }
   mistakes.throwAny();
-  const { name, version } = metadata;
   const hashes = { "tasks.jsonl": hashText(text), "metadata.yaml": hashText(metadataText) };
   return { name, version, tasks, places, hashes, verifiers: verifiers.fingerprints() };
 }
 
-function parseTasks(
+async function parseTasks(
   text: string,
   file: string,
   defaults: TaskDefaults,
   mistakes: Mistakes,
-): Pick<Benchmark, "tasks" | "places"> {
+): Promise<Pick<Benchmark, "tasks" | "places">> {
   const places = new Map<string, string>();
-  const tasks = text.split(/\r?\n/).flatMap((line, at) => {
-    if (line.trim() === "") return [];
+  const tasks: BenchmarkTask[] = [];
+  for (const [at, line] of text.split(/\r?\n/).entries()) {
     const place = `${file}:${at + 1}`;
-    const task = parseTask(line, place, defaults, mistakes);
-    if (task === null) return [];
+    const task = line.trim() === "" ? null : await parseTask(line, place, defaults, mistakes);
+    if (task === null) continue;
     const earlier = places.get(task.id);
-    if (earlier !== undefined) {
+    if (earlier === undefined) tasks.push(task);
+    else {
       const got = `the id "${task.id}", which ${earlier} also has`;
       mistakes.add({ where: place, got, expected: "unique ids", fix: "Rename one of the two." });
-      return [];
     }
-    places.set(task.id, place);
-    return [task];
-  });
+    places.set(task.id, earlier ?? place);
+  }
   if (text.trim() === "")
     mistakes.add({
       where: file,
@@ -83,72 +85,29 @@ function parseTasks(
   return { tasks, places };
 }
 
-interface BenchmarkMetadata extends TaskDefaults {
-  readonly name: string;
-  readonly version: string;
-}
-
-const known = ["name", "version", "description", "split", "verifier"];
+const quoted = filledText("a string").meta({ fix: "Write it in quotes." });
+const metadataSchema = z.strictObject(
+  {
+    name: quoted,
+    version: quoted,
+    description: quoted.optional(),
+    split: splitSchema.meta({ fix: "Correct it, or leave it out." }).optional(),
+    verifier: z.unknown().optional(),
+  },
+  "an object with name and version",
+);
 
 /** Reads `metadata.yaml`. Adds wrong values to the mistakes, and returns placeholders for them. */
-async function readMetadata(
-  path: string,
-  mistakes: Mistakes,
-): Promise<{ readonly metadata: BenchmarkMetadata; readonly text: string }> {
+async function readMetadata(path: string, mistakes: Mistakes) {
   const { value, text, lineOf } = await readYaml(path, "benchmark");
-  const placeholder = { metadata: { name: "", version: "", split: null, verifier: null }, text };
-  const at = (key: string) => `${path}:${lineOf([key])}`;
-  if (!isRecord(value)) {
-    mistakes.add({
-      where: path,
-      got: quoteValue(value),
-      expected: `an object with name and version (${known.join(", ")})`,
-      fix: "Write `name: …` and `version: …`.",
-    });
-    return placeholder;
-  }
-  const fields = value;
-  for (const key of Object.keys(fields)) {
-    if (known.includes(key)) continue;
-    mistakes.add({
-      where: at(key),
-      got: `the unknown key "${key}"`,
-      expected: `some of ${known.join(", ")}`,
-      fix: didYouMean(key, known) ?? "Remove it.",
-    });
-  }
-  const readText = (key: "name" | "version" | "description"): string => {
-    const given = fields[key];
-    if (typeof given === "string" && given.trim() !== "") return given;
-    const got = key in fields ? `${key} = ${quoteValue(given)}` : `no ${key}`;
-    const fix = given === undefined ? `Add \`${key}: …\`.` : "Write it in quotes.";
-    mistakes.add({ where: key in fields ? at(key) : path, got, expected: `${key}: a string`, fix });
-    return "";
+  const placeOf = (key: ValuePath) => {
+    const line = key.length === 0 ? null : lineOf(key);
+    return line === null ? path : `${path}:${line}`;
   };
-  if ("description" in fields) readText("description");
-  const metadata = { name: readText("name"), version: readText("version") };
-  return { metadata: { ...metadata, ...defaultsOf(fields, at, mistakes) }, text };
-}
-
-function defaultsOf(
-  { split, verifier }: Readonly<Record<string, unknown>>,
-  at: (key: string) => string,
-  mistakes: Mistakes,
-): TaskDefaults {
-  if (split !== undefined && !splits.includes(split as Split)) {
-    const expected = `split: ${splits.join(" or ")}`;
-    mistakes.add({
-      where: at("split"),
-      got: quoteValue(split),
-      expected,
-      fix: "Correct it, or leave it out.",
-    });
-  }
-  let spec: VerifierSpec | null = null;
-  try {
-    if (verifier !== undefined) spec = verifierSpec(verifier);
-  } catch (error) {
-    mistakes.keep(error, at("verifier"));
-  }
-  return { split: (split as Split | undefined) ?? null, verifier: spec };
+  const read = mistakes.read(path, metadataSchema, value, placeOf);
+  const { verifier: given } = isRecord(value) ? value : {};
+  const verifier =
+    given === undefined ? null : await mistakes.keep(placeOf(["verifier"]), () => verifierSpec(given));
+  const { name = "", version = "", split } = read ?? {};
+  return { name, version, text, defaults: { ...(split && { split }), ...(verifier && { verifier }) } };
 }

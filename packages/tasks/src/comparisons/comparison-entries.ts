@@ -12,7 +12,6 @@ import {
   fromWritten,
   optionsAt,
   yamlOption,
-  configError,
   parseOptions,
   positiveInteger,
   integerFromZero,
@@ -60,19 +59,29 @@ const shared = {
   limit: z.int(positive).positive(positive).nullable().default(null),
   ...subsampleFields,
 };
-const modelSchema = z.strictObject({
-  model: filledString(model),
-  adapter: filledString(model).optional(),
-  tokenizer: filledString(model).optional(),
-});
+const optional = filledString(model)
+  .optional()
+  .transform((source) => source ?? null);
+const modelSchema = z.strictObject({ model: filledString(model), adapter: optional, tokenizer: optional });
+const modelOf = (folder: string) => ({ model: folder, adapter: null, tokenizer: null });
 
 const winRateSchema = z.strictObject({
   win_rate: filledString(source),
   reference: z.union(
-    [filledString(reference), modelSchema, z.strictObject({ answers: filledString(source) })],
+    [
+      filledString(reference).transform((given) =>
+        isAnswersFile(given) ? { answers: given } : modelOf(given),
+      ),
+      modelSchema,
+      z.strictObject({ answers: filledString(source) }),
+    ],
     reference,
   ),
-  judge: filledString("openai:MODEL, anthropic:MODEL, or another judge").optional(),
+  judge: filledString("openai:MODEL, anthropic:MODEL, or another judge")
+    // Offline rules grade single answers.
+    .refine((judge) => !judge.trim().startsWith("rule:"), "a judge model: it compares two answers")
+    .meta({ fix: 'Name a judge model ("openai:MODEL", "anthropic:MODEL", "folder:PATH").' })
+    .optional(),
   judge_max_calls: positiveInteger.optional(),
   ...shared,
   // `winRate` checks these.
@@ -87,7 +96,7 @@ const klSchema = z.strictObject({
     [filledString(source), z.record(z.string(), z.unknown())],
     `${source}; or an evaluation whose prompts are used: { task: gsm8k }`,
   ),
-  reference: z.union([filledString(model), modelSchema], model),
+  reference: z.union([filledString(model).transform(modelOf), modelSchema], model),
   ...shared,
 });
 
@@ -108,12 +117,8 @@ export function comparisonEntries(
   others: EvaluationRegistry,
   { openJudge = openInstalledJudge, engine }: ComparisonOptions = {},
 ): EvaluationRegistry {
-  const referenceOf = async (given: string | z.infer<typeof modelSchema>, where: string) => {
-    const {
-      model: folder,
-      adapter = null,
-      tokenizer = null,
-    } = typeof given === "string" ? { model: given } : given;
+  const referenceOf = async (given: z.output<typeof modelSchema>, where: string) => {
+    const { model: folder, adapter, tokenizer } = given;
     return sharedReference({ folder, adapter, tokenizer }, engine ?? (await installedEngine(where)));
   };
   return {
@@ -121,10 +126,9 @@ export function comparisonEntries(
       const entry = parseOptions(where, winRateSchema, options);
       const { reference: given, max_new_tokens, temperature, top_p, max_error_share } = entry;
       const { prompts } = await promptsOf(entry.win_rate, yamlOption(where, "win_rate"), entry);
-      const judgeName = judgeOf(entry.judge, where);
       const judgeKey = { ...optionsAt(where, []), pathOf: () => ["judge"] };
       const judge = await fromWritten(judgeKey, () =>
-        openJudge(judgeName, {
+        openJudge(entry.judge ?? null, {
           ...pairOptions(),
           ...(entry.judge_max_calls !== undefined && { maxCalls: entry.judge_max_calls }),
         }),
@@ -136,13 +140,12 @@ export function comparisonEntries(
         sampling,
         ...(max_error_share !== undefined && { maxErrorShare: max_error_share as number }),
       };
-      const answers = answersOf(given);
-      if (answers !== null) {
+      if ("answers" in given) {
         const key = yamlOption(where, "reference");
-        const read = await atOption(key, () => readAnswers(answers, key));
-        return withJudge(winRate({ ...common, reference: { answers: read } }), judge);
+        const answers = await atOption(key, () => readAnswers(given.answers, key));
+        return withJudge(winRate({ ...common, reference: { answers } }), judge);
       }
-      const opened = await referenceOf(given as string | z.infer<typeof modelSchema>, where);
+      const opened = await referenceOf(given, where);
       return withReference(withJudge(winRate({ ...common, reference: opened.model }), judge), opened);
     },
     async kl_to_reference(options, where) {
@@ -164,24 +167,6 @@ function promptsOf(file: string, key: SourceOption, entry: z.infer<z.ZodObject<t
   const { limit, subsample_n: n, subsample_seed: seed } = entry;
   const choice: PromptChoice = { limit, subsample: n === null ? null : { n, seed } };
   return atOption(key, () => readPrompts(file, key, choice));
-}
-
-/** Returns the source of a reference's answers; null for a model. */
-function answersOf(given: z.infer<typeof winRateSchema>["reference"]): string | null {
-  if (typeof given !== "string") return "answers" in given ? given.answers : null;
-  return isAnswersFile(given) ? given : null;
-}
-
-/** Offline rules grade single answers. */
-function judgeOf(judge: string | undefined, where: string): string | null {
-  if (judge === undefined || !judge.trim().startsWith("rule:")) return judge ?? null;
-  throw configError({
-    where,
-    path: ["judge"],
-    value: judge,
-    expected: "a judge model: it compares two answers",
-    fix: 'Name a judge model ("openai:MODEL", "anthropic:MODEL", "folder:PATH").',
-  });
 }
 
 async function otherEvaluation(

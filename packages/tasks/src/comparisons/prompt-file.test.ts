@@ -48,10 +48,10 @@ it("keeps the first prompts, or a nested subset of them", async () => {
 
 it.each([
   [{ question: "Why?" }, "no prompt (keys: question)"],
-  [{ prompt: "" }, '""'],
-  [{ prompt: [] }, "[]"],
-  [{ prompt: [{ role: "robot", content: "a" }] }, '{"role":"robot","content":"a"}'],
-  [{ prompt: [{ role: "system", content: "a" }] }, "only a system message"],
+  [{ prompt: "" }, 'prompt = ""'],
+  [{ prompt: [] }, "prompt = []"],
+  [{ prompt: [{ role: "robot", content: "a" }] }, 'prompt[0].role = "robot"'],
+  [{ prompt: [{ role: "system", content: "a" }] }, 'prompt = [{"role":"system","content":"a"}]'],
   [{ prompt: "a", id: [1] }, "id = [1]"],
   [{ prompt: "a", id: 2 ** 53 }, "id = 9007199254740992"],
   [{ prompt: "a", id: "0" }, expect.stringContaining('the id "0", which')],

@@ -1,17 +1,13 @@
-import {
-  type AnyEvaluation,
-  type Prompt,
-  type Row,
-  type SourceOption,
-  defineEvaluation,
-} from "@periodic-eval/core";
+import { type AnyEvaluation, type Row, type SourceOption, defineEvaluation } from "@periodic-eval/core";
 import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
-import { dataError, isFilled, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { filledText, isFilled, parseRow } from "@periodic-eval/contracts/options";
+import * as z from "zod";
 import { uniqueIds, type PlacedRow } from "@periodic-eval/data";
 import { readDocuments } from "../documents/read-documents.ts";
+import type { WrittenPrompt } from "./win-rate.ts";
 
 export interface FilePrompt extends Row {
-  readonly prompt: Prompt;
+  readonly prompt: WrittenPrompt;
 }
 
 export interface PromptFile {
@@ -41,58 +37,59 @@ export async function readPrompts(
   { limit = null, subsample = null }: PromptChoice = {},
 ): Promise<PromptFile> {
   const { rows, sha256 } = await readDocuments(source, option);
-  const idOf = rowIds();
-  const prompts = rows.map((row, at): FilePrompt => ({ id: idOf(row, at), prompt: promptOf(row) }));
+  const prompts = withIds(rows, promptSchema).map(({ id, prompt }): FilePrompt => ({ id, prompt }));
   const first = prompts.slice(0, limit ?? undefined);
   return { prompts: subsample === null ? first : nestedSubset(first, subsample), sha256 };
 }
 
-/** Returns a function that gives the id of a row; without one, its number. */
-function rowIds(): (row: PlacedRow, at: number) => string {
-  const fix = "Give each row an id of its own, or none.";
-  const check = uniqueIds(fix);
-  return ({ row, place }, at) => {
-    const { id = at } = row;
-    if (!isFilled(id) && !Number.isSafeInteger(id)) {
-      const expected = "id: a non-empty string or an integer of at most 2⁵³ − 1";
-      throw dataError(place, `id = ${quoteValue(id)}`, expected, fix);
-    }
-    const name = `${id as string | number}`;
-    check(name, place);
-    return name;
-  };
-}
+const idSchema = z
+  .custom<string | number>(
+    (id) => isFilled(id) || Number.isSafeInteger(id),
+    "a non-empty string or an integer of at most 2⁵³ − 1",
+  )
+  .meta({ fix: "Give each row an id of its own, or none." })
+  .optional();
 
-const roles = ["system", "user", "assistant"];
-
-function promptOf(row: PlacedRow): Prompt {
-  const { prompt } = row.row;
-  const expected = "prompt: a string, an array of {role, content}, or {text}";
-  if (isFilled(prompt)) return { messages: [{ role: "user", content: prompt }] };
-  if (isRecord(prompt) && isFilled(prompt["text"])) return { text: prompt["text"] };
-  if (!Array.isArray(prompt) || prompt.length === 0) {
-    const got =
-      prompt === undefined ? `no prompt (keys: ${Object.keys(row.row).join(", ")})` : quoteValue(prompt, 58);
-    throw wrong(row, got, expected);
-  }
-  const messages = prompt.map((message) => {
-    const { role, content } = isRecord(message) ? message : {};
-    if (typeof role === "string" && roles.includes(role) && typeof content === "string")
-      return { role: role as "user", content };
-    throw wrong(
-      row,
-      quoteValue(message, 58),
-      `messages of {role, content} with a role of ${roles.join(", ")}`,
-    );
+/** Reads rows with ids. A row without one has its number. */
+function withIds<T extends { readonly id?: string | number | undefined }>(
+  rows: readonly PlacedRow[],
+  schema: z.ZodType<T>,
+) {
+  const check = uniqueIds("Give each row an id of its own, or none.");
+  return rows.map(({ row, place }, at) => {
+    const read = parseRow(place, schema, row, "Correct the row.");
+    const id = String(read.id ?? at);
+    check(id, place);
+    return { ...read, id };
   });
-  const [first, ...others] = messages;
-  const isSystem = (first!.role as string) === "system";
-  if (isSystem && others.length === 0) throw wrong(row, "only a system message", "a user message");
-  return isSystem ? { messages: others, system: { text: first!.content } } : { messages };
 }
 
-const wrong = ({ place }: PlacedRow, got: string, expected: string) =>
-  dataError(place, got, expected, 'Write rows as {"id": "a", "prompt": "Why is the sky blue?"}.');
+const forms = "a string, an array of {role, content}, or {text}";
+const message = z.object(
+  { role: z.enum(["system", "user", "assistant"]), content: z.string() },
+  "{role, content}",
+);
+
+const promptSchema = z.object({
+  id: idSchema,
+  prompt: z
+    .union([filledText(), z.object({ text: filledText() }), z.array(message).min(1)], forms)
+    .transform((prompt): WrittenPrompt => {
+      if (typeof prompt === "string") return { messages: [{ role: "user", content: prompt }] };
+      if (!Array.isArray(prompt)) return prompt;
+      const [first, ...others] = prompt;
+      return first!.role === "system"
+        ? { messages: others, system: { text: first!.content } }
+        : { messages: prompt };
+    })
+    .refine((prompt) => !("messages" in prompt) || prompt.messages.length > 0, "a user message")
+    .meta({ fix: 'Write rows as {"id": "a", "prompt": "Why is the sky blue?"}.' }),
+});
+
+const answerSchema = z.object({
+  id: idSchema,
+  answer: z.string().meta({ fix: 'Write rows as {"id": "a", "answer": "…"}, with the ids of the prompts.' }),
+});
 
 /** An evaluation that only holds prompts, for evaluations that compare distributions after them. */
 export const promptsEvaluation = ({ prompts, sha256 }: PromptFile): AnyEvaluation =>
@@ -118,16 +115,5 @@ export async function readAnswers(
   option: SourceOption | string,
 ): Promise<Readonly<Record<string, string>>> {
   const { rows } = await readDocuments(source, option);
-  const idOf = rowIds();
-  const answers = rows.map((row, at) => {
-    const { answer } = row.row;
-    if (typeof answer === "string") return [idOf(row, at), answer] as const;
-    throw dataError(
-      row.place,
-      answer === undefined ? `no answer (keys: ${Object.keys(row.row).join(", ")})` : quoteValue(answer, 58),
-      "answer: a string",
-      'Write rows as {"id": "a", "answer": "…"}, with the ids of the prompts.',
-    );
-  });
-  return Object.fromEntries(answers);
+  return Object.fromEntries(withIds(rows, answerSchema).map(({ id, answer }) => [id, answer]));
 }

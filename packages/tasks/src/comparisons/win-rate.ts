@@ -1,9 +1,8 @@
 import * as z from "zod";
-import { configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import { configError, isRecord, judgeError, parseOptions } from "@periodic-eval/contracts/options";
 import {
   defineEvaluation,
-  PeriodicEvalError,
-  type Abilities,
+  type PeriodicEvalError,
   type EvaluableModel,
   type Grader,
   type Json,
@@ -22,9 +21,12 @@ import { measureInBatches, requestsFor, resolveSampling } from "@periodic-eval/c
 import { graderSchema, readVerdicts } from "@periodic-eval/core/grading";
 import { hashJson } from "@periodic-eval/core/random";
 
+/** A prompt that a judge can read: a text, or a chat. */
+export type WrittenPrompt = Exclude<Prompt, { readonly ids: unknown }>;
+
 export interface PairPrompt extends Row {
   /** The prompt of both models; a string becomes a chat with one user turn. */
-  readonly prompt: string | Prompt;
+  readonly prompt: string | WrittenPrompt;
 }
 
 export interface WinRateOptions {
@@ -40,7 +42,7 @@ export interface WinRateOptions {
 }
 
 interface PairItem extends Row {
-  readonly prompt: Prompt;
+  readonly prompt: WrittenPrompt;
 }
 
 /** A prompt and its two answers. */
@@ -83,7 +85,6 @@ export function winRate(options: WinRateOptions) {
     name: "win_rate",
     version: "win-rate-1",
     needs: ["generate"],
-    wants: ["tokenizer"],
     items: (): readonly PairItem[] => prompts.map(({ id, prompt }) => ({ id, prompt: promptOf(prompt) })),
     provenance: (): Json => ({
       sampling,
@@ -95,9 +96,8 @@ export function winRate(options: WinRateOptions) {
     }),
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     ...(judge.check !== undefined && { check: (call) => judge.check!(call) }),
-    async measure(model, items, context) {
-      const questions = await questionsOf(items, model);
-      return measureInBatches(
+    measure: (model, items, context) =>
+      measureInBatches(
         items,
         context,
         async (some): Promise<readonly PairRow[]> => {
@@ -105,23 +105,19 @@ export function winRate(options: WinRateOptions) {
           const others = answered
             ? some.map(({ id }) => reference.answers[id]!)
             : await answersOf(reference as ModelWith<"generate">, some, sampling, context);
-          return some.map(({ id, prompt }, at) => ({
-            id,
-            question: questions.get(prompt)!,
-            answer: own[at]!,
-            referenceAnswer: others[at]!,
-          }));
+          return some.map(({ id, prompt }, at) => {
+            return { id, question: questionOf(prompt), answer: own[at]!, referenceAnswer: others[at]! };
+          });
         },
         pairsPerCall,
-      );
-    },
+      ),
     async grade(rows, call): Promise<readonly JudgedPair[]> {
       const requests = rows.flatMap(({ question, answer, referenceAnswer }) => [
         { question, answer: pairText(answer, referenceAnswer) },
         { question, answer: pairText(referenceAnswer, answer) },
       ]);
       const verdicts = readVerdicts(judge, await judge.grade(requests, call), 2 * rows.length);
-      return rows.map((row, at) => judged(row, verdicts[2 * at], verdicts[2 * at + 1]));
+      return rows.map((row, at) => judged(row, verdicts[2 * at]!, verdicts[2 * at + 1]!));
     },
     failure: (rows) => failureOf(rows, maxErrorShare),
     answers: {
@@ -173,31 +169,23 @@ function winMetrics({ mean, rate, ratio }: MetricKit<JudgedPair>, sampled: boole
   };
 }
 
-function judged(row: PairRow, shownFirst: Verdict | undefined, shownSecond: Verdict | undefined): JudgedPair {
+function judged(row: PairRow, shownFirst: Verdict, shownSecond: Verdict): JudgedPair {
   const first = preferenceOf(shownFirst, "model", "reference");
   const second = preferenceOf(shownSecond, "reference", "model");
-  return {
-    ...row,
-    preferences: [first, second],
-    outcome: first === null || second === null ? null : outcomeOf(first, second),
-    raw: [shownFirst?.raw ?? null, shownSecond?.raw ?? null],
-  };
+  const agreed = first !== second || first === "tie" ? "tie" : first === "model" ? "win" : "loss";
+  const outcome = first === null || second === null ? null : agreed;
+  return { ...row, preferences: [first, second], outcome, raw: [shownFirst.raw, shownSecond.raw] };
 }
 
 function preferenceOf(
-  verdict: Verdict | undefined,
+  verdict: Verdict,
   first: Exclude<Preference, "tie">,
   second: Exclude<Preference, "tie">,
 ): Preference | null {
-  if (verdict?.status !== "graded") return null;
+  if (verdict.status !== "graded") return null;
   const [one, other] = pairScores.map((name) => verdict.scores[name]);
   if (one === undefined || other === undefined) return null;
   return one === other ? "tie" : one > other ? first : second;
-}
-
-function outcomeOf(first: Preference, second: Preference): "win" | "loss" | "tie" {
-  if (first !== second || first === "tie") return "tie";
-  return first === "model" ? "win" : "loss";
 }
 
 async function answersOf(
@@ -211,24 +199,12 @@ async function answersOf(
   return (await model.generate(requests, { signal })).map(({ text }) => text);
 }
 
-const promptOf = (prompt: string | Prompt): Prompt =>
+const promptOf = (prompt: string | WrittenPrompt): WrittenPrompt =>
   typeof prompt === "string" ? { messages: [{ role: "user", content: prompt }] } : prompt;
 
-/** Returns the prompts as the judge reads them. */
-async function questionsOf(
-  items: readonly PairItem[],
-  model: ModelWith<"generate">,
-): Promise<ReadonlyMap<Prompt, string>> {
-  const { tokenizer } = model as Partial<Abilities>;
-  const rows = items.flatMap(({ prompt }) => ("ids" in prompt ? [prompt.ids] : []));
-  const decoded = rows.length === 0 ? [] : await tokenizer?.decode(rows);
-  const next = decoded?.values();
-  return new Map(items.map(({ prompt }) => [prompt, questionOf(prompt, () => next?.next().value)]));
-}
-
-function questionOf(prompt: Prompt, decoded: () => string | undefined): string {
+/** Returns a prompt as the judge reads it. */
+function questionOf(prompt: WrittenPrompt): string {
   if ("text" in prompt) return prompt.text;
-  if ("ids" in prompt) return decoded() ?? JSON.stringify(prompt.ids);
   const { messages } = prompt;
   if (messages.length === 1) return messages[0]!.content;
   return messages.map(({ role, content }) => `${role}: ${content}`).join("\n\n");
@@ -237,13 +213,12 @@ function questionOf(prompt: Prompt, decoded: () => string | undefined): string {
 function failureOf(rows: readonly JudgedPair[], maxErrorShare: number): PeriodicEvalError | null {
   const failed = rows.filter(({ outcome }) => outcome === null);
   if (failed.length <= maxErrorShare * rows.length) return null;
-  return new PeriodicEvalError({
-    code: "judge",
-    where: "win_rate",
-    got: `${failed.length} of ${rows.length} pairs without a verdict (${failed[0]!.raw.find((raw) => raw !== null) ?? "no reply"})`,
-    expected: `at most ${100 * maxErrorShare} %`,
-    fix: "Read the judge's replies; if they do not follow the format, change the prompt or use a larger judge.",
-  });
+  return judgeError(
+    "win_rate",
+    `${failed.length} of ${rows.length} pairs without a verdict (${failed[0]!.raw.find((raw) => raw !== null) ?? "no reply"})`,
+    `at most ${100 * maxErrorShare} %`,
+    "Read the judge's replies; if they do not follow the format, change the prompt or use a larger judge.",
+  );
 }
 
 const prompts = "a non-empty array of { id, prompt }";

@@ -1,5 +1,6 @@
 import { pythonRandom } from "@periodic-eval/core/random";
-import { configError, isCount } from "@periodic-eval/contracts/options";
+import { configError, integerFromZero, parseOptions } from "@periodic-eval/contracts/options";
+import * as z from "zod";
 
 export interface FewShot<D> {
   /** The documents that examples are drawn from, in the file's order. */
@@ -20,6 +21,8 @@ export interface FewShot<D> {
   readonly isSame?: (a: D, b: D) => boolean;
 }
 
+const drawSchema = z.object({ shots: integerFromZero, fewshotSeed: z.int("an integer") });
+
 /**
  * Draws the examples of each document, as lm-evaluation-harness 0.4.13 does (`api/samplers.py`, Python's `Random(1234)`). The
  * examples of the i-th document depend on the number of draws before it: pass documents in the file's order, from the first.
@@ -34,10 +37,7 @@ export function drawExamples<D>(
   where: string,
 ): readonly (readonly D[])[] {
   const options = `${where} options`;
-  if (!isCount(shots))
-    throw configError({ where: options, path: ["shots"], value: shots, expected: "an integer of 0 or more" });
-  if (!Number.isSafeInteger(seed))
-    throw configError({ where: options, path: ["fewshotSeed"], value: seed, expected: "an integer" });
+  parseOptions(options, drawSchema, { shots, fewshotSeed: seed });
   if (shots === 0) return documents.map(() => []);
   const { sample } = pythonRandom(seed);
   const drawn = (count: number, from: readonly D[]) => {

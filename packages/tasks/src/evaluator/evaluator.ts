@@ -94,17 +94,15 @@ export class Evaluator {
    */
   static fromTrainer(trainer: EvaluableTrainer, options: EvaluatorOptions): Evaluator {
     checkEvaluatorOptions(options, false);
-    const names = () => {
+    const live = () => {
       const model = trainer.evaluableModel;
       const { name, adapter } = model.identity;
-      return { name, adapter, tokenizer: null, facts: factsOf({ model, adapter }) };
+      return { model, name, adapter, tokenizer: null, facts: factsOf({ model, adapter }) };
     };
-    return new Evaluator(options, names, async () => {
-      const model = trainer.evaluableModel;
-      const { name, adapter } = model.identity;
-      const fingerprint = await trainer.modelFingerprint();
-      const fingerprintNow = () => trainer.modelFingerprint();
-      return { model, name, adapter, fingerprint, fingerprintNow, dispose: () => undefined };
+    const fingerprintNow = () => trainer.modelFingerprint();
+    return new Evaluator(options, live, async () => {
+      const fingerprint = await fingerprintNow();
+      return { ...live(), fingerprint, fingerprintNow, dispose: () => undefined };
     });
   }
 
@@ -289,7 +287,8 @@ export class Evaluator {
     const identity = identityOf(subject, suite, open);
     const runHash = hashJson(identity);
     const isKnown = subject.fingerprint !== null;
-    const found = await readInterrupted(files, { identity, isKnown }, fs);
+    const interrupted = await readInterrupted(files, { identity, isKnown }, fs);
+    const found = Object.keys(interrupted?.tasks ?? {}).length > 0 ? interrupted : null;
     const same = runs.find((run) => run.name === name && run.run_hash === runHash);
     if (found === null && isKnown && same !== undefined)
       return { run: same, folder: files.job, measured: [] };
@@ -304,7 +303,7 @@ export class Evaluator {
     let partial = found ?? {
       schema_version: 1 as const,
       name,
-      timestamp: now().toISOString(),
+      timestamp: interrupted?.timestamp ?? now().toISOString(),
       run_hash: runHash,
       identity,
       tasks: {},

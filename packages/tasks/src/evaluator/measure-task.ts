@@ -2,7 +2,6 @@ import { dataError } from "@periodic-eval/contracts/options";
 import { join } from "node:path";
 import {
   measure,
-  type PeriodicEvalError,
   type EvaluableModel,
   type MeasurementPace,
   type Metric,
@@ -41,7 +40,13 @@ export async function measureTask(open: OpenTask, model: EvaluableModel, run: Ta
     progress,
     ...(signal && { signal }),
   });
-  if (snapshot.status !== "complete") throw incomplete(name, snapshot.reason);
+  if (snapshot.status !== "complete")
+    throw dataError(
+      `task "${name}"`,
+      `an incomplete measurement (${snapshot.reason ?? "without a reason"})`,
+      "a row for each document",
+      "Check the task's measure(): it returned fewer rows than items.",
+    );
   const metrics = evaluation.metrics(metricKit<Row>()) as Readonly<Record<string, Metric<Row>>>;
   const entries = entriesOf(name, metrics, rows);
   const hashes: Record<string, string> = {};
@@ -56,13 +61,4 @@ export async function measureTask(open: OpenTask, model: EvaluableModel, run: Ta
   }
   const harness = harnessPartOf({ chosen: open, snapshot, metrics, entries, hashes });
   return { snapshot: snapshot as TaskResult["snapshot"], harness };
-}
-
-function incomplete(task: string, reason: string | null): PeriodicEvalError {
-  return dataError(
-    `task "${task}"`,
-    `an incomplete measurement (${reason ?? "without a reason"})`,
-    "a row for each document",
-    "Check the task's measure(): it returned fewer rows than items.",
-  );
 }

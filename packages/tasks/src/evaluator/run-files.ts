@@ -15,7 +15,7 @@ import {
 import { dateId, harnessResults } from "../harness/results-file.ts";
 import { metricKey, placeOf } from "../harness/entries.ts";
 import type { HarnessPart } from "../harness/task-part.ts";
-import { differences, parseJson, appendRun, type MetricsRun } from "../results/metrics-file.ts";
+import { parseJson, shortDifferences, appendRun, type MetricsRun } from "../results/metrics-file.ts";
 import { defaultSuitePath, hashOfSuite, settingsOf, type Suite } from "../suite/suite-file.ts";
 import type { OpenTask } from "../suite/open-tasks.ts";
 import type { CheckpointOptions, EvaluatorOptions } from "./evaluator-options.ts";
@@ -70,7 +70,8 @@ const partialSchema = z.object({
 export type PartialRun = z.infer<typeof partialSchema>;
 
 /**
- * Reads an interrupted run with the same identity; returns null if there is none, or it has no finished task.
+ * Reads an interrupted run; returns null if there is none. Without a finished task it may have any identity: only its time is kept,
+ * so that samples of its first task are replaced.
  *
  * @throws PeriodicEvalError `store` if the finished tasks measured something else, if the weights cannot be compared, and for
  *   a damaged file.
@@ -81,22 +82,11 @@ export async function readInterrupted(
   fs: FileSystem,
 ): Promise<PartialRun | null> {
   const text = await readIfPresent(files.partial, fs);
-  if (text === null) return null;
-  const found = parsePartial(files, text);
-  if (Object.keys(found.tasks).length > 0) {
-    if (!isKnown) throw unknownWeights(files, found);
-    checkSameRun(files, found, identity);
-    return found;
-  }
-  // An interrupted first task may have left samples.
-  try {
-    const names = (await fs.list(files.job)).map(({ name }) => name);
-    const samples = names.filter((name) => name.endsWith(`_${dateId(found.timestamp)}.jsonl`));
-    for (const name of samples) await fs.remove(join(files.job, name));
-  } catch (error) {
-    throw storeError(files.job, error);
-  }
-  return null;
+  const found = text === null ? null : parsePartial(files, text);
+  if (found === null || Object.keys(found.tasks).length === 0) return found;
+  if (!isKnown) throw unknownWeights(files, found);
+  checkSameRun(files, found, identity);
+  return found;
 }
 
 /** @throws PeriodicEvalError `store` for a damaged file. */
@@ -111,12 +101,9 @@ export async function writePartial({ partial }: RunFiles, run: PartialRun, fs: F
 
 function checkSameRun({ partial }: RunFiles, found: PartialRun, identity: Json): void {
   if (found.run_hash === hashJson(identity)) return;
-  const other = differences(found.identity, identity);
-  const shown = other.slice(0, 5).join("; ");
-  const more = other.length > 5 ? `; and ${other.length - 5} more` : "";
   throw fileError(
     partial,
-    `finished tasks with other settings (${shown}${more})`,
+    `finished tasks with other settings (${shortDifferences(found.identity, identity)})`,
     `the settings of the interrupted run "${found.name}"`,
     "Restore those settings, use another name for the run, or delete the file to start over.",
   );

@@ -8,7 +8,6 @@ import {
   type ChoiceScores,
 } from "@periodic-eval/core/evaluations";
 import type * as z from "zod";
-import { evaluateMethodOf } from "./evaluate.ts";
 import {
   documentFunction,
   familyParts,
@@ -96,12 +95,7 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
     gold: documentFunction,
     ...ownShape,
   });
-  let provenance: Json = null;
-  const family: Family<D, ChoicesItem<D>, ChoicesRow & V, "logLikelihoods"> = {
-    name: parts.name,
-    version: parts.version,
-    length: parts.length,
-    evaluate: evaluateMethodOf(() => family),
+  return parts.family({
     needs: ["logLikelihoods"],
     wants: ["tokenizer"],
     async items(model) {
@@ -113,10 +107,9 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
         return { ...item, prompt: promptOf(options.prompt(document)), choices, continuations, gold };
       });
       const example = await firstText(parts.name, model, items, { budget: null, overflow: "report" });
-      provenance = parts.provenance({ delimiter, ...how }, example);
+      parts.describe({ delimiter, ...how }, example);
       return items;
     },
-    provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     async measure(model, items, context, onSequence) {
       const failures = await templateFailures(model, items);
@@ -156,8 +149,7 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
         truncated: truncatedRows(rows),
       };
     },
-  };
-  return family;
+  });
 }
 
 const unscored = { nats: null, tokens: null, isGreedy: null, truncatedTokens: 0 };

@@ -1,13 +1,12 @@
 import {
   measure,
-  PeriodicEvalError,
   type AnyEvaluation,
   type EvaluableModel,
   type MeasureContext,
   type Metric,
   type Row,
 } from "@periodic-eval/core";
-import { configError, isRecord } from "@periodic-eval/contracts/options";
+import { configError, isRecord, modelError } from "@periodic-eval/contracts/options";
 import { metricKit, primaryMetric, summarize } from "@periodic-eval/core/evaluations";
 import {
   readEvaluateOptions,
@@ -202,22 +201,20 @@ function checkEvaluation(evaluation: unknown): void {
 }
 
 function checkIntermediates(evaluation: AnyEvaluation, { tokenizer, identity }: EvaluableModel): void {
-  const at = { where: "evaluate options.returnIntermediates", path: ["returnIntermediates"] };
   // Only families report their tokens, and only they have the method.
   if (!("evaluate" in evaluation))
-    throw new PeriodicEvalError({
-      ...at,
-      code: "config",
+    throw configError({
+      where: "evaluate options",
+      path: ["returnIntermediates"],
       got: `true for "${evaluation.name}", which does not report its tokens`,
       expected: "an evaluation of a task family, such as rolloutEvaluation",
       fix: "Leave it out, or build the evaluation with a task family.",
     });
   if (tokenizer !== undefined) return;
-  throw new PeriodicEvalError({
-    ...at,
-    code: "model",
-    got: `the model "${identity.name}", which has no tokenizer`,
-    expected: "a model with a tokenizer",
-    fix: "Open the model with its tokenizer, or leave returnIntermediates out.",
-  });
+  throw modelError(
+    "evaluate options.returnIntermediates",
+    `the model "${identity.name}", which has no tokenizer`,
+    "a model with a tokenizer",
+    "Open the model with its tokenizer, or leave returnIntermediates out.",
+  );
 }

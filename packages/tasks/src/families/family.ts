@@ -14,6 +14,7 @@ import type {
   ModelWith,
 } from "@periodic-eval/core";
 import { requireMetrics, nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
+import { evaluateMethodOf } from "./evaluate.ts";
 import type { CallSampling, EvaluateMethod } from "./evaluate-options.ts";
 
 /** Documents and their source, for provenance. */
@@ -120,14 +121,16 @@ const seedOfAll = 42;
 /** The parts that all families share. */
 export interface FamilyParts<D extends Row> {
   readonly name: string;
-  readonly version: string;
-  readonly length: () => Promise<number>;
+  /** Returns the evaluation: the given fields, and those that are equal in all families. */
+  readonly family: <F extends AnyFamily>(
+    own: Omit<F, "name" | "version" | "length" | "evaluate" | "provenance">,
+  ) => F;
   /** Items in the order in which a smaller budget takes them. */
   readonly items: () => Promise<readonly FamilyItem<D>[]>;
   /** Returns the document of a row; reads the documents if `items` has not run yet. */
   readonly documentOf: (id: string) => Promise<D>;
-  /** `example` is the first prompt as text. */
-  readonly provenance: (how: Readonly<Record<string, Json>>, example: string | null) => Json;
+  /** Records how items are measured, for provenance. `example` is the first prompt as text. */
+  readonly describe: (how: Readonly<Record<string, Json>>, example: string | null) => void;
   /** Makes metrics with a kit that adds the family's groups and default `options`, and prefixes their names. */
   readonly metrics: <G extends FamilyRow>(
     kit: MetricKit<G>,
@@ -151,6 +154,7 @@ export function familyParts<D extends Row>(
   parseOptions(`${where} options`, z.strictObject({ ...commonShape, ...ownShape }), options);
   const { name, version = "1", prefix = "", documents, subsample = null, by } = options;
   let source: Json = null;
+  let provenance: Json = null;
   let known: ReadonlyMap<string, D> | null = null;
   const read = async (): Promise<readonly D[]> => {
     const given = typeof documents === "function" ? await documents() : documents;
@@ -162,13 +166,22 @@ export function familyParts<D extends Row>(
   };
   return {
     name,
-    version,
-    length: async () => Math.min((await read()).length, subsample?.n ?? Infinity),
+    family<F extends AnyFamily>(own: Omit<F, "name" | "version" | "length" | "evaluate" | "provenance">) {
+      const family = {
+        ...own,
+        name,
+        version,
+        length: async () => Math.min((await read()).length, subsample?.n ?? Infinity),
+        evaluate: evaluateMethodOf(() => family),
+        provenance: () => provenance,
+      } as unknown as F;
+      return family;
+    },
     async items() {
       const all = (await read()).map((document, at) => ({
         id: document.id,
         at,
-        groups: groupsOf(by?.(document) ?? null),
+        groups: [by?.(document) ?? []].flat(),
         document,
       }));
       return nestedSubset(all, subsample ?? { n: null, seed: seedOfAll });
@@ -180,13 +193,15 @@ export function familyParts<D extends Row>(
       const fix = "Grade the rows with the documents that they were measured on.";
       throw dataError(`${name} row of "${id}"`, "an id that no document has", "rows of these documents", fix);
     },
-    provenance: (how, example) => ({
-      documents: source,
-      subsample,
-      ...how,
-      own: options.provenance ?? null,
-      example_prompt: example,
-    }),
+    describe(how, example) {
+      provenance = {
+        documents: source,
+        subsample,
+        ...how,
+        own: options.provenance ?? null,
+        example_prompt: example,
+      };
+    },
     metrics: (kit, defaults, make) => {
       const made = requireMetrics(
         `task "${name}" metrics`,
@@ -196,9 +211,6 @@ export function familyParts<D extends Row>(
     },
   };
 }
-
-const groupsOf = (groups: string | readonly string[] | null): readonly string[] =>
-  groups === null ? [] : typeof groups === "string" ? [groups] : groups;
 
 const kitWith = <G extends Row>(kit: MetricKit<G>, defaults: MetricOptions<G>): MetricKit<G> => ({
   rate: (hit, options) => kit.rate(hit, { ...defaults, ...options }),

@@ -35,12 +35,6 @@ export interface Fitting {
 /** The part of a model that an evaluation sees if it wants the tokenizer. */
 export type TokenizingModel = Pick<EvaluableModel, "contextLength"> & Partial<Pick<Abilities, "tokenizer">>;
 
-/** Returns the length of the longest prompt in tokens; 0 without a tokenizer, or if none can be rendered. */
-async function longestPrompt(model: TokenizingModel, prompts: readonly Prompt[]): Promise<number> {
-  const fitted = await fitPrompts(model, prompts, { budget: null, overflow: "report" });
-  return Math.max(0, ...fitted.map((one) => ("reason" in one ? 0 : (one.ids?.length ?? 0))));
-}
-
 /**
  * Returns how many tokens a prompt may have; null if the model's context length is unknown, or it has no tokenizer.
  *
@@ -56,10 +50,12 @@ export async function promptBudget(
   const { contextLength, tokenizer } = model;
   if (contextLength === null || tokenizer === undefined) return null;
   if (contextLength > maxNewTokens) return contextLength - maxNewTokens;
+  const fitted = await fitPrompts(model, prompts, { budget: null, overflow: "report" });
+  const longest = Math.max(0, ...fitted.map((one) => ("reason" in one ? 0 : (one.ids?.length ?? 0))));
   throw configError({
     where: `${name} options`,
     path: ["maxNewTokens"],
-    got: `${maxNewTokens} beside prompts of up to ${await longestPrompt(model, prompts)} tokens, for a context of ${contextLength} tokens`,
+    got: `${maxNewTokens} beside prompts of up to ${longest} tokens, for a context of ${contextLength} tokens`,
     expected: `at most ${contextLength - 1}, which leaves room for the prompt`,
     fix: "Lower maxNewTokens, or use a model with a longer context.",
   });

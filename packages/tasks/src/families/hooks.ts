@@ -92,10 +92,18 @@ export async function applyHooks<D extends Row, S extends Json, R extends Family
     const place = `task "${task}", document "${row.item}"`;
     const run = <T>(name: string, work: () => Awaitable<T>) =>
       runUserCode({ place, name, code: "config", signal }, work);
+    const wrong = (hook: string, value: unknown, expected: string, fix: string) =>
+      wrongResult(`${where} options.${hook}`, row.id, value, expected, fix);
     const cleaned = text === null ? null : await run("clean", () => clean(text, document));
-    if (text !== null) checkCleaned(where, row.id, cleaned);
+    // Without it, a wrong answer would leave the metrics.
+    if (text !== null && typeof cleaned !== "string")
+      throw wrong("clean", cleaned, "a string", "Return the part of the text that is checked.");
     const value: unknown = cleaned === null ? null : await run(scoreName, () => score(document, cleaned));
-    checkScore(where, row.id, value, hooks.check === undefined);
+    // `undefined`, and words for right and wrong, would count as false.
+    if (scoreName === "score" && value === undefined)
+      throw wrong(scoreName, value, "a number, or null", "Return the score; null leaves the answer out.");
+    if (scoreName === "check" && value !== null && typeof value !== "boolean")
+      throw wrong(scoreName, value, "true, false or null", "Return whether the answer is right.");
     scored.push({ ...row, cleaned, score: value as S | null });
   }
   return scored;
@@ -111,22 +119,6 @@ export const hooksMetric =
     hooks.check === undefined
       ? { score: mean((row) => numberOf(where, row), { higherIsBetter: true }) }
       : { accuracy: rate((row) => row.score as boolean | null, { higherIsBetter: true }) };
-
-/** Rejects a `clean` that returns no text: without it, a wrong answer would leave the metrics. */
-function checkCleaned(where: string, id: string, cleaned: unknown): void {
-  if (typeof cleaned === "string") return;
-  const fix = "Return the part of the text that is checked.";
-  throw wrongResult(`${where} options.clean`, id, cleaned, "a string", fix);
-}
-
-/** Rejects `undefined` and words for right and wrong, which would otherwise count as false. */
-function checkScore(where: string, id: string, value: unknown, isScore: boolean): void {
-  if (value === null || (isScore ? value !== undefined : typeof value === "boolean")) return;
-  const [expected, fix] = isScore
-    ? ["a number, or null", "Return the score; null leaves the answer out."]
-    : ["true, false or null", "Return whether the answer is right."];
-  throw wrongResult(`${where} options.${isScore ? "score" : "check"}`, id, value, expected, fix);
-}
 
 function numberOf(where: string, { id, score }: FamilyRow & Scored<Json>): number | null {
   if (score === null || typeof score === "number") return score;

@@ -22,7 +22,6 @@ import {
   type FamilyRow,
   sequenceOf,
 } from "./family.ts";
-import { evaluateMethodOf } from "./evaluate.ts";
 import {
   firstText,
   fitPrompts,
@@ -132,18 +131,21 @@ function rolloutFamily<D extends Row, S extends Json>(
   options: RolloutOptions<D, S>,
 ): Family<D, RolloutItem<D>, RolloutRow, "generate", ScoredRolloutRow<S>> {
   const parts = familyParts(where, options, ownShape);
-  checkCombination(where, options);
   const { maxNewTokens, temperature = 0, topP, topK, stop } = options;
   const { samplesPerPrompt: samples = 1, overflow = "report" } = options;
+  if (samples > 1 && temperature === 0)
+    throw configError({
+      where: `${where} options`,
+      path: ["samplesPerPrompt"],
+      got: `${samples} at temperature 0`,
+      expected: "1 at temperature 0",
+      fix: "Raise the temperature: greedy completions of a prompt are all equal.",
+    });
+  checkHooks(where, options);
   const given = Object.entries({ temperature, topP, topK, stop }).filter(([, value]) => value !== undefined);
   const defaults = { maxNewTokens, temperature };
   const sampling = resolveSampling(`${where} options`, Object.fromEntries(given), defaults);
-  let provenance: Json = null;
-  const family: Family<D, RolloutItem<D>, RolloutRow, "generate", ScoredRolloutRow<S>> = {
-    name: parts.name,
-    version: parts.version,
-    length: parts.length,
-    evaluate: evaluateMethodOf(() => family),
+  return parts.family({
     withSampling: (caller, other) => rolloutFamily(caller, { ...options, ...other }),
     needs: ["generate"],
     wants: ["tokenizer"],
@@ -156,10 +158,9 @@ function rolloutFamily<D extends Row, S extends Json>(
       const budget = await promptBudget(parts.name, model, maxNewTokens, prompts);
       const example = await firstText(parts.name, model, items, { budget, overflow });
       const how = { sampling: { ...sampling } as Json, samples, overflow, prompt_budget: budget };
-      provenance = parts.provenance(how, example);
+      parts.describe(how, example);
       return items;
     },
-    provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     async measure(model, items, context, onSequence) {
       const fitting = { budget: await promptBudget(parts.name, model, maxNewTokens), overflow };
@@ -204,8 +205,7 @@ function rolloutFamily<D extends Row, S extends Json>(
       return parts.metrics(kit, drawn, options.metrics ?? hooksMetric(functionName, options));
     },
     plainKeys: (_, rows) => countsOf(rows),
-  };
-  return family;
+  });
 }
 
 /** Returns `samples` rows for each prompt, in the order of the completions; prompts that were not asked have none. */
@@ -255,21 +255,6 @@ function countsOf(rows: readonly ScoredRolloutRow[]) {
 }
 
 const unasked = { text: null, finish: null, truncatedTokens: 0 };
-
-/** Checks the rules that involve several options. */
-function checkCombination<D extends Row, S extends Json>(where: string, options: RolloutOptions<D, S>): void {
-  const { temperature = 0, samplesPerPrompt = 1 } = options;
-  if (samplesPerPrompt > 1 && temperature === 0) {
-    throw configError({
-      where: `${where} options`,
-      path: ["samplesPerPrompt"],
-      got: `${samplesPerPrompt} at temperature 0`,
-      expected: "1 at temperature 0",
-      fix: "Raise the temperature: greedy completions of a prompt are all equal.",
-    });
-  }
-  checkHooks(where, options);
-}
 
 /** The fields of a row that the page shows. */
 const answerFields: AnswerFields = {

@@ -1,16 +1,7 @@
 import * as z from "zod";
 import { configError, positiveInteger } from "@periodic-eval/contracts/options";
-import type {
-  BulkTokenizer,
-  CallOptions,
-  Json,
-  LogLikelihood,
-  Metric,
-  MetricKit,
-  Row,
-} from "@periodic-eval/core";
+import type { BulkTokenizer, CallOptions, LogLikelihood, Metric, MetricKit, Row } from "@periodic-eval/core";
 import { checkLogProbs, measureInBatches } from "@periodic-eval/core/evaluations";
-import { evaluateMethodOf } from "./evaluate.ts";
 import {
   documentFunction,
   familyParts,
@@ -101,20 +92,20 @@ export function textsFamily<D extends Row, V extends object, G extends TextsRow 
 }: TextsFamily<D, V, G>): Family<D, TextsItem<D>, TextsRow & V, "tokenizer" | "logLikelihoods", G> {
   const parts = familyParts(where, options, { ...textsShape, ...ownShape });
   const { prefixToken = null, stride = null } = options;
-  let provenance: Json = null;
-  const family: Family<D, TextsItem<D>, TextsRow & V, "tokenizer" | "logLikelihoods", G> = {
-    name: parts.name,
-    version: parts.version,
-    length: parts.length,
-    evaluate: evaluateMethodOf(() => family),
+  return parts.family({
     needs: ["tokenizer", "logLikelihoods"],
     async items({ contextLength }) {
       const items = (await parts.items()).map((item) => ({ ...item, text: options.text(item.document) }));
-      checkStride(where, stride, contextLength);
-      provenance = parts.provenance({ prefix_token: prefixToken, stride, window: contextLength }, null);
+      if (stride !== null && contextLength !== null && stride > contextLength)
+        throw configError({
+          where: `${where} options`,
+          path: ["stride"],
+          value: stride,
+          expected: `at most ${contextLength}, the model's context length`,
+        });
+      parts.describe({ prefix_token: prefixToken, stride, window: contextLength }, null);
       return items;
     },
-    provenance: () => provenance,
     async measure(model, items, context, onSequence) {
       const allEncoded = await encodeTexts(model.tokenizer, items, prefixToken);
       return measureInBatches(
@@ -163,8 +154,7 @@ export function textsFamily<D extends Row, V extends object, G extends TextsRow 
       too_short: rows.filter(({ status }) => status === "too_short").length,
       windows: rows.reduce((sum, { windows }) => sum + windows, 0),
     }),
-  };
-  return family;
+  });
 }
 
 interface EncodedText {
@@ -218,16 +208,6 @@ async function decodeResults(
   const rows = results.flatMap(({ ids }, at) => [ids.slice(0, 1), predicted[at] ?? []]);
   const texts = await tokenizer.decode(rows, { specialTokens: false });
   return results.map((_, at) => [texts[2 * at]!, predicted[at] === null ? null : texts[2 * at + 1]!]);
-}
-
-function checkStride(where: string, stride: number | null, contextLength: number | null): void {
-  if (stride === null || contextLength === null || stride <= contextLength) return;
-  throw configError({
-    where: `${where} options`,
-    path: ["stride"],
-    value: stride,
-    expected: `at most ${contextLength}, the model's context length`,
-  });
 }
 
 /** Tokens scored in one pass: `[from, to)` of the sequence, with `[start, from)` as context. */

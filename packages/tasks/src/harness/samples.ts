@@ -182,12 +182,10 @@ const generationOf = (settings: Readonly<Record<string, Json>>): Json =>
 
 /** Returns the extracted answer of each filter, from a score of the form `{ "strict-match": { answer, … } }`. */
 function answersOf(score: Json): Readonly<Record<string, readonly Json[]>> {
-  if (!isMap(score)) return {};
+  if (!isRecord(score)) return {};
   return Object.fromEntries(
     Object.entries(score).flatMap(([filter, one]) =>
-      isMap(one) && one["answer"] !== undefined ? [[filter, [one["answer"]]]] : [],
+      isRecord(one) && one["answer"] !== undefined ? [[filter, [one["answer"]]]] : [],
     ),
   );
 }
-
-const isMap = (value: Json): value is { readonly [key: string]: Json } => isRecord(value);

@@ -31,12 +31,16 @@ describe("readDocument", () => {
 
   it.each([
     ["keywords:existence", {}, "of keywords:existence: got no keywords"],
-    ["keywords:existence", { keywords: [] }, "got keywords = [], expected keywords: one or more strings"],
-    ["keywords:existence", { keywords: ["a", " "] }, "one or more strings that are not blank"],
+    [
+      "keywords:existence",
+      { keywords: [] },
+      "got keywords = [], expected keywords: one or more non-empty strings",
+    ],
+    ["keywords:existence", { keywords: ["a", " "] }, "expected keywords: one or more non-empty strings"],
     [
       "keywords:existence",
       { keywords: ["a"], num_words: 3 },
-      'got the unknown "num_words", expected only keywords',
+      'got the unknown key "num_words", expected some of keywords',
     ],
     [
       "keywords:frequency",
@@ -59,14 +63,18 @@ describe("readDocument", () => {
       { num_words: 0, relation: "at least" },
       "num_words: a positive integer",
     ],
-    ["length_constraints:number_words", { num_word: 5, relation: "at least" }, "got no num_words"],
+    [
+      "length_constraints:number_words",
+      { num_word: 5, relation: "at least" },
+      'got the unknown key "num_word", expected some of relation, num_words. Did you mean "num_words"?',
+    ],
     ["length_constraints:number_paragraphs", { num_paragraphs: 1.5 }, "got num_paragraphs = 1.5"],
     [
       "length_constraints:nth_paragraph_first_word",
       { num_paragraphs: 2, nth_paragraph: 3, first_word: "a" },
       "got nth_paragraph = 3, expected nth_paragraph: at most num_paragraphs, which is 2",
     ],
-    ["punctuation:no_comma", { frequency: 1 }, 'got the unknown "frequency", expected no kwargs'],
+    ["punctuation:no_comma", { frequency: 1 }, 'got the unknown key "frequency", expected no keys'],
     ["punctuation:no_comma", null, "got null, expected an object of kwargs"],
   ])("reports wrong kwargs of %s: %j", (id, kwargs, message) => {
     expect(() => read(of(id, kwargs))).toThrow(message);

@@ -1,7 +1,7 @@
 import type { Json } from "@periodic-eval/core";
-import { dataError, didYouMean, isRecord, quoteValue } from "@periodic-eval/contracts/options";
+import { dataError, didYouMean, isRecord, parseRow, quoteValue } from "@periodic-eval/contracts/options";
 import * as z from "zod";
-import { fieldError, instructionKinds, type Check } from "./instructions.ts";
+import { instructionKinds, type Check } from "./instructions.ts";
 
 export interface IFEvalInstruction {
   /** An id of IFEval: `keywords:existence`. */
@@ -37,11 +37,8 @@ const recordSchema = z
  * @throws PeriodicEvalError `data` for a record that responses cannot be checked against.
  */
 export function readDocument(record: unknown, place: string): IFEvalDocument {
-  const fields = isRecord(record) ? record : {};
-  const parsed = recordSchema.safeParse(fields);
-  if (!parsed.success)
-    throw fieldError(place, fields, parsed.error.issues[0]!, (name) => `Correct the document's "${name}".`);
-  const { key, prompt, instruction_id_list: ids, kwargs } = parsed.data;
+  const read = parseRow(place, recordSchema, record ?? {}, "Correct the document.");
+  const { key, prompt, instruction_id_list: ids, kwargs } = read;
   const instructions = ids.map((id, at): IFEvalInstruction => ({ id, kwargs: filled(kwargs[at]) }));
   instructions.forEach((instruction, at) => checkOf(instruction, `${place} (key ${key}), kwargs[${at}]`));
   return { key: String(key), prompt, instructions };

@@ -1,9 +1,9 @@
 import {
   dataError,
-  didYouMean,
-  isFilled,
-  isFilledList,
+  filledText,
+  filledTexts,
   isRecord,
+  parseRow,
   positiveInteger,
   quoteValue,
 } from "@periodic-eval/contracts/options";
@@ -35,38 +35,16 @@ export type Check = (response: string) => boolean;
  */
 type InstructionKind = (given: unknown, where: string) => Check;
 
-function kind<S extends z.ZodObject>(kwargs: S, open: (kwargs: z.output<S>) => Check): InstructionKind {
-  return (given, where) => {
-    const parsed = kwargs.safeParse(given);
-    if (parsed.success) return open(parsed.data);
-    if (!isRecord(given)) {
-      const fix = "Write kwargs for every instruction, {} if it has none.";
-      throw dataError(where, quoteValue(given), "an object of kwargs", fix);
-    }
-    const issue = parsed.error.issues[0]!;
-    if (issue.code !== "unrecognized_keys")
-      throw fieldError(where, given, issue, (name) => `Correct "${name}" in the kwargs.`);
-    const [extra = ""] = issue.keys;
-    const known = Object.keys(kwargs.shape);
-    const expected = known.length === 0 ? "no kwargs" : `only ${known.join(", ")}`;
-    throw dataError(where, `the unknown "${extra}"`, expected, didYouMean(extra, known) ?? "Remove it.");
+const kind =
+  <S extends z.ZodObject>(kwargs: S, open: (kwargs: z.output<S>) => Check): InstructionKind =>
+  (given, where) => {
+    if (isRecord(given)) return open(parseRow(where, kwargs, given, "Correct the kwargs."));
+    const fix = "Write kwargs for every instruction, {} if it has none.";
+    throw dataError(where, quoteValue(given), "an object of kwargs", fix);
   };
-}
 
-/** Returns the error for the first wrong field of an object. */
-export function fieldError(
-  where: string,
-  given: Readonly<Record<string, unknown>>,
-  { path, message }: Pick<z.core.$ZodIssue, "path" | "message">,
-  fix: (name: string) => string,
-) {
-  const name = String(path[0]);
-  const got = given[name] === undefined ? `no ${name}` : `${name} = ${quoteValue(given[name])}`;
-  return dataError(where, got, `${name}: ${message}`, fix(name));
-}
-
-const text = z.custom<string>(isFilled, "a string that is not blank");
-const texts = z.custom<readonly string[]>(isFilledList, "one or more strings that are not blank");
+const text = filledText();
+const texts = filledTexts();
 const count = positiveInteger;
 const relation = z.enum(["at least", "less than"], '"at least" or "less than"');
 const nothing = z.strictObject({});

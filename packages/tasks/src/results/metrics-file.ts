@@ -4,12 +4,11 @@ import {
   integerFromZero,
   abbreviated,
   isRecord,
-  describeZodIssue,
-  pathText,
-  quoteValue,
   fileError,
+  parseContent,
+  type ContentPlace,
 } from "@periodic-eval/contracts/options";
-import { PeriodicEvalError, type Json, type ErrorCode } from "@periodic-eval/core";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { strictJson } from "@periodic-eval/data";
 import {
@@ -55,8 +54,8 @@ const otherDocuments = (path: string, task: string, one: string, other: string):
   });
 
 /** Lists where two values differ, each as `tasks.gsm8k.limit: 10 → 100`. */
-export function differences(before: Json, now: Json, path = ""): readonly string[] {
-  if (isMap(before) && isMap(now)) {
+function differences(before: Json, now: Json, path = ""): readonly string[] {
+  if (isRecord(before) && isRecord(now)) {
     const keys = [...new Set([...Object.keys(before), ...Object.keys(now)])];
     return keys.flatMap((key) =>
       differences(ownValue(before, key), ownValue(now, key), path === "" ? key : `${path}.${key}`),
@@ -68,8 +67,6 @@ export function differences(before: Json, now: Json, path = ""): readonly string
 
 const ownValue = (map: { readonly [key: string]: Json }, key: string): Json =>
   Object.hasOwn(map, key) ? map[key]! : null;
-
-const isMap = (value: Json): value is { readonly [key: string]: Json } => isRecord(value);
 
 const key = z.string().regex(/^[^/]+\/[^,]+,.+$/, 'a key as "task/metric,filter"');
 const numbers = z.record(key, z.number("a number, or null if unknown").nullable(), "an object");
@@ -185,7 +182,7 @@ export function parseMetrics(path: string, content: string): MetricsFile {
  * @throws PeriodicEvalError `store` if the file is damaged or has runs of another suite; `data` for a run that cannot be read back.
  */
 export async function appendRun(path: string, given: GivenRun, fs: FileSystem = nodeFiles): Promise<void> {
-  const run = parseValue(runSchema, given, {
+  const run = parseContent(runSchema, given, {
     code: "data",
     where: "appendRun",
     fix: "Correct the field; write null for unknown values.",
@@ -208,11 +205,12 @@ export async function appendRun(path: string, given: GivenRun, fs: FileSystem = 
   );
 }
 
-/** Lists a few differences by name; more of them mean another suite. */
-const shortList = (differ: readonly string[]): string =>
-  differ.length <= 3
-    ? differ.join("; ")
-    : `${differ.length} differences, the first in ${differ[0]!.split(": ")[0]}`;
+/** Lists the first differences between two values. */
+export function shortDifferences(before: Json, now: Json): string {
+  const [first, second, third, ...others] = differences(before, now);
+  const more = others.length === 0 ? [] : [`and ${others.length} more`];
+  return [first, second, third, ...more].filter((one) => one !== undefined).join("; ");
+}
 
 /**
  * Checks that a suite equals the suite of all runs in a file, so that these runs can be compared.
@@ -228,42 +226,14 @@ export function checkSuite(
   if (other === undefined) return;
   const isKnown = other.suite !== null && suite !== null;
   const differ = isKnown
-    ? differences(other.suite, suite)
-    : [`config_hash: ${other.config_hash} → ${config_hash}`];
+    ? shortDifferences(other.suite, suite)
+    : `config_hash: ${other.config_hash} → ${config_hash}`;
   throw fileError(
     path,
-    `settings other than those of the run "${other.name}" in it (${shortList(differ)})`,
+    `settings other than those of the run "${other.name}" in it (${differ})`,
     "one suite for all runs in a file, so that every method is measured with the same settings",
     `Choose another results folder (--results FOLDER), because ${dirname(path)} holds another suite; or use that suite.`,
   );
-}
-
-/** The fixed parts of the error for a wrong value. */
-interface ErrorPlace {
-  readonly code: ErrorCode;
-  /** The file, or another name of the value. */
-  readonly where: string;
-  readonly fix: string;
-}
-
-/**
- * Checks a value that is not options, such as the content of a file, and returns what the schema makes of it.
- *
- * @throws PeriodicEvalError for the first wrong field, with its `path`.
- */
-function parseValue<T>(schema: z.ZodType<T>, value: unknown, { code, where, fix }: ErrorPlace): T {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const { path, value: got, expected } = describeZodIssue(result.error, value);
-  throw new PeriodicEvalError({
-    code,
-    where: path.length === 0 ? where : `${where}: ${pathText(path).replace(/^\./, "")}`,
-    path,
-    got: abbreviated(quoteValue(got), 80),
-    expected,
-    fix,
-    cause: result.error,
-  });
 }
 
 /**
@@ -271,8 +241,8 @@ function parseValue<T>(schema: z.ZodType<T>, value: unknown, { code, where, fix 
  *
  * @throws PeriodicEvalError for what `strictJson` refuses, and for the first wrong field, with its `path`.
  */
-export function parseJson<T>(schema: z.ZodType<T>, text: string, place: ErrorPlace): T {
+export function parseJson<T>(schema: z.ZodType<T>, text: string, place: ContentPlace): T {
   const parsed = strictJson(text);
-  if (parsed.fault === null) return parseValue(schema, parsed.value, place);
+  if (parsed.fault === null) return parseContent(schema, parsed.value, place);
   throw new PeriodicEvalError({ ...place, ...parsed.fault });
 }

@@ -1,3 +1,4 @@
+import * as z from "zod";
 import { join } from "node:path";
 import { isRecord } from "@periodic-eval/contracts/options";
 import { nodeFiles, readIfPresent, type FileReader } from "@periodic-eval/store";
@@ -32,7 +33,8 @@ export async function readSamples(
 ): Promise<RunSamples> {
   const found = new Map<string, DocumentParts>();
   const fileOf = (file: string) => readIfPresent(join(results, "jobs", name, file), fs);
-  const below = subtasksIn(await fileOf(`results_${dateId(timestamp)}.json`));
+  const written = fieldsOf((await fileOf(`results_${dateId(timestamp)}.json`)) ?? "");
+  const below = resultsSchema.safeParse(written).data?.group_subtasks ?? {};
   const files = new Map<string, readonly Sample[] | null>();
   for (const [key, recorded] of Object.entries(metrics)) {
     const [, entry, metric, filter] = /^([^/]+)\/([^,]+),(.+)$/s.exec(key) ?? [];
@@ -52,31 +54,13 @@ export async function readSamples(
   return found;
 }
 
-/** Reads `group_subtasks` of the results file: the names of the entries below each entry. */
-function subtasksIn(text: string | null): Readonly<Record<string, readonly string[]>> {
-  const all = text === null ? null : fieldsOf(text)?.["group_subtasks"];
-  if (!isRecord(all)) return {};
-  return Object.fromEntries(
-    Object.entries(all).map(([entry, names]) => [
-      entry,
-      Array.isArray(names) ? names.filter((one): one is string => typeof one === "string") : [],
-    ]),
-  );
-}
+/** The names of the entries below each entry, in the results file. */
+const resultsSchema = z.object({ group_subtasks: z.record(z.string(), z.array(z.string())) });
 
 /** Returns the entries below one that have samples files; the entry itself if it has none below. */
 function leavesOf(entry: string, below: Readonly<Record<string, readonly string[]>>): readonly string[] {
-  const leaves = new Set<string>();
-  const seen = new Set<string>();
-  const visit = (name: string) => {
-    if (seen.has(name)) return;
-    seen.add(name);
-    const children = Object.hasOwn(below, name) ? below[name]! : [];
-    if (children.length === 0) leaves.add(name);
-    else children.forEach(visit);
-  };
-  visit(entry);
-  return [...leaves];
+  const { [entry]: children = [], ...others } = below;
+  return children.length === 0 ? [entry] : children.flatMap((child) => leavesOf(child, others));
 }
 
 /** Parses a samples file; returns null if it is missing or damaged. */

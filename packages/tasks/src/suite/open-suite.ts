@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { configError, checkName, isRecord } from "@periodic-eval/contracts/options";
-import type { EvaluationRegistry, AnyEvaluation, Json } from "@periodic-eval/core";
+import type { EvaluationRegistry, Json } from "@periodic-eval/core";
 import { openEntry } from "@periodic-eval/core/config";
 import { isHubSource } from "@periodic-eval/data";
 import { resolveEntryPaths } from "../comparisons/entry-paths.ts";
@@ -10,32 +10,33 @@ import { fetchTaskData, type MissingData } from "./fetch-data.ts";
 import { chooseTasks, type ChosenTask } from "./open-tasks.ts";
 import { type Suite, type DataRoot, placeInRoot, sourceOfTask } from "./suite-file.ts";
 
-/** Refuses one split as the data of several tasks: they would all read the same rows. A dataset holds a split for each task. */
-function checkSharedSplit(chosen: readonly ChosenTask[], { given }: DataRoot): void {
-  if (given === null || !isHubSource(given) || given.split("/").length <= 2) return;
-  const readers = chosen.filter(({ options }) => options.data === given);
-  if (readers.length < 2 || readers.every(({ task }) => task.sources === undefined)) return;
-  const names = readers.map(({ name }) => name);
-  throw configError({
-    where: "data (--data)",
-    got: `the split ${given} for ${names.length} tasks (${names.join(", ")})`,
-    expected: "a source for each task",
-    fix: `Set \`data\` per task in the suite (\`${names[0]}: { data: "${given}" }\`), name a folder with one folder per task, or measure one task.`,
-  });
-}
-
-/** Refuses a dataset that no task reads, because each names its own data. */
-function checkReadSource(
+/**
+ * Refuses one split as the data of several tasks, which would all read the same rows (a dataset holds a split for each task), and
+ * a dataset that no task reads, because each names its own data.
+ */
+function checkSource(
   { tasks, evaluations }: Suite,
   listed: readonly ChosenTask[],
   { given, folder }: DataRoot,
 ): void {
+  if (given === null || !isHubSource(given)) return;
+  const where = "data (--data)";
+  const readers = listed.filter(({ options }) => options.data === given);
+  const isSplit = given.split("/").length > 2;
+  if (isSplit && readers.length > 1 && readers.some(({ task }) => task.sources !== undefined)) {
+    const names = readers.map(({ name }) => name);
+    throw configError({
+      where,
+      got: `the split ${given} for ${names.length} tasks (${names.join(", ")})`,
+      expected: "a source for each task",
+      fix: `Set \`data\` per task in the suite (\`${names[0]}: { data: "${given}" }\`), name a folder with one folder per task, or measure one task.`,
+    });
+  }
   // An entry of `evaluations` may read it.
-  if (given === null || !isHubSource(given) || evaluations !== undefined) return;
-  if (listed.some(({ options }) => options.data === given)) return;
+  if (evaluations !== undefined || readers.length > 0) return;
   const named = Object.entries(tasks).map(([name, { data }]) => `${name}: ${data}`);
   throw configError({
-    where: "data (--data)",
+    where,
     got: `${given}, which no task reads: each names its own \`data\` (${named.join(", ")})`,
     expected: "a dataset of a task without `data`",
     fix: `Remove it to read the data that the suite names (relative paths are in ${folder}), or remove \`data\` from the suite.`,
@@ -60,8 +61,7 @@ export async function openSuite(
   { evaluations = evaluationsOf(tasks), onDownload }: OpenSuiteOptions = {},
 ): Promise<readonly ChosenTask[]> {
   const listed = chooseTasks(suite, tasks, root);
-  checkSharedSplit(listed, root);
-  checkReadSource(suite, listed, root);
+  checkSource(suite, listed, root);
   const chosen = [...listed, ...(await chooseEvaluations(suite, evaluations, root))];
   await fetchTaskData(chosen, onDownload);
   return chosen;
@@ -107,27 +107,20 @@ export async function chooseEvaluations(
         expected: "unique names",
         fix: "Set an id: it names the results.",
       });
-    chosen.push(chosenOf(name, evaluation, entry));
+    const { limit = null, subsample_n: subsample = null } = entry;
+    const { version } = evaluation;
+    chosen.push({
+      name,
+      version,
+      task: { name, version, defaultShots: 0, open: () => evaluation },
+      options: { data: "" },
+      evaluation,
+      settings: { shots: 0, limit: limit as Json, subsample: subsample as Json, chat: null },
+      // Its items place their errors themselves.
+      withSettingPath: (error) => error,
+    });
   }
   return chosen;
-}
-
-/** Returns an evaluation as a task of the suite. */
-function chosenOf(name: string, evaluation: AnyEvaluation, entry: Entry): ChosenTask {
-  const { version } = evaluation;
-  const { limit = null, subsample_n: subsample = null } = entry;
-  const task = { name, version, defaultShots: 0, open: () => evaluation };
-  const settings = { shots: 0, limit: limit as Json, subsample: subsample as Json, chat: null };
-  // Its items place their errors themselves.
-  return {
-    name,
-    version,
-    task,
-    options: { data: "" },
-    evaluation,
-    settings,
-    withSettingPath: (error) => error,
-  };
 }
 
 /** Returns an entry with its paths in the folder of the data, and with the data that the suite gives its tasks. */

@@ -1,6 +1,7 @@
-import { filledTextOf } from "./row-fields.ts";
+import { filledText } from "@periodic-eval/contracts/options";
+import * as z from "zod";
 import { splitOf } from "./split-source.ts";
-import { onePart } from "./task-documents.ts";
+import { fieldsOf, onePart } from "./task-documents.ts";
 import { generationTask } from "./task-kinds.ts";
 import type { SampledTask } from "./task.ts";
 
@@ -28,11 +29,11 @@ export function isSameAnswer(extracted: string, reference: string): boolean {
 const normalized = (text: string): string =>
   ignored.reduce((rest, pattern) => rest.replaceAll(pattern, ""), text).toLowerCase();
 
-interface Problem {
-  readonly question: string;
+const problemSchema = z.object({
+  question: filledText(),
   /** Steps, then `#### ` and the result. */
-  readonly answer: string;
-}
+  answer: filledText(),
+});
 
 /** The extracted answer of each filter, and whether it is right. */
 type Extracted = {
@@ -49,7 +50,7 @@ const filters = ["strict-match", "flexible-extract"] as const satisfies readonly
  * Data: rows of `{question, answer}` with the result after `#### `: `test.jsonl` and `train.jsonl` in a folder, or
  * `hf:openai/gsm8k`.
  */
-export const gsm8k: SampledTask = generationTask<Problem, Extracted>({
+export const gsm8k: SampledTask = generationTask<z.infer<typeof problemSchema>, Extracted>({
   name: "gsm8k",
   version: "3.0",
   defaultShots: 5,
@@ -57,7 +58,7 @@ export const gsm8k: SampledTask = generationTask<Problem, Extracted>({
   stop: ["Question:", "</s>", "<|im_end|>"],
   settings: { filters: [...filters] },
   parts: onePart(splitOf("test", "main"), splitOf("train", "main")),
-  read: (row) => ({ question: filledTextOf(row, "question"), answer: filledTextOf(row, "answer") }),
+  read: (row) => fieldsOf(row, problemSchema),
   ask: ({ question }) => `Question: ${question}\nAnswer:`,
   answer: ({ answer }) => answer,
   target: ({ answer }) => answer,

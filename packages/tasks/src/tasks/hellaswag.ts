@@ -1,9 +1,10 @@
+import { filledText, filledTexts } from "@periodic-eval/contracts/options";
+import * as z from "zod";
 import { strip } from "../ifeval/text/pattern.ts";
 import type { PlacedRow } from "@periodic-eval/data";
 import { multipleChoiceMetrics } from "../families/multiple-choice.ts";
 import { choiceTask, type ChoiceQuestion } from "./task-kinds.ts";
-import { filledTextOf, filledTextsOf, indexOf, textOf } from "./row-fields.ts";
-import { onePart } from "./task-documents.ts";
+import { fieldsOf, indexBelow, onePart } from "./task-documents.ts";
 import { splitOf } from "./split-source.ts";
 import type { Task } from "./task.ts";
 
@@ -24,13 +25,20 @@ export const hellaswag: Task = choiceTask({
   metrics: multipleChoiceMetrics,
 });
 
+const rowSchema = z.object({
+  endings: filledTexts(),
+  activity_label: filledText(),
+  ctx_a: z.string("a string"),
+  ctx_b: z.string("a string"),
+  label: indexBelow(4),
+});
+
 function readHellaswag(row: PlacedRow): ChoiceQuestion {
-  const endings = filledTextsOf(row, "endings");
-  const context = `${textOf(row, "ctx_a")} ${capitalized(textOf(row, "ctx_b"))}`;
+  const { endings, activity_label: activity, ctx_a: first, ctx_b: second, label } = fieldsOf(row, rowSchema);
   return {
-    question: cleaned(`${filledTextOf(row, "activity_label")}: ${context}`),
+    question: cleaned(`${activity}: ${first} ${capitalized(second)}`),
     choices: endings.map(cleaned),
-    gold: indexOf(row, "label", endings.length),
+    gold: label,
   };
 }
 

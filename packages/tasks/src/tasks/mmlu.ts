@@ -1,11 +1,12 @@
+import { filledText } from "@periodic-eval/contracts/options";
+import * as z from "zod";
 import type { MetricKit } from "@periodic-eval/core";
 import { strip } from "../ifeval/text/pattern.ts";
 import type { PlacedRow } from "@periodic-eval/data";
 import { multipleChoiceMetrics, type MultipleChoiceRow } from "../families/multiple-choice.ts";
-import { choiceTask } from "./task-kinds.ts";
+import { choiceTask, type ChoiceQuestion } from "./task-kinds.ts";
 import { mmluGroups } from "./datasets.ts";
-import { filledTextOf, fourTextsOf, indexOf, textOf } from "./row-fields.ts";
-import type { TaskPart } from "./task-documents.ts";
+import { fieldsOf, indexBelow, type TaskPart } from "./task-documents.ts";
 import type { Task } from "./task.ts";
 
 const letters = ["A", "B", "C", "D"] as const;
@@ -27,7 +28,7 @@ const mmluTask = (name: string, version: string, parts: readonly TaskPart[]): Ta
     version,
     parts,
     sampler: "first",
-    read: (row) => ({ question: asked(row), choices: letters, gold: indexOf(row, "answer", letters.length) }),
+    read: readMmlu,
     ask: ({ question }) => question,
     metrics: (kit) => mmluMetrics(kit),
   });
@@ -79,9 +80,15 @@ function mmluMetrics(kit: MetricKit<MultipleChoiceRow>) {
   return { acc: acc!, ...Object.fromEntries(ungrouped) };
 }
 
-function asked(row: PlacedRow): string {
-  const choices =
-    "choices" in row.row ? fourTextsOf(row, "choices") : letters.map((_, at) => textOf(row, `choice${at}`));
-  const lines = choices.map((choice, at) => `${letters[at]!}. ${choice}\n`);
-  return `${strip(filledTextOf(row, "question"))}\n${lines.join("")}Answer:`;
+const fields = { question: filledText(), answer: indexBelow(letters.length) };
+const choice = z.string("a string");
+const four = z.array(choice, "four strings").length(letters.length, "four strings");
+const hubSchema = z.object({ ...fields, choices: four });
+const csvSchema = z.object({ ...fields, choice0: choice, choice1: choice, choice2: choice, choice3: choice });
+
+function readMmlu(row: PlacedRow): ChoiceQuestion {
+  const { question, answer, ...read } = fieldsOf(row, "choices" in row.row ? hubSchema : csvSchema);
+  const texts = "choices" in read ? read.choices : Object.values(read);
+  const lines = texts.map((text, at) => `${letters[at]!}. ${text}\n`);
+  return { question: `${strip(question)}\n${lines.join("")}Answer:`, choices: letters, gold: answer };
 }

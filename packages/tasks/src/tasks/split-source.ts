@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { PeriodicEvalError, SourceOption } from "@periodic-eval/core";
@@ -50,7 +51,7 @@ async function locateFile(source: string, split: TaskSplit, where: string, task:
   if ((await kindOf(source, where, task)) === "file") return source;
   for (const file of split.files) {
     const path = join(source, file);
-    if (await exists(path)) return path;
+    if (existsSync(path)) return path;
   }
   const [first, ...others] = split.files;
   const expected = `${first}, or one of ${others.join(", ")}`;
@@ -103,9 +104,3 @@ async function kindOf(path: string, where: string, task: string): Promise<"folde
     throw dataError(where, got, "a folder, a file, or hf:owner/dataset", fix, cause);
   }
 }
-
-const exists = async (path: string): Promise<boolean> =>
-  stat(path).then(
-    (found) => found.isFile(),
-    () => false,
-  );

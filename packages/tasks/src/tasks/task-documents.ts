@@ -1,9 +1,18 @@
-import { codeOption, configError, quoteValue, pythonWhitespace } from "@periodic-eval/contracts/options";
+import {
+  codeOption,
+  configError,
+  isCount,
+  isFilled,
+  parseRow,
+  pythonWhitespace,
+  quoteValue,
+} from "@periodic-eval/contracts/options";
+import * as z from "zod";
 import type { Json, Prompt, Row, SourceOption, Message } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import type { DataRow, PlacedRow } from "@periodic-eval/data";
 import { drawExamples } from "../documents/few-shot.ts";
-import { readDocuments, type ReadDocuments } from "../documents/read-documents.ts";
+import { readDocuments } from "../documents/read-documents.ts";
 import type { Documents } from "../families/family.ts";
 import { hasSplits, locate, noPool, type TaskSplit } from "./split-source.ts";
 import type { TaskOptions, ChatOptions } from "./task.ts";
@@ -41,6 +50,20 @@ export interface TaskReading<Q> {
    */
   readonly drawsOneMore?: boolean;
 }
+
+/** Schema of an index from 0 to `count` − 1; accepts strings, which CSV has. */
+export const indexBelow = (count: number) =>
+  z
+    .custom<number | string>(
+      (value) =>
+        (typeof value === "number" || isFilled(value)) && isCount(Number(value)) && Number(value) < count,
+      `0 to ${count - 1}`,
+    )
+    .transform(Number);
+
+/** Returns the fields of a row that a task reads. */
+export const fieldsOf = <S extends z.ZodType>({ row, place }: PlacedRow, schema: S): z.output<S> =>
+  parseRow(place, schema, row, "Correct that row, or leave it out.");
 
 /** A document of a task, with its prompt. */
 export interface TaskDocument<Q> extends Row {
@@ -85,11 +108,12 @@ export async function sourcesOf<Q>(
   shots: number,
 ): Promise<readonly string[]> {
   const { task, parts } = reading;
-  if (parts.length > 1) await checkFolders(reading, options);
+  await checkFolders(reading, options);
   const sources = new Set<string>();
   for (const part of parts) {
-    sources.add(await locate(options.data, part.test, codeOption(task, "data"), task));
-    if (shots > 0) sources.add((await poolSource(part, task, options, shots)).source);
+    const { test, pool } = await placesOf(part, task, options, shots);
+    sources.add(test.source);
+    if (pool !== null) sources.add(pool.source);
   }
   return [...sources];
 }
@@ -107,7 +131,7 @@ async function taskDocuments<Q>(
 ): Promise<Documents<TaskDocument<Q>>> {
   const documents: TaskDocument<Q>[] = [];
   const sources: Json[] = [];
-  if (reading.parts.length > 1) await checkFolders(reading, options);
+  await checkFolders(reading, options);
   for (const part of reading.parts) {
     const read = await documentsOf(part, reading, options, shots);
     for (const document of read.documents) documents.push(document);
@@ -127,7 +151,7 @@ async function checkFolders<Q>(
   { task, parts }: Pick<TaskReading<Q>, "task" | "parts">,
   options: TaskOptions,
 ): Promise<void> {
-  for (const option of ["data", "fewshotPool"] as const) {
+  for (const option of parts.length > 1 ? (["data", "fewshotPool"] as const) : []) {
     const source = options[option];
     if (source === undefined || (await hasSplits(source, codeOption(task, option), task))) continue;
     throw configError({
@@ -146,12 +170,12 @@ async function documentsOf<Q>(
   options: TaskOptions,
   shots: number,
 ): Promise<Documents<TaskDocument<Q>>> {
-  const { data, fewshotSeed: seed = 1234, limit, chat } = options;
+  const { fewshotSeed: seed = 1234, limit, chat } = options;
   const { subject, groups, description } = part;
   const name = subject === null ? task : `${task} ${subject}`;
-  const option = codeOption(task, "data");
-  const test = await readDocuments(await locate(data, part.test, option, task), option);
-  const pool = shots === 0 ? null : await poolOf(part, task, options, shots);
+  const places = await placesOf(part, task, options, shots);
+  const test = await readDocuments(places.test.source, places.test.option);
+  const pool = places.pool && (await readDocuments(places.pool.source, places.pool.option));
   const asked = test.rows.slice(0, limit ?? undefined).map((row) => ({ row: row.row, question: read(row) }));
   const isSameFile = drawsOneMore || pool?.sha256 === test.sha256;
   const same = (a: (typeof asked)[number], b: (typeof asked)[number]) =>
@@ -178,27 +202,28 @@ async function documentsOf<Q>(
   return { documents, provenance: { test: test.provenance, pool: pool?.provenance ?? null } };
 }
 
-async function poolOf(
-  part: TaskPart,
-  task: string,
-  options: TaskOptions,
-  shots: number,
-): Promise<ReadDocuments> {
-  const { source, option } = await poolSource(part, task, options, shots);
-  return readDocuments(source, option);
+/** A source, and the option that names it. */
+interface Place {
+  readonly source: string;
+  readonly option: SourceOption;
 }
 
-async function poolSource(
-  { pool }: TaskPart,
+/** Finds the documents of a part, and those that its examples are drawn from. */
+async function placesOf(
+  { test, pool }: TaskPart,
   task: string,
   { data, fewshotPool }: TaskOptions,
   shots: number,
-): Promise<{ readonly source: string; readonly option: SourceOption }> {
-  const option = codeOption(task, fewshotPool === undefined ? "data" : "fewshotPool");
-  const source = fewshotPool ?? data;
-  const isFile = !(await hasSplits(source, option, task));
+): Promise<{ readonly test: Place; readonly pool: Place | null }> {
+  const option = codeOption(task, "data");
+  const documents = { source: await locate(data, test, option, task), option };
+  if (shots === 0) return { test: documents, pool: null };
+  const [source, ofPool] =
+    fewshotPool === undefined ? [data, option] : [fewshotPool, codeOption(task, "fewshotPool")];
+  const isFile = !(await hasSplits(source, ofPool, task));
   if (isFile ? fewshotPool === undefined : pool === null) throw noPool(task, shots);
-  return { source: pool === null ? source : await locate(source, pool, option, task), option };
+  const located = pool === null ? source : await locate(source, pool, ofPool, task);
+  return { test: documents, pool: { source: located, option: ofPool } };
 }
 
 /** A solved example. */

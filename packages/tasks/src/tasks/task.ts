@@ -82,14 +82,16 @@ export interface SampledTask extends Task {
 
 const places = "a folder, a file, or hf:owner/dataset";
 
-const chatShape = {
+/** Schemas of the options. */
+export const chatShape = {
   system: z.string().meta({ fix: "Leave it out to pass no system message." }).optional(),
   fewshotAsMultiturn: z.boolean("true or false").meta({ fix: "Leave it out for true." }).optional(),
 } satisfies Record<keyof ChatOptions, z.ZodType>;
 
 const positive = "a positive integer, or null";
 
-const taskOptionsSchema = z.strictObject({
+/** Schemas of the options. */
+export const taskShape = {
   data: filledString(places).meta({ fix: "Say where the documents are." }),
   shots: integerFromZero.meta({ fix: "Leave it out for the task's default." }).optional(),
   fewshotPool: filledString(places).meta({ fix: "Leave it out for the task's pool." }).optional(),
@@ -103,9 +105,9 @@ const taskOptionsSchema = z.strictObject({
   // The task's family checks it.
   subsample: z.unknown().optional(),
   chat: z.strictObject(chatShape).optional(),
-} satisfies Record<keyof TaskOptions, z.ZodType>);
+} satisfies Record<keyof TaskOptions, z.ZodType>;
 
 /** @throws PeriodicEvalError `config` for a wrong option. */
 export function checkTaskOptions(task: string, options: TaskOptions): void {
-  parseOptions(`${task} options`, taskOptionsSchema, options);
+  parseOptions(`${task} options`, z.strictObject(taskShape), options);
 }

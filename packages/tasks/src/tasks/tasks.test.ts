@@ -212,7 +212,7 @@ describe("invalid data and options", () => {
       "validation.jsonl",
       smallRows.truthfulqa,
       { mc2_targets: { choices: ["a"], labels: [] } },
-      /validation\.jsonl:2: got labels = \[\], expected labels: 0 or 1/,
+      /validation\.jsonl:2: got mc2_targets\.labels = \[\], expected mc2_targets\.labels: 0 or 1/,
     ],
     [
       "truthfulqa_mc2",
@@ -226,7 +226,7 @@ describe("invalid data and options", () => {
       "test.jsonl",
       smallRows.gsm8k,
       { answer: undefined },
-      /test\.jsonl:2: got no answer \(columns: question\)/,
+      /test\.jsonl:2: got no answer \(keys: question\)/,
     ],
     [
       "mmlu_anatomy",

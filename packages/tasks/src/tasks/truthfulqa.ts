@@ -1,9 +1,9 @@
 import { goldProb } from "@periodic-eval/core/evaluations";
-import { dataError } from "@periodic-eval/contracts/options";
+import { dataError, filledText, filledTexts } from "@periodic-eval/contracts/options";
+import * as z from "zod";
 import { type PlacedRow } from "@periodic-eval/data";
 import { choiceTask, type ChoiceQuestion } from "./task-kinds.ts";
-import { filledTextOf, filledTextsOf, fieldOf, objectOf, textOf } from "./row-fields.ts";
-import { onePart } from "./task-documents.ts";
+import { fieldsOf, onePart } from "./task-documents.ts";
 import { splitOf } from "./split-source.ts";
 import type { Task } from "./task.ts";
 
@@ -57,22 +57,35 @@ export const truthfulqaMc2: Task = choiceTask({
   }),
 });
 
+const hubSchema = z.object({
+  question: filledText(),
+  mc2_targets: z
+    .object(
+      { choices: filledTexts(), labels: z.array(z.literal([0, 1])) },
+      "an object of `choices` and `labels`",
+    )
+    .refine(({ choices, labels }) => labels.length === choices.length, {
+      path: ["labels"],
+      error: "0 or 1 for each choice",
+    }),
+});
+const csvSchema = z.object({
+  Question: filledText(),
+  "Correct Answers": z.string("a string"),
+  "Incorrect Answers": z.string("a string"),
+});
+
 function readTargets(row: PlacedRow): ChoiceQuestion {
-  const targets = objectOf(row, "mc2_targets");
-  const choices = filledTextsOf(targets, "choices");
-  const isOne = (label: unknown) => label === 0 || label === 1;
-  const labels = fieldOf(targets, "labels", "0 or 1 for each choice", (value): value is number[] => {
-    return Array.isArray(value) && value.length === choices.length && value.every(isOne);
-  });
-  const gold = labels.flatMap((label, at) => (label === 1 ? [at] : []));
-  return checked(row, { question: filledTextOf(row, "question"), choices, gold });
+  const { question, mc2_targets: targets } = fieldsOf(row, hubSchema);
+  const gold = targets.labels.flatMap((label, at) => (label === 1 ? [at] : []));
+  return checked(row, { question, choices: targets.choices, gold });
 }
 
 function readAnswers(row: PlacedRow): ChoiceQuestion {
-  const right = listed(textOf(row, "Correct Answers"));
-  const choices = [...right, ...listed(textOf(row, "Incorrect Answers"))];
-  const gold = right.map((_, at) => at);
-  return checked(row, { question: filledTextOf(row, "Question"), choices, gold });
+  const fields = fieldsOf(row, csvSchema);
+  const right = listed(fields["Correct Answers"]);
+  const choices = [...right, ...listed(fields["Incorrect Answers"])];
+  return checked(row, { question: fields.Question, choices, gold: right.map((_, at) => at) });
 }
 
 function checked(row: PlacedRow, question: ChoiceQuestion & { readonly gold: readonly number[] }) {

@@ -59,36 +59,26 @@ export function uploads(stores: readonly BenchmarkStore[]): Uploads {
   let closing = new AbortController();
   const queues = stores.map((store) => ({ store, last: Promise.resolve() }));
 
-  async function putInto(
-    store: BenchmarkStore,
-    name: string,
-    value: Json | Promise<Json>,
-  ): Promise<StoreFailure | null> {
-    try {
-      const { signal } = closing;
-      signal.throwIfAborted();
-      const upload = async () => {
-        const known = await value;
-        if (known !== null) await store.put(name, known, { signal });
-      };
-      await abortable(signal, upload());
-      return null;
-    } catch (error) {
-      const failure = { store: store.name, name, reason: reasonOf(error) };
-      failures.push(failure);
-      return failure;
-    }
-  }
-
   return {
     failures,
     isEmpty: stores.length === 0,
     put(name, value, onFailure) {
-      for (const queue of queues)
-        queue.last = queue.last.then(async () => {
-          const failure = await putInto(queue.store, name, value);
-          if (failure !== null) onFailure(failure);
+      for (const queue of queues) {
+        const upload = async () => {
+          const { signal } = closing;
+          signal.throwIfAborted();
+          const put = async () => {
+            const known = await value;
+            if (known !== null) await queue.store.put(name, known, { signal });
+          };
+          await abortable(signal, put());
+        };
+        queue.last = queue.last.then(upload).catch((error: unknown) => {
+          const failure = { store: queue.store.name, name, reason: reasonOf(error) };
+          failures.push(failure);
+          onFailure(failure);
         });
+      }
     },
     async settle() {
       const abort = () => closing.abort(new Error(`timed out after ${settleSeconds} s`));

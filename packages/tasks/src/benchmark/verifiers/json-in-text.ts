@@ -1,9 +1,10 @@
-import { isRecord, dataError, errorMessage } from "@periodic-eval/contracts/options";
+import { configError, errorMessage, isRecord } from "@periodic-eval/contracts/options";
 import type { Json } from "@periodic-eval/core";
 import { findJsonObjects, findJsonValues } from "@periodic-eval/core/grading";
 import { canonicalJson } from "@periodic-eval/core/random";
 import type { ValidateFunction } from "ajv";
-import { verifierError, short, type VerifierKind, flagOf } from "./verifier.ts";
+import * as z from "zod";
+import { flag, short, verifierKind } from "./verifier.ts";
 
 interface ToolCall {
   readonly name: string;
@@ -16,31 +17,30 @@ interface ToolCall {
  * in an array or under `tool_calls`; the arguments as a string or an object), or `{ name, arguments }` as chat templates write it
  * (also with `parameters`). An answer without calls requires none.
  */
-export const toolCallsMatch: VerifierKind = {
-  version: "1",
-  args: ["ordered"],
-  open({ answer, args }) {
-    const isOrdered = flagOf(args, "ordered");
-    const right = callsOf(answer);
-    if (right === null)
-      throw verifierError(
-        "answer",
-        answer,
+export const toolCallsMatch = verifierKind(
+  "1",
+  {
+    answer: z
+      .json()
+      .refine(
+        (answer) => callsOf(answer) !== null,
         "tool calls: an array of { name, arguments }, or of OpenAI's { function: { name, arguments } }",
-        "Write [] if no tool should be called.",
-      );
+      )
+      .meta({ fix: "Write [] if no tool should be called." }),
+    args: { ordered: flag },
+  },
+  (answer, { ordered }) => {
     const text = (calls: readonly ToolCall[]) => {
       const texts = calls.map((call) => canonicalJson({ ...call }));
-      return (isOrdered ? texts : texts.sort()).join(", ");
+      return (ordered ? texts : texts.sort()).join(", ");
     };
-    const wanted = text(right);
+    const wanted = text(callsOf(answer)!);
     return (completion) => {
-      const calls = callsIn(completion);
-      const said = text(calls);
+      const said = text(callsIn(completion));
       return said === wanted ? null : `${short(said || "no call")} is not ${short(wanted || "no call")}`;
     };
   },
-};
+);
 
 /** Ignores objects that are not calls: a model may also show data as JSON. */
 const callsIn = (text: string): readonly ToolCall[] =>
@@ -52,9 +52,9 @@ function callsOf(value: Json): readonly ToolCall[] | null {
     const calls = value.map(callsOf);
     return calls.includes(null) ? null : calls.flatMap((some) => some!);
   }
-  if (!isMap(value)) return null;
+  if (!isRecord(value)) return null;
   if (value["tool_calls"] !== undefined) return callsOf(value["tool_calls"]);
-  const call = isMap(value["function"]) ? value["function"] : value;
+  const call = isRecord(value["function"]) ? value["function"] : value;
   const { name, arguments: given = call["parameters"] } = call;
   if (typeof name !== "string" || name === "" || given === undefined) return null;
   return [{ name, arguments: argumentsOf(given) }];
@@ -70,19 +70,21 @@ function argumentsOf(given: Json): Json {
   }
 }
 
-const isMap = (value: Json | undefined): value is { readonly [key: string]: Json } => isRecord(value);
-
 /**
  * Passes if the completion contains JSON that fits a JSON Schema (draft-07): the task's answer, or the argument `schema` for all
  * tasks.
  */
-export const jsonSchema: VerifierKind = {
-  version: "2",
-  args: ["schema"],
-  async open({ answer, args }) {
-    const { schema: shared } = args;
+export const jsonSchema = verifierKind(
+  "2",
+  { answer: z.json(), args: { schema: z.json().optional() } },
+  async (answer, { schema: shared }) => {
     if (answer !== null && shared !== undefined)
-      throw verifierError("answer", answer, "no answer together with args.schema", "Remove one of the two.");
+      throw configError({
+        where: "answer",
+        value: answer,
+        expected: "no answer together with args.schema",
+        fix: "Remove one of the two.",
+      });
     const validate = await compiled(shared === undefined ? "answer" : "args.schema", shared ?? answer);
     return (completion) => {
       const read = jsonIn(completion);
@@ -92,16 +94,17 @@ export const jsonSchema: VerifierKind = {
       return `${instancePath === "" ? "the value" : instancePath} ${message}`;
     };
   },
-};
+);
 
 async function compiled(key: string, schema: Json): Promise<ValidateFunction> {
-  if (!isRecord(schema)) throw verifierError(key, schema, "a JSON Schema", "Write { type: … } there.");
+  const wrong = (got: string, fix: string, cause?: unknown) =>
+    configError({ where: key, got, expected: "a JSON Schema of draft-07", fix, cause });
+  if (!isRecord(schema)) throw wrong(short(schema), "Write { type: … } there.");
   const { Ajv } = await import("ajv");
   try {
     return new Ajv({ strictSchema: true, strictTypes: false, logger: false }).compile(schema);
   } catch (cause) {
-    const got = `${short(schema)} (${errorMessage(cause)})`;
-    throw dataError(key, got, "a JSON Schema of draft-07", "Correct the schema.", cause);
+    throw wrong(`${short(schema)} (${errorMessage(cause)})`, "Correct the schema.", cause);
   }
 }
 

@@ -4,7 +4,6 @@ import { customVerifier, findVerifier } from "@periodic-eval/core/grading";
 import { loadVerifierModule, type VerifierModule } from "@periodic-eval/data/config";
 import { limitedTime, type TimeLimits } from "@periodic-eval/store";
 import { builtInVerifiers, type VerifierSpec } from "./verifier-spec.ts";
-import { checkArgs, type Check } from "./verifier.ts";
 
 /** The fields of a task that its verifier needs. */
 export interface VerifiedTask {
@@ -74,19 +73,14 @@ async function openBuiltIn(
   limits?: TimeLimits,
 ): Promise<Grader> {
   const kind = builtInVerifiers[name]!;
-  checkArgs(args, kind.args);
   const check = await kind.open({ answer, args });
   const graderOfCall = () => {
     const limited = limitedTime("the pattern or schema of the task", limits);
-    return verifierGrader(name, kind.version, async (request) =>
-      verdictOfCheck((completion) => limited(() => check(completion)), request.answer),
-    );
+    return verifierGrader(name, kind.version, async (request): Promise<Verdict> => {
+      const reason = await limited(() => check(request.answer));
+      return { status: "graded", scores: { reward: reason === null ? 1 : 0 }, raw: reason };
+    });
   };
   // A slow completion of an earlier call must not change these verdicts.
   return { ...graderOfCall(), grade: (requests, options) => graderOfCall().grade(requests, options) };
-}
-
-async function verdictOfCheck(check: Check, completion: string): Promise<Verdict> {
-  const reason = await check(completion);
-  return { status: "graded", scores: { reward: reason === null ? 1 : 0 }, raw: reason };
 }

@@ -1,12 +1,13 @@
-import type { Awaitable, Json, PeriodicEvalError } from "@periodic-eval/core";
+import type { Awaitable, Json } from "@periodic-eval/core";
 import {
   abbreviated,
-  dataError,
-  didYouMean,
-  isFilledList,
+  filledText,
+  filledTexts,
+  parseOptions,
   quoteValue,
 } from "@periodic-eval/contracts/options";
 import type { VerifierArgs } from "@periodic-eval/core/grading";
+import * as z from "zod";
 
 /** Returns why a completion does not pass; null if it passes. */
 export type Check = (completion: string) => Awaitable<string | null>;
@@ -15,69 +16,54 @@ export type Check = (completion: string) => Awaitable<string | null>;
 export interface VerifierKind {
   /** Must change when the same completion would be graded differently. */
   readonly version: string;
-  readonly args: readonly string[];
-  /** @throws PeriodicEvalError `data` whose `where` is the key; the caller adds file and line. */
-  readonly open: (task: { readonly answer: Json; readonly args: VerifierArgs }) => Awaitable<Check>;
+  /** @throws PeriodicEvalError whose `where` is the key of the task; the caller adds file and line. */
+  readonly open: (task: { readonly answer: Json; readonly args: VerifierArgs }) => Promise<Check>;
 }
 
-/**
- * Returns the error for a wrong value in a task.
- *
- * @param key The key in the task: `answer`, `args.rel_tol`.
- */
-export function verifierError(key: string, value: unknown, expected: string, fix: string): PeriodicEvalError {
-  return dataError(key, short(value), expected, fix);
-}
+/** Returns a verifier whose answer and arguments are checked against schemas. */
+export const verifierKind = <S extends z.ZodType, A extends z.ZodRawShape>(
+  version: string,
+  schemas: { readonly answer: S; readonly args: A },
+  open: (answer: z.output<S>, args: z.output<z.ZodObject<A>>) => Awaitable<Check>,
+): VerifierKind => ({
+  version,
+  async open({ answer, args }) {
+    const read = parseOptions("args", z.strictObject(schemas.args), args);
+    return open(parseOptions("answer", schemas.answer, answer), read);
+  },
+});
 
-/** @throws PeriodicEvalError `data` for an unknown argument. */
-export function checkArgs(args: VerifierArgs, known: readonly string[]): void {
-  for (const key of Object.keys(args)) {
-    if (known.includes(key)) continue;
-    const expected = known.length === 0 ? "no arguments" : `some of ${known.join(", ")}`;
-    throw verifierError(`args.${key}`, args[key], expected, didYouMean(key, known) ?? "Remove it.");
-  }
-}
+export const flag = z.boolean("true or false").default(false);
 
-export function flagOf(args: VerifierArgs, key: string): boolean {
-  const { [key]: given = false } = args;
-  if (typeof given === "boolean") return given;
-  throw verifierError(`args.${key}`, given, "true or false", "Write it without quotes.");
-}
+/** One or more right answers. */
+export const textsSchema = z
+  .union([filledText().transform((text) => [text]), filledTexts()], "a non-empty string, or an array of them")
+  .meta({ fix: "Put it in quotes, or use the verifier numeric." });
 
-export function textsOf(answer: Json): readonly string[] {
-  const texts = typeof answer === "string" ? [answer] : answer;
-  if (isFilledList(texts)) return texts;
-  const fix =
-    typeof answer === "number" ? "Put it in quotes, or use the verifier numeric." : "Write the right answer.";
-  throw verifierError("answer", answer, "a non-empty string, or an array of them", fix);
-}
+export const patternSchema = z
+  .string("a JavaScript pattern")
+  .min(1, "a JavaScript pattern")
+  .refine((source) => regExpOf(source) !== null, "a JavaScript pattern")
+  .meta({ fix: "Write a JavaScript pattern without slashes; double each backslash in JSON." });
 
-export function patternOf(key: string, pattern: Json, flags: Json = ""): RegExp {
-  const fix = "Write a JavaScript pattern without slashes; double each backslash in JSON.";
-  if (typeof pattern !== "string" || pattern === "") throw verifierError(key, pattern, "a pattern", fix);
-  if (typeof flags !== "string" || !/^[imsuv]*$/.test(flags))
-    throw verifierError("args.flags", flags, "some of i, m, s, u, v", "Remove other flags, such as g and y.");
+/** Returns a pattern as a regular expression; null if it is none. */
+export function regExpOf(source: string, flags?: string): RegExp | null {
   try {
-    return new RegExp(pattern, flags);
-  } catch (cause) {
-    throw dataError(key, short(pattern), "a JavaScript pattern", fix, cause);
+    return new RegExp(source, flags);
+  } catch {
+    return null;
   }
 }
 
 /**
- * Returns a function that extracts the checked part of a completion: all of it, or the last match of the argument `extract` (its
- * first group, if it has one). It returns null if there is no match.
+ * The argument `extract`: a function that extracts the checked part of a completion, which is the last match (its first group, if it
+ * has one), or without the argument all of it. It returns null if there is no match.
  */
-export function extractor(args: VerifierArgs): (completion: string) => string | null {
-  const { extract } = args;
-  if (extract === undefined) return (completion) => completion;
-  const { source } = patternOf("args.extract", extract);
-  const pattern = new RegExp(source, "g");
-  return (completion) => {
-    const last = [...completion.matchAll(pattern)].at(-1);
-    return last === undefined ? null : (last[1] ?? last[0]);
-  };
-}
+export const extract = patternSchema.optional().transform((source) => (completion: string): string | null => {
+  if (source === undefined) return completion;
+  const last = [...completion.matchAll(new RegExp(source, "g"))].at(-1);
+  return last === undefined ? null : (last[1] ?? last[0]);
+});
 
 export const nothingExtracted = "nothing that `extract` finds";
 

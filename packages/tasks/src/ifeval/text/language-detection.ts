@@ -25,10 +25,12 @@ export function detectLanguage(text: string): string | null {
   if (found.length === 0) return null;
   const random = pythonRandom(seed);
   const gauss = gaussian(random);
+  // Python's `random.choice`.
+  const draw = () => found[random.sample(found.length, 1)[0]!]!;
   const mean = new Float64Array(languages.length);
   for (let trial = 0; trial < trials; trial++) {
     const alpha = 0.5 + gauss() * 0.05;
-    const probabilities = converge(() => found[below(random, found.length)]!, alpha, languages.length);
+    const probabilities = converge(draw, alpha, languages.length);
     probabilities.forEach((one, at) => (mean[at]! += one / trials));
   }
   const best = mean.indexOf(Math.max(...mean));
@@ -109,14 +111,6 @@ function normalize(probabilities: Float64Array): number {
     greatest = Math.max(greatest, probabilities[at]!);
   }
   return greatest;
-}
-
-/** Draws the index of Python's `random.choice`. */
-function below({ getrandbits }: PythonRandom, n: number): number {
-  const bits = n.toString(2).length;
-  let drawn = getrandbits(bits);
-  while (drawn >= n) drawn = getrandbits(bits);
-  return drawn;
 }
 
 /** Implements Python's `random.gauss(0, 1)`: Box–Muller pairs. */
