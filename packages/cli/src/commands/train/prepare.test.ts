@@ -345,8 +345,8 @@ phases:
       '"x"',
       "3",
       "3",
-      'the unknown option "datset"',
       'the unknown option "json"',
+      'the unknown option "datset"',
       "7, a second seed",
       "0",
     ]);
