@@ -31,7 +31,6 @@ export function addRejudge(program: Command, terminal: Terminal): void {
     .option("--max-calls <number>", "most requests per snapshot, retries included", integer(0))
     .option("--json", "print one JSON document", false)
     .action(async (runDir: string, { judge: name, json, ...limits }: RejudgeOptions) => {
-      const ungraded = await ungradedOf(runDir);
       const opened: Grader[] = [];
       const open = async (spec: string): Promise<Grader> => {
         const judge = await openGrader(spec, { ...limits, runDir });
@@ -41,6 +40,7 @@ export function addRejudge(program: Command, terminal: Terminal): void {
       const { signal, stopListening } = onInterrupt(terminal);
       try {
         const judge = name === undefined ? null : await atFlag("--judge", () => open(name));
+        const ungraded = await ungradedOf(runDir);
         const isOfRun = ungraded.some((one) => storedJudge(one)?.fingerprint === judge?.fingerprint);
         if (judge === null || isOfRun) {
           const request = { ungraded, open: async (spec: string) => judge ?? open(spec), signal, json };
