@@ -36,7 +36,8 @@ const optionsSchema = z.strictObject({
  * softmax, as `categoricalCrossentropy` requires, the logits are the logarithms of its output (at least log 1e-38).
  *
  * The model must be causal: its output at a position must not depend on later positions, because rows are padded on the right.
- * `predict` never applies dropout, so the model has no training mode to leave; `modes` reports each layer's `trainable` flag. Its `fit` and `fitDataset` then call `tf.Callback`s before `fitCallbacks`.
+ * `predict` never applies dropout, so the model has no training mode to leave; `modes` reports each layer's `trainable` flag. Its
+ * `fit` and `fitDataset` then call `tf.Callback`s before `fitCallbacks`.
  *
  * @throws PeriodicEvalError `model` for other shapes, for several inputs or outputs, and for stateful layers, whose state a
  *   measurement would change; `config` for a wrong option or an unknown context length.
