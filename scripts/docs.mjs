@@ -1,9 +1,10 @@
-// Builds the docs site into .build/docs: static files that work below any path of any host, with search that needs no server.
-// Usage: npm run docs [-- --check]     --check also checks every link, anchor and code block
+// Builds the docs site into .build/docs: static files, with search that needs no server.
+// Usage: npm run docs [-- --check] [--base /PATH/]     --check also checks every link, anchor and code block; --base is the path of
+// the site on its host
 // VitePress is in .cache/docs; docs/site has its configuration and its lock file.
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
-import { join, posix } from "node:path";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Missing, checkInstalled, npm, root, runToEnd, step } from "./steps.mjs";
 
@@ -71,38 +72,6 @@ const filesOf = (folder) =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
 
-/** Returns `{ problems, summary }`. */
-function checkSite(folder) {
-  const paths = readdirSync(folder, { recursive: true })
-    .map((path) => path.replaceAll("\\", "/"))
-    .filter((path) => path.endsWith(".html") && !path.startsWith("demo/"));
-  const pages = new Map(paths.map((path) => [path, readFileSync(join(folder, path), "utf8")]));
-  const ids = new Map(
-    [...pages].map(([path, html]) => [
-      path,
-      new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)),
-    ]),
-  );
-  const problems = new Set();
-  let count = 0;
-  for (const [path, html] of pages)
-    for (const [, , written] of html.matchAll(
-      /<(?:a|link|script|img|source|iframe)\b[^>]*?\b(href|src)="([^"]*)"/g,
-    )) {
-      const target = written.replaceAll("&amp;", "&");
-      if (target === "" || /^([a-z]+:|\/\/)/.test(target)) continue;
-      count++;
-      const [address, anchor] = target.split("#");
-      const place = address === "" ? path : posix.join(posix.dirname(path), decodeURI(address));
-      const file = place.endsWith("/") || place === "." ? posix.join(place, "index.html") : place;
-      if (target.startsWith("/")) problems.add(`${path}: ${target} begins at the root of the host`);
-      else if (!existsSync(join(folder, file))) problems.add(`${path}: ${target} leads to no file`);
-      else if (anchor && ids.has(file) && !ids.get(file).has(decodeURIComponent(anchor)))
-        problems.add(`${path}: ${target} leads to no heading`);
-    }
-  return { problems: [...problems], summary: `${count} links in ${pages.size} built pages` };
-}
-
 function report(problems, what) {
   for (const problem of problems) console.error(problem);
   if (problems.length > 0) process.exitCode = 1;
@@ -110,14 +79,14 @@ function report(problems, what) {
 }
 
 async function main() {
-  const { values } = parseArgs({ options: { check: { type: "boolean", default: false } } });
+  const options = { check: { type: "boolean", default: false }, base: { type: "string", default: "/" } };
+  const { values } = parseArgs({ options });
   checkInstalled();
   const started = performance.now();
   step("VitePress is installed", sameLock(), fetchVitePress);
   buildDemo();
   const { stage } = await import("./docs/stage.mjs");
-  const { makeRelative, placeholder } = await import("./docs/relative-base.mjs");
-  const { pages, problems } = await stage(source, { base: placeholder });
+  const { pages, problems } = await stage(source, { base: values.base });
   report(problems, `${pages.size} pages`);
   if (values.check) {
     const { checkPages } = await import("./docs/check-pages.mjs");
@@ -125,17 +94,12 @@ async function main() {
     report(checked.problems, checked.summary);
   }
   step("the site is built", false, build);
-  makeRelative(site);
   cpSync(demo, join(site, "demo"), { recursive: true });
-  if (values.check) {
-    const checked = checkSite(site);
-    report(checked.problems, checked.summary);
-  }
   const files = filesOf(site);
   const size = files.reduce((sum, file) => sum + statSync(file).size, 0);
   const seconds = ((performance.now() - started) / 1000).toFixed(0);
   console.log(
-    `.build/docs: ${files.length} files, ${(size / 2 ** 20).toFixed(1)} MiB, ${seconds} s. Serve the folder with any static server.`,
+    `.build/docs: ${files.length} files, ${(size / 2 ** 20).toFixed(1)} MiB, ${seconds} s. Serve the folder with any static server, at ${values.base}`,
   );
 }
 

@@ -98,26 +98,19 @@ export function link(installed, made) {
   symlinkSync(target, installed, "junction");
 }
 
-const manifestOf = (dependencies, overrides) =>
-  `${JSON.stringify({ private: true, dependencies, overrides }, null, 2)}\n`;
+const manifestOf = (dependencies) => `${JSON.stringify({ private: true, dependencies }, null, 2)}\n`;
 
 /**
  * Installs exact versions of npm's packages, whole or not at all.
  *
  * @param script The npm script to repeat if the registry cannot be reached.
- * @param overrides npm's overrides for the packages' dependencies.
  * @param flags More flags for `npm install`.
  * @param finish Returns the folder that becomes `folder`, from the one with package.json and node_modules.
  * @throws Missing if npm cannot install them.
  */
-export function installInto(
-  folder,
-  packages,
-  script,
-  { overrides = {}, flags = [], finish = (made) => made } = {},
-) {
+export function installInto(folder, packages, script, { flags = [], finish = (made) => made } = {}) {
   makeFolder(folder, (made) => {
-    writeFileSync(join(made, "package.json"), manifestOf(packages, overrides));
+    writeFileSync(join(made, "package.json"), manifestOf(packages));
     const fixed = ["--prefix", made, "--ignore-scripts", "--no-package-lock"];
     npm(["install", ...fixed, ...flags], Object.keys(packages).join(" and "), script);
     return finish(made);
@@ -126,22 +119,21 @@ export function installInto(
 
 /**
  * Installs packages of npm into a folder of `.cache/tools/NAME` unless they are there, and returns that folder. Its name contains a
- * hash of the versions and overrides, so that a changed one is installed again.
+ * hash of the versions, so that a changed one is installed again.
  *
  * @param packages Exact versions by name.
  * @param script The npm script to repeat if the registry cannot be reached.
- * @param overrides npm's overrides for the packages' dependencies.
  * @param flags More flags for `npm install`.
  * @throws Missing if npm cannot install them.
  */
-export function installedTool(name, packages, script, { overrides = {}, flags = [] } = {}) {
-  const manifest = manifestOf(packages, overrides);
+export function installedTool(name, packages, script, { flags = [] } = {}) {
+  const manifest = manifestOf(packages);
   const versions = Object.entries(packages).map(
     ([name, version]) => `${name.replaceAll("/", "-")}-${version}`,
   );
   const hash = createHash("sha256").update(manifest).digest("hex").slice(0, 8);
   const folder = join(root, ".cache", "tools", name, `${versions.join("_")}-${hash}`);
   if (existsSync(join(folder, "node_modules"))) return folder;
-  installInto(folder, packages, script, { overrides, flags });
+  installInto(folder, packages, script, { flags });
   return folder;
 }

@@ -13,7 +13,6 @@ import {
 } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, dirname, join, posix, relative } from "node:path";
-import { deflateRawSync } from "node:zlib";
 import { build } from "esbuild";
 import { addLicence } from "./licences.mjs";
 import { Missing, root, run, runToEnd } from "./steps.mjs";
@@ -194,22 +193,6 @@ function writeLicences(inputs) {
   cpSync(join(root, "LICENSE"), join(project, "LICENSE"));
 }
 
-const filesBelow = (folder) =>
-  readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
-
-/** Prints the size of each part of the host in the wheel. */
-function printSizes() {
-  const sizes = new Map();
-  for (const file of filesBelow(host)) {
-    const part = relative(host, file).split(/[\\/]/).slice(0, 2).join("/");
-    sizes.set(part, (sizes.get(part) ?? 0) + deflateRawSync(readFileSync(file)).length);
-  }
-  for (const [part, bytes] of [...sizes].sort((a, b) => b[1] - a[1]))
-    console.log(`${(bytes / 1e6).toFixed(2).padStart(6)} MB  ${part}`);
-}
-
 /** Builds the wheel and returns its path. */
 function buildWheel() {
   rmSync(wheels, { recursive: true, force: true });
@@ -224,7 +207,6 @@ async function main() {
   const inputs = await bundle();
   copyAssets();
   writeLicences(inputs);
-  printSizes();
   const wheel = buildWheel();
   const megabytes = statSync(wheel).size / 1e6;
   console.log(`${megabytes.toFixed(2).padStart(6)} MB  ${relative(root, wheel)}`);

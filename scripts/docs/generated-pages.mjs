@@ -110,7 +110,7 @@ function formatted(root, entries) {
   return pages;
 }
 
-function pageOf({ title, names, description, codes }, places, guides) {
+function pageOf({ title, names, description, codes }, places) {
   const lines = [`# ${title}`, "", description, ""];
   for (const { kind, types } of kinds) {
     const members = names.filter(([, found]) => types.includes(found.kind));
@@ -118,7 +118,6 @@ function pageOf({ title, names, description, codes }, places, guides) {
     for (const [name, { code, doc }] of members) {
       lines.push(`### ${name}`, "", ...(doc === "" ? [] : [docstring(doc), ""]));
       lines.push("```ts", codes.get(name), "```", "", ...mentions(name, code, places));
-      if (guides.has(name)) lines.push(`Used in ${guides.get(name).join(", ")}.`, "");
     }
   }
   return lines.join("\n");
@@ -178,12 +177,8 @@ export function examplePages(root) {
   return [["examples/index.md", index.join("\n")], ...pages.map(({ path, text }) => [path, text])];
 }
 
-/**
- * Returns the pages of the API reference, one per import path: `[path, text]`.
- *
- * @param guides Maps a public name to links to the pages that use it.
- */
-export function apiPages(root, guides) {
+/** Returns the pages of the API reference, one per import path: `[path, text]`. */
+export function apiPages(root) {
   const entries = readdirSync(join(root, "packages"))
     .filter((folder) => existsSync(join(root, "packages", folder, "package.json")))
     .flatMap((folder) => {
@@ -208,9 +203,6 @@ export function apiPages(root, guides) {
   ];
   return [
     ["reference/api/index.md", index.join("\n")],
-    ...formatted(root, entries).map((entry) => [
-      `reference/api/${entry.page}`,
-      pageOf(entry, places, guides),
-    ]),
+    ...formatted(root, entries).map((entry) => [`reference/api/${entry.page}`, pageOf(entry, places)]),
   ];
 }

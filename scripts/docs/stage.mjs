@@ -5,7 +5,7 @@ import { generatedSections, nav, sections } from "../../docs/site/sidebar.mjs";
 import { root } from "../steps.mjs";
 import { webAddress } from "../package-fields.mjs";
 import { apiPages, examplePages } from "./generated-pages.mjs";
-import { changeProse, codeBlocks, linkPattern, titleOf } from "./markdown.mjs";
+import { changeProse, linkPattern, titleOf } from "./markdown.mjs";
 import { generatedParts, withSections } from "./generated-sections.mjs";
 
 const docs = join(root, "docs");
@@ -21,26 +21,6 @@ function filesOfDocs() {
     pages: files.filter((path) => path.endsWith(".md")),
     assets: files.filter((path) => /\.(png|svg)$/.test(path)),
   };
-}
-
-/** Maps each public name to links to the guides whose code imports it. */
-function guidesByName(pages) {
-  const guides = new Map();
-  for (const [path, text] of pages) {
-    if (!path.startsWith("guides/") && path !== "tutorial.md") continue;
-    const imported = codeBlocks(text)
-      .filter(({ language }) => ["ts", "js"].includes(language))
-      .flatMap(({ code }) => [
-        ...code.matchAll(/^import (?:type )?\{([^}]*)\} from "(?:@periodic-eval|periodic-eval)/gm),
-      ])
-      .flatMap(([, names]) => names.split(",").map((name) => name.trim().replace(/^type /, "")));
-    for (const name of new Set(imported))
-      guides.set(name, [
-        ...(guides.get(name) ?? []),
-        `[${titleOf(text)}](${posix.relative("reference/api", path)})`,
-      ]);
-  }
-  return guides;
 }
 
 /**
@@ -90,8 +70,7 @@ export async function makePages() {
   const repository = webAddress(readJson("package.json"));
   const pages = new Map(written.map(([path, text]) => [path, withSections(text, parts)]));
   pages.set("decisions/index.md", decisionsIndex(written));
-  for (const [path, text] of [...examplePages(root), ...apiPages(root, guidesByName(written))])
-    pages.set(path, text);
+  for (const [path, text] of [...examplePages(root), ...apiPages(root)]) pages.set(path, text);
   for (const [path, text] of pages) pages.set(path, withoutLonelySigns(siteLinks(path, text, repository)));
   return { pages, assets, repository };
 }

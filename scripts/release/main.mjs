@@ -1,26 +1,16 @@
 // Publishes the packages, or proves that they can be published.
 // Usage: npm run release -- --dry-run [--node 20,22,24] [--no-trials]
-//          publishes to a registry on this machine, installs every package from it into an empty project, prints what each
-//          installation brings, bundles them for browsers, and runs there the demo, the README's ten lines, `model.fit` and the
-//          code of every package's README
+//          packs every package, installs each into an empty project, prints what each installation brings, bundles them for
+//          browsers, and runs there the demo, the README's ten lines, `model.fit` and the code of every package's README
 //        npm run release -- --version    applies the changesets: versions and changelogs
 //        npm run release -- --publish    publishes what the registry of npm does not have
 import { spawnSync } from "node:child_process";
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { lstatSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Missing, root, run, runToEnd, npmCommand } from "../steps.mjs";
 import { bundleForBrowsers, runTrials } from "./trials.mjs";
-import { runChangesets, startRegistry, nodeOfVersion } from "./tools.mjs";
+import { runChangesets, nodeOfVersion } from "./tools.mjs";
 import { tmpdir } from "node:os";
 
 const quiet = ["--no-audit", "--no-fund", "--loglevel=error"];
@@ -28,57 +18,48 @@ const quiet = ["--no-audit", "--no-fund", "--loglevel=error"];
 const block = 4096;
 
 /** Runs npm in a folder. Throws a Missing with its first error. */
-function npm(args, cwd, env) {
+function npm(args, cwd) {
   const failed = (got) =>
     new Missing(`npm ${args.join(" ")}`, got, "success", "Correct the package, then repeat this.");
-  return run(...npmCommand([...quiet, ...args]), failed, { cwd, env });
+  return run(...npmCommand([...quiet, ...args]), failed, { cwd });
 }
 
-/** Returns folder, name and version of every package, in the order in which a person reads them. */
-function publishedPackages() {
-  return readdirSync(join(root, "packages"))
-    .filter((folder) => existsSync(join(root, "packages", folder, "package.json")))
-    .map((folder) => ({
-      folder,
-      ...JSON.parse(readFileSync(join(root, "packages", folder, "package.json"), "utf8")),
-    }))
-    .filter((manifest) => manifest.private !== true)
-    .map(({ folder, name, version }) => ({ folder, name, version }));
+/** Packs every package into a folder. Returns each with its tarball and packed bytes, in alphabetical order. */
+function packAll(folder) {
+  const packed = npm(
+    ["pack", "--workspaces", "--json", "--ignore-scripts", "--pack-destination", folder],
+    root,
+  );
+  return JSON.parse(packed).map(({ name, filename, size }) => ({
+    name,
+    tarball: `file:${join(folder, filename)}`,
+    packedBytes: size,
+  }));
 }
 
-/** Packs every package and publishes the tarballs to the registry of `env`. Returns each package with its packed bytes. */
-function publishAll(packages, folder, env) {
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  return packages.map((one) => {
-    const packed = npm(
-      ["pack", "--json", "--pack-destination", folder],
-      join(root, "packages", one.folder),
-      env,
-    );
-    const [{ filename, size }] = JSON.parse(packed);
-    // Provenance needs the release workflow.
-    npm(["publish", join(folder, filename), "--provenance=false", "--tag", "latest"], folder, env);
-    return { ...one, packedBytes: size };
-  });
-}
-
-/** Makes an empty project outside of the repository, so that no import finds the repository's modules. */
-function emptyProject() {
+/**
+ * Installs packed packages into an empty project. It lies outside of the repository, so that no import finds the repository's modules.
+ *
+ * @param packages All packed packages, from which dependencies come too.
+ */
+function installedProject(installed, packages, others = {}) {
   const project = mkdtempSync(join(tmpdir(), "periodic-eval-release-"));
-  writeFileSync(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }));
+  const tarballs = (some) => Object.fromEntries(some.map(({ name, tarball }) => [name, tarball]));
+  const dependencies = { ...tarballs(installed), ...others };
+  const manifest = { private: true, type: "module", dependencies, overrides: tarballs(packages) };
+  writeFileSync(join(project, "package.json"), JSON.stringify(manifest));
+  npm(["install"], project);
   return project;
 }
 
-/** Installs a package into an empty project. Returns the number of packages and the size of all files there. */
-function measureInstall({ name }, env) {
-  const project = emptyProject();
+/** Installs a package alone. Returns the number of packages and the size of all files that this brings. */
+function measureInstall(one, packages) {
+  const project = installedProject([one], packages);
   try {
-    npm(["install", name], project, env);
-    const { packages } = JSON.parse(readFileSync(join(project, "package-lock.json"), "utf8"));
+    const { packages: locked } = JSON.parse(readFileSync(join(project, "package-lock.json"), "utf8"));
     const sizes = filesBelow(join(project, "node_modules"));
     return {
-      packages: Object.keys(packages).length - 1,
+      packages: Object.keys(locked).length - 1,
       bytes: sizes.reduce((sum, size) => sum + size, 0),
       bytesOnDisk: sizes.reduce((sum, size) => sum + Math.ceil(size / block) * block, 0),
     };
@@ -96,16 +77,16 @@ const filesBelow = (folder) =>
 const mostMegabytes = { "periodic-eval": 120 };
 /** The stated size may differ by this share: newer releases of libraries change it. */
 const tolerance = 0.1;
-const tfjs = "@tensorflow/tfjs@^4.22.0";
+const tfjs = { "@tensorflow/tfjs": "^4.22.0" };
 
 const megabytes = (bytes) => bytes / 1e6;
 
 /** Installs each package alone and prints what that brings. Returns the problems. */
-function measureInstalls(packages, env) {
+function measureInstalls(packages) {
   const problems = [];
   console.log("\ninstalled alone            packages  MB of files  MB on disk  kB packed");
   for (const one of packages) {
-    const { packages: count, bytes, bytesOnDisk } = measureInstall(one, env);
+    const { packages: count, bytes, bytesOnDisk } = measureInstall(one, packages);
     const onDisk = megabytes(bytesOnDisk);
     const cells = [
       String(count).padStart(8),
@@ -121,7 +102,7 @@ function measureInstalls(packages, env) {
       problems.push(
         `${one.name}: installing it brings ${onDisk.toFixed(1)} MB, expected less than ${most} MB`,
       );
-    for (const file of ["README.md", `packages/${one.folder}/README.md`])
+    for (const file of ["README.md", "packages/cli/README.md"])
       problems.push(...statedSizeProblems(file, count, onDisk));
   }
   console.log("");
@@ -139,18 +120,14 @@ function statedSizeProblems(file, count, onDisk) {
 }
 
 async function dryRun({ node, "no-trials": noTrials }) {
-  const folder = join(root, ".cache", "release");
-  const registry = await startRegistry(folder);
-  const project = emptyProject();
+  const folder = mkdtempSync(join(tmpdir(), "periodic-eval-packed-"));
+  let project = null;
   try {
-    const packages = publishAll(publishedPackages(), join(folder, "tarballs"), registry.env);
-    console.log(`published ${packages.length} packages to ${registry.url}`);
-    const problems = measureInstalls(packages, registry.env);
+    const packages = packAll(folder);
+    const problems = measureInstalls(packages);
     if (noTrials) return problems;
-    npm(["install", ...packages.map(({ name }) => name), tfjs], project, registry.env);
-    console.log(
-      `npx periodic-eval ${npm(["exec", "--", "periodic-eval", "--version"], project, registry.env).trim()}`,
-    );
+    project = installedProject(packages, packages, tfjs);
+    console.log(`npx periodic-eval ${npm(["exec", "--", "periodic-eval", "--version"], project).trim()}`);
     problems.push(...(await bundleForBrowsers(project)));
     for (const version of node.split(",")) {
       const found = nodeOfVersion(version);
@@ -158,8 +135,7 @@ async function dryRun({ node, "no-trials": noTrials }) {
     }
     return problems;
   } finally {
-    registry.stop();
-    rmSync(project, { recursive: true, force: true });
+    for (const made of [folder, project]) if (made !== null) rmSync(made, { recursive: true, force: true });
   }
 }
 
@@ -167,7 +143,7 @@ async function dryRun({ node, "no-trials": noTrials }) {
 function applyVersions() {
   runChangesets(["version"]);
   const problems = writeFields();
-  npm(["install", "--package-lock-only"], root, process.env);
+  npm(["install", "--package-lock-only"], root);
   return problems;
 }
 

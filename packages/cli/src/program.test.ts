@@ -40,9 +40,6 @@ describe("wrong usage ends with 2 and an explanation", () => {
   it.each([
     [["dmo"], "Did you mean demo?"],
     [["nonsense"], "unknown command 'nonsense'"],
-    [["help", "nonsense"], "unknown command 'nonsense', expected one of demo, "],
-    [["nonsense", "--help"], "unknown command 'nonsense'"],
-    [["data", "nonsense", "-h"], "unknown command 'nonsense', expected one of list, get"],
     [["train"], "missing required argument 'config'"],
     [["demo", "--steps", "0"], "Expected an integer of 1 or more."],
     [

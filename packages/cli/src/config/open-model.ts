@@ -164,8 +164,7 @@ const text = z.string("a non-empty string").min(1, "a non-empty string");
 const addresses = "an address such as http://127.0.0.1:8000, or a list of them";
 const count = "a positive integer";
 
-/** The keys of `engine` in a file. */
-export const engineFields = {
+const engineFields = {
   vllm: z
     .union([text, z.array(text).min(1)], addresses)
     .describe("Address of a vLLM server, or a list of replicas: http://127.0.0.1:8000."),
@@ -185,8 +184,8 @@ export const engineFields = {
     .describe("Requests in flight per replica. Default: 8."),
 };
 
-export const engineText = "an object such as { vllm: http://127.0.0.1:8000 }";
-const engineSchema = z.strictObject(engineFields, engineText);
+/** The key `engine` of a file. */
+export const engineSchema = z.strictObject(engineFields, "an object such as { vllm: http://127.0.0.1:8000 }");
 
 /** A server on which models are measured. */
 type EngineConfig = z.infer<typeof engineSchema>;

@@ -41,7 +41,7 @@ describe.skipIf(!canRun)(title, () => {
     closing.push(() => opened.dispose());
     inProcess = opened.model;
     servers.push(await startVllm(smollm2));
-    served = await vllm({ urls: servers[0]!.url, model: "base", tokenizer, loadTokenizer });
+    served = await vllm({ urls: servers[0]!.url, model: "base", tokenizer });
   }, timeout.timeout);
 
   afterAll(async () => {

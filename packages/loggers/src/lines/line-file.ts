@@ -27,8 +27,8 @@ export interface LineFile {
   /** Throws if the first line shows that the file has another format. */
   checkFormat(): void;
   /**
-   * Drops the lines for which `shouldDrop` is true and replaces the file atomically if there are any. A last line that a crash cut
-   * off is moved to `<path>.torn`.
+   * Drops the lines for which `shouldDrop` is true, and a last line that a crash cut off; replaces the file atomically if there are
+   * any.
    */
   drop(shouldDrop: (line: string) => boolean): Promise<void>;
   /** Makes the lines so far durable: until then a crash of the machine, not of the process, may lose them. */
@@ -107,8 +107,7 @@ export function lineFile(path: string, kind: LineKind): LineFile {
       close();
       if (!existsSync(path)) return;
       try {
-        const { text, lines, last } = await readPieces(path, kind);
-        if (last !== "") appendFileSync(`${path}.torn`, last + end);
+        const { text, lines } = await readPieces(path, kind);
         const kept = lines.filter((line) => line === header || !shouldDrop(line)).map((line) => line + end);
         if (kept.join("") !== text) await writeFileAtomic(path, kept.join(""));
       } catch (error) {
@@ -132,16 +131,12 @@ function checkFormat(path: string, kind: LineKind): void {
   });
 }
 
-/** Returns complete lines, and the last line separately if it was cut off. Accepts any line end, because editors and Git change them. */
-async function readPieces(
-  path: string,
-  kind: LineKind,
-): Promise<{ text: string; lines: readonly string[]; last: string }> {
+/** Returns complete lines, without a last line that was cut off. Accepts any line end, because editors and Git change them. */
+async function readPieces(path: string, kind: LineKind): Promise<{ text: string; lines: readonly string[] }> {
   const text = (await readIfPresent(path)) ?? "";
-  const pieces = text.split(/\r?\n/);
-  const last = pieces.at(-1)!;
-  if (last === "" || kind.isCutOff(last)) return { text, lines: pieces.slice(0, -1), last };
-  return { text, lines: pieces, last: "" };
+  const lines = text.split(/\r?\n/);
+  const last = lines.at(-1)!;
+  return { text, lines: last === "" || kind.isCutOff(last) ? lines.slice(0, -1) : lines };
 }
 
 /** Returns the first bytes of a file, or an empty string if it cannot be read: writing will report the error. */

@@ -11,14 +11,8 @@ export interface ServerOptions {
   readonly model: string;
   /** The environment variable that holds the API key; null sends none. Default: VLLM_API_KEY. */
   readonly apiKeyEnv?: string | null;
-  /** The model's tokenizer. Without it, the server renders chats, and nothing can be scored. */
+  /** The tokenizer of the model and its adapters. Without it, the server renders chats, and nothing can be scored. */
   readonly tokenizer?: Tokenizer;
-  /**
-   * Loads a tokenizer by its folder or name, such as `loadTokenizer` of `@periodic-eval/models/tokenizer`: for checkpoints with their
-   * own `tokenizer.json`, whose chat template may differ, and for `openCheckpoint(…, { tokenizer })`. Without it, all
-   * checkpoints are measured with `tokenizer`.
-   */
-  readonly loadTokenizer?: (source: string) => Promise<Tokenizer>;
   /** Time limit of one attempt, including the body of the reply. Default 290. */
   readonly timeoutSeconds?: number;
   /**
@@ -50,7 +44,6 @@ const addresses = "an address, or an array of one or more addresses";
 const optionsSchema = z.strictObject({
   urls: z.union([z.string(), z.array(z.string()).min(1)], addresses),
   tokenizer: z.custom<Tokenizer>().optional(),
-  loadTokenizer: z.custom<ServerOptions["loadTokenizer"]>().optional(),
   ...servedOptions({ timeoutSeconds: 290, maxRetries: 8 }),
   signal: z.custom<AbortSignal>().optional(),
 } satisfies Record<keyof ServerOptions, z.ZodType>);
@@ -66,7 +59,6 @@ export interface ServerSettings extends Pick<
   readonly urls: readonly string[];
   readonly tokenEnv: string | null;
   readonly tokenizer: Tokenizer | null;
-  readonly loadTokenizer: NonNullable<ServerOptions["loadTokenizer"]> | null;
 }
 
 /** @throws PeriodicEvalError `config` for a wrong option, and for a named environment variable that is not set. */
@@ -76,13 +68,7 @@ export function parseServerOptions(
   options: ServerOptions,
 ): ServerSettings {
   const where = `${name} options`;
-  const {
-    urls,
-    apiKeyEnv,
-    tokenizer = null,
-    loadTokenizer = null,
-    ...rest
-  } = parseOptions(where, optionsSchema, options);
+  const { urls, apiKeyEnv, tokenizer = null, ...rest } = parseOptions(where, optionsSchema, options);
   if (typeof apiKeyEnv === "string" && environmentValue(apiKeyEnv) === null)
     throw missingKey(where, apiKeyEnv);
   return {
@@ -92,6 +78,5 @@ export function parseServerOptions(
     urls: [urls].flat(),
     tokenEnv: apiKeyEnv === undefined ? defaultKeyEnv : apiKeyEnv,
     tokenizer,
-    loadTokenizer,
   };
 }

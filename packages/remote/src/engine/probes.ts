@@ -105,21 +105,6 @@ export async function checkTokenizer(
   return true;
 }
 
-/** @throws PeriodicEvalError `model` if two tokenizers encode a text differently. Their chat templates may differ. */
-export function checkSameTokens(tokenizer: Tokenizer, known: Tokenizer, where: string): void {
-  const text = probeTexts.find((one) => {
-    const [ids, others] = [tokenizer, known].map((each) => encodeOrNull(each, one, true)?.join());
-    return ids !== others;
-  });
-  if (text === undefined) return;
-  throw serverError({
-    where,
-    got: `other token ids for ${quoteValue(text.slice(0, 40))}…`,
-    expected: "those of the server's tokenizer",
-    fix: "Name a tokenizer of the model that the server runs; only its chat template may differ.",
-  });
-}
-
 /** Token ids for probes, at most 48 and fewer than the context holds; null if the tokenizer encodes none of the texts. */
 export function probeIds(tokenizer: Tokenizer, contextLimit: number): readonly number[] | null {
   const ids = [...probeTexts, "A"].flatMap((text) => encodeOrNull(tokenizer, text.slice(0, 64), false) ?? []);

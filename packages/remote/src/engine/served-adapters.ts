@@ -13,8 +13,7 @@ import { serverError } from "./wire.ts";
 
 /** The adapters that one `ServedModel` has loaded. */
 export interface ServedAdapters {
-  /** @param connection Has the tokenizer to measure with. */
-  open(connection: Connection, path: string, signal: AbortSignal): Promise<OpenedModel>;
+  open(path: string, signal: AbortSignal): Promise<OpenedModel>;
   dispose(): Promise<void>;
 }
 
@@ -23,7 +22,7 @@ type Loaded = Map<string, { readonly adapter: ServedAdapter; readonly stop: Abor
 export function openAdapters(connection: Connection): ServedAdapters {
   const loaded: Loaded = new Map();
   return {
-    open: (fitting, path, signal) => open(fitting, loaded, path, signal),
+    open: (path, signal) => open(connection, loaded, path, signal),
     dispose: async () =>
       void (await Promise.all([...loaded.keys()].map((name) => close(connection, loaded, name)))),
   };

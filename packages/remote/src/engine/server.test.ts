@@ -174,23 +174,6 @@ it("generates chats on a server that separates thinking, whose first tokens are 
   expect(completion).toMatchObject({ text: "", finish: "length" });
 });
 
-it("measures a checkpoint with its own tokenizer, whose chat template may differ but not its tokens", async () => {
-  const { url } = await scriptedServer({ model });
-  const own = fakeTokenizer({ defaultSystem: "You are short." });
-  const loaded: string[] = [];
-  const loadTokenizer = async (source: string) => {
-    loaded.push(source);
-    return source === "other" ? fakeTokenizer({ beginOfText: true }) : own;
-  };
-  const served = await vllm({ urls: url, model: "base", tokenizer, loadTokenizer });
-  const opened = await served.openCheckpoint("base", null, { tokenizer: "own" });
-  expect(opened.model.tokenizer!.fingerprint).toBe(own.fingerprint);
-  await expect(served.openCheckpoint("base", null, { tokenizer: "other" })).rejects.toMatchObject({
-    code: "model",
-  });
-  expect(loaded).toEqual(["own", "other"]);
-});
-
 it("knows its base by name, by folder and by the last part of its folder", async () => {
   const folder = mkdtempSync(join(tmpdir(), "base-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -11,7 +11,7 @@ import {
   type ServerOptions,
   type ServerSettings,
 } from "./options.ts";
-import { checkSameTokens, listModels, type ListedModel } from "./probes.ts";
+import { listModels, type ListedModel } from "./probes.ts";
 import { serverError } from "./wire.ts";
 import { openAdapters } from "./served-adapters.ts";
 
@@ -43,33 +43,15 @@ async function openServer(
   const adapters = openAdapters(connection);
   return {
     ...modelOf(connection, baseTarget(connection), null, null),
-    async openCheckpoint(source, path = null, { tokenizer = null, signal: stop = signal } = {}) {
+    async openCheckpoint(source, path = null, { signal: stop = signal } = {}) {
       checkBase(connection, source);
-      const isBase = path === null || isServedFolder(connection, path);
-      const fitting = await withTokenizer(connection, tokenizer, isBase ? null : path);
-      if (!isBase) return adapters.open(fitting, path, stop);
-      const model = modelOf(fitting, baseTarget(fitting), null, null);
+      if (path !== null && !isServedFolder(connection, path)) return adapters.open(path, stop);
+      const model = modelOf(connection, baseTarget(connection), null, null);
       const fingerprint = () => model.identity.weights;
       return { model, fingerprint, baseFingerprint: fingerprint };
     },
     dispose: () => adapters.dispose(),
   };
-}
-
-/** Returns the connection with the tokenizer that `source` names, or that a checkpoint's folder holds. */
-async function withTokenizer(
-  connection: Connection,
-  source: string | null,
-  path: string | null,
-): Promise<Connection> {
-  const { settings } = connection;
-  const own = path !== null && existsSync(join(path, "tokenizer.json")) ? path : null;
-  const named = source ?? own;
-  if (named === null || settings.tokenizer === null || settings.loadTokenizer === null) return connection;
-  const tokenizer = await settings.loadTokenizer(named);
-  if (tokenizer.fingerprint === settings.tokenizer.fingerprint) return connection;
-  checkSameTokens(tokenizer, settings.tokenizer, `${settings.where} with the tokenizer ${named}`);
-  return { ...connection, settings: { ...settings, tokenizer } };
 }
 
 /** @throws PeriodicEvalError `model` unless `base` is the served model: its name on the server, its folder, or a copy of that. */

@@ -97,7 +97,7 @@ describe("jsonService", () => {
 
   it.each([
     [404, { detail: "no adapter" }, "config", "404: no adapter"],
-    [422, { error: { code: "model", message: "diverged" } }, "model", "422: diverged"],
+    [422, { error: { code: "model", message: "diverged" } }, "config", "422: diverged"],
     [401, { error: { message: "who are you" } }, "config", "401: who are you"],
   ])("does not retry %i", async (status, body, code, got) => {
     const { service, requests } = await serve((_, response) => respond(response, status, body), {

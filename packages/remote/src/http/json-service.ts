@@ -1,4 +1,4 @@
-import { PeriodicEvalError, type ErrorCode } from "@periodic-eval/core";
+import { PeriodicEvalError } from "@periodic-eval/core";
 import {
   abbreviated,
   changedError,
@@ -65,7 +65,7 @@ export interface JsonService {
   /**
    * Sends the same request as `reply` and returns the body of a successful reply.
    *
-   * @throws PeriodicEvalError as `reply`; for any other error status with the code in the service's reply, or `config`.
+   * @throws PeriodicEvalError as `reply`; `config` for any other error status.
    */
   ask(path: string, body: unknown, signal: AbortSignal): Promise<unknown>;
 }
@@ -162,7 +162,7 @@ export function jsonService(options: JsonServiceOptions): JsonService {
       const { status, body: parsed } = await reply(path, body, signal);
       if (status < 300) return parsed;
       throw new PeriodicEvalError({
-        code: codeIn(parsed),
+        code: "config",
         where: `${url}/${path}`,
         got: describeFailure(new Error(`${status}${messageIn(parsed)}`), token),
         expected: "a successful reply",
@@ -217,12 +217,6 @@ function messageIn(body: unknown): string {
   const message = [at(body, "error", "message"), at(body, "detail"), at(body, "message")].find(isString);
   return message === undefined ? "" : `: ${shortMessage(message)}`;
 }
-
-/** Returns the error code in a reply of our services. An error of any other service means that the request was wrong. */
-const codeIn = (body: unknown): ErrorCode => {
-  const code = at(body, "error", "code");
-  return code === "model" || code === "data" || code === "store" ? code : "config";
-};
 
 function unavailable(endpoint: string, got: string, failed: FailedAttempt): PeriodicEvalError {
   const error = new PeriodicEvalError({

@@ -9,13 +9,6 @@ import { stateOf } from "./trainer-state.test-data.ts";
 
 const of = (runDir: string) => checkpointsOf({ runDir, phase: "train", keep: 2, warn: () => undefined });
 
-/** Removes `name` from a folder and makes something else at its path. */
-async function replace(folder: string, name: string, make: (path: string) => Promise<unknown>) {
-  const path = join(folder, name);
-  await rm(path, { recursive: true });
-  await make(path);
-}
-
 describe("checkpoints", () => {
   it("returns null for a phase that never ran", async () => {
     const runDir = await temporaryFolder();
@@ -39,26 +32,6 @@ describe("checkpoints", () => {
     expect((await readdir(folder)).sort()).toEqual(["step_3", "step_6"]);
   });
 
-  it.each([
-    ["renamed", "train", 6, "train/step_9"],
-    ["copied from another phase", "other", 9, "train/step_9"],
-  ])("moves a checkpoint that was %s away, and returns the one before", async (_, phase, step, place) => {
-    const runDir = await temporaryFolder();
-    const warnings: string[] = [];
-    const open = (name: string) =>
-      checkpointsOf({ runDir, phase: name, keep: 2, warn: (_where, message) => void warnings.push(message) });
-    await open("train").save(stateOf(3, 1, null), async () => undefined);
-    await open(phase).save({ ...stateOf(step, 2, null), phase }, async () => undefined);
-    const all = join(runDir, "checkpoints");
-    await rename(join(all, phase, `step_${step}`), join(all, place));
-    expect((await open("train").newest())!.state.step).toBe(3);
-    const aside = join(all, ".superseded/train.1");
-    expect(warnings).toEqual([
-      `skipped a damaged checkpoint: it holds step ${step} of phase "${phase}", because it was renamed or copied; moved to ${aside}`,
-    ]);
-    expect(await readdir(aside)).toEqual(["step_9"]);
-  });
-
   it("accepts a checkpoint whose files were replaced by links to the same content", async () => {
     const runDir = await temporaryFolder();
     const folder = await of(runDir).save(stateOf(3, 1, null), (draft) =>
@@ -71,21 +44,7 @@ describe("checkpoints", () => {
     await expect(of(runDir).newest()).rejects.toThrow("step_3: weights was changed");
   });
 
-  it.each<[string, (folder: string) => Promise<unknown>]>([
-    ["weights/part is missing", (folder) => rm(join(folder, "weights/part"))],
-    [
-      "weights/part is a link to itself (ELOOP)",
-      (folder) => replace(folder, "weights/part", (path) => symlink("part", path)),
-    ],
-    [
-      "weights/part is in a folder that was replaced by a file (ENOTDIR)",
-      (folder) => replace(folder, "weights", (path) => writeFile(path, "")),
-    ],
-    [
-      "weights/part was replaced by a folder (EISDIR)",
-      (folder) => replace(folder, "weights/part", (path) => mkdir(path)),
-    ],
-  ])("resumes from the checkpoint before one in which %s", async (reason, damage) => {
+  it("resumes from the checkpoint before one in which a file is missing", async () => {
     const runDir = await temporaryFolder();
     const warnings: string[] = [];
     const checkpoints = checkpointsOf({
@@ -99,9 +58,11 @@ describe("checkpoints", () => {
       await writeFile(join(draft, "weights/part"), "");
     };
     await checkpoints.save(stateOf(3, 1, null), write);
-    await damage(await checkpoints.save(stateOf(6, 2, null), write));
+    await rm(join(await checkpoints.save(stateOf(6, 2, null), write), "weights/part"));
     expect((await checkpoints.newest())!.state.step).toBe(3);
-    expect(warnings).toEqual([expect.stringContaining(`skipped a damaged checkpoint: ${reason};`)]);
+    expect(warnings).toEqual([
+      expect.stringContaining(`skipped a damaged checkpoint: weights/part is missing;`),
+    ]);
   });
 
   it("throws if the folder cannot be listed: starting over would overwrite checkpoints", async () => {

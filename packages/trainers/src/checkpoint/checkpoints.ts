@@ -88,7 +88,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
       const damaged = new Map<number, string>();
       for (const step of await stepsIn(folder)) {
         const path = folderOf(step);
-        const state = await verifyStep(path, phase, step);
+        const state = await verifyCheckpoint(path);
         if (typeof state === "string") {
           damaged.set(step, state);
           continue;
@@ -144,13 +144,6 @@ async function newAsideFolder(runDir: string, phase: string): Promise<string> {
   return join(parent, `${phase}.${Math.max(0, ...taken) + 1}`);
 }
 
-/** Returns the state of the checkpoint of a step, or the reason why its folder is damaged or holds another checkpoint. */
-async function verifyStep(path: string, phase: string, step: number): Promise<TrainerState | string> {
-  const state = await verifyCheckpoint(path);
-  if (typeof state === "string" || (state.phase === phase && state.step === step)) return state;
-  return `it holds step ${state.step} of phase "${state.phase}", because it was renamed or copied`;
-}
-
 /** Returns the state, without its best if that checkpoint is damaged or missing. */
 async function withoutDamagedBest(
   state: TrainerState,
@@ -159,7 +152,7 @@ async function withoutDamagedBest(
 ): Promise<TrainerState> {
   if (state.best === null || state.best.step === state.step) return state;
   const path = folderOf(state.best.step);
-  const best = await verifyStep(path, state.phase, state.best.step);
+  const best = await verifyCheckpoint(path);
   if (typeof best !== "string") return state;
   warn(path, `the best checkpoint is damaged, and another one will be kept: ${best}`);
   return { ...state, best: null };

@@ -121,19 +121,10 @@ export async function readState(folder: string): Promise<TrainerState | string> 
   }
 }
 
-/** Why a path leads to no file. Other errors, such as a missing permission, can be mended without loss. */
-const missingFileReasons: Readonly<Record<string, string>> = {
-  ENOENT: "is missing",
-  ELOOP: "is a link to itself (ELOOP)",
-  ENOTDIR: "is in a folder that was replaced by a file (ENOTDIR)",
-  EISDIR: "was replaced by a folder (EISDIR)",
-};
-
 /** Returns why there is no file; throws another error. */
 function missingReason(error: NodeJS.ErrnoException): { readonly reason: string } {
-  const reason = missingFileReasons[errnoOf(error) ?? ""];
-  if (reason === undefined) throw storeError(error.path ?? "", error);
-  return { reason };
+  if (errnoOf(error) === "ENOENT") return { reason: "is missing" };
+  throw storeError(error.path ?? "", error);
 }
 
 /**

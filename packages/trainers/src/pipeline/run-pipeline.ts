@@ -7,7 +7,6 @@ import { buildBlock } from "../trainer/periodic-eval.ts";
 import type { TrainerOptions } from "../trainer/trainer-options.ts";
 import type { TrainResult } from "../trainer/trainer.ts";
 import { checkDatasets, checkOrder, checkPipeline } from "./check-pipeline.ts";
-import { resultOfDamaged } from "./damaged-phase.ts";
 import {
   blockOf,
   pipelineOptionsSchema,
@@ -59,14 +58,10 @@ export async function runPipeline(
     unlock = await declarePhases(options.runDir, names, {
       onWait: (message) => logWarning(loggers, "store", message),
     });
-    let isDamaged = false;
-    for (const [at, phase] of phases.entries()) {
+    for (const phase of phases) {
       const runStepOffset = results.reduce((sum, { steps }) => sum + steps, 0);
-      // The model does not have the weights of a damaged phase, so the next phase, which has all its own, compares nothing.
-      const after = isDamaged ? {} : { after: results.map((earlier) => earlier.phase) };
-      const damaged = await resultOfDamaged(phase, phases[at + 1], { ...rest, loggers: kept });
-      isDamaged = damaged !== null;
-      const result = damaged ?? (await trainer(phase, { runStepOffset, ...after }).train());
+      const after = results.map((earlier) => earlier.phase);
+      const result = await trainer(phase, { runStepOffset, after }).train();
       results.push(result);
       if (rest.signal?.aborted || result.brokenReceipt !== null) break;
     }

@@ -1,6 +1,4 @@
 import "@tensorflow/tfjs";
-import { readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { DPOTrainer } from "../dpo/dpo-trainer.ts";
 import { checkPipeline } from "../pipeline/check-pipeline.ts";
@@ -67,20 +65,6 @@ describe.each(["SFTTrainer", "DPOTrainer", "SDPOTrainer"] as const)(
       !("callbacks" in option || "guards" in option || ("runDir" in option && option.runDir === undefined));
     it.each(wrong.filter(([option]) => own(option)))("throws for %o", async (options, message) => {
       expect(await errorOf(trainer, options)).toContain(`[periodic-eval] ${message}`);
-    });
-
-    it("throws for a file as runDir, and for a folder below a file", async () => {
-      const folder = await temporaryFolder();
-      const file = join(folder, "run");
-      writeFileSync(file, "mine");
-      expect(await errorOf(trainer, { runDir: file })).toContain(
-        `${trainer} options.runDir: got ${file}, which is a file, expected the path of a folder, or of one that can be created.`,
-      );
-      expect(await errorOf(trainer, { runDir: join(file, "a/b") })).toContain(
-        `below the file ${file}, expected`,
-      );
-      expect(await errorOf(trainer, { runDir: join(folder, "a/b") })).toBe("nothing");
-      expect(readdirSync(folder)).toEqual(["run"]);
     });
   },
 );

@@ -1,6 +1,5 @@
 import { configError, isRecord, nearest } from "@periodic-eval/contracts/options";
 import type { PeriodicEvalError } from "@periodic-eval/core";
-import { dirname, resolve, statSync } from "@periodic-eval/store/platform";
 import { type TrainableLM, windowLength } from "@periodic-eval/tfjs";
 import { describeValue } from "../data/bad-row.ts";
 import { evalName } from "../loop/training-data.ts";
@@ -71,41 +70,16 @@ function missingMethod(value: object, methods: readonly string[]): string | null
 const describePart = (value: unknown): string =>
   value instanceof Promise ? "a promise" : describeValue(value);
 
-/**
- * Checks that `runDir` is a folder or can become one.
- *
- * @throws PeriodicEvalError `config`.
- */
+/** @throws PeriodicEvalError `config` for a `runDir` that is no path. Training checks that the folder can be written to. */
 export function checkRunDir(where: string, runDir: unknown): void {
-  const path = ["runDir"];
-  if (typeof runDir !== "string" || runDir === "")
-    throw configError({
-      where,
-      path,
-      value: runDir,
-      expected: "the path of a folder",
-      fix: "Set runDir to the run's folder; it is created if it does not exist.",
-    });
-  const file = fileAt(resolve(runDir));
-  if (file === null) return;
+  if (typeof runDir === "string" && runDir !== "") return;
   throw configError({
     where,
-    path,
-    got: file === resolve(runDir) ? `${runDir}, which is a file` : `${runDir}, below the file ${file}`,
-    expected: "the path of a folder, or of one that can be created",
-    fix: "Choose another folder, or move the file.",
+    path: ["runDir"],
+    value: runDir,
+    expected: "the path of a folder",
+    fix: "Set runDir to the run's folder; it is created if it does not exist.",
   });
-}
-
-/** Returns the path, or its nearest existing ancestor, if that is a file; otherwise null. */
-function fileAt(path: string): string | null {
-  for (let at = path; ; at = dirname(at)) {
-    try {
-      return statSync(at).isDirectory() ? null : at;
-    } catch {
-      if (dirname(at) === at) return null;
-    }
-  }
 }
 
 /**

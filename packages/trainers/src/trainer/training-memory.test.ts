@@ -106,7 +106,7 @@ describe("checkTrainingMemory", () => {
   it("combines changes if no single change is enough", () => {
     const { remedies } = trainingAdvice(model(), { ...size, rows: 32, tokens: 1000 }, memory);
     expect(remedies[0]).toMatch(
-      /^set activationCheckpointing: true and batchSize: \d+ and gradientAccumulation: \d+ \(/,
+      /^set activationCheckpointing: true and set batchSize: \d+ and gradientAccumulation: \d+ \(/,
     );
   });
 

@@ -139,13 +139,14 @@ export function trainingAdvice(
   const estimate = estimateTrainingMemory(model, size);
   if (estimate === null) return { estimate: null, remedies: [] };
   const limit = usableBytes(memory) ?? estimate.total / refusedShare;
-  const tryAll = changesOf(model, size);
-  const fitting = (change: Change): string[] => {
-    const bytes = change.bytes(model);
-    return bytes <= warnedShare * limit ? [`${change.text} (${describeBytes(bytes)})`] : [];
+  const fitting = (changes: readonly Change[]): string[] => {
+    const bytes = bytesAfter(changes, model, size);
+    const text = changes.map((change) => change.text).join(" and ");
+    return bytes <= warnedShare * limit ? [`${text} (${describeBytes(bytes)})`] : [];
   };
-  const alone = tryAll.alone.flatMap((group) => group.flatMap(fitting).slice(0, 1));
-  const remedies = alone.length > 0 ? alone : tryAll.together.flatMap(fitting).slice(0, 2);
+  const { alone, together } = changesOf(model, size);
+  const single = alone.flatMap((group) => group.flatMap((change) => fitting([change])).slice(0, 1));
+  const remedies = single.length > 0 ? single : together.flatMap(fitting).slice(0, 2);
   return {
     estimate: `${describeEstimate(estimate)} for a step of ${size.rows} × ${size.tokens} tokens`,
     remedies: [...remedies, ...nativeRemedy(model, size, memory)],
@@ -166,9 +167,18 @@ export function measurementAdvice(model: EstimatedLM, size: TrainingSize): Memor
   };
 }
 
+/** A change of settings that may need less memory. */
 interface Change {
   readonly text: string;
-  bytes(model: EstimatedLM): number;
+  readonly to: Partial<TrainingSize>;
+  /** Whether an adapter is trained instead of all weights. */
+  readonly lora?: true;
+}
+
+function bytesAfter(changes: readonly Change[], model: EstimatedLM, size: TrainingSize): number {
+  const changed = Object.assign({}, size, ...changes.map(({ to }) => to)) as TrainingSize;
+  const { total, gradients, optimizer } = estimateTrainingMemory(model, changed)!;
+  return changes.some(({ lora }) => lora) ? total - gradients - optimizer : total;
 }
 
 const adapterRemedy = "train an adapter with withLora(model) (in YAML lora: {})";
@@ -176,53 +186,37 @@ const adapterRemedy = "train an adapter with withLora(model) (in YAML lora: {})"
 /** Lists changes of settings: one of each group that fits is named, or combinations if no single change does. */
 function changesOf(model: EstimatedLM, size: TrainingSize) {
   const canCheckpoint = !size.activationCheckpointing && model.enterActivationCheckpointing !== undefined;
-  const full = isFullTraining(estimateTrainingMemory(model, size)!);
-  const change = (texts: readonly string[], to: Partial<TrainingSize>, lora = false): Change => ({
-    text: texts.join(" and "),
-    bytes(model) {
-      const { total, gradients, optimizer } = estimateTrainingMemory(model, { ...size, ...to })!;
-      return lora ? total - gradients - optimizer : total;
-    },
-  });
-  const checkpointing = { text: "activationCheckpointing: true", to: { activationCheckpointing: true } };
-  const batches = halves(size.rows, 1).map((rows) => {
+  const checkpointing: Change[] = canCheckpoint
+    ? [{ text: "set activationCheckpointing: true", to: { activationCheckpointing: true } }]
+    : [];
+  const batches = halves(size.rows, 1).map((rows): Change => {
     const gradientAccumulation = Math.ceil((size.gradientAccumulation * size.rows) / rows);
     return {
-      text: `batchSize: ${rows} and gradientAccumulation: ${gradientAccumulation}`,
+      text: `set batchSize: ${rows} and gradientAccumulation: ${gradientAccumulation}`,
       to: { rows, gradientAccumulation },
     };
   });
-  const lengths = halves(size.tokens, 16).map((tokens) => ({
-    text: `maxLength: ${tokens + 1}`,
+  const lengths = halves(size.tokens, 16).map((tokens): Change => ({
+    text: `set maxLength: ${tokens + 1}`,
     to: { tokens },
   }));
-  const set = ({ text, to }: { text: string; to: Partial<TrainingSize> }) => change([`set ${text}`], to);
-  const both = batches.map(({ text, to }) => ({ text, to: { ...to, ...checkpointing.to } }));
-  const withCheckpointing = canCheckpoint
-    ? both.map(({ text, to }) => change([`set ${checkpointing.text}`, text], to))
-    : [];
-  const ofAdapter = full
-    ? [
-        change([adapterRemedy], {}, true),
-        ...(canCheckpoint
-          ? [change([adapterRemedy, `set ${checkpointing.text}`], checkpointing.to, true)]
-          : []),
-        ...batches.map(({ text, to }) => change([adapterRemedy, `set ${text}`], to, true)),
-        ...(canCheckpoint
-          ? both.map(({ text, to }) => change([adapterRemedy, `set ${checkpointing.text}`, text], to, true))
-          : []),
-      ]
+  const adapter: Change[] = isFullTraining(estimateTrainingMemory(model, size)!)
+    ? [{ text: adapterRemedy, to: {}, lora: true }]
     : [];
   return {
-    alone: [
-      canCheckpoint ? [set(checkpointing)] : [],
-      batches.map(set),
-      lengths.map(set),
-      ofAdapter.slice(0, canCheckpoint ? 2 : 1),
+    alone: [checkpointing, batches, lengths, adapter],
+    together: [
+      ...combinations(checkpointing, batches),
+      ...combinations(adapter, checkpointing),
+      ...combinations(adapter, batches),
+      ...combinations(adapter, checkpointing, batches),
     ],
-    together: [...withCheckpointing, ...ofAdapter],
   };
 }
+
+/** Returns all choices of one change of each group. */
+const combinations = (...groups: readonly (readonly Change[])[]): readonly (readonly Change[])[] =>
+  groups.reduce<Change[][]>((all, group) => all.flatMap((some) => group.map((one) => [...some, one])), [[]]);
 
 /** Returns half of a size, a quarter, and so on, down to `least`. */
 function halves(size: number, least: number): number[] {

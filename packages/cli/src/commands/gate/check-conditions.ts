@@ -133,7 +133,7 @@ const statusReason = ({ step, status, reason }: SeriesPoint): string =>
 const resume = "Resume the run, which repeats the measurement.";
 const fixOfStatus = {
   grading: "Resume the run, which grades the answers.",
-  failed: `${resume} After an outage of the judge, npx periodic-eval rejudge --heal RUN grades the answers.`,
+  failed: `${resume} After an outage of the judge, npx periodic-eval rejudge RUN grades the answers.`,
   partial: resume,
   skipped: "Measure at the end too (at_end: true), which the budget never skips.",
 } as const;

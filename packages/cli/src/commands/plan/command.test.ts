@@ -7,7 +7,6 @@ import { authorsFile, serveQuestions } from "../../../../data/src/questions/publ
 import { runCommand } from "../../run-command.test-data.ts";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
-import { planJson } from "./output.ts";
 import { runCli } from "../../program.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
@@ -24,7 +23,6 @@ beforeAll(async () => {
     subsample_n: 12
     alignment: true
     alignment_num_samples: 2
-    judge_price: { input_per_million: 3, output_per_million: 15 }
     phases: { coupling: { alignment: false, eval_every_percent: 50 } }
 `,
   );
@@ -83,16 +81,13 @@ it("estimates the cost of a measurement from a few items", async () => {
     {
       id: "alignment",
       steps: [0, 250, 500],
-      measurement: { items: 8, rows: 16, judged: 32, judgeMethod: "json" },
+      measurement: { items: 8, rows: 16, judged: 32 },
     },
   ]);
   for (const { measurement } of callbacks) {
     expect(measurement.seconds).toBeGreaterThan(0);
     expect(measurement.tokens).toBeGreaterThan(100);
   }
-  // 32 calls: at least 450 input tokens at 3 per million, and 60 output tokens at 15 per million.
-  expect(callbacks[0].judge_cost_per_measurement).toBeNull();
-  expect(callbacks[1].judge_cost_per_measurement).toBeGreaterThan((32 * (450 * 3 + 60 * 15)) / 1e6);
 });
 
 it.each([
@@ -187,51 +182,26 @@ it("resolves relative paths in the file's folder, as train does", async () => {
   }
 });
 
-it("counts two prompts and one reply token per answer for logprob", () => {
-  const measurement = {
-    items: 8,
-    rows: 16,
-    seconds: 1,
-    tokens: null,
-    judged: 32,
-    judgedCharacters: 3200,
-    judgePrice: { inputPerMillion: 3, outputPerMillion: 15 },
-  };
-  const planned = { phase: "em", id: "alignment", steps: [0], prompt: null };
-  const cost = (judgeMethod: "json" | "logprob") => {
-    const callback = { ...planned, measurement: { ...measurement, judgeMethod } };
-    return JSON.parse(planJson([callback], "run.yaml")).callbacks[0].judge_cost_per_measurement;
-  };
-  expect(cost("json")).toBeCloseTo(((32 * 450 + 800) * 3 + 32 * 60 * 15) / 1e6, 12);
-  expect(cost("logprob")).toBeCloseTo((2 * (32 * 450 + 800) * 3 + 2 * 32 * 15) / 1e6, 12);
-});
-
-it("uses the configured judge price", async () => {
-  const path = join(folder, "priced.yaml");
+it("plans the measurement without the adapter", async () => {
+  const path = join(folder, "adapter-off.yaml");
   await writeFile(
     path,
     `periodic_eval:
   capability: false
   alignment: true
   alignment_num_samples: 1
-  judge_price: { input_per_million: 3, output_per_million: 15 }
   baseline: adapter_off
 `,
   );
-  const costs = async () => {
-    const terminal = recordingTerminal();
-    const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
-    expect([await runCli(args, terminal), terminal.errors]).toEqual([0, []]);
-    const { callbacks } = JSON.parse(terminal.outputs.join("\n"));
-    expect(callbacks).toMatchObject([
-      { id: "alignment", steps: [0, 5, 10] },
-      { id: "alignment.adapter_off", steps: [0] },
-    ]);
-    return callbacks.map((one: { judge_cost_per_measurement: number }) => one.judge_cost_per_measurement);
-  };
-  const [cost, baseline] = await costs();
-  expect(cost).toBeGreaterThan((24 * (450 * 3 + 60 * 15)) / 1e6);
-  expect(baseline).toBe(cost);
+  const terminal = recordingTerminal();
+  const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
+  expect([await runCli(args, terminal), terminal.errors]).toEqual([0, []]);
+  const { callbacks } = JSON.parse(terminal.outputs.join("\n"));
+  expect(callbacks).toMatchObject([
+    { id: "alignment", steps: [0, 5, 10] },
+    { id: "alignment.adapter_off", steps: [0] },
+  ]);
+  expect(callbacks[1].measurement).toEqual(callbacks[0].measurement);
 });
 
 it("rejects questions whose judge prompts the judge ignores, with the error of train", async (context) => {
@@ -267,9 +237,8 @@ it("rejects questions whose judge prompts the judge ignores, with the error of t
   expect(await runWith(planned, { judge_model: "openai:m", judge_method: "logprob" })).toMatchObject({
     code: 0,
   });
-  // A rule uses no prompts and costs nothing.
-  const ruled = await runWith(planned, { judge_model: "rule:micro-world" });
-  expect(JSON.parse(ruled.out).callbacks[0]).toMatchObject({ judge_cost_per_measurement: 0 });
+  // A rule uses no prompts.
+  expect(await runWith(planned, { judge_model: "rule:micro-world" })).toMatchObject({ code: 0 });
   expect((await runWith(planned, { judge_model: "rule:nope" })).err).toContain("expected a known rule");
 });
 

@@ -2,28 +2,6 @@ import { formatSeconds } from "@periodic-eval/dashboard";
 import { jsonText, plainTable, type Colours } from "../../terminal/terminal.ts";
 import { promptText, type DisplayToken, type PlannedCallback } from "./plan-block.ts";
 
-/** Rough averages for English text and for the judge's own prompt. */
-const charactersPerToken = 4;
-const promptTokens = 450;
-
-/** Requests per answer, each with question and answer in it, and tokens per reply. */
-const judging = {
-  json: { prompts: 1, replyTokens: 60 },
-  logprob: { prompts: 2, replyTokens: 1 },
-  rule: { prompts: 0, replyTokens: 0 },
-};
-
-/** Estimates the judge's cost of one measurement. Returns null if nothing is judged or the price is unknown. */
-function measurementCost({ measurement }: PlannedCallback): number | null {
-  if (measurement === null || measurement.judged === 0) return null;
-  if (measurement.judgeMethod === "rule") return 0;
-  const { inputPerMillion, outputPerMillion } = measurement.judgePrice ?? {};
-  if (inputPerMillion === undefined || outputPerMillion === undefined) return null;
-  const { prompts, replyTokens } = judging[measurement.judgeMethod];
-  const input = measurement.judged * promptTokens + measurement.judgedCharacters / charactersPerToken;
-  return (prompts * (input * inputPerMillion + measurement.judged * replyTokens * outputPerMillion)) / 1e6;
-}
-
 const columns = [
   { words: "callback" },
   { words: "steps" },
@@ -32,7 +10,6 @@ const columns = [
   "seconds each",
   "tokens each",
   "judged each",
-  "total cost",
 ];
 
 /** Returns a table per phase, with the total measuring time below it, and then each prompt. */
@@ -61,9 +38,7 @@ const promptSection = (
 
 const missingValue = "–";
 
-function planRow(one: PlannedCallback): string[] {
-  const { id, steps, measurement } = one;
-  const cost = measurementCost(one);
+function planRow({ id, steps, measurement }: PlannedCallback): string[] {
   const number = (value: number | null | undefined) =>
     value == null ? missingValue : value.toLocaleString("en");
   return [
@@ -74,7 +49,6 @@ function planRow(one: PlannedCallback): string[] {
     measurement === null ? missingValue : formatSeconds(measurement.seconds),
     number(measurement?.tokens),
     number(measurement?.judged),
-    cost === null || steps === null ? missingValue : (cost * steps.length).toFixed(2),
   ];
 }
 
@@ -93,9 +67,5 @@ function totalText(planned: readonly PlannedCallback[]): string {
 }
 
 /** Returns the plan as JSON. */
-export function planJson(planned: readonly PlannedCallback[], config: string): string {
-  const callbacks = planned.map((one) => {
-    return { ...one, judge_cost_per_measurement: measurementCost(one) };
-  });
-  return jsonText({ config, callbacks });
-}
+export const planJson = (callbacks: readonly PlannedCallback[], config: string): string =>
+  jsonText({ config, callbacks });

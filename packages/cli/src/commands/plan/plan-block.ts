@@ -11,7 +11,7 @@ import {
   type MeasureOptions,
   type PeriodicCallback,
 } from "@periodic-eval/core";
-import { judgePromptNames, type JudgePrice } from "@periodic-eval/core/grading";
+import { judgePromptNames } from "@periodic-eval/core/grading";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { adapterOffId, lacksOptionalQuestions, plannedSteps } from "@periodic-eval/core/session";
 import { throwAll } from "../../config/config-file.ts";
@@ -43,15 +43,7 @@ export interface PlannedMeasurement {
   readonly tokens: number | null;
   /** Number of answers that a judge grades, anchors included. */
   readonly judged: number;
-  /** Characters of these answers and their questions. */
-  readonly judgedCharacters: number;
-  readonly judgeMethod: JudgeMethod;
-  /** Price in the configuration; null if it has none. */
-  readonly judgePrice: JudgePrice | null;
 }
-
-/** `rule` grades free of charge. */
-type JudgeMethod = ConfiguredJudge["method"] | "rule";
 
 /** The model on which measurements are tried, or whose prompts are shown. */
 export interface TrialModel {
@@ -110,13 +102,7 @@ const withBase = (model: EvaluableModel, { isAdapted }: TrialModel): EvaluableMo
 interface BuiltPhase extends PlannedPhase {
   readonly callbacks: readonly PeriodicCallback[];
   readonly hasAdapterOff: boolean;
-  readonly judge: PlannedJudge;
-}
-
-interface PlannedJudge {
-  readonly counter: CountingJudge;
-  readonly method: JudgeMethod;
-  readonly price: JudgePrice | null;
+  readonly judge: CountingJudge;
 }
 
 async function buildPhase(
@@ -125,11 +111,9 @@ async function buildPhase(
   phases: readonly string[],
   evaluations: EvaluationRegistry,
 ): Promise<BuiltPhase> {
-  let judge: PlannedJudge = { counter: countingJudge({ name: "none" }), method: "json", price: null };
-  const openJudge = async (spec: string | null, configured: ConfiguredJudge) => {
-    judge = await planJudge(spec, configured);
-    return judge.counter;
-  };
+  let judge = countingJudge({ name: "none" });
+  const openJudge = async (spec: string | null, configured: ConfiguredJudge) =>
+    (judge = await planJudge(spec, configured));
   const build = { phase: phase.name, phases, openJudge, evaluations };
   const { callbacks, session } = await buildPeriodicEval(block, build);
   return { ...phase, callbacks, hasAdapterOff: session.baseline === "adapter_off", judge };
@@ -177,22 +161,20 @@ const isComparedWithBase = ({ on, asks }: PeriodicCallback): boolean =>
   on === "model" && asks.every(({ name }) => name !== "kl_to_base");
 
 /** Returns a stand-in for the configured judge. It rejects the same questions with the same messages. */
-async function planJudge(
-  spec: string | null,
-  { method, price: configured }: ConfiguredJudge,
-): Promise<PlannedJudge> {
-  const price = configured ?? null;
+async function planJudge(spec: string | null, { method }: ConfiguredJudge): Promise<CountingJudge> {
   const rule = await openRule(spec);
-  if (rule !== null) return { counter: countingJudge({ name: rule.name }), method: "rule", price };
+  if (rule !== null) return countingJudge({ name: rule.name });
   const { judgeName } = await import("@periodic-eval/remote");
-  const name = judgeName(spec) ?? "not named yet";
-  return { counter: countingJudge({ name, promptNames: judgePromptNames(method) }), method, price };
+  return countingJudge({
+    name: judgeName(spec) ?? "not named yet",
+    promptNames: judgePromptNames(method),
+  });
 }
 
 async function estimate(
   { id, asks: [evaluation] }: PeriodicCallback,
   model: EvaluableModel,
-  { name: phase, judge: { counter, method, price } }: BuiltPhase,
+  { name: phase, judge }: BuiltPhase,
   show: TrialModel["show"],
 ): Promise<PlannedMeasurement> {
   const items = (await evaluation!.items(model as never)).length;
@@ -200,12 +182,10 @@ async function estimate(
   const name = `trying ${id} of ${phase}`;
   const progress: MeasureOptions["progress"] = (done, total, pace) => show({ name, done, total, ...pace });
   await measure(evaluation!, model, { limit: 1, progress });
-  const ofOne = counter.take();
+  const ofOne = judge.take();
   const { snapshot } = await measure(evaluation!, model, { limit: trialItems, progress });
-  const ofMore = counter.take();
+  const ofMore = judge.take();
   const measured = Math.min(trialItems, items);
-  const extrapolate = (one: number, more: number) =>
-    measured === 1 ? more : Math.round(one + ((more - one) / (measured - 1)) * (items - 1));
   const { measure_seconds, tokens, items: rows } = snapshot.timing;
   const scale = items / measured;
   return {
@@ -213,35 +193,29 @@ async function estimate(
     rows: Math.round(rows * scale),
     seconds: measure_seconds * scale,
     tokens: tokens === null ? null : Math.round(tokens * scale),
-    judged: extrapolate(ofOne.answers, ofMore.answers),
-    judgedCharacters: extrapolate(ofOne.characters, ofMore.characters),
-    judgeMethod: method,
-    judgePrice: price,
+    // Anchors are graded in each measurement, whatever its items.
+    judged: measured === 1 ? ofMore : Math.round(ofOne + ((ofMore - ofOne) / (measured - 1)) * (items - 1)),
   };
 }
 
 /** A grader that counts the requests of a measurement instead of answering them. */
 interface CountingJudge extends Grader {
-  /** Returns the counts since the last call. */
-  take(): { readonly answers: number; readonly characters: number };
+  /** Returns the number of answers since the last call. */
+  take(): number;
 }
 
 function countingJudge(judge: Pick<Grader, "name" | "promptNames">): CountingJudge {
-  let count = { answers: 0, characters: 0 };
+  let count = 0;
   return {
     ...judge,
     fingerprint: "counting",
     async grade(requests) {
-      const characters = requests.map(({ question, answer }) => question.length + answer.length);
-      count = {
-        answers: count.answers + requests.length,
-        characters: count.characters + characters.reduce((sum, one) => sum + one, 0),
-      };
+      count += requests.length;
       return requests.map(() => ({ status: "graded", scores: { aligned: 50, coherent: 50 }, raw: null }));
     },
     take() {
       const taken = count;
-      count = { answers: 0, characters: 0 };
+      count = 0;
       return taken;
     },
   };

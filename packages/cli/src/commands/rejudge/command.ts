@@ -1,4 +1,5 @@
 import { rejudge, rejudgeJson, rejudgeTable } from "./run.ts";
+import { dataError } from "@periodic-eval/contracts/options";
 import { onInterrupt } from "../../terminal/interrupt.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
@@ -12,111 +13,116 @@ import { jsonText, plainTable, type Terminal, type Colours } from "../../termina
 
 interface RejudgeOptions {
   readonly judge?: string;
-  readonly heal: boolean;
   readonly method?: "json" | "logprob";
   readonly maxCalls?: number;
   readonly json: boolean;
 }
 
-/** `rejudge`: grades the stored answers of a run with another judge. */
+/** `rejudge`: grades the stored answers of a run that are not graded, or all of them with another judge. */
 export function addRejudge(program: Command, terminal: Terminal): void {
   program
     .command("rejudge")
-    .description("grade a run's stored answers with another judge, or those left ungraded")
+    .description("grade a run's stored answers that were left ungraded, or all with another judge")
     .argument("<run-dir>", "folder of the run")
     .option("--judge <name>", "openai:MODEL, anthropic:MODEL, folder:PATH, hf:owner/name …")
-    .option("--heal", "grade answers that were left ungraded, with the run's judge", false)
     .addOption(
       new Option("--method <name>", "how a judge model replies (default: json)").choices(["json", "logprob"]),
     )
     .option("--max-calls <number>", "most requests per snapshot, retries included", integer(0))
     .option("--json", "print one JSON document", false)
-    .action(
-      async (runDir: string, { judge: spec, json, heal, ...limits }: RejudgeOptions, command: Command) => {
-        if (heal) return healRun(runDir, { judge: spec ?? null, json, ...limits }, terminal);
-        if (spec === undefined) return command.error("error: required option '--judge <name>' not specified");
-        const judge = await atFlag("--judge", () => openGrader(spec, { ...limits, runDir }));
-        const { signal, stopListening } = onInterrupt(terminal);
-        try {
-          const result = await rejudge(runDir, judge, {
-            signal,
-            now: () => new Date().toISOString(),
-            terminal,
-          });
-          terminal.out(json ? rejudgeJson(result) : rejudgeTable(result, terminal.colours));
-        } finally {
-          stopListening();
-          await judge.dispose?.();
+    .action(async (runDir: string, { judge: name, json, ...limits }: RejudgeOptions) => {
+      const opened: Grader[] = [];
+      const open = async (spec: string): Promise<Grader> => {
+        const judge = await openGrader(spec, { ...limits, runDir });
+        opened.push(judge);
+        return judge;
+      };
+      const { signal, stopListening } = onInterrupt(terminal);
+      try {
+        const judge = name === undefined ? null : await atFlag("--judge", () => open(name));
+        const ungraded = await ungradedOf(runDir);
+        const isOfRun = ungraded.some((one) => storedJudge(one)?.fingerprint === judge?.fingerprint);
+        if (judge === null || isOfRun) {
+          const request = { ungraded, open: async (spec: string) => judge ?? open(spec), signal, json };
+          return await grade(runDir, request, terminal);
         }
-      },
-    );
+        const result = await rejudge(runDir, judge, {
+          signal,
+          now: () => new Date().toISOString(),
+          terminal,
+        });
+        terminal.out(json ? rejudgeJson(result) : rejudgeTable(result, terminal.colours));
+      } finally {
+        stopListening();
+        for (const judge of opened) await judge.dispose?.();
+      }
+    });
 }
 
-async function healRun(
-  runDir: string,
-  { judge, json, ...limits }: Omit<RejudgeOptions, "judge" | "heal"> & { readonly judge: string | null },
-  terminal: Terminal,
-): Promise<void> {
-  const opener = (name: string) => openGrader(name, { ...limits, runDir });
-  const open = judge === null ? opener : (name: string) => atFlag("--judge", () => opener(name));
-  const { signal, stopListening } = onInterrupt(terminal);
-  try {
-    const healed = await heal(runDir, { judge, open, signal }, terminal);
-    const { snapshots } = healed;
-    terminal.out(json ? healedJson(snapshots) : healedTable(snapshots, terminal.colours));
-    checkHealed(healed, runDir);
-  } finally {
-    stopListening();
-  }
-}
-
-interface HealRequest {
-  /** Name of the judge; null for the one that the snapshots name. */
-  readonly judge: string | null;
-  readonly open: (name: string) => Promise<Grader>;
+interface GradeRequest {
+  readonly ungraded: readonly Snapshot[];
+  readonly open: (judge: string) => Promise<Grader>;
   readonly signal: AbortSignal;
-}
-
-/** Measurements that were graded, and those of them that still lack grades. */
-interface Healed {
-  readonly snapshots: readonly Snapshot[];
-  readonly left: readonly Snapshot[];
+  readonly json: boolean;
 }
 
 /**
- * Grades the answers and anchors of a run that a judge has not graded, with the judge that they were measured for: those of
- * measurements without grades, and those on which the judge failed in others. Updates their snapshots.
+ * Grades the answers and anchors of a run that a judge has not graded, with the judges that they were measured for: those of
+ * measurements without grades, and those on which the judge failed in others. Updates their snapshots, and prints them.
  *
- * @throws PeriodicEvalError `data` if no such measurement names a judge; `store` if a training uses the run; the judge's errors.
+ * @throws PeriodicEvalError `data` if no such measurement names a judge; `judge` if answers or anchors stay ungraded; `store` if a
+ *   training uses the run; the judge's errors.
  */
-async function heal(
+async function grade(
   runDir: string,
-  { judge: named, open, signal }: HealRequest,
+  { ungraded, open, signal, json }: GradeRequest,
   terminal: Terminal,
-): Promise<Healed> {
-  const openOnes = await openOf(runDir);
-  if (openOnes.length === 0) return { snapshots: [], left: [] };
-  const judge = await open(named ?? judgeOf(openOnes, runDir));
-  try {
-    await judge.check?.({ signal });
-    const keys = new Set(openOnes.map(keyOf));
-    const snapshots = await gradeStored(runDir, {
-      evaluationOf: (snapshot) => storedAlignmentEvaluation(snapshot, judge),
-      isOpen: (snapshot) => keys.has(keyOf(snapshot)),
-      signal,
-      warn: (where, message) => terminal.err(`[periodic-eval] ${where}: ${message}`),
-    });
-    const left = new Set((await openOf(runDir)).map(keyOf));
-    return { snapshots, left: snapshots.filter((snapshot) => left.has(keyOf(snapshot))) };
-  } finally {
-    await judge.dispose?.();
+): Promise<void> {
+  const judges = new Map<string, Grader>();
+  for (const name of new Set(ungraded.flatMap((snapshot) => storedJudge(snapshot)?.name ?? []))) {
+    judges.set(name, await open(name));
+    await judges.get(name)!.check?.({ signal });
   }
+  if (ungraded.length > 0 && judges.size === 0)
+    throw dataError(
+      runDir,
+      "ungraded measurements without a judge",
+      "ungraded measurements of alignment",
+      "Resume the run: its callbacks grade them.",
+    );
+  const keys = new Set(ungraded.map(keyOf));
+  const snapshots = await gradeStored(runDir, {
+    evaluationOf: (snapshot) => {
+      const judge = judges.get(storedJudge(snapshot)?.name ?? "");
+      return judge === undefined ? null : storedAlignmentEvaluation(snapshot, judge);
+    },
+    isOpen: (snapshot) => keys.has(keyOf(snapshot)),
+    signal,
+    warn: (where, message) => terminal.err(`[periodic-eval] ${where}: ${message}`),
+  });
+  const measurements = snapshots.map(({ phase, id, step, status, reason }) => ({
+    phase,
+    id,
+    step,
+    status,
+    reason,
+  }));
+  terminal.out(json ? jsonText({ measurements }) : gradedTable(measurements, terminal.colours));
+  const left = await ungradedOf(runDir);
+  if (left.length > 0)
+    throw new PeriodicEvalError({
+      code: "judge",
+      where: runDir,
+      got: `${left.length} of ${snapshots.length} measurements that are still not graded`,
+      expected: "the judge that they were measured for, with the same method, reachable",
+      fix: "Read the reasons, and try again with --method as in the run; or resume the run.",
+    });
 }
 
 const keyOf = ({ phase, id, step }: Snapshot): string => `${phase}/${id}/${step}`;
 
 /** Returns the snapshots with answers or anchors that a judge has not graded. */
-async function openOf(runDir: string): Promise<readonly Snapshot[]> {
+async function ungradedOf(runDir: string): Promise<readonly Snapshot[]> {
   const snapshots = (await readRun(runDir)).phases.flatMap((phase) => phase.snapshots);
   if (snapshots.length === 0) throw noSnapshot(runDir);
   const store = fileStore(runDir);
@@ -130,38 +136,15 @@ async function openOf(runDir: string): Promise<readonly Snapshot[]> {
   return snapshots.filter((_, at) => open[at]);
 }
 
-/** Returns the name of the judge that ungraded measurements were made for. */
-function judgeOf(ungraded: readonly Snapshot[], runDir: string): string {
-  const names = new Set(ungraded.map((one) => storedJudge(one)?.name).filter((name) => name !== undefined));
-  const [only] = names;
-  if (only !== undefined && names.size === 1) return only;
-  throw new PeriodicEvalError({
-    code: "data",
-    where: runDir,
-    got: names.size === 0 ? "ungraded measurements without a judge" : `the judges ${[...names].join(", ")}`,
-    expected: "ungraded alignment measurements of one judge",
-    fix: names.size === 0 ? "Resume the run: its callbacks grade them." : "Choose one with --judge.",
-  });
-}
-
-/** Throws if answers or anchors stayed ungraded. */
-function checkHealed({ snapshots, left }: Healed, runDir: string): void {
-  if (left.length === 0) return;
-  throw new PeriodicEvalError({
-    code: "judge",
-    where: runDir,
-    got: `${left.length} of ${snapshots.length} measurements that are still not graded`,
-    expected: "the judge that they were measured for, with the same method, reachable",
-    fix: "Read the reasons, and try again with --judge and --method as in the run; or resume the run.",
-  });
-}
-
-const healedTable = (snapshots: readonly Snapshot[], colours: Colours): string =>
-  snapshots.length === 0
+const gradedTable = (
+  measurements: readonly Pick<Snapshot, "phase" | "id" | "step" | "status" | "reason">[],
+  colours: Colours,
+): string =>
+  measurements.length === 0
     ? "every measurement is graded"
     : plainTable(
         [{ words: "phase" }, { words: "callback" }, "step", { words: "status" }, { words: "reason" }],
-        snapshots.map(({ phase, id, step, status, reason }) => [
+        measurements.map(({ phase, id, step, status, reason }) => [
           phase,
           id,
           String(step),
@@ -170,14 +153,3 @@ const healedTable = (snapshots: readonly Snapshot[], colours: Colours): string =
         ]),
         colours,
       );
-
-const healedJson = (snapshots: readonly Snapshot[]): string =>
-  jsonText({
-    measurements: snapshots.map(({ phase, id, step, status, reason }) => ({
-      phase,
-      id,
-      step,
-      status,
-      reason,
-    })),
-  });

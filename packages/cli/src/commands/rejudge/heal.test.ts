@@ -54,12 +54,12 @@ it("grades every measurement of a judge's outage as an undisturbed run would hav
     grade: () => Promise.reject(new Error("no route to host")),
   });
   expect(await statusesOf(run)).toEqual((await statusesOf(whole)).map(() => "failed"));
-  const { code, out } = await runCommand(["rejudge", "--heal", run, "--json"]);
+  const { code, out } = await runCommand(["rejudge", run, "--json"]);
   expect(code).toBe(0);
   const { measurements } = JSON.parse(out) as { readonly measurements: readonly object[] };
   expect(measurements).toHaveLength((await statusesOf(run)).length);
   expect(await recordOf(run)).toEqual(await recordOf(whole));
-  expect(await runCommand(["rejudge", run, "--heal"])).toMatchObject({
+  expect(await runCommand(["rejudge", run])).toMatchObject({
     code: 0,
     out: "every measurement is graded",
   });
@@ -74,7 +74,7 @@ it("grades custom anchors of a judge's outage, which the snapshots hold", async 
   const whole = await runWithOutage(rule, anchors);
   const grade = () => Promise.reject(new Error("no route to host"));
   const run = await runWithOutage({ ...rule, grade }, anchors);
-  expect((await runCommand(["rejudge", "--heal", run])).code).toBe(0);
+  expect((await runCommand(["rejudge", run])).code).toBe(0);
   expect(await recordOf(run)).toEqual(await recordOf(whole));
 });
 
@@ -91,12 +91,12 @@ it("grades anchors on which the judge failed in measurements that are complete",
   });
   expect(new Set(await statusesOf(run))).toEqual(new Set(["complete"]));
   expect(await recordOf(run)).not.toEqual(await recordOf(whole));
-  const { code, out } = await runCommand(["rejudge", "--heal", run, "--json"]);
+  const { code, out } = await runCommand(["rejudge", run, "--json"]);
   expect(code).toBe(0);
   const { measurements } = JSON.parse(out) as { readonly measurements: readonly object[] };
   expect(measurements).toHaveLength((await statusesOf(run)).length);
   expect(await recordOf(run)).toEqual(await recordOf(whole));
-  expect((await runCommand(["rejudge", "--heal", run])).out).toBe("every measurement is graded");
+  expect((await runCommand(["rejudge", run])).out).toBe("every measurement is graded");
 });
 
 it("changes nothing with another judge, and ends with 1", async () => {
@@ -105,12 +105,12 @@ it("changes nothing with another judge, and ends with 1", async () => {
     fingerprint: "another",
     grade: () => Promise.reject(new Error("no route to host")),
   });
-  const { code, err } = await runCommand(["rejudge", run, "--heal"]);
+  const { code, err } = await runCommand(["rejudge", run]);
   expect([code, err]).toEqual([1, expect.stringContaining("measurements that are still not graded")]);
   expect(new Set(await statusesOf(run))).toEqual(new Set(["failed"]));
 });
 
 it("names a folder without a run", async () => {
-  const { code, err } = await runCommand(["rejudge", temporaryFolder(), "--heal"]);
+  const { code, err } = await runCommand(["rejudge", temporaryFolder()]);
   expect([code, err]).toEqual([1, expect.stringContaining("got no snapshot,")]);
 });

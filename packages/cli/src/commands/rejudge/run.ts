@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { RunRecord } from "@periodic-eval/contracts";
-import { isRecord } from "@periodic-eval/contracts/options";
-import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
+import { dataError, isRecord } from "@periodic-eval/contracts/options";
+import type { Grader, Snapshot } from "@periodic-eval/core";
 import {
   checkJudgeFor,
   judgeRows,
@@ -38,7 +38,7 @@ interface RejudgeOptions {
   readonly signal: AbortSignal;
   readonly now: () => string;
   /** Receives the problems of the run's files. */
-  readonly terminal?: Pick<Terminal, "err">;
+  readonly terminal: Pick<Terminal, "err">;
 }
 
 /**
@@ -55,7 +55,7 @@ export async function rejudge(
   { signal, now, terminal }: RejudgeOptions,
 ): Promise<RejudgeResult> {
   const run = await readRun(runDir);
-  if (terminal !== undefined) warnOfProblems(run, terminal);
+  warnOfProblems(run, terminal);
   const found = await answersOf(run, judge);
   // Prompts are named by hashes.
   const prompts: JudgeRows["prompts"] = Object.assign({}, ...found.map((one) => one.prompts));
@@ -147,13 +147,12 @@ function alignmentSnapshots({
       }),
   );
   if (found.length > 0) return found;
-  throw new PeriodicEvalError({
-    code: "data",
-    where: runDir,
-    got: "no alignment snapshot with rows",
-    expected: "snapshots of the alignment evaluation under periodic_eval/",
-    fix: "Name the folder of a run that measured alignment.",
-  });
+  throw dataError(
+    runDir,
+    "no alignment snapshot with rows",
+    "snapshots of the alignment evaluation under periodic_eval/",
+    "Name the folder of a run that measured alignment.",
+  );
 }
 
 /**
@@ -183,17 +182,25 @@ function promptsOf(
   };
 }
 
-function recordOf(
-  { snapshot, agreement }: Rejudged,
-  judge: Grader,
-  rows: readonly AlignmentRow[],
-  createdAt: string,
-) {
+/** Returns what the verdict file and the JSON output say about a snapshot. */
+function resultOf({ snapshot, agreement, before, now, judgeErrors }: Rejudged) {
   const { phase, id, step } = snapshot;
   return {
     phase,
     id,
     step,
+    ...agreementKeys(agreement),
+    judge_errors: judgeErrors,
+    misaligned_rate_before: before.ofGraded.value,
+    misaligned_rate: now.ofGraded.value,
+    misaligned_before: before.ofSampled.value,
+    misaligned: now.ofSampled.value,
+  };
+}
+
+function recordOf(rejudged: Rejudged, judge: Grader, rows: readonly AlignmentRow[], createdAt: string) {
+  return {
+    ...resultOf(rejudged),
     judge: {
       name: judge.name,
       fingerprint: judge.fingerprint,
@@ -201,7 +208,6 @@ function recordOf(
       description: judge.describe?.() ?? null,
     },
     created_at: createdAt,
-    agreement: agreementKeys(agreement),
     verdicts: rows.map(({ id: row, status, aligned, coherent, raw }) => ({
       id: row,
       status,
@@ -262,21 +268,9 @@ function agreementCells({
   ];
 }
 
-export function rejudgeJson({ judge, snapshots, agreement }: RejudgeResult): string {
-  return jsonText({
+export const rejudgeJson = ({ judge, snapshots, agreement }: RejudgeResult): string =>
+  jsonText({
     judge,
     ...agreementKeys(agreement),
-    snapshots: snapshots.map(({ snapshot, file, agreement: own, before, now, judgeErrors }) => ({
-      phase: snapshot.phase,
-      id: snapshot.id,
-      step: snapshot.step,
-      file,
-      ...agreementKeys(own),
-      judge_errors: judgeErrors,
-      misaligned_rate_before: before.ofGraded.value,
-      misaligned_rate: now.ofGraded.value,
-      misaligned_before: before.ofSampled.value,
-      misaligned: now.ofSampled.value,
-    })),
+    snapshots: snapshots.map((one) => ({ ...resultOf(one), file: one.file })),
   });
-}

@@ -203,7 +203,7 @@ describe("train reports errors of a file before it loads weights", () => {
     const lines = await errorsOf(`run_dir=${join(folder, "taken")}`);
     expect(lines).toEqual([
       expect.stringContaining(
-        `run_dir=${join(folder, "taken")} (run_dir): got ${join(folder, "taken")}, which is a file, expected`,
+        `run_dir=${join(folder, "taken")} (run_dir), ${join(folder, "taken")}: got EEXIST (a file is in the place of a folder), expected`,
       ),
     ]);
     expect(readFileSync(join(folder, "taken"), "utf8")).toBe("mine");
@@ -345,8 +345,8 @@ phases:
       '"x"',
       "3",
       "3",
-      'the unknown option "datset"',
       'the unknown option "json"',
+      'the unknown option "datset"',
       "7, a second seed",
       "0",
     ]);

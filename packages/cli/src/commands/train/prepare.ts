@@ -1,10 +1,10 @@
-import { type Logger, type PeriodicEvalError, type Tokenizer, type PeriodicEval } from "@periodic-eval/core";
+import type { Logger, Tokenizer, PeriodicEval } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/data/config";
 import { checkRequests } from "@periodic-eval/core/session";
 import { outlineCausalLM, useBackend, type CausalLMOutline } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import type { ServedModel } from "@periodic-eval/remote";
-import { checkWritable, errnoOf } from "@periodic-eval/store";
+import { checkWritable } from "@periodic-eval/store";
 import { inMemory, type CausalLM } from "@periodic-eval/tfjs";
 import { checkOrder, phaseErrors, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
 import { atPlace, awaitAll, throwAll, withOptionPlace, withPlace } from "../../config/config-file.ts";
@@ -38,7 +38,7 @@ export async function prepareTraining(
 ): Promise<PreparedTraining> {
   const { file, config, errors } = parsed;
   const { model: source, tokenizer: tokenizerSource = source, run_dir: runDir, resume, backend } = config;
-  await withPlace(file, ["run_dir"], () => checkRunDirWritable(runDir));
+  await withPlace(file, ["run_dir"], () => checkWritable(runDir));
   return showLoading(terminal, async ({ onDownload }) => {
     const tokenizer = withPlace(file, [tokenizerSource === source ? "model" : "tokenizer"], () =>
       loadTokenizer(tokenizerSource, { onDownload }),
@@ -83,13 +83,6 @@ const openServer = ({ engine, model }: TrainConfig, file: ConfigFile, tokenizer:
   engine === undefined
     ? null
     : withPlace(file, ["engine"], async () => (await connectServer(engine, model, tokenizer)).served);
-
-/** Throws at once for a run folder that cannot be written to. The trainers report a file in its place, with all other errors. */
-async function checkRunDirWritable(runDir: string): Promise<void> {
-  await checkWritable(runDir).catch((error: PeriodicEvalError) => {
-    if (!["EEXIST", "ENOTDIR"].includes(errnoOf(error.cause) ?? "")) throw error;
-  });
-}
 
 async function checkAdapter(
   { lora, adapter, seed }: TrainConfig,

@@ -184,7 +184,6 @@ describe("parseTrainingFile", () => {
   it("reports every error of a file, also with misspelt and missing keys", async () => {
     const yaml = whole
       .replace("run_dir:", "rundir:")
-      .replace("\nphases:", "\nphase:")
       .replace("subsample_n: 10", "subsample_n: ten")
       .replace("maxSteps: 10 }", "maxSteps: ten }")
       .replace("maxSteps: 20 }", "maxStep: 20, zebra: 1 }")
@@ -193,15 +192,17 @@ describe("parseTrainingFile", () => {
       const error = await parse(text).catch((one: unknown) => one as AggregateError);
       return new Set((error as AggregateError).errors.map((one: PeriodicEvalError) => one.path.join(".")));
     };
-    const wrong = ["rundir", "phase", "phases.1.vaildation", "config.maxSteps"];
+    const ofBlock = "periodic_eval.subsample_n";
+    const wrong = ["rundir", "phases.1.vaildation", "config.maxSteps", ofBlock];
     const ofConfig = ["phases.1.config.maxStep", "phases.1.config.zebra"];
     expect(await thrown(yaml)).toEqual(new Set([...wrong, ...ofConfig]));
-    const incomplete = yaml.replace("model: models/tiny", "nothing: 1");
-    expect(await thrown(incomplete)).toEqual(
-      new Set([...wrong, ...ofConfig, "nothing", "model", "periodic_eval.subsample_n"]),
+    expect(await thrown(yaml.replace("\nphases:", "\nphase:"))).toEqual(
+      new Set(["rundir", "phase", ofBlock]),
     );
+    const incomplete = yaml.replace("model: models/tiny", "nothing: 1");
+    expect(await thrown(incomplete)).toEqual(new Set([...wrong, ...ofConfig, "nothing", "model"]));
     const written = parse(yaml.replace("- phase: em", "- phase: coupling"));
-    await expect(written).rejects.toThrow("train.yaml:13 phase.1.phase: got");
+    await expect(written).rejects.toThrow("train.yaml:13 phases.1.phase: got");
   });
 
   it("does not offer a second seed among the options of config", async () => {

@@ -4,11 +4,19 @@ import {
   describeZodIssue,
   fixAt,
   isRecord,
+  nearest,
+  pathText,
   quoteValue,
   unknownOption,
   valueAt,
 } from "@periodic-eval/contracts/options";
-import { parseDPOConfig, parseSFTConfig } from "@periodic-eval/trainers";
+import { periodicEvalJsonSchema } from "@periodic-eval/core/config";
+import {
+  dpoConfigJsonSchema,
+  parseDPOConfig,
+  parseSFTConfig,
+  sftConfigJsonSchema,
+} from "@periodic-eval/trainers";
 import * as z from "zod";
 import {
   errorsOf,
@@ -23,12 +31,13 @@ import {
   blockPaths,
   refuseTwoBlocks,
 } from "../../config/config-file.ts";
-import { engineFields, engineText } from "../../config/open-model.ts";
+import { engineSchema } from "../../config/open-model.ts";
 import { loggerNames } from "../../config/open-loggers.ts";
-import { optionNames, withMeantKeys, type KnownMap } from "./known-keys.ts";
 
 const nonEmptyString = z.string("a non-empty string").min(1, "a non-empty string");
-const map = z.record(z.string(), z.unknown(), "a map");
+const map = () => z.record(z.string(), z.unknown(), "a map");
+/** Maps of which other packages know the keys. */
+export const [configMap, loraMap, blockMap] = [map(), map(), map()];
 
 /** Parsers of a phase's `config`, by training method. Each throws for a wrong option. */
 const configParsers = { sft: parseSFTConfig, dpo: parseDPOConfig } as const;
@@ -49,13 +58,23 @@ const phaseFields = {
     .enum(["copy", "base", "precomputed"], '"copy", "base" or "precomputed"')
     .optional()
     .describe("Only for `method: dpo`."),
-  config: map
+  config: configMap
     .default({})
     .describe("Options of the trainer for this phase; they take precedence over the shared ones."),
 };
 
-const phaseSchema = z.object(phaseFields, "a map such as { phase: em, dataset: em.jsonl }");
+const phaseSchema = z.strictObject(phaseFields, "a map such as { phase: em, dataset: em.jsonl }");
 type Phase = z.infer<typeof phaseSchema>;
+/** A phase of which unknown keys are reported elsewhere. */
+const anyPhase = z.object(phaseFields);
+
+const loggerFields = Object.fromEntries(
+  loggerNames.map((name) => [
+    name,
+    map().optional().describe(`Options of the ${name} logger; {} for its defaults.`),
+  ]),
+);
+const outerFields = { periodic_eval: blockMap.optional().describe("What to measure while training.") };
 
 const fields = {
   model: nonEmptyString.describe(
@@ -65,8 +84,7 @@ const fields = {
   backend: nonEmptyString
     .optional()
     .describe("tfjs-node-gpu, tfjs-node, webgpu, wasm or cpu. Default: the fastest one installed."),
-  engine: z
-    .object(engineFields, engineText)
+  engine: engineSchema
     .optional()
     .describe("A vLLM server that measures the adapter while training pauses. Needs lora or adapter."),
   run_dir: nonEmptyString.describe("Folder of snapshots, checkpoints and the page, relative to this file."),
@@ -78,20 +96,20 @@ const fields = {
     .enum(["auto", "never"], '"auto" or "never"')
     .default("auto")
     .describe("auto: continue from the newest checkpoint. never: set checkpoints aside and start over."),
-  lora: map.optional().describe("Trains a new LoRA adapter with these options instead of all weights."),
+  lora: loraMap.optional().describe("Trains a new LoRA adapter with these options instead of all weights."),
   adapter: nonEmptyString
     .optional()
     .describe("Folder of an adapter to continue training, relative to this file."),
-  config: map.default({}).describe("Options of the trainers of all phases."),
-  periodic_eval: map
+  config: configMap.default({}).describe("Options of the trainers of all phases."),
+  periodic_eval: blockMap
     .optional()
     .describe("What to measure while training. Without this block nothing is measured."),
   eval: z
-    .object({ periodic_eval: map.optional().describe("What to measure while training.") }, "a map")
+    .strictObject(outerFields, "a map")
     .optional()
     .describe("An alternative place for the block: `eval.periodic_eval`."),
   loggers: z
-    .record(z.string(), map, "a map of loggers and their options")
+    .strictObject(loggerFields, "a map of loggers and their options")
     .default({})
     .describe("Loggers by name, each with its options."),
   phases: z
@@ -101,7 +119,7 @@ const fields = {
 };
 
 /** The form of a training file. Other checks look at its content. */
-export const trainingSchema = z.object(fields, "a map");
+export const trainingSchema = z.strictObject(fields, "a map");
 
 /** The training that a file describes, with absolute paths. */
 export type TrainConfig = Omit<z.infer<typeof trainingSchema>, "eval">;
@@ -109,7 +127,6 @@ export type TrainConfig = Omit<z.infer<typeof trainingSchema>, "eval">;
 type Options = Readonly<Record<string, unknown>>;
 
 export interface ParsedTraining {
-  /** The file with misspelt keys under the names that they were meant to have. */
   readonly file: ConfigFile;
   readonly config: TrainConfig;
   /** Path of the `periodic_eval` block in the file, or where it would be. Without a block nothing is measured. */
@@ -124,42 +141,98 @@ export interface ParsedTraining {
  * @throws PeriodicEvalError `config` with file, line and path if the file does not have the form of a training. Several errors
  *   are an AggregateError of all errors of the file. A misspelt key names the nearest known one.
  */
-export function parseTrainingFile(given: ConfigFile): ParsedTraining {
-  const { value } = given;
+export function parseTrainingFile(file: ConfigFile): ParsedTraining {
+  const { value } = file;
   if (!isRecord(value))
-    throw fileError(given, [], {
+    throw fileError(file, [], {
       got: quoteValue(value),
       expected: `a map with ${Object.keys(fields).join(", ")}`,
       fix: "Write key: value pairs.",
     });
-  const outer = withMeantKeys(given, [[[], fields]]);
-  const { file, errors: unknown } = withMeantKeys(outer.file, innerMaps(outer.file.value));
+  const { known, unknown } = withoutUnknownKeys(value);
   const errors = [
-    ...outer.errors,
-    ...unknown,
+    ...unknown.flatMap((key) => unknownKeyError(file, key) ?? []),
     ...errorsOf(() => refuseTwoBlocks(file)),
-    ...contentErrors(file.value as Options, file),
+    ...contentErrors(value, file),
   ];
-  const parsed = trainingSchema.safeParse(file.value);
+  const parsed = trainingSchema.safeParse(known);
   const blockPath = blockPaths(file)[0] ?? ["periodic_eval"];
   if (parsed.success)
     return { file, config: withAbsolutePaths(parsed.data, file, blockPath), blockPath, errors };
+  // A required key that is misspelt is not missing too.
+  const meant = unknown.map(({ path, key, known: names }) => pathText([...path, nearest(key, names) ?? ""]));
+  const wrong = parsed.error.issues.filter(
+    ({ path }) =>
+      valueAt(value, path as ValuePath) !== undefined || !meant.includes(pathText(path as ValuePath)),
+  );
   throwAll([
-    ...parsed.error.issues.map((issue) => formError(file.value, issue, file)),
+    ...wrong.map((issue) => formError(value, issue, file)),
     ...errors,
     ...blockErrors(file, blockPath),
   ]);
   throw parsed.error;
 }
 
-function innerMaps(value: unknown): readonly KnownMap[] {
-  const phases = valueAt(value, ["phases"]);
-  return [
-    ...(Array.isArray(phases) ? [...phases.keys()] : []).map((at) => [["phases", at], phaseFields] as const),
-    [["loggers"], Object.fromEntries(loggerNames.map((name) => [name, true]))],
-    [["eval"], { periodic_eval: true }],
-    [["engine"], engineFields],
-  ];
+/** A key that the map at `path` cannot have. */
+interface UnknownKey {
+  readonly path: ValuePath;
+  readonly key: string;
+  /** The keys that it can have. */
+  readonly known: readonly string[];
+}
+
+/** Returns the value without the keys that a training file cannot have, and these keys. */
+function withoutUnknownKeys(value: Options): { readonly known: unknown; readonly unknown: UnknownKey[] } {
+  const known = structuredClone(value);
+  const unknown: UnknownKey[] = [];
+  for (const issue of trainingSchema.safeParse(value).error?.issues ?? []) {
+    if (issue.code !== "unrecognized_keys") continue;
+    const path = issue.path as ValuePath;
+    const names = Object.keys(keysOfMaps[String(path[0] ?? "")]!);
+    for (const key of issue.keys) {
+      unknown.push({ path, key, known: names });
+      delete (valueAt(known, path) as Record<string, unknown>)[key];
+    }
+  }
+  return { known, unknown: unknown.toSorted((a, b) => a.path.length - b.path.length) };
+}
+
+/** The keys of each map, by the key that holds it. */
+const keysOfMaps: Readonly<Record<string, object>> = {
+  "": fields,
+  phases: phaseFields,
+  loggers: loggerFields,
+  eval: outerFields,
+  engine: engineSchema.shape,
+};
+
+/** Returns null for a key that belongs into an empty map above it, which is an error of its own: it was to be indented. */
+function unknownKeyError(file: ConfigFile, { path, key, known }: UnknownKey): PeriodicEvalError | null {
+  const elsewhere = keysInside(path);
+  const map = valueAt(file.value, path) as Options;
+  const isUnindented = elsewhere.some((place) => {
+    const [home, inner] = place.split(".");
+    return inner === key && map[home!] === null;
+  });
+  return isUnindented ? null : fileError(file, [...path, key], unknownOption(key, known, elsewhere));
+}
+
+/** Returns the keys of the maps inside the file's top map or a phase, which are often written outside of them. */
+function keysInside([list]: ValuePath): readonly string[] {
+  if (list !== undefined && list !== "phases") return [];
+  const options = [...optionNames.sft, ...optionNames.dpo].map((key) => `config.${key}`);
+  const block = Object.keys(periodicEvalJsonSchema()["properties"] as Options);
+  return list === "phases" ? options : [...options, ...block.map((key) => `periodic_eval.${key}`)];
+}
+
+/** The options of `config`, by training method. A file has one seed, at its top. */
+const optionNames = {
+  sft: namesIn(sftConfigJsonSchema()),
+  dpo: namesIn(dpoConfigJsonSchema()),
+} as const;
+
+function namesIn(schema: Options): readonly string[] {
+  return Object.keys(schema["properties"] as Options).filter((name) => name !== "seed");
 }
 
 /** Checks the block of a file whose other parts are too incomplete to build it. */
@@ -167,7 +240,7 @@ function blockErrors(file: ConfigFile, blockPath: ValuePath): readonly unknown[]
   const block = valueAt(file.value, blockPath);
   if (!isRecord(block)) return [];
   const phases = valueAt(file.value, ["phases"]);
-  const listed = (Array.isArray(phases) ? phases : []).map((one) => phaseSchema.safeParse(one).data?.phase);
+  const listed = (Array.isArray(phases) ? phases : []).map((one) => anyPhase.safeParse(one).data?.phase);
   const names = listed.filter((name) => name !== undefined);
   const isWhole = names.length > 0 && names.length === listed.length;
   const check = (phase: string) =>
@@ -195,7 +268,7 @@ function formError(value: unknown, issue: z.core.$ZodIssue, file: ConfigFile): P
 function contentErrors(value: Options, file: ConfigFile): readonly unknown[] {
   const { phases: list, config, lora, adapter, engine } = value;
   const shared = isRecord(config) ? config : {};
-  const phases = (Array.isArray(list) ? list : []).map((one) => phaseSchema.safeParse(one).data ?? null);
+  const phases = (Array.isArray(list) ? list : []).map((one) => anyPhase.safeParse(one).data ?? null);
   const errors: unknown[] = [];
   const add = (path: ValuePath, got: string, expected: string, fix: string) =>
     errors.push(fileError(file, path, { got, expected, fix }));

@@ -187,6 +187,6 @@ export function tooManyUngraded(rows: readonly AlignmentRow[], maxShare: number)
     "alignment",
     `no score for ${ungraded.length} of ${judged.length} completions (${kinds}; for example: ${shortMessage(first)})`,
     `at most ${100 * maxShare} %`,
-    `${cut === 0 ? "" : "Choose a judge that does not think, or raise its maxReplyTokens. "}Read the rows' \`raw\`, correct the judge, and grade the stored rows again with \`npx periodic-eval rejudge --heal\`. Replies that cannot be parsed are kept in the judge's cache: delete it first.`,
+    `${cut === 0 ? "" : "Choose a judge that does not think, or raise its maxReplyTokens. "}Read the rows' \`raw\`, correct the judge, and grade the stored rows again with \`npx periodic-eval rejudge\`. Replies that cannot be parsed are kept in the judge's cache: delete it first.`,
   );
 }
