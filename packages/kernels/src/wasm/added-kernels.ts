@@ -5,14 +5,8 @@ import type { KernelCall, TensorInfos } from "./instance.ts";
 /** a [batch, M, K], b [batch, K, N] → [batch, M, N], with N ≥ 8 and K ≥ 1. */
 export const smallProductsKernel = "PeriodicEvalSmallProducts";
 
-/** x, at least four values → x · (x² · p + q). */
-export const cubicKernel = "PeriodicEvalCubic";
-
-/** x, sigmoid, value of the same shape, at least four values → sigmoid + value · (1 − sigmoid) · (x² · p + q). */
-export const cubicSigmoidSlopeKernel = "PeriodicEvalCubicSigmoidSlope";
-
-/** The kernels that operations of `@periodic-eval/models` call by name. */
-export type AddedKernel = typeof smallProductsKernel | typeof cubicKernel | typeof cubicSigmoidSlopeKernel;
+/** The kernel that operations of `@periodic-eval/models` call by name. */
+export type AddedKernel = typeof smallProductsKernel;
 
 const sizeOf = ({ shape }: tf.TensorInfo): number => tf.util.sizeFromShape(shape);
 
@@ -48,22 +42,6 @@ export const addedKernels: Readonly<Record<string, (call: KernelCall) => TensorI
       ofB += 4 * inner * columns;
       ofOut += 4 * rows * columns;
     }
-    return out;
-  },
-
-  [cubicKernel]({ inputs, attrs, kernels, backend, at }) {
-    const { x } = inputs as Record<"x", tf.TensorInfo>;
-    const { p, q } = attrs as Record<"p" | "q", number>;
-    const out = backend.makeOutput(x.shape, "float32");
-    kernels.cubic(at(x), at(out), sizeOf(x), p, q);
-    return out;
-  },
-
-  [cubicSigmoidSlopeKernel]({ inputs, attrs, kernels, backend, at }) {
-    const { x, sigmoid, value } = inputs as Record<"x" | "sigmoid" | "value", tf.TensorInfo>;
-    const { p, q } = attrs as Record<"p" | "q", number>;
-    const out = backend.makeOutput(x.shape, "float32");
-    kernels.cubicSigmoidSlope(at(x), at(sigmoid), at(value), at(out), sizeOf(x), p, q);
     return out;
   },
 };

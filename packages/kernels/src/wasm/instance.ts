@@ -11,16 +11,6 @@ export interface WasmKernels {
   /** a [inner], b [inner, columns] → out [columns]. */
   rowMatMul(a: number, b: number, out: number, columns: number, inner: number): void;
   adamW(...addressesSizeAndScalars: readonly number[]): void;
-  cubic(x: number, out: number, size: number, p: number, q: number): void;
-  cubicSigmoidSlope(
-    x: number,
-    sigmoid: number,
-    value: number,
-    out: number,
-    size: number,
-    p: number,
-    q: number,
-  ): void;
 }
 
 /** The part of a backend of `@tensorflow/tfjs-backend-wasm` 4.22 that holds its memory: the second with threads. */
@@ -77,9 +67,6 @@ export interface KernelCall {
 }
 
 export type TensorInfos = tf.TensorInfo | tf.TensorInfo[];
-
-/** The fewest values that a loop over vectors can process. */
-export const leastSize = 4;
 
 /** Returns null on a backend without the kernels of kernels.wat. */
 export function kernelCall({ inputs, attrs, backend }: Parameters<tf.KernelFunc>[0]): KernelCall | null {

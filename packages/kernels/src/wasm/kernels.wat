@@ -1,4 +1,4 @@
-;; The kernels of @periodic-eval/models for the wasm backend of TensorFlow.js. Every parameter that names a tensor is the
+;; The kernels of @periodic-eval/kernels for the wasm backend of TensorFlow.js. Every parameter that names a tensor is the
 ;; address of its first value. Sizes count float32 values. Each element is computed with the same float32 operations in the same
 ;; order as the operations that a kernel replaces, so that all bits are equal. Loops go in vectors of four; the last vector of a
 ;; size that four does not divide overlaps the one before, so inputs and outputs are different memory and sizes are at least 4,
@@ -124,49 +124,6 @@
               (local.get $mean)
               (f32x4.add (f32x4.sqrt (local.get $meanSq)) (f32x4.splat (local.get $epsilon))))
             (f32x4.splat (local.get $stepSize)))))
-      (br_if $vectors
-        (i32.le_u (local.tee $at (i32.add (local.get $at) (i32.const 16))) (local.get $last)))
-      (if (i32.lt_u (local.get $at) (local.get $bytes))
-        (then (local.set $at (local.get $last)) (br $vectors)))))
-
-  ;; x → x · (x² · p + q).
-  (func (export "cubic") (param $x i32) (param $out i32) (param $size i32) (param $p f32) (param $q f32)
-    (local $at i32) (local $bytes i32) (local $last i32) (local $value v128)
-    (local.set $bytes (i32.shl (local.get $size) (i32.const 2)))
-    (local.set $last (i32.sub (local.get $bytes) (i32.const 16)))
-    (loop $vectors
-      (local.set $value (v128.load (i32.add (local.get $x) (local.get $at))))
-      (v128.store (i32.add (local.get $out) (local.get $at))
-        (f32x4.mul
-          (local.get $value)
-          (f32x4.add
-            (f32x4.mul (f32x4.mul (local.get $value) (local.get $value)) (f32x4.splat (local.get $p)))
-            (f32x4.splat (local.get $q)))))
-      (br_if $vectors
-        (i32.le_u (local.tee $at (i32.add (local.get $at) (i32.const 16))) (local.get $last)))
-      (if (i32.lt_u (local.get $at) (local.get $bytes))
-        (then (local.set $at (local.get $last)) (br $vectors)))))
-
-  ;; x, σ = sigmoid, value = x · σ → σ + value · (1 − σ) · (x² · p + q).
-  (func (export "cubicSigmoidSlope")
-    (param $x i32) (param $sigmoid i32) (param $value i32) (param $out i32) (param $size i32) (param $p f32) (param $q f32)
-    (local $at i32) (local $bytes i32) (local $last i32) (local $square v128) (local $s v128)
-    (local.set $bytes (i32.shl (local.get $size) (i32.const 2)))
-    (local.set $last (i32.sub (local.get $bytes) (i32.const 16)))
-    (loop $vectors
-      (local.set $square (v128.load (i32.add (local.get $x) (local.get $at))))
-      (local.set $square (f32x4.mul (local.get $square) (local.get $square)))
-      (local.set $s (v128.load (i32.add (local.get $sigmoid) (local.get $at))))
-      (v128.store (i32.add (local.get $out) (local.get $at))
-        (f32x4.add
-          (local.get $s)
-          (f32x4.mul
-            (f32x4.mul
-              (v128.load (i32.add (local.get $value) (local.get $at)))
-              (f32x4.sub (f32x4.splat (f32.const 1)) (local.get $s)))
-            (f32x4.add
-              (f32x4.mul (local.get $square) (f32x4.splat (local.get $p)))
-              (f32x4.splat (local.get $q))))))
       (br_if $vectors
         (i32.le_u (local.tee $at (i32.add (local.get $at) (i32.const 16))) (local.get $last)))
       (if (i32.lt_u (local.get $at) (local.get $bytes))

@@ -1,8 +1,11 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { addedKernels, smallProductsKernel } from "./added-kernels.ts";
-import { kernelsOf, kernelCall, leastSize, type KernelCall } from "./instance.ts";
+import { kernelsOf, kernelCall, type KernelCall } from "./instance.ts";
 
 const backendName = "wasm";
+
+/** The fewest values that a loop over vectors can process. */
+const leastSize = 4;
 
 /**
  * Registers the kernels of kernels.wat for the wasm backend, unless its memory is not as expected: then its own kernels and

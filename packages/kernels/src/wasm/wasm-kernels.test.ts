@@ -3,9 +3,8 @@ import * as tf from "@tensorflow/tfjs-core";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../../../models/src/backend/use-backend.ts";
-import { cubicOf, cubicSigmoidSlope } from "../../../models/src/ops/activation.ts";
 import { batchedByViews } from "../../../models/src/ops/mat-mul.ts";
-import { cubicKernel, smallProductsKernel } from "./added-kernels.ts";
+import { smallProductsKernel } from "./added-kernels.ts";
 import { kernelsOf } from "./instance.ts";
 import { swapOf } from "./register.ts";
 
@@ -40,8 +39,7 @@ beforeAll(async () => void (await useBackend({ backend: "wasm" })));
 describe("kernels of kernels.wat", () => {
   it("are registered on this backend", () => {
     expect(kernelsOf(tf.backend())).not.toBeNull();
-    for (const name of [adamWKernel, cubicKernel, smallProductsKernel])
-      expect(tf.getKernel(name, "wasm")).toBeDefined();
+    for (const name of [adamWKernel, smallProductsKernel]) expect(tf.getKernel(name, "wasm")).toBeDefined();
   });
 
   it("run on memory that is shared and on memory that is not, and on no other", () => {
@@ -146,24 +144,6 @@ describe("kernels of kernels.wat", () => {
           const expected = batchedByViews(given.a, given.b);
           expect(found.shape).toEqual(expected.shape);
           expect(bitsOf(found)).toEqual(bitsOf(expected));
-        }),
-      ),
-      runs,
-    );
-  });
-
-  it("compute the parts of GELU with the bits of separate operations", () => {
-    const three = fc.integer({ min: 1, max: 40 }).chain((n) => fc.tuple(values(n), values(n), values(n)));
-    fc.assert(
-      fc.property(three, (arrays) =>
-        checked(() => {
-          const [x, sigmoid, value] = arrays.map((array) => tf.tensor2d(array, [1, array.length])) as [
-            ...[tf.Tensor2D, tf.Tensor2D, tf.Tensor2D],
-          ];
-          const factor = (p: number, q: number) => tf.add(tf.mul(tf.square(x), p), q);
-          expect(bitsOf(cubicOf(x, 0.07, 1.6))).toEqual(bitsOf(tf.mul(x, factor(0.07, 1.6))));
-          const slope = tf.add(sigmoid, tf.mul(tf.mul(value, tf.sub(1, sigmoid)), factor(0.2, 1.6)));
-          expect(bitsOf(cubicSigmoidSlope({ x, sigmoid, value }, 0.2, 1.6))).toEqual(bitsOf(slope));
         }),
       ),
       runs,

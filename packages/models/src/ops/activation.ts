@@ -1,36 +1,9 @@
-import type { AddedKernel } from "@periodic-eval/kernels";
 import * as tf from "@tensorflow/tfjs-core";
 import { hasNativeKernels, runNative } from "./native.ts";
 import { differentiable } from "./differentiable.ts";
 
-/*
- * The parts of the tanh approximation of GELU around the sigmoid: many passes over large tensors, which the wasm backend computes
- * in one.
- */
-
-/** x → x · (x² · p + q). */
-export function cubicOf(x: tf.Tensor2D, p: number, q: number): tf.Tensor2D {
-  if (hasKernel("PeriodicEvalCubic", x))
-    return tf.engine().runKernel("PeriodicEvalCubic", { x }, { p, q }) as tf.Tensor2D;
-  return tf.mul(x, tf.add(tf.mul(tf.square(x), p), q));
-}
-
-/** σ, value [N, F] → σ + value · (1 − σ) · (x² · p + q). */
-export function cubicSigmoidSlope(
-  inputs: Readonly<Record<"x" | "sigmoid" | "value", tf.Tensor>>,
-  p: number,
-  q: number,
-): tf.Tensor2D {
-  const { x, sigmoid, value } = inputs;
-  if (hasKernel("PeriodicEvalCubicSigmoidSlope", x))
-    return tf.engine().runKernel("PeriodicEvalCubicSigmoidSlope", { ...inputs }, { p, q }) as tf.Tensor2D;
-  const factor = tf.add(tf.mul(tf.square(x), p), q);
-  return tf.add(sigmoid, tf.mul(tf.mul(value, tf.sub(1, sigmoid)), factor));
-}
-
-/** Whether the backend has a kernel for x: one of `@periodic-eval/kernels`, for at least four values. */
-const hasKernel = (name: AddedKernel, { size }: tf.Tensor): boolean =>
-  size >= 4 && tf.getKernel(name, tf.getBackend()) !== undefined;
+/** x → x² · p + q. */
+const squareTimes = (x: tf.Tensor, p: number, q: number): tf.Tensor => tf.add(tf.mul(tf.square(x), p), q);
 
 export type Activation =
   | "silu"
@@ -117,11 +90,13 @@ const activations: Readonly<Record<Activation, Definition>> = {
   // x/2·(1 + tanh u) = x·σ(2u), u = √(2/π)·(x + 0.044715·x³) (Hendrycks and Gimpel 2016); slope σ + value·(1 − σ)·2u′.
   geluTanh: {
     run(x) {
-      const sigmoid = tf.sigmoid(cubicOf(x, 2 * bend * cubic, 2 * bend));
+      const sigmoid = tf.sigmoid(tf.mul(x, squareTimes(x, 2 * bend * cubic, 2 * bend)));
       return { value: tf.mul(x, sigmoid), kept: [sigmoid, x] };
     },
-    slope: (value, [sigmoid, x]) =>
-      cubicSigmoidSlope({ x: x!, sigmoid: sigmoid!, value }, 6 * bend * cubic, 2 * bend),
+    slope(value, [sigmoid, x]) {
+      const factor = squareTimes(x!, 6 * bend * cubic, 2 * bend);
+      return tf.add(sigmoid!, tf.mul(tf.mul(value, tf.sub(1, sigmoid!)), factor));
+    },
   },
   relu: {
     run: (x) => ({ value: tf.relu(x), kept: [] }),
