@@ -43,7 +43,6 @@ export type { InspectOptions } from "./snapshots/scan-snapshots.ts";
 export {
   snapshotJsonSchema,
   parseSnapshot,
-  parseSnapshotText,
   checkRows,
   parseVerified,
   readRows,
