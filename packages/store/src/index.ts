@@ -11,7 +11,6 @@ export {
   errnoOf,
   makeFolderSync,
   nodeFiles,
-  syncFolder,
   type FileReader,
   type FileSystem,
   type OpenFile,
