@@ -36,7 +36,7 @@ export {
   type SourceData,
 } from "./sources/read-data.ts";
 export { uniqueIds } from "./questions/question-fields.ts";
-export { parseArcQuestions, readArcRow, readQuestions, type ArcQuestion } from "./questions/arc-questions.ts";
+export { readArcRow, readQuestions, type ArcQuestion } from "./questions/arc-questions.ts";
 export { type AlignmentQuestion, type JudgePrompts } from "./questions/alignment-questions.ts";
 export {
   betley2025Questions,
