@@ -130,19 +130,18 @@ function seriesOf(id: string, found: readonly FoundSnapshot[], root: string): Se
 }
 
 function pointOf({ path, snapshot }: FoundSnapshot, root: string): SeriesPoint {
+  const { step, pct, status, reason, crossed, metrics, paired, warnings } = snapshot;
   return {
+    step,
+    pct,
+    status,
+    reason,
+    crossed,
+    metrics,
+    paired,
+    warnings,
     file: relative(root, path).replaceAll("\\", "/"),
-    step: snapshot.step,
-    pct: snapshot.pct,
     runStep: snapshot.run_step,
-    epoch: snapshot.epoch,
-    status: snapshot.status,
-    reason: snapshot.reason,
-    crossed: snapshot.crossed,
-    createdAt: snapshot.created_at,
-    metrics: snapshot.metrics,
-    paired: snapshot.paired,
-    warnings: snapshot.warnings,
     receipt: summarizeReceipt(snapshot.receipt),
     seconds: snapshot.timing.total_seconds,
   };
