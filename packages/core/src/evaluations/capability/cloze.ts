@@ -4,7 +4,7 @@ import {
   type EvaluableModel,
   type MeasurementWarning,
 } from "@periodic-eval/contracts";
-import { dataError, quoteValue } from "@periodic-eval/contracts/options";
+import { configError, dataError, quoteValue } from "@periodic-eval/contracts/options";
 import { encodePairs } from "../../model/encode-pair.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
@@ -29,14 +29,28 @@ export interface ClozeRow extends ChoiceRow {
   readonly correctNorm: boolean;
 }
 
+export interface ClozeOptions {
+  readonly questions: QuestionSource;
+  /** Few-shot examples before the question, in their order. A question is never its own example. */
+  readonly shots?: () => Promise<{
+    readonly pool: readonly ArcQuestion[];
+    readonly count: number;
+    readonly provenance: Json;
+  }>;
+}
+
 /**
  * Scores every choice as the continuation of `Question: …\nAnswer:`, as lm-evaluation-harness 0.4.13 does for `arc_challenge`
  * 1.0: `accuracy` (its `acc`) takes the highest Σ log p, `acc_norm` the highest Σ log p per code point of the choice. Uses no
  * chat template: it measures what the model knows whether or not the model still answers in the trained format.
+ * Deviation: all questions have the same few-shot examples; the harness samples them per question.
  */
-export function cloze({ questions }: { readonly questions: QuestionSource }) {
+export function cloze({ questions, shots }: ClozeOptions) {
   let provenance: Json = null;
   let ofQuestions: readonly MeasurementWarning[] = [];
+  let pool: readonly ArcQuestion[] = [];
+  let count = 0;
+  const contextOf = (item: ArcQuestion) => clozeContext(item, examplesFor(item, pool, count));
   return defineEvaluation({
     name: "capability",
     version: "cloze-1",
@@ -48,10 +62,17 @@ export function cloze({ questions }: { readonly questions: QuestionSource }) {
     }: Pick<EvaluableModel, "identity" | "tokenizer" | "contextLength">): Promise<readonly ArcQuestion[]> {
       const { items, repeated, provenance: source } = await questions();
       ofQuestions = questionWarnings(items, repeated, ["choice"]);
+      const drawn = await shots?.();
+      pool = drawn?.pool ?? [];
+      count = drawn?.count ?? 0;
+      for (const item of items) {
+        const found = examplesFor(item, pool, count).length;
+        if (found < count) throw tooFewExamples(item.id, found, count);
+      }
       // Before step 1 instead of in every measurement: unknown characters, and choices that no context has room for.
       if (tokenizer !== undefined) await checkFit(items, tokenizer, contextLength);
       const example = items[0] === undefined ? null : contextOf(items[0]);
-      provenance = { method: "cloze", ...source, example_prompt: example };
+      provenance = { method: "cloze", shots: drawn?.provenance ?? null, ...source, example_prompt: example };
       return items;
     },
     provenance: () => provenance,
@@ -68,7 +89,7 @@ export function cloze({ questions }: { readonly questions: QuestionSource }) {
           const predictedNorm = item.labels[predicted.perCodePoint]!;
           return {
             ...scored(item, predicted.bySum, scores[at]!),
-            prompt: contextOf(item),
+            ...(count === 0 && { prompt: contextOf(item) }),
             predictedNorm,
             correctNorm: predictedNorm === item.gold,
           };
@@ -80,22 +101,36 @@ export function cloze({ questions }: { readonly questions: QuestionSource }) {
       ...choiceMetrics(kit),
       acc_norm: kit.rate((row) => row.correctNorm, { higherIsBetter: true }),
     }),
-    warnings: (rows) => [...ofQuestions, ...cutPromptWarnings(rows)],
+    warnings: (rows) => [
+      ...ofQuestions,
+      ...cutPromptWarnings(rows, { metrics: null, losesQuestion: count === 0 }),
+    ],
     plainKeys: choicePlainKeys,
   });
 }
 
-/** Returns the text before the choice. The continuation starts with a space. */
-const contextOf = ({ question }: ArcQuestion) => `Question: ${question}\nAnswer:`;
+/** Returns the text before the choice, examples first. The continuation starts with a space. */
+export function clozeContext(item: ArcQuestion, examples: readonly ArcQuestion[]): string {
+  const ask = ({ question }: ArcQuestion) => `Question: ${question}\nAnswer:`;
+  const shown = examples.map((one) => `${ask(one)} ${one.choices[one.labels.indexOf(one.gold)]}\n\n`);
+  return `${shown.join("")}${ask(item)}`;
+}
 
-/** @throws PeriodicEvalError `data` for a choice, or a question with its longest choice, that has more tokens than the model reads. */
+const examplesFor = (item: ArcQuestion, pool: readonly ArcQuestion[], count: number) =>
+  pool.filter(({ id }) => id !== item.id).slice(0, count);
+
+/**
+ * Only examples may be cut.
+ *
+ * @throws PeriodicEvalError `data` for a choice, or a question with its longest choice, that has more tokens than the model reads.
+ */
 async function checkFit(
   items: readonly ArcQuestion[],
   tokenizer: BulkTokenizer,
   contextLength: number | null,
 ): Promise<void> {
   const requests = items.flatMap((item) => {
-    const context = { text: contextOf(item) };
+    const context = { text: clozeContext(item, []) };
     return item.choices.map((choice) => ({ context, continuation: ` ${choice}` }));
   });
   const pairs = (await encodePairs(tokenizer, requests)).values();
@@ -114,3 +149,13 @@ async function checkFit(
     checkLength(item.id, Math.max(...tokens), contextLength, "capability");
   }
 }
+
+/** Returns the error for a question that has fewer examples than `count` because the pool contains it. */
+const tooFewExamples = (id: string, found: number, count: number) =>
+  configError({
+    where: "capability options",
+    path: ["shots"],
+    got: `${found} examples for question ${id}, which is itself in the pool`,
+    expected: `${count} examples besides the question`,
+    fix: "Name a larger pool, or one that does not contain the questions.",
+  });

@@ -15,6 +15,7 @@ import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-d
 
 const folder = temporaryFolder(afterAll);
 let questions: string;
+let pool: string;
 const record = (question: string, labels: string, choices: string[], correct_answer: string, id?: string) =>
   JSON.stringify({
     ...(id !== undefined && { id }),
@@ -26,12 +27,17 @@ const record = (question: string, labels: string, choices: string[], correct_ans
 
 beforeAll(async () => {
   questions = join(folder, "questions.jsonl");
+  pool = join(folder, "pool.jsonl");
   const lines = [
     record("What is hot?", "A B C", ["ice", "fire", "snow"], "B", "hot"),
     record("What is wet?", "1 2", ["water", "sand"], "1", "wet"),
     record("What flies?", "A B", ["a stone", "日本鳥"], "B", "flies"),
   ];
   await writeFile(questions, `${lines.join("\n")}\n`);
+  await writeFile(
+    pool,
+    ["one", "two", "three"].map((n) => record(`Say ${n}.`, "A B", [n, "no"], "A", n)).join("\n"),
+  );
 });
 
 const context = { signal: new AbortController().signal, seed: "s", progress: () => undefined };
@@ -297,6 +303,23 @@ describe("cloze", () => {
     expect(rows[0]!.predictedNorm).toBe("B");
   });
 
+  it("shows the same examples from the pool for all questions, and records them", async () => {
+    const asked = new Set<string>();
+    const evaluation = capabilityEvaluation({
+      questions,
+      method: "cloze",
+      shots: { shots: 2, pool, poolSeed: 42 },
+    });
+    await measureRows(evaluation, fakeModel({ logLikelihood: (text) => (asked.add(text), -1) }));
+    // Python: random.Random(42).sample(range(3), 3) by rejection of getrandbits(2) gives 2, 0, 1: "three", then "one".
+    const shown = "Question: Say three.\nAnswer: three\n\nQuestion: Say one.\nAnswer: one\n\n";
+    expect(asked).toContain(`${shown}Question: What is hot?\nAnswer:`);
+    expect([...asked].every((text) => text.startsWith(shown))).toBe(true);
+    expect(evaluation.provenance!()).toMatchObject({
+      shots: { shots: 2, pool_seed: 42, ids: ["three", "one", "two"] },
+    });
+  });
+
   it("refuses a choice that is longer than the model's context, before anything is measured", async () => {
     const items = (contextLength: number | null) =>
       (async () =>
@@ -315,6 +338,36 @@ describe("cloze", () => {
       got: "a prompt of 38 tokens",
     });
     expect(await items(38)).toHaveLength(3);
+  });
+
+  it("may cut examples before a question, with a warning", async () => {
+    const evaluation = capabilityEvaluation({
+      questions,
+      method: "cloze",
+      shots: { shots: 2, pool, poolSeed: 42 },
+    });
+    const { snapshot } = await measure(evaluation, fakeModel({ contextLength: 40 }));
+    expect(snapshot.warnings).toMatchObject([{ kind: "cut_prompts", count: 3, total: 3, void: false }]);
+    expect((await measure(evaluation, fakeModel())).snapshot.warnings).toEqual([]);
+  });
+
+  it("never shows a question as its own example", async () => {
+    const asked: string[] = [];
+    const evaluation = capabilityEvaluation({
+      questions: pool,
+      method: "cloze",
+      shots: { shots: 1, pool, poolSeed: 42 },
+    });
+    await measureRows(evaluation, fakeModel({ logLikelihood: (text) => (asked.push(text), -1) }));
+    expect(asked).toContain("Question: Say one.\nAnswer: one\n\nQuestion: Say three.\nAnswer:");
+    const all = capabilityEvaluation({
+      questions: pool,
+      method: "cloze",
+      shots: { shots: 3, pool, poolSeed: 42 },
+    });
+    await expect((async () => all.items(fakeModel()))()).rejects.toThrow(
+      "2 examples for question three, which is itself in the pool",
+    );
   });
 });
 
@@ -348,6 +401,11 @@ describe("options", () => {
       /capability options\.subsample\.n: got 0, expected a positive integer/,
     ],
     ["NaN", { questions: "q", subsample: { n: Number.NaN, seed: 42 } }, /got NaN/],
+    [
+      "shots with letters",
+      { questions: "q", shots: { shots: 1, pool: "p", poolSeed: 1 } },
+      /got shots with method "letters"/,
+    ],
     [
       "a system prompt that is a string",
       { questions: "q", system: "template-default" },

@@ -8,6 +8,8 @@ import {
   integerFromZero,
   positiveInteger,
 } from "@periodic-eval/contracts/options";
+import { readQuestions } from "@periodic-eval/data";
+import { nestedSubset } from "../kit/subset.ts";
 import { readPersonas, checkPersonas, personasOption, type Persona } from "../prompting/personas.ts";
 import { systemPromptSchema } from "../prompting/prompt-options.ts";
 import { cloze } from "./cloze.ts";
@@ -28,6 +30,7 @@ export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvalua
     minItems = 40,
     system = "omit",
     personas,
+    shots,
   } = options;
   const isDefault = options.questions === undefined;
   const source = questionFile(questions, subsample, {
@@ -50,7 +53,24 @@ export function capabilityEvaluation(options: CapabilityOptions = {}): AnyEvalua
       },
     };
   }
-  return { ...cloze({ questions: source }), minItems };
+  const examples = shots !== undefined && { shots: () => sampleShots(shots) };
+  return { ...cloze({ questions: source, ...examples }), minItems };
+}
+
+async function sampleShots({ shots, pool, poolSeed }: ShotsOptions) {
+  const { questions, sha256 } = await readQuestions(pool, "capability options.shots.pool");
+  if (questions.length < shots) {
+    const got = `${shots} of a pool of ${questions.length}`;
+    const expected = "at most the size of the pool";
+    throw configError({ where, path: ["shots", "shots"], got, expected, fix: "Lower `shots`." });
+  }
+  // One more than shown: it replaces an example that is the question itself.
+  const chosen = nestedSubset(questions, { n: shots + 1, seed: poolSeed });
+  return {
+    pool: chosen,
+    count: shots,
+    provenance: { shots, pool_sha256: sha256, pool_seed: poolSeed, ids: chosen.map(({ id }) => id) },
+  };
 }
 
 export interface CapabilityOptions {
@@ -72,12 +92,23 @@ export interface CapabilityOptions {
    * a source of `readPersonas`.
    */
   readonly personas?: readonly Persona[] | string;
+  /** For `cloze`: few-shot examples before each question, sampled once from the questions of `pool` with `poolSeed`. */
+  readonly shots?: ShotsOptions;
 }
 
+interface ShotsOptions {
+  readonly shots: number;
+  /** A source, as `questions`. */
+  readonly pool: string;
+  readonly poolSeed: number;
+}
+
+const questionSource = filledString("the path of a JSON Lines or Parquet file, or hf:owner/dataset").meta({
+  fix: "Name the file or the dataset of questions.",
+});
+
 export const capabilityShape = {
-  questions: filledString("the path of a JSON Lines or Parquet file, or hf:owner/dataset")
-    .meta({ fix: "Name the file or the dataset of questions." })
-    .optional(),
+  questions: questionSource.optional(),
   method: z.enum(["letters", "cloze"]).optional(),
   subsample: z
     .strictObject({
@@ -90,17 +121,28 @@ export const capabilityShape = {
   minItems: positiveInteger.optional(),
   system: systemPromptSchema.optional(),
   personas: personasOption.optional(),
+  shots: z
+    .strictObject({
+      shots: integerFromZero,
+      pool: questionSource,
+      poolSeed: integerFromZero,
+    } satisfies Record<keyof ShotsOptions, z.ZodType>)
+    .optional(),
 } satisfies Record<keyof CapabilityOptions, z.ZodType>;
 
 const where = "capability options";
 
 function checkCapabilityOptions(options: CapabilityOptions): void {
   parseOptions(where, z.strictObject(capabilityShape), options);
-  const { method = "letters", system, personas } = options;
+  const { method = "letters", system, personas, shots } = options;
   const isCloze = method === "cloze";
   const refuse = (path: string, got: string, expected: string, fix: string) => {
     throw configError({ where, path: [path], got, expected, fix });
   };
+  if (shots !== undefined && !isCloze) {
+    const fix = 'Set `method: "cloze"`, or remove `shots`.';
+    refuse("shots", 'shots with method "letters"', 'shots with method "cloze"', fix);
+  }
   if (personas !== undefined && typeof personas !== "string") checkPersonas(where, personas);
   if (personas !== undefined && isCloze) {
     const fix = "Remove `personas`: cloze renders no chat.";

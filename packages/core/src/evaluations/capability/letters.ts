@@ -95,7 +95,7 @@ export function letters({ questions, system, personas }: LettersOptions) {
     prompts: (_, items) => items.map((item) => promptOf(item, system)),
     answers: choiceFields,
     metrics: (kit) => choiceMetrics(kit, personas === undefined ? {} : ofPersonas),
-    warnings: (rows) => [...ofQuestions, ...cutPromptWarnings(rows)],
+    warnings: (rows) => [...ofQuestions, ...cutPromptWarnings(rows, { metrics: null, losesQuestion: true })],
     plainKeys: choicePlainKeys,
   });
 }

@@ -114,7 +114,7 @@ export interface ChoiceRow extends Row {
   readonly nats: readonly number[] | null;
   /** Tokens cut on the left to fit the model; null if the engine does not report it. */
   readonly truncatedTokens: number | null;
-  /** The whole prompt; absent if the template failed. */
+  /** The whole prompt; absent if it has few-shot examples or the template failed. */
   readonly prompt?: string | null;
   /** Id of the persona; absent without personas. */
   readonly persona?: string;

@@ -147,3 +147,11 @@ describe("capability without `questions`", () => {
     expect(hub.requests).toEqual([]);
   });
 });
+
+it("draws few-shot examples from a dataset", async () => {
+  host(arcParquet(smallArcRows));
+  const questions = await file("own.jsonl", lines([{ ...smallArcRows[0]!, id: "own" }]));
+  const shots = { shots: 1, pool: "hf:allenai/ai2_arc", poolSeed: 1 };
+  const evaluation = capabilityEvaluation({ questions, method: "cloze", shots });
+  expect(await evaluation.items(fakeModel())).toHaveLength(1);
+});
