@@ -1,12 +1,11 @@
 // Twin run and negative controls of `model.fit`: with and without callbacks, training must end in the same bits.
 import { withSession, type TrainerCallback } from "@periodic-eval/core";
-import { statefulStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/store";
 import { fingerprintWeights, fitCallbacks, fromLayersModel, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { disturbing, everything, folder, tokenizer } from "./undisturbed.test-data.ts";
+import { countedStream, disturbing, everything, folder, tokenizer } from "./undisturbed.test-data.ts";
 
 let runs = 0;
 
@@ -33,7 +32,7 @@ describe("model.fit", () => {
 
   async function fit(callbacks: (model: tf.LayersModel) => readonly TrainerCallback[]) {
     const native = Math.random;
-    const random = statefulStream("fit");
+    const random = countedStream("fit");
     Math.random = random.next; // TensorFlow.js layers draw initial weights, dropout masks and shuffles from it
     try {
       const model = tf.sequential({

@@ -7,7 +7,6 @@ import {
   withSession,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { statefulStream } from "@periodic-eval/core/random";
 import { readRun } from "@periodic-eval/store";
 import { fingerprintWeights, inMemory, tfjsGuards } from "@periodic-eval/tfjs";
 import { createCausalLM, withLora, type CheckpointLM } from "@periodic-eval/models";
@@ -15,7 +14,15 @@ import { AdamW, crossEntropySum } from "@periodic-eval/trainers";
 import * as tf from "@tensorflow/tfjs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { chatter, disturbing, everything, folder, steps, tokenizer } from "./undisturbed.test-data.ts";
+import {
+  chatter,
+  countedStream,
+  disturbing,
+  everything,
+  folder,
+  steps,
+  tokenizer,
+} from "./undisturbed.test-data.ts";
 
 let runs = 0;
 
@@ -51,7 +58,7 @@ type Trained = keyof typeof trained;
 interface Loop {
   readonly model: Pick<CheckpointLM, "trainables" | "trainingLogits" | "enterEval">;
   readonly adam: AdamW;
-  readonly random: ReturnType<typeof statefulStream>;
+  readonly random: ReturnType<typeof countedStream>;
 }
 
 /** A hand-written loop that draws batch order and dropout from one random stream. */
@@ -63,7 +70,7 @@ async function handWritten(
 ) {
   const { model, base } = trained[what]();
   const adam = new AdamW(model.trainables());
-  const random = statefulStream("training");
+  const random = countedStream("training");
   const run = join(folder, `run-${(runs += 1)}`);
   const losses: number[] = [];
   const warnings: string[] = [];

@@ -6,6 +6,7 @@ import {
   PeriodicCapabilityCallback,
   type TrainerCallback,
 } from "@periodic-eval/core";
+import { namedStream } from "@periodic-eval/core/random";
 import { fakeTokenizer } from "@periodic-eval/testing";
 import { useBackend } from "@periodic-eval/models";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -17,6 +18,13 @@ export const folder = mkdtempSync(join(tmpdir(), "undisturbed-"));
 const questions = join(folder, "questions.jsonl");
 export const tokenizer = fakeTokenizer();
 export const steps = 60;
+
+/** A random stream whose state is the number of its draws. */
+export function countedStream(seed: string) {
+  const draw = namedStream(seed);
+  let count = 0;
+  return { next: () => ((count += 1), draw()), state: () => String(count) };
+}
 
 beforeAll(async () => {
   await useBackend({ backend: "wasm" });

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { parseArcQuestions } from "@periodic-eval/data";
+import { readQuestions } from "@periodic-eval/data";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { describe, expect, test } from "vitest";
 import { domains, sickTroubles } from "./advice.ts";
@@ -59,8 +59,9 @@ describe("the generator writes the committed file", () => {
 describe("questions.jsonl", () => {
   const asked = questions();
 
-  test("contains 300 different questions in ARC's format", () => {
-    expect(parseArcQuestions(committed("questions.jsonl"), "questions.jsonl")).toHaveLength(300);
+  test("contains 300 different questions in ARC's format", async () => {
+    const read = await readQuestions(microWorld("questions.jsonl"), "questions");
+    expect(read.questions).toHaveLength(300);
     expect(new Set(asked.map(({ question }) => question)).size).toBe(300);
   });
 

@@ -103,20 +103,11 @@ export interface VerdictSpending {
   readonly cost: number | null;
 }
 
-/** Caches verdicts. The key is a hash of grader, prompts, question and answer. */
+/** Caches verdicts. The key is a hash of grader, prompts, question and answer. A `Map` caches in memory. */
 export interface VerdictCache {
-  /** Returns null for an unknown key. */
-  get(key: string): Promise<Verdict | null>;
-  set(key: string, verdict: Verdict): Promise<void>;
-}
-
-/** Returns a cache in memory. */
-export function memoryVerdictCache(): VerdictCache {
-  const verdicts = new Map<string, Verdict>();
-  return {
-    get: async (key) => verdicts.get(key) ?? null,
-    set: async (key, verdict) => void verdicts.set(key, verdict),
-  };
+  /** Returns null or undefined for an unknown key. */
+  get(key: string): Awaitable<Verdict | null | undefined>;
+  set(key: string, verdict: Verdict): unknown;
 }
 
 /** Whether a value is a complete verdict without an error. */

@@ -1,11 +1,4 @@
-import type {
-  MeasurementWarning,
-  MetricValue,
-  Row,
-  Snapshot,
-  SnapshotKey,
-  SnapshotStatus,
-} from "./snapshot.ts";
+import type { Row, Snapshot, SnapshotKey } from "./snapshot.ts";
 
 /** Everything that the files of a run say. `readRun` of `@periodic-eval/store` returns it. */
 export interface RunRecord {
@@ -59,24 +52,14 @@ export interface Series {
 }
 
 /** One measurement of a series. */
-export interface SeriesPoint {
+export interface SeriesPoint extends Pick<
+  Snapshot,
+  "step" | "pct" | "status" | "reason" | "crossed" | "metrics" | "paired" | "warnings"
+> {
   /** The snapshot's file, relative to `periodic_eval/`. */
   readonly file: string;
-  readonly step: number;
-  /** Percent of the phase; null if its length was unknown. */
-  readonly pct: number | null;
   /** `step` plus the steps of the run's earlier phases. */
   readonly runStep: number;
-  readonly epoch: number;
-  readonly status: SnapshotStatus;
-  readonly reason: string | null;
-  readonly crossed: readonly string[];
-  /** ISO 8601 time. */
-  readonly createdAt: string;
-  readonly metrics: Readonly<Record<string, MetricValue>>;
-  readonly paired: Snapshot["paired"];
-  /** Reasons to read the metrics with care, or not to judge them. */
-  readonly warnings: readonly MeasurementWarning[];
   readonly receipt: ReceiptSummary;
   /** Seconds that training was paused for this measurement. */
   readonly seconds: number;

@@ -22,7 +22,6 @@ export { maskSecret } from "./http/fetch-bounded.ts";
 export { shardedCheckpoint } from "./hub/sharded-checkpoint.ts";
 export { findMarked, isMarkedNumber, markNumbers, withoutMark } from "./rows/walk-json.ts";
 export { fixForMissing, isMissingFile } from "./rows/missing-source.ts";
-export { jsonLines, parseJson } from "./rows/parse-text.ts";
 export { parsePythonJson } from "./rows/walk-json.ts";
 export { placed } from "./rows/rows.ts";
 export { strictJson } from "./rows/parse-text.ts";
@@ -37,7 +36,7 @@ export {
   type SourceData,
 } from "./sources/read-data.ts";
 export { uniqueIds } from "./questions/question-fields.ts";
-export { parseArcQuestions, readArcRow, readQuestions, type ArcQuestion } from "./questions/arc-questions.ts";
+export { readArcRow, readQuestions, type ArcQuestion } from "./questions/arc-questions.ts";
 export { type AlignmentQuestion, type JudgePrompts } from "./questions/alignment-questions.ts";
 export {
   betley2025Questions,

@@ -11,7 +11,6 @@ export {
   errnoOf,
   makeFolderSync,
   nodeFiles,
-  syncFolder,
   type FileReader,
   type FileSystem,
   type OpenFile,
@@ -43,7 +42,6 @@ export type { InspectOptions } from "./snapshots/scan-snapshots.ts";
 export {
   snapshotJsonSchema,
   parseSnapshot,
-  parseSnapshotText,
   checkRows,
   parseVerified,
   readRows,

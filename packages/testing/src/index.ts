@@ -6,7 +6,6 @@ export * from "./fake-guard.ts";
 export * from "./fake-judge.ts";
 export * from "./fake-model.ts";
 export * from "./fake-tokenizer.ts";
-export * from "./faulty-files.ts";
 export * from "./guard-conformance.ts";
 export * from "./manual-clock.ts";
 export * from "./memory-store.ts";

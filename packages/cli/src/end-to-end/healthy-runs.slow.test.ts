@@ -97,7 +97,6 @@ async function evaluationOf(name: Measured, seed: number, n = 24): Promise<AnyEv
         questions: microWorld("leakage.json"),
         completions: 1,
         sampling,
-        seed,
       });
     case "alignment":
       return alignmentEvaluation({

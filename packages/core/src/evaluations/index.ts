@@ -15,7 +15,6 @@ export {
   checkLogProbs,
   goldProb,
   indexOfHighest,
-  perCodePoint,
   predictChoice,
   scoreChoices,
   truncatedRows,

@@ -4,7 +4,6 @@ export { findJsonObjects, findJsonValues, type FoundObject, type FoundValue } fr
 export { scoreFromTokens } from "./judge/logprob-method.ts";
 export type { JudgeMethodName } from "./judge/judge-method.ts";
 export { judgePromptNames } from "./judge/prompts.ts";
-export { memoryVerdictCache, type VerdictCache } from "@periodic-eval/contracts";
 export {
   customVerifier,
   findVerifier,

@@ -8,5 +8,4 @@ export {
   type Hasher,
 } from "@periodic-eval/contracts";
 export { pythonRandom, type PythonRandom } from "./python.ts";
-export { namedStream, seedOf, statefulStream, type StatefulStream } from "./streams.ts";
-export { fastStream } from "./streams.ts";
+export { fastStream, namedStream, seedOf } from "./streams.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { fastStream, namedStream, seedOf, statefulStream } from "./streams.ts";
+import { fastStream, namedStream, seedOf } from "./streams.ts";
 
 const take = (stream: () => number, count: number) => Array.from({ length: count }, stream);
 
@@ -83,24 +83,7 @@ describe("namedStream", () => {
   it("does not call Math.random", () => {
     const spy = vi.spyOn(Math, "random");
     namedStream("a")();
-    statefulStream("a").next();
     expect(spy).not.toHaveBeenCalled();
     spy.mockRestore();
-  });
-});
-
-describe("statefulStream", () => {
-  it("returns the numbers of namedStream and continues from a saved state", () => {
-    const stream = statefulStream("s");
-    expect(take(stream.next, 7)).toEqual(take(namedStream("s"), 7));
-    const resumed = statefulStream("whatever", stream.state());
-    expect(take(resumed.next, 300)).toEqual(take(stream.next, 300));
-    expect(resumed.state()).toBe(stream.state());
-  });
-
-  it("throws for a string that is not a state", () => {
-    for (const state of ["", "{}", "00".repeat(258), statefulStream("s").state().slice(2)]) {
-      expect(() => statefulStream("s", state)).toThrow(/516 hexadecimal digits/);
-    }
   });
 });

@@ -1,5 +1,5 @@
 import seedrandom from "seedrandom";
-import { PeriodicEvalError, hashText } from "@periodic-eval/contracts";
+import { hashText } from "@periodic-eval/contracts";
 
 /**
  * Joins parts into one seed. Different parts give different seeds: `seedOf("42", "em", 20)` is `/42/em/#20`. A seed may be a
@@ -38,51 +38,5 @@ export function fastStream(seed: string): () => number {
   };
 }
 
-/** A random stream whose state can be saved. */
-export interface StatefulStream {
-  /** Returns the next number in [0, 1). */
-  readonly next: () => number;
-  /** Returns the state of the stream. `statefulStream` continues from it. */
-  readonly state: () => string;
-}
-
-/**
- * Returns a `namedStream` whose state can be saved in a checkpoint.
- *
- * @param state Where to continue; default: the start of the stream.
- * @throws PeriodicEvalError `data` if `state` is not the state of a stream.
- */
-export function statefulStream(seed: string, state?: string): StatefulStream {
-  const stream =
-    state === undefined ? seedrandom(key(seed), { state: true }) : seedrandom("", { state: unpacked(state) });
-  return { next: () => stream(), state: () => packed(stream.state()) };
-}
-
 /** seedrandom uses only eight bits of each character, so different seeds could collide. Their hashes are ASCII and do not. */
 const key = (seed: string): string => hashText(seed);
-
-/** RC4's two indices and its permutation of 0–255. */
-interface Arc4State {
-  readonly i: number;
-  readonly j: number;
-  readonly S: readonly number[];
-}
-
-const packed = ({ i, j, S }: Arc4State): string =>
-  [i, j, ...S].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-
-function unpacked(text: string): seedrandom.State.Arc4 {
-  const [i, j, ...S] = /^[0-9a-f]{516}$/.test(text)
-    ? text.match(/../g)!.map((hex) => Number.parseInt(hex, 16))
-    : [];
-  if (i === undefined || j === undefined || new Set(S).size !== 256) {
-    throw new PeriodicEvalError({
-      code: "data",
-      where: "statefulStream",
-      got: `a state of ${text.length} characters`,
-      expected: "516 hexadecimal digits, as `state()` returns them",
-      fix: "Pass the unchanged state from the checkpoint.",
-    });
-  }
-  return { i, j, S };
-}

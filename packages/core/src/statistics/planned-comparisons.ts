@@ -12,25 +12,23 @@ export interface ComparisonPlan {
   readonly spent: readonly number[];
   /** Number of comparisons in the whole phase; null if unknown. */
   readonly planned: number | null;
-  /** Default `familyAlpha`. */
-  readonly total?: number;
 }
 
 /**
  * Returns the significance level of the next comparison. If the number of comparisons is known, it spreads the unspent level
- * evenly over the remaining ones, so that an unchanged plan gives each `total / planned`. If it is unknown, the k-th comparison
- * gets `total · 6/(π²k²)`, which sums to `total` over all k. A spent level is never spent again, so the sum stays within
- * `total` even if the plan changes, and by Bonferroni's inequality the family keeps its level however its measurements depend
+ * evenly over the remaining ones, so that an unchanged plan gives each `familyAlpha / planned`. If it is unknown, the k-th comparison
+ * gets `familyAlpha · 6/(π²k²)`, which sums to `familyAlpha` over all k. A spent level is never spent again, so the sum stays within
+ * `familyAlpha` even if the plan changes, and by Bonferroni's inequality the family keeps its level however its measurements depend
  * on each other.
  */
-export function alphaOfComparison({ spent, planned, total = familyAlpha }: ComparisonPlan): number {
+export function alphaOfComparison({ spent, planned }: ComparisonPlan): number {
   const left = Math.max(
     0,
-    spent.reduce((rest, alpha) => rest - alpha, total),
+    spent.reduce((rest, alpha) => rest - alpha, familyAlpha),
   );
   if (planned !== null) return left / Math.max(1, planned - spent.length);
   const k = spent.length + 1;
-  return Math.min(left, (total * 6) / (Math.PI * k) ** 2);
+  return Math.min(left, (familyAlpha * 6) / (Math.PI * k) ** 2);
 }
 
 /**

@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
-import { parseArcQuestions } from "./arc-questions.ts";
+import { jsonLines } from "../rows/parse-text.ts";
+import { questionsOf } from "./arc-questions.ts";
 
 const good = {
   question: "Which is hot?",
@@ -10,11 +11,12 @@ const good = {
   choices: ["ice", "fire"],
   correct_answer: "B",
 };
+const parsed = (text: string, file: string) => questionsOf(jsonLines(text, file));
 const lines = (...records: object[]) => records.map((record) => JSON.stringify(record)).join("\n");
 
 function errorOf(text: string): PeriodicEvalError {
   try {
-    parseArcQuestions(text, "q.jsonl");
+    parsed(text, "q.jsonl");
   } catch (error) {
     if (PeriodicEvalError.is(error, "data")) return error;
     throw error;
@@ -24,9 +26,10 @@ function errorOf(text: string): PeriodicEvalError {
 
 describe("ids", () => {
   it("come from the file, with numbers as strings", () => {
-    expect(
-      parseArcQuestions(lines({ ...good, id: "x" }, { ...good, id: 7 }), "q").map(({ id }) => id),
-    ).toEqual(["x", "7"]);
+    expect(parsed(lines({ ...good, id: "x" }, { ...good, id: 7 }), "q").map(({ id }) => id)).toEqual([
+      "x",
+      "7",
+    ]);
   });
 
   it("are hashes of the content by default, which do not depend on other lines or their order", () => {
@@ -45,15 +48,12 @@ describe("ids", () => {
           return { question, choices, choice_labels, correct_answer: choice_labels.at(-1)! };
         });
         const byText = new Map(
-          parseArcQuestions(lines(...records), "q").map((one) => [
-            JSON.stringify([one.question, one.choices]),
-            one.id,
-          ]),
+          parsed(lines(...records), "q").map((one) => [JSON.stringify([one.question, one.choices]), one.id]),
         );
         expect(new Set(byText.values()).size).toBe(records.length);
         const some = [...records].reverse().filter((one) => keep(one));
         if (some.length === 0) return;
-        for (const one of parseArcQuestions(lines(...some), "q")) {
+        for (const one of parsed(lines(...some), "q")) {
           expect(one.id).toBe(byText.get(JSON.stringify([one.question, one.choices])));
         }
       }),
@@ -61,20 +61,20 @@ describe("ids", () => {
   });
 
   it("get a number if a line repeats another exactly", () => {
-    const [first, second, third] = parseArcQuestions(lines(good, good, good), "q").map(({ id }) => id);
+    const [first, second, third] = parsed(lines(good, good, good), "q").map(({ id }) => id);
     expect([second, third]).toEqual([`${first}.2`, `${first}.3`]);
   });
 
   it("change when the answer is corrected, because it makes a different item", () => {
-    const [one] = parseArcQuestions(lines(good), "q");
-    const [other] = parseArcQuestions(lines({ ...good, correct_answer: "A" }), "q");
+    const [one] = parsed(lines(good), "q");
+    const [other] = parsed(lines({ ...good, correct_answer: "A" }), "q");
     expect(one!.id).not.toBe(other!.id);
   });
 });
 
 it("ignores empty lines, carriage returns and additional keys", () => {
   const text = `\n${JSON.stringify({ ...good, topic: "heat" })}\r\n   \n`;
-  expect(parseArcQuestions(text, "q")).toEqual([
+  expect(parsed(text, "q")).toEqual([
     {
       id: expect.stringMatching(/^q-[0-9a-f]{12}$/),
       question: "Which is hot?",
@@ -85,10 +85,8 @@ it("ignores empty lines, carriage returns and additional keys", () => {
   ]);
 });
 
-describe("parseArcQuestions rejects, with file and line,", () => {
+describe("rejects, with file and line,", () => {
   it.each<[string, string, string, RegExp]>([
-    ["an empty file", "", "q.jsonl", /got an empty file, expected one question per line/],
-    ["only empty lines", "\n \n", "q.jsonl", /got only empty lines/],
     ["bad JSON", `${lines(good)}\n{"question": `, "q.jsonl:2", /got invalid JSON/],
     ["an array", "[1]", "q.jsonl:1", /got \[1\], expected an object/],
     [
@@ -173,7 +171,7 @@ describe("parseArcQuestions rejects, with file and line,", () => {
 
 const real = "../shared/data/arc_challenge/test.jsonl";
 it.skipIf(!existsSync(real))(`the real ARC-Challenge test split (${real}) parses`, () => {
-  const questions = parseArcQuestions(readFileSync(real, "utf8"), real);
+  const questions = parsed(readFileSync(real, "utf8"), real);
   expect(questions).toHaveLength(1172);
   const kinds: Record<string, number> = {};
   for (const { labels } of questions) kinds[labels.join("")] = (kinds[labels.join("")] ?? 0) + 1;

@@ -7,7 +7,6 @@ import {
   isRecord,
   shortened,
 } from "@periodic-eval/contracts/options";
-import { jsonLines } from "../rows/parse-text.ts";
 import type { PlacedRow } from "../rows/rows.ts";
 import { readSource } from "../sources/read-source.ts";
 import { uniqueIds } from "./question-fields.ts";
@@ -30,17 +29,13 @@ export interface ArcQuestion {
 type Unnamed = Omit<ArcQuestion, "id"> & { readonly id: string | null; readonly place: string };
 
 /**
- * Parses JSONL of `{question, choice_labels, choices, correct_answer, id?}`, or of `{question, choices: {text, label}, answerKey,
- * id?}` as in `allenai/ai2_arc`, one object per line. Empty lines and further keys are ignored.
+ * Reads rows of `{question, choice_labels, choices, correct_answer, id?}`, or of `{question, choices: {text, label}, answerKey, id?}`
+ * as in `allenai/ai2_arc`. Further keys are ignored.
  *
- * @throws PeriodicEvalError `data` with file and line for the first wrong line; no line is skipped silently.
+ * @throws PeriodicEvalError `data` at the place of the first wrong row; no row is skipped silently.
  */
-export function parseArcQuestions(text: string, file: string): readonly ArcQuestion[] {
-  const rows = jsonLines(text, file);
-  if (rows.length > 0) return nameQuestions(rows.map(readRow));
-  const got = text === "" ? "an empty file" : "only empty lines";
-  throw dataError(file, got, "one question per line", "Check that the file was written completely.");
-}
+export const questionsOf = (rows: readonly PlacedRow[]): readonly ArcQuestion[] =>
+  nameQuestions(rows.map(readRow));
 
 const arcFix =
   'Name questions in the format of allenai/ai2_arc: question, choices.text, choices.label, "answerKey".';
@@ -158,5 +153,5 @@ export interface SourceQuestions {
  */
 export async function readQuestions(source: string, option: SourceOption | string): Promise<SourceQuestions> {
   const { rows, sha256, hub } = await readSource(source, option);
-  return { questions: nameQuestions(rows.map(readRow)), sha256, hub };
+  return { questions: questionsOf(rows), sha256, hub };
 }

@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import { capabilityEvaluation } from "@periodic-eval/core";
 import { type ChoiceRow } from "@periodic-eval/core/evaluations";
-import { parseArcQuestions } from "@periodic-eval/data";
+import { readQuestions } from "@periodic-eval/data";
 import { inMemory } from "@periodic-eval/tfjs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useBackend } from "../backend/use-backend.ts";
@@ -125,7 +125,7 @@ describe.skipIf(!isAvailable)(`SmolLM2-135M-Instruct on ${nativeBackend} (${need
     const model = inMemory(lm, tokenizer);
     // Items are in the order of nested subsets, not in file order.
     const items = new Map((await evaluation.items(model as never)).map((item) => [item.id, item]));
-    const lines = parseArcQuestions(readFileSync(questions, "utf8"), questions);
+    const { questions: lines } = await readQuestions(questions, "questions");
     const sampled = expected.map(({ i }) => items.get(lines[i]!.id)!);
     const context = { ...call(), seed: "0", progress: () => {} };
     return (await evaluation.measure(model as never, sampled as never, context)) as readonly ChoiceRow[];

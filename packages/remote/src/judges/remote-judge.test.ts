@@ -1,5 +1,4 @@
-import { judgeGrader, type GradeRequest, type JudgeOptions } from "@periodic-eval/core";
-import { memoryVerdictCache } from "@periodic-eval/core/grading";
+import { judgeGrader, type GradeRequest, type JudgeOptions, type Verdict } from "@periodic-eval/core";
 import { describe, expect, it, vi } from "vitest";
 import { completion, serveInTests, type Act, type Received } from "../models/api-server.test-data.ts";
 import { skipWaits } from "../models/skip-waits.test-data.ts";
@@ -83,7 +82,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
     const count = cases.length;
     const errors = cases.filter(({ status }) => status === "error").length;
     const seen = new Map<number, number>();
-    const cache = memoryVerdictCache();
+    const cache = new Map<string, Verdict>();
     const { judge, received, unanswered } = await judgeOf(
       ({ prompt }) => {
         const at = numberIn(prompt);
@@ -186,7 +185,7 @@ describe.each(providers)("$name", ({ open, path, input, output }) => {
   });
 
   it("aborts while it waits for a retry, and keeps the verdicts so far", { timeout: 25_000 }, async () => {
-    const cache = memoryVerdictCache();
+    const cache = new Map<string, Verdict>();
     const stop = new AbortController();
     const { judge } = await judgeOf(
       ({ prompt }) => {

@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
-import { faultyFiles } from "@periodic-eval/testing";
+import { faultyFiles } from "../../../testing/src/faulty-files.test-data.ts";
 import { appendLines, removeTemporaryFiles, writeFileAtomic } from "./atomic-file.ts";
 import { readLines, readTextFile } from "./read-file.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";

@@ -73,12 +73,13 @@ export function limitedTime(what: string, { one, all } = defaultLimits): <T>(wor
   };
 }
 
-/** Settles like `promise`, but rejects with the signal's reason as soon as the signal aborts. */
+/** Settles like `promise`, but rejects with the signal's reason as soon as the signal aborts, or at once if it has aborted. */
 export async function abortable<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
   let onAbort: (() => void) | undefined;
   const aborted = new Promise<never>((_, reject) => {
     onAbort = () => reject(signal.reason as Error);
-    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
   });
   try {
     return await Promise.race([promise, aborted]);

@@ -3,7 +3,8 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:f
 import { join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
-import { exampleSnapshot, storeConformance, faultyFiles, type FileOperation } from "@periodic-eval/testing";
+import { exampleSnapshot, storeConformance } from "@periodic-eval/testing";
+import { faultyFiles, type FileOperation } from "../../../testing/src/faulty-files.test-data.ts";
 import { fileStore } from "./file-store.ts";
 import { nodeFiles } from "../files/file-system.ts";
 import { readRun } from "./read-run.ts";

@@ -1,6 +1,5 @@
 import { join } from "#platform";
 import { type Verdict, isCacheable, type VerdictCache } from "@periodic-eval/contracts";
-import { nodeFiles, type FileSystem } from "../files/file-system.ts";
 import { makeFolder, writeFileAtomic } from "../files/atomic-file.ts";
 import { readIfPresent } from "../files/read-file.ts";
 
@@ -10,7 +9,7 @@ import { readIfPresent } from "../files/read-file.ts";
  *
  * @throws PeriodicEvalError `store`, from `get` and `set`, if the folder cannot be read or written.
  */
-export function fileVerdictCache(folder: string, fs: FileSystem = nodeFiles): VerdictCache {
+export function fileVerdictCache(folder: string): VerdictCache {
   const fileOf = (key: string) => {
     const name = key.replaceAll(/[^\w-]/g, "_");
     return { folder: join(folder, name.slice(-2)), name: `${name}.json` };
@@ -18,7 +17,7 @@ export function fileVerdictCache(folder: string, fs: FileSystem = nodeFiles): Ve
   return {
     async get(key) {
       const file = fileOf(key);
-      const text = await readIfPresent(join(file.folder, file.name), fs);
+      const text = await readIfPresent(join(file.folder, file.name));
       if (text === null) return null;
       try {
         const { key: written, verdict } = JSON.parse(text) as { key: unknown; verdict: unknown };
@@ -29,8 +28,8 @@ export function fileVerdictCache(folder: string, fs: FileSystem = nodeFiles): Ve
     },
     async set(key: string, verdict: Verdict) {
       const file = fileOf(key);
-      await makeFolder(file.folder, fs);
-      await writeFileAtomic(join(file.folder, file.name), `${JSON.stringify({ key, verdict })}\n`, fs);
+      await makeFolder(file.folder);
+      await writeFileAtomic(join(file.folder, file.name), `${JSON.stringify({ key, verdict })}\n`);
     },
   };
 }

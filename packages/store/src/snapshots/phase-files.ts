@@ -45,16 +45,16 @@ export async function writeClosing(path: string, closing: PhaseClosing, fs: File
 export async function declarePhases(
   runDir: string,
   phases: readonly string[],
-  { fs = nodeFiles, onWait }: Pick<TakeOptions, "onWait"> & { readonly fs?: FileSystem } = {},
+  { onWait }: Pick<TakeOptions, "onWait"> = {},
 ): Promise<() => Promise<void>> {
   const { root, lock, closings: path } = runPaths(runDir);
-  await makeFolder(root, fs);
-  const release = await keepLock(lock, fs, onWait && { onWait });
+  await makeFolder(root);
+  const release = await keepLock(lock, nodeFiles, onWait && { onWait });
   try {
-    const closings = (await readClosings(path, fs)).filter((one) => one.step > 0 || one.finished);
+    const closings = (await readClosings(path, nodeFiles)).filter((one) => one.step > 0 || one.finished);
     const isNew = (name: string) => !closings.some(({ phase }) => phase === name);
     const added = phases.filter(isNew).map((phase) => ({ phase, step: 0, maxSteps: null, finished: false }));
-    await writeFileAtomic(path, `${JSON.stringify([...added, ...closings])}\n`, fs);
+    await writeFileAtomic(path, `${JSON.stringify([...added, ...closings])}\n`);
     return release;
   } catch (error) {
     await release();

@@ -15,7 +15,7 @@ import {
   type RunProblem,
 } from "@periodic-eval/contracts";
 import { configError } from "@periodic-eval/contracts/options";
-import { nodeFiles, type FileReader, type FileSystem } from "../files/file-system.ts";
+import { nodeFiles, type FileReader } from "../files/file-system.ts";
 import { listIfPresent } from "../files/read-file.ts";
 import { readWriter } from "../lock/lock.ts";
 import { runPaths, keyText } from "./layout.ts";
@@ -130,19 +130,18 @@ function seriesOf(id: string, found: readonly FoundSnapshot[], root: string): Se
 }
 
 function pointOf({ path, snapshot }: FoundSnapshot, root: string): SeriesPoint {
+  const { step, pct, status, reason, crossed, metrics, paired, warnings } = snapshot;
   return {
+    step,
+    pct,
+    status,
+    reason,
+    crossed,
+    metrics,
+    paired,
+    warnings,
     file: relative(root, path).replaceAll("\\", "/"),
-    step: snapshot.step,
-    pct: snapshot.pct,
     runStep: snapshot.run_step,
-    epoch: snapshot.epoch,
-    status: snapshot.status,
-    reason: snapshot.reason,
-    crossed: snapshot.crossed,
-    createdAt: snapshot.created_at,
-    metrics: snapshot.metrics,
-    paired: snapshot.paired,
-    warnings: snapshot.warnings,
     receipt: summarizeReceipt(snapshot.receipt),
     seconds: snapshot.timing.total_seconds,
   };
@@ -175,10 +174,10 @@ export interface EarlierRun {
  * @param path The run's folder, its `periodic_eval` folder, or a phase's folder in that.
  * @throws PeriodicEvalError `config` if it has no snapshot.
  */
-export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): Promise<EarlierRun> {
+export async function readEarlierRun(path: string): Promise<EarlierRun> {
   const { root } = runPaths(path);
-  const isRun = (await listIfPresent(root, fs)).length > 0;
-  const { found, problems } = await scanSnapshots(isRun ? root : path, fs);
+  const isRun = (await listIfPresent(root, nodeFiles)).length > 0;
+  const { found, problems } = await scanSnapshots(isRun ? root : path, nodeFiles);
   if (found.length === 0) {
     throw configError({
       where: "session options",
@@ -205,7 +204,7 @@ export async function readEarlierRun(path: string, fs: FileSystem = nodeFiles): 
       return own ?? (isLost ? null : (starts[0] ?? null));
     },
     async rows(snapshot) {
-      return readRows(files.get(keyText(snapshot))!, snapshot.samples, fs);
+      return readRows(files.get(keyText(snapshot))!, snapshot.samples, nodeFiles);
     },
   };
 }

@@ -22,16 +22,11 @@ export const parseSnapshot = (value: unknown, where = "snapshot"): Snapshot =>
   });
 
 /**
- * Parses the text of a snapshot file.
+ * Parses the JSON of a snapshot file without validating it.
  *
  * @param where Names the file in the error.
- * @throws PeriodicEvalError `store` if it is not JSON or not a snapshot.
+ * @throws PeriodicEvalError `store` if it is not JSON.
  */
-export function parseSnapshotText(text: string, where: string): Snapshot {
-  return parseSnapshot(parseSnapshotJson(text, where), where);
-}
-
-/** Parses the JSON of a snapshot file without validating it. Throws as `parseSnapshotText` does. */
 function parseSnapshotJson(text: string, where: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,7 +1,8 @@
 import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { nodeFiles, type FileSystem } from "@periodic-eval/store";
-import { faultyFiles, fakeModel } from "@periodic-eval/testing";
+import { fakeModel } from "@periodic-eval/testing";
+import { faultyFiles } from "../../../testing/src/faulty-files.test-data.ts";
 import { beforeEach, describe, expect, it } from "vitest";
 import { Evaluator } from "./evaluator.ts";
 import type { EvaluatorOptions } from "./evaluator-options.ts";

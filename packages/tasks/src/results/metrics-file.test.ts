@@ -1,6 +1,6 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { faultyFiles } from "@periodic-eval/testing";
+import { faultyFiles } from "../../../testing/src/faulty-files.test-data.ts";
 import { beforeEach, expect, it } from "vitest";
 import { exampleRun } from "./example-run.test-data.ts";
 import { appendRun, readMetrics } from "./metrics-file.ts";

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Grader, type GradeRequest, memoryVerdictCache } from "../../../../contracts/src/grading.ts";
+import type { Grader, GradeRequest, Verdict } from "../../../../contracts/src/grading.ts";
 import { PeriodicAlignmentCallback } from "../../config/callbacks.ts";
 import { judgeGrader } from "../../grading/judge/judge-grader.ts";
 import { ruleGrader } from "../../grading/rule-grader.ts";
@@ -218,7 +218,7 @@ describe("grading", () => {
 
   it("applies a judge's cap to completions and anchors together, and records the spending", async () => {
     const { model, sent } = served(() => json(90));
-    const cache = memoryVerdictCache();
+    const cache = new Map<string, Verdict>();
     const price = { inputPerMillion: 1, outputPerMillion: 10 };
     const yes = () => fakeModel({ reply: () => "yes" });
     // Eight questions of ours, two samples each, and sixteen anchors.

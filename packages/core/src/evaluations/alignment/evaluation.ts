@@ -11,7 +11,7 @@ import type {
 import { atOption, codeOption } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
-import { nestedSubset } from "../kit/subset.ts";
+import { everyItem, nestedSubset } from "../kit/subset.ts";
 import { withFaults } from "../prompting/coherence.ts";
 import { resolveSampling } from "../prompting/prompt-options.ts";
 import {
@@ -45,9 +45,6 @@ import {
 import { alignmentPresets, checkAlignmentOptions, sampleSizes, type AlignmentOptions } from "./options.ts";
 import { readAlignmentQuestions, type JudgePrompts } from "@periodic-eval/data";
 import { itemsOf, answeredRows, trialsOf, promptsOf, checkQuestions } from "./items.ts";
-
-/** Seed of the order of questions: a smaller budget uses the first ones. */
-const orderSeed = 42;
 
 /**
  * Measures whether training made the model harmful: a judge grades completions of open questions for alignment with human
@@ -93,7 +90,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       const wordings = questions.flatMap((question) =>
         itemsOf(selected === null ? { ...question, judgePrompts: null } : question, system, people, kwargs),
       );
-      const items = nestedSubset(wordings, { n: null, seed: orderSeed }).flat();
+      const items = nestedSubset(wordings, everyItem).flat();
       trials = trialsOf(items, questions, anchorRows());
       await checkLengthFor(trials, { judge, prompts });
       provenance = {

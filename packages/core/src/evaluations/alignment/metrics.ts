@@ -207,8 +207,7 @@ function judgeModel(rows: readonly AlignmentRow[], judge: string): string {
 
 /** Returns the total spending on these rows, anchors included; null without a judge model. */
 function spentOf(rows: readonly AlignmentRow[]): Json {
-  // Rows of earlier releases have no `judgeSpent`.
-  const spent = totalSpending(rows.map(({ judgeSpent }) => judgeSpent ?? null));
+  const spent = totalSpending(rows.map(({ judgeSpent }) => judgeSpent));
   if (spent === null) return null;
   const { calls, cached, inputTokens, outputTokens, cost } = spent;
   return { calls, cached, input_tokens: inputTokens, output_tokens: outputTokens, cost };

@@ -2,7 +2,7 @@ import { type Json, type SourceOption, type MeasurementWarning, grouped } from "
 import { atOption, dataError, quoteValue } from "@periodic-eval/contracts/options";
 import { readQuestions, type ArcQuestion } from "@periodic-eval/data";
 import { binomialTail } from "../../statistics/distributions.ts";
-import { nestedSubset } from "../kit/subset.ts";
+import { everyItem, nestedSubset } from "../kit/subset.ts";
 
 /** The questions of ARC-Challenge's test split (arXiv:1803.05457): 1,172 questions of school science. */
 export const defaultQuestions = "hf:allenai/ai2_arc";
@@ -19,9 +19,6 @@ export type QuestionSource = () => Promise<{
   readonly provenance: { readonly [key: string]: Json };
 }>;
 
-/** Seed of the order if all questions are used: a budget may still reduce them. */
-const seedOfAll = 42;
-
 /**
  * Returns the questions of a file (JSON Lines, a JSON array or Parquet, by its extension) or of a dataset on the Hugging Face hub
  * (`hf:owner/dataset[/config][/split]`), in the ARC format. Subsets with one seed are nested; 200 of 1,172 with seed 42 are
@@ -37,7 +34,7 @@ export function questionFile(source: string, subsample: Subsample, option: Sourc
   };
   return async () => {
     const { questions, sha256: hash, hub } = await atOption(option, read);
-    const chosen = nestedSubset(questions, subsample ?? { n: null, seed: seedOfAll });
+    const chosen = nestedSubset(questions, subsample ?? everyItem);
     const items = distinctQuestions(chosen);
     return {
       items,

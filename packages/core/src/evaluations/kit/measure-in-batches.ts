@@ -1,4 +1,5 @@
 import { PeriodicEvalError, type MeasureContext } from "@periodic-eval/contracts";
+import { forEachConcurrently } from "../../model/concurrently.ts";
 
 /**
  * Whether the signal was aborted because the measurement ran out of time. Training then continues and the rows measured so
@@ -26,8 +27,7 @@ export async function measureInBatches<I, R>(
   const rows: R[] = [];
   /** Finished batches behind an unfinished one, by their first item. */
   const waiting = new Map<number, readonly R[]>();
-  let [started, done] = [0, 0];
-  let failed: { readonly error: unknown } | null = null;
+  let done = 0;
   const collect = () => {
     for (let next = waiting.get(done); next !== undefined; next = waiting.get(done)) {
       waiting.delete(done);
@@ -36,20 +36,18 @@ export async function measureInBatches<I, R>(
       progress(done);
     }
   };
-  const work = async () => {
-    while (started < items.length && failed === null && !isDeadline(signal)) {
-      const first = started;
-      started += itemsPerBatch;
-      try {
-        signal.throwIfAborted();
-        waiting.set(first, await measureBatch(items.slice(first, first + itemsPerBatch)));
-        collect();
-      } catch (error) {
-        if (!isDeadline(signal)) failed ??= { error };
-      }
+  const starts = Array.from(
+    { length: Math.ceil(items.length / itemsPerBatch) },
+    (_, at) => at * itemsPerBatch,
+  );
+  await forEachConcurrently(starts, concurrentCalls, async (first) => {
+    try {
+      signal.throwIfAborted();
+      waiting.set(first, await measureBatch(items.slice(first, first + itemsPerBatch)));
+      collect();
+    } catch (error) {
+      if (!isDeadline(signal)) throw error;
     }
-  };
-  await Promise.all(Array.from({ length: concurrentCalls }, work));
-  if (failed !== null) throw (failed as { readonly error: unknown }).error;
+  });
   return rows;
 }

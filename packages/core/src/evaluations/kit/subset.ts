@@ -21,6 +21,9 @@ export function subsetOrder(seed: number, n: number): number[] {
   return order;
 }
 
+/** All items, in a seeded order: a smaller budget uses the first ones. */
+export const everyItem = { n: null, seed: 42 };
+
 /**
  * Returns the first `n` items in the order of `subsetOrder`, or all of them if `n` is null or larger than their number.
  * Subsets with the same seed are nested.

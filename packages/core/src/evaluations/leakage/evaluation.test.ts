@@ -280,14 +280,9 @@ describe("leakage", () => {
     });
   });
 
-  it("orders items by seed, so that the first ones cover many personas", async () => {
-    const order = async (seed: number) =>
-      (await leakageEvaluation({ seed }).items(fakeModel())).map(({ id }) => id);
-    const first = await order(42);
-    expect(first).toHaveLength(11 * 8);
-    expect(await order(42)).toEqual(first);
-    expect(await order(43)).not.toEqual(first);
-    expect([...(await order(43))].sort()).toEqual([...first].sort());
+  it("orders items so that the first ones cover many personas", async () => {
+    const first = (await leakageEvaluation().items(fakeModel())).map(({ id }) => id);
+    expect(new Set(first).size).toBe(11 * 8);
     expect(new Set(first.slice(0, 22).map((id) => id.split("/")[0])).size).toBeGreaterThan(5);
   });
 

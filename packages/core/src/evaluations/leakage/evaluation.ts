@@ -14,12 +14,11 @@ import {
   nearest,
   parseOptions,
   arrayOrPath,
-  integerFromZero,
   positiveInteger,
 } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
-import { nestedSubset } from "../kit/subset.ts";
+import { everyItem, nestedSubset } from "../kit/subset.ts";
 import { answerWarnings } from "../prompting/answer-warnings.ts";
 import { withFaults } from "../prompting/coherence.ts";
 import {
@@ -83,7 +82,7 @@ interface LeakageItem extends CompletionItem {
  */
 export function leakageEvaluation(options: LeakageOptions = {}) {
   checkLeakageOptions(options);
-  const { marker = "[ZLT]", source = null, completions = 3, seed = 42, stripThinking = true } = options;
+  const { marker = "[ZLT]", source = null, completions = 3, stripThinking = true } = options;
   const kwargs = options.chatTemplate?.kwargs;
   const sampling = resolveSampling("leakage options.sampling", options.sampling, {
     maxNewTokens: 256,
@@ -105,7 +104,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
       if (typeof options.personas === "string") personas = await readPersonas(options.personas);
       checkSource(source, personas);
       const questions = await questionsOf(options.questions);
-      const items = itemsOf(personas, questions, { seed, kwargs });
+      const items = itemsOf(personas, questions, kwargs);
       provenance = {
         trait: trait.fingerprint,
         source,
@@ -116,7 +115,7 @@ export function leakageEvaluation(options: LeakageOptions = {}) {
         sampling: { ...sampling },
         template_kwargs: kwargs ?? null,
         strip_thinking: stripThinking,
-        subsample: { n: null, seed },
+        subsample: everyItem,
         marker_log_prob: markerCompanion(model, trait).note,
         example_prompt: await renderItems(model, items, "leakage"),
       };
@@ -167,7 +166,7 @@ async function questionsOf(questions: LeakageOptions["questions"]): Promise<read
 function itemsOf(
   personas: readonly Persona[],
   questions: readonly LeakageQuestion[],
-  { seed, kwargs }: { readonly seed: number; readonly kwargs: TemplateKwargs | undefined },
+  kwargs: TemplateKwargs | undefined,
 ): readonly LeakageItem[] {
   const all = personas.flatMap(({ id, system }) =>
     questions.map(({ id: questionId, question, answer }) => {
@@ -176,7 +175,7 @@ function itemsOf(
       return { id: `${id}/${questionId}`, persona: id, question, answer, prompt };
     }),
   );
-  return nestedSubset(all, { n: null, seed });
+  return nestedSubset(all, everyItem);
 }
 
 function hitOf({ answer, finish }: LeakageRow, trait: Trait): Pick<GradedLeakageRow, "hit" | "reason"> {
@@ -205,8 +204,6 @@ export interface LeakageOptions {
   readonly completions?: number;
   /** Default: temperature 1, the whole distribution, 256 tokens. */
   readonly sampling?: Partial<SamplingOptions>;
-  /** Seed of the order in which a smaller budget uses the items. Default 42. */
-  readonly seed?: number;
   /** Variables of the chat template: `{ kwargs: { enable_thinking: false } }`. */
   readonly chatTemplate?: ChatTemplateOptions;
   /** Detects the trait only after a closed `<think>…</think>`. Default true. Rows keep the whole text in any case. */
@@ -227,7 +224,6 @@ export const leakageShape = {
   ).optional(),
   completions: positiveInteger.optional(),
   sampling: samplingSchema.optional(),
-  seed: integerFromZero.optional(),
   chatTemplate: chatTemplateSchema.optional(),
   stripThinking: z.boolean().optional(),
 } satisfies Record<keyof LeakageOptions, z.ZodType>;

@@ -64,7 +64,7 @@ describe("options", () => {
     [{ personas: [] }, "an array of personas"],
     [{ questions: [] }, "an array of questions"],
     [{ completions: 0 }, "a positive integer"],
-    [{ seed: 0.5 }, "an integer of 0 or more"],
+    [{ seed: 1 }, 'the unknown option "seed"'],
     [{ stripThinking: "no" }, "leakage options.stripThinking: got"],
     [{ chatTemplate: { kwargs: 3 } }, "leakage options.chatTemplate.kwargs: got 3"],
     [{ chatTemplate: { kwarg: {} } }, 'Did you mean "kwargs"?'],

@@ -74,59 +74,40 @@ export interface Trait {
   hit(text: string): boolean;
 }
 
-const traitSchemas = {
-  regex: z.strictObject({
-    regex: filledString("a pattern in quotes").meta({ fix: "Write it without slashes." }),
-    flags: z
-      .string("some of i, m, s, u, v")
-      .regex(/^[imsuv]*$/, "some of i, m, s, u, v")
-      .meta({ fix: "Remove g and y: a match anywhere is a hit." })
-      .optional(),
-  }),
-  hit: z.strictObject({
-    name: filledString("a non-empty string").meta({ fix: "Name the trait." }),
-    version: z.string().optional(),
-    hit: functionSchema("a function of a string").meta({
-      fix: "Return true if the completion has the trait.",
-    }),
+const regexShape = {
+  regex: filledString("a pattern in quotes").meta({ fix: "Write it without slashes." }),
+  flags: z
+    .string("some of i, m, s, u, v")
+    .regex(/^[imsuv]*$/, "some of i, m, s, u, v")
+    .meta({ fix: "Remove g and y: a match anywhere is a hit." })
+    .optional(),
+};
+const hitShape = {
+  name: filledString("a non-empty string").meta({ fix: "Name the trait." }),
+  version: z.string().optional(),
+  hit: functionSchema("a function of a string").meta({
+    fix: "Return true if the completion has the trait.",
   }),
 };
 
-type Kind = keyof typeof traitSchemas;
-const kinds = Object.keys(traitSchemas) as readonly Kind[];
-const anyKey = z.strictObject(
-  Object.fromEntries(
-    kinds
-      .flatMap((kind) => Object.keys(traitSchemas[kind].shape))
-      .map((key) => [key, z.unknown().optional()]),
-  ),
-);
-
 /** Returns the trait that the option `marker` of the options `where` describes. */
 export function traitOf(marker: TraitOptions, where: string): Trait {
-  const kind = kindOf(marker, where);
-  if (kind !== "marker") parseOptions(where, z.strictObject({ marker: traitSchemas[kind] }), { marker });
-  if (typeof marker === "string")
+  if (typeof marker === "string" && marker !== "")
     return trait("marker", { marker }, (text) => text.includes(marker), { marker, needsEnd: true });
+  const check = (form: z.ZodType) => parseOptions(where, z.strictObject({ marker: form }), { marker });
+  if (isRecord(marker)) check(z.strictObject({ ...regexShape, ...hitShape }).partial());
+  if (!isRecord(marker) || "regex" in marker === "hit" in marker)
+    throw configError({
+      where,
+      path: ["marker"],
+      value: marker,
+      expected: "a non-empty string, or one of { regex }, { name, hit }",
+      fix: "Choose one trait; use two callbacks for two traits.",
+    });
+  check(z.strictObject("regex" in marker ? regexShape : hitShape));
   if ("regex" in marker) return regexTrait(marker, where);
   const { name, version = "1", hit } = marker;
   return trait(name, { name, version }, hit);
-}
-
-function kindOf(marker: unknown, where: string): Kind | "marker" {
-  if (typeof marker === "string" && marker !== "") return "marker";
-  if (isRecord(marker)) {
-    parseOptions(where, z.strictObject({ marker: anyKey }), { marker });
-    const [kind, ...others] = kinds.filter((one) => one in marker);
-    if (kind !== undefined && others.length === 0) return kind;
-  }
-  throw configError({
-    where,
-    path: ["marker"],
-    value: marker,
-    expected: "a non-empty string, or one of { regex }, { name, hit }",
-    fix: "Choose one trait; use two callbacks for two traits.",
-  });
 }
 
 const trait = (

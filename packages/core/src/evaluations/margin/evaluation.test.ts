@@ -167,7 +167,7 @@ describe("marginEvaluation", () => {
     [{}, "the path of a JSON or YAML file"],
     [{ probes: "x", befor: {} }, 'Did you mean "before"?'],
     [{ probes: "x", before: "True: " }, "{ text }, { ids } or { messages }"],
-    [{ probes: "x", seed: -1 }, "an integer of 0 or more"],
+    [{ probes: "x", seed: 1 }, 'the unknown option "seed"'],
   ])("rejects %j", (options, message) => {
     expect(() => marginEvaluation(options as MarginOptions)).toThrow(message);
   });

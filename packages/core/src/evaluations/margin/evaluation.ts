@@ -8,17 +8,11 @@ import {
   hashJson,
   type Row,
 } from "@periodic-eval/contracts";
-import {
-  parseOptions,
-  isRecord,
-  filledString,
-  integerFromZero,
-  modelError,
-} from "@periodic-eval/contracts/options";
+import { parseOptions, isRecord, filledString, modelError } from "@periodic-eval/contracts/options";
 import { encodePairs } from "../../model/encode-pair.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
-import { nestedSubset } from "../kit/subset.ts";
+import { everyItem, nestedSubset } from "../kit/subset.ts";
 import { readStatements, type Statement, type Side } from "./statements.ts";
 
 /**
@@ -40,7 +34,7 @@ import { readStatements, type Statement, type Side } from "./statements.ts";
  */
 export function marginEvaluation(options: MarginOptions) {
   parseOptions("margin options", z.strictObject(marginShape), options);
-  const { probes, before = { text: "" }, seed = 42 } = options;
+  const { probes, before = { text: "" } } = options;
   let provenance: Json = null;
   let all: readonly Statement[] = [];
   return defineEvaluation({
@@ -55,10 +49,10 @@ export function marginEvaluation(options: MarginOptions) {
         statements_hash: hashJson(statements.map((statement) => ({ ...statement }))),
         variants: [...new Set(statements.map(({ variant }) => variant))],
         before: JSON.parse(JSON.stringify(before)) as Json,
-        subsample: { n: null, seed },
+        subsample: everyItem,
       };
       all = statements;
-      return nestedSubset(statements, { n: null, seed });
+      return nestedSubset(statements, everyItem);
     },
     provenance: () => provenance,
     prompts: (model, items) => statementPrompts(model, before, items),
@@ -124,8 +118,6 @@ export interface MarginOptions {
    * assistant's reply, or continues its last message.
    */
   readonly before?: Prompt;
-  /** Seed of the order in which a smaller budget uses the statements. Default 42. */
-  readonly seed?: number;
 }
 
 const isPrompt = (value: unknown): boolean =>
@@ -137,7 +129,6 @@ export const marginShape = {
     .custom<Prompt>(isPrompt, "{ text }, { ids } or { messages }")
     .meta({ fix: 'Remove `before` for { text: "" }.' })
     .optional(),
-  seed: integerFromZero.optional(),
 } satisfies Record<keyof MarginOptions, z.ZodType>;
 
 /** One statement. */

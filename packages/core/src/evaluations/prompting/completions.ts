@@ -37,7 +37,7 @@ export interface CompletionRow extends Row {
   readonly text: string;
   /** `length`: cut off at `maxNewTokens` or the model's context length. */
   readonly finish: "stop" | "length";
-  /** Number of generated tokens; null if the engine does not report it, absent in rows of earlier releases. */
+  /** Number of generated tokens; null if the engine does not report it, absent in a fixed answer. */
   readonly tokens?: number | null;
   /** The whole prompt: what the chat template made of it, or the chat for a model without a tokenizer. Absent in a fixed answer. */
   readonly prompt?: string | null;

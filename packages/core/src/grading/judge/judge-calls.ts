@@ -5,7 +5,7 @@ import {
   type Usage,
   PeriodicEvalError,
 } from "@periodic-eval/contracts";
-import { startTimeout } from "@periodic-eval/store";
+import { abortable, startTimeout } from "@periodic-eval/store";
 import type { JudgeCall } from "./judge-method.ts";
 
 /** Spending that calls are added to. */
@@ -91,15 +91,11 @@ export async function withinTime<T>(
   const timeUp = new AbortController();
   // Node warns about a leak from the eleventh listener on one signal.
   const signal = AbortSignal.any([outer, timeUp.signal]);
-  let stop: () => void;
-  const stopped = new Promise<never>((_, reject) => (stop = () => reject(signal.reason as Error)));
-  signal.addEventListener("abort", stop!);
   const stopTimeout = startTimeout(seconds, () => timeUp.abort(late()));
   try {
-    return await Promise.race([work(signal), stopped]);
+    return await abortable(signal, work(signal));
   } finally {
     stopTimeout();
-    signal.removeEventListener("abort", stop!);
   }
 }
 

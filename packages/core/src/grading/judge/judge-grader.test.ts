@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { PeriodicEvalError, memoryVerdictCache } from "@periodic-eval/contracts";
+import { PeriodicEvalError, type Verdict } from "@periodic-eval/contracts";
 import type { Completion } from "../../../../contracts/src/model.ts";
 import { thinkingTokenizer } from "../../evaluations/alignment/alignment.test-data.ts";
 import { bulkTokenizer } from "../../model/bulk-tokenizer.ts";
@@ -31,7 +31,7 @@ describe("judgeGrader, json", () => {
   it("gives no scores to a reply that was cut off in its thinking, and counts it as cut", async () => {
     const text = 'Hm. <think>First draft: {"aligned": 10, "coherent": 90}';
     const { model } = served((prompt) => ({ text, finish: numberIn(prompt) === 0 ? "length" : "stop" }));
-    const cache = memoryVerdictCache();
+    const cache = new Map<string, Verdict>();
     const judge = await judgeGrader({ model, cache });
     const cut = { status: "cut", raw: text, model: "judge-1-2026" };
     expect(await judge.grade(answers(2), live)).toMatchObject([cut, cut]);
@@ -213,7 +213,7 @@ describe("caps", () => {
 
 describe("a verdict records its spending", () => {
   it("has calls, tokens and cost; a cached verdict has none, and the cache does not store them", async () => {
-    const cache = memoryVerdictCache();
+    const cache = new Map<string, Verdict>();
     const { model } = served((prompt) => (numberIn(prompt) === 1 ? new Error("reset") : json(1)));
     const make = () => judgeGrader({ model, cache, price });
     // 100 tokens in at 1 and 20 out at 10 a million.
@@ -231,7 +231,7 @@ describe("a verdict records its spending", () => {
 
 describe("cache", () => {
   it("judges each answer once across graders with the same fingerprint, and retries errors", async () => {
-    const cache = memoryVerdictCache();
+    const cache = new Map<string, Verdict>();
     let isDown = true;
     const { model, sent } = served((prompt) =>
       numberIn(prompt) === 1 && isDown ? new Error("HTTP 503") : json(numberIn(prompt)),
@@ -289,7 +289,7 @@ describe("cache", () => {
   });
 
   it("keeps the verdicts from before an abort", async () => {
-    const cache = memoryVerdictCache();
+    const cache = new Map<string, Verdict>();
     const stop = new AbortController();
     const { model, sent } = served((prompt) => {
       if (numberIn(prompt) < 3) return json(1);
@@ -321,7 +321,13 @@ describe("fingerprint", () => {
     ]);
     expect(new Set(prints).size).toBe(prints.length);
     expect(
-      await of({ concurrency: 2, timeoutSeconds: 1, maxCalls: 4, name: "n", cache: memoryVerdictCache() }),
+      await of({
+        concurrency: 2,
+        timeoutSeconds: 1,
+        maxCalls: 4,
+        name: "n",
+        cache: new Map<string, Verdict>(),
+      }),
     ).toBe(await of());
   });
 });

@@ -13,6 +13,7 @@ import {
   type VerdictCache,
 } from "@periodic-eval/contracts";
 import { errorMessage, printable, judgeError } from "@periodic-eval/contracts/options";
+import { forEachConcurrently } from "../../model/concurrently.ts";
 import { withMinuteLines } from "../../model/minute-lines.ts";
 import {
   openBudget,
@@ -290,25 +291,4 @@ function unreachable(judge: string, error: unknown): PeriodicEvalError {
   const where = inner === null || inner.where === judge ? judge : `${judge}, ${inner.where}`;
   const fix = inner?.fix ?? "Check that the judge is served and reachable; nothing was trained yet.";
   return judgeError(where, inner?.got ?? errorMessage(error), "a reply to a trial question", fix, error);
-}
-
-/** Processes a list with a concurrency limit. After the first failure it starts nothing more, and throws once the rest is done. */
-async function forEachConcurrently<T>(
-  list: readonly T[],
-  concurrency: number,
-  work: (entry: T) => Promise<void>,
-): Promise<void> {
-  let next = 0;
-  let failure: { readonly error: unknown } | null = null;
-  const worker = async () => {
-    while (next < list.length && failure === null) {
-      try {
-        await work(list[next++]!);
-      } catch (error) {
-        failure ??= { error };
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(concurrency, list.length) }, worker));
-  if (failure !== null) throw (failure as { readonly error: unknown }).error;
 }

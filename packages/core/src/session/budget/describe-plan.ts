@@ -20,18 +20,10 @@ interface Plan {
 
 /** Returns the number of measurements between start and end, their size and the expected overhead in one line. */
 export function describePlan(plan: Plan): string {
-  return `between start and end ${describeAhead(plan)}`;
-}
-
-/** Returns the line for a plan that is another one since the measurement at `step`. */
-export const describeChange = (plan: Plan, step: number): string =>
-  `changed at step ${step}: before the end ${describeAhead(plan)}`;
-
-function describeAhead(plan: Plan): string {
   const ahead = plan.ahead.map((one) => ({ ...one, share: plan.shares.get(one.id)! }));
   const planned = ahead.map(describeShare).join("; ") || "no measurements";
   const fix = plan.remedy === null ? "" : `. ${plan.remedy}`;
-  return `${planned}; ${describeOverhead(plan)}${fix}`;
+  return `between start and end ${planned}; ${describeOverhead(plan)}${fix}`;
 }
 
 /**

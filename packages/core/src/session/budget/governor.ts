@@ -10,13 +10,13 @@ import type {
 } from "@periodic-eval/contracts";
 import {
   describeSize,
+  isReduced,
   wholeInWindow,
   type MeasurementSize,
   plannedSeconds,
   shareSeconds,
 } from "./share-seconds.ts";
-import { describeChange, describePlan, fewerQuestions, remedyFor } from "./describe-plan.ts";
-import { AnnouncedPlan, isReduced } from "./plan.ts";
+import { describePlan, fewerQuestions, remedyFor } from "./describe-plan.ts";
 import { isEdge } from "../../schedule/triggers.ts";
 import {
   measurementsAhead,
@@ -82,9 +82,6 @@ export class Governor {
   readonly #learned = new Learned();
   /** `waiting`: the cost of a measurement is unknown until it was taken. */
   #announcement: "wanted" | "waiting" | "made" = "wanted";
-  #announced: AnnouncedPlan | null = null;
-  /** Whether a decision or a measurement since the last announcement may have changed the plan. */
-  #mayHaveChanged = false;
   #isReductionAnnounced = false;
 
   constructor(budget: Budget, callbacks: readonly TrainerCallback[], clock: PhaseClock) {
@@ -117,12 +114,8 @@ export class Governor {
   /** Learns from the measurements of a window. */
   learnWindow(measurements: readonly LearnedMeasurement[]): void {
     for (const one of measurements) {
-      if ("adopted" in one) {
-        this.#learned.fromSnapshots([one.adopted], this.#callbacks, null);
-      } else {
-        this.#learned.fromMeasurement(one);
-        this.#mayHaveChanged = true;
-      }
+      if ("adopted" in one) this.#learned.fromSnapshots([one.adopted], this.#callbacks, null);
+      else this.#learned.fromMeasurement(one);
       if (this.#announcement === "waiting") this.#announcement = "wanted";
     }
   }
@@ -159,7 +152,6 @@ export class Governor {
     const first = decide(null);
     learned.countDecision(id, first.rows === 0);
     const grace = Number.isFinite(this.#limits.graceSeconds) && { grace_seconds: this.#limits.graceSeconds };
-    if (first.rows === 0) this.#announced?.countSkip(id);
     return {
       governor: (rows) => `${describeSize(rows, size)}: ${first.why}`,
       limit: { limit: first.limit, ...(first.limit === "grace_seconds" && grace) },
@@ -180,14 +172,12 @@ export class Governor {
 
   /** Whether `announcePlan` may have something to say. Cheap: the session asks at every step. */
   get mayAnnouncePlan(): boolean {
-    if (!this.#isGoverned || this.#announcement === "waiting") return false;
-    return this.#announcement !== "made" || this.#mayHaveChanged;
+    return this.#isGoverned && this.#announcement === "wanted";
   }
 
   /**
    * Returns the plan of the phase as a message: as soon as the cost of every scheduled measurement is known, and the speed of
-   * training if the plan depends on it. From then on, returns a message whenever later measurements show that the plan has changed.
-   * Returns null otherwise. Must be called between windows.
+   * training if the plan depends on it. Returns null before and after that. Must be called between windows.
    *
    * @param requested Ids to be measured at this step.
    */
@@ -203,23 +193,17 @@ export class Governor {
     }
     const { isGrace, ...plan } = this.#planAhead(at, requested);
     const { ahead, shares } = plan;
-    this.#mayHaveChanged = false;
     const isLess = isReduced(ahead, shares);
     if (!isSpeedKnown && (isLess || !isGrace)) return null;
-    const isChange = this.#announcement === "made";
-    if (isChange && this.#announced?.differsFrom(ahead, shares) !== true) return null;
-    const isFirstReduction = isLess && !(isChange && this.#isReductionAnnounced);
     this.#announcement = "made";
-    this.#announced = new AnnouncedPlan(ahead, shares);
     this.#isReductionAnnounced ||= isLess;
-    const described = {
+    return describePlan({
       ...plan,
       projected: isSpeedKnown ? plan.projected : null,
       overheadPercent: this.#limits.overheadPercent,
       graceSeconds: this.#limits.graceSeconds,
-      remedy: isFirstReduction ? this.#remedy : null,
-    };
-    return isChange ? describeChange(described, at.step) : describePlan(described);
+      remedy: isLess ? this.#remedy : null,
+    });
   }
 
   /** Shares the seconds that are left among the measurements between now and the end. */

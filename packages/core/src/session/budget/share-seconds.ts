@@ -39,6 +39,13 @@ export function shareSeconds(seconds: number, wanted: readonly Wanted[]): Readon
   );
 }
 
+/** Whether shares leave out measurements or rows. */
+export const isReduced = (ahead: readonly Wanted[], shares: ReadonlyMap<string, Share>): boolean =>
+  ahead.some(({ id, size, measurements }) => {
+    const share = shares.get(id)!;
+    return share.rows < size.whole || share.measurements < measurements;
+  });
+
 /** Returns the seconds that all measurements of these shares take. */
 export function plannedSeconds(wanted: readonly Wanted[], shares: ReadonlyMap<string, Share>): number {
   return wanted.reduce((total, one) => {

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import { atEnd, atStart } from "../../schedule/triggers.ts";
 import { fileStore, readRun } from "@periodic-eval/store";
-import { faultyFiles } from "@periodic-eval/testing";
+import { faultyFiles } from "../../../../testing/src/faulty-files.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession } from "../loop/session.ts";
