@@ -24,7 +24,7 @@ export { findMarked, isMarkedNumber, markNumbers, withoutMark } from "./rows/wal
 export { fixForMissing, isMissingFile } from "./rows/missing-source.ts";
 export { parsePythonJson } from "./rows/walk-json.ts";
 export { placed } from "./rows/rows.ts";
-export { strictJson } from "./rows/parse-text.ts";
+export { parseJson, strictJson } from "./rows/parse-text.ts";
 export { repeatedKey } from "./rows/walk-json.ts";
 export { isRowSource } from "./sources/datasets.ts";
 export {
