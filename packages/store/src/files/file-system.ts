@@ -127,8 +127,7 @@ async function makeMissingFolders(path: string, created: string[] = []): Promise
     try {
       await mkdir(path);
       created.push(path);
-      // The parent has a name that is not durable yet.
-      for (const folder of [path, dirname(path)]) durableFolders.delete(folder);
+      durableFolders.delete(path);
       return await syncNames(path);
     } catch (error) {
       if (await isFolder(path)) return syncNames(path);
@@ -138,12 +137,17 @@ async function makeMissingFolders(path: string, created: string[] = []): Promise
   }
 }
 
-/** Makes the names in a folder and in its parents durable, once in a process. */
-async function syncNames(folder: string): Promise<void> {
-  if (durableFolders.has(folder)) return;
-  await syncFolder(folder);
-  if (dirname(folder) !== folder) await syncNames(dirname(folder));
-  durableFolders.set(folder, true);
+/** Makes the names in a folder, its name and those of its parents durable, once in a process. */
+async function syncNames(path: string): Promise<void> {
+  if (durableFolders.has(path)) return;
+  await syncFolder(path);
+  const parent = dirname(path);
+  if (parent !== path) {
+    // Also if it was synced before: the folder may be new in it.
+    await syncFolder(parent);
+    await syncNames(parent);
+  }
+  durableFolders.set(path, true);
 }
 
 const isFolder = (path: string): Promise<boolean> =>
