@@ -199,7 +199,7 @@ describe("a run of a session", () => {
       good!,
       "--fail-on",
       "capability worse",
-      "--markdown",
+      "--junit",
       folder,
     ]);
     expect(code).toBe(3);
@@ -367,6 +367,26 @@ describe("a run of snapshots", () => {
       expect(out).not.toMatch(/^\s*::/m);
       // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
       expect(out).not.toMatch(/[\x00-\x09\x0b-\x1f\u202e]/);
+    });
+
+    it("writes well-formed XML whose messages are texts", async () => {
+      const file = join(run, "gate.xml");
+      await runCommand(["gate", run, ...conditions, "--junit", file]);
+      const xml = await readFile(file, "utf8");
+      const reference = "&(?:amp|lt|gt|quot|apos);";
+      const attribute = ` [a-z]+="(?:[^<>&"']|${reference})*"`;
+      const tag = `<(?:\\?xml version="1\\.0" encoding="UTF-8"\\?|/[a-z-]+|[a-z-]+(?:${attribute})*/?)>`;
+      expect(xml).toMatch(new RegExp(`^(?:\\s*${tag})+\\s*$`));
+      // oxlint-disable-next-line no-control-regex -- characters that XML forbids
+      expect(xml).not.toMatch(/[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/);
+      expect(xml).toMatch(/tests="2" failures="1" errors="1"/);
+      expect(xml).toContain(
+        "&lt;img src=x onerror=&quot;1&quot;&gt; @all ::error::\\x1b[2J\\u202e\ufffd]]&gt;&amp;&apos;",
+      );
+      const [opened, closed] = [/<testcase[^>]*[^/]>/g, /<\/testcase>/g].map(
+        (tags) => xml.match(tags)!.length,
+      );
+      expect([opened, closed]).toEqual([2, 2]);
     });
 
     it("writes one row of code spans for each condition in Markdown", async () => {

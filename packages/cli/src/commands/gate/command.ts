@@ -7,12 +7,13 @@ import { CommandFailure } from "../../terminal/interrupt.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { checkConditions } from "./check-conditions.ts";
 import { parseCondition, parseDetectable, type Condition, type DetectableChange } from "./decide.ts";
-import { gateExitCodes, gateJson, gateLines, outcomeOf, gateMarkdown } from "./output.ts";
+import { gateJUnit, gateExitCodes, gateJson, gateLines, outcomeOf, gateMarkdown } from "./output.ts";
 
 export interface GateOptions {
   readonly failOn: readonly Condition[];
   readonly detectable: readonly DetectableChange[];
   readonly json: boolean;
+  readonly junit?: string;
   readonly markdown?: string;
 }
 
@@ -43,6 +44,7 @@ export function addGate(program: Command, terminal: Terminal): void {
       [],
     )
     .option("--json", "print one JSON document", false)
+    .option("--junit <file>", "also write JUnit XML")
     .option("--markdown <file>", "also write the summary for a pull request")
     .addHelpText("after", help)
     .action(async (runDir: string, options: GateOptions) => {
@@ -59,7 +61,7 @@ export function addGate(program: Command, terminal: Terminal): void {
 async function gate(
   runDir: string,
   conditions: readonly Condition[],
-  { detectable, json, markdown }: Omit<GateOptions, "failOn">,
+  { detectable, json, junit, markdown }: Omit<GateOptions, "failOn">,
   terminal: Terminal,
 ): Promise<void> {
   try {
@@ -69,6 +71,7 @@ async function gate(
     const result = { runDir, checks, undisturbed: undisturbed(snapshots) };
     terminal.out(json ? gateJson(result) : gateLines(result, terminal.colours));
     const summary = gateMarkdown(result);
+    if (junit !== undefined) await write(writeFile, junit, gateJUnit(result, run));
     if (markdown !== undefined) await write(writeFile, markdown, summary);
     const { GITHUB_STEP_SUMMARY: stepSummary } = process.env;
     if (stepSummary) await write(appendFile, stepSummary, `${summary}\n`);

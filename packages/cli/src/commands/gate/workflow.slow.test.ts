@@ -52,7 +52,7 @@ describe("the gate step", () => {
     await mkdir(join(folder, "runs"));
   });
 
-  /** Runs the step's script in the folder; returns its exit code and the step summary. */
+  /** Runs the step's script in the folder; returns its exit code, the step summary and the JUnit file. */
   async function runStep() {
     const summary = join(folder, "summary.md");
     await writeFile(summary, "");
@@ -65,37 +65,41 @@ describe("the gate step", () => {
         (error, stdout) => resolve({ code: error?.code ?? 0, out: stdout }),
       );
     });
-    return { code, out, summary: await readFile(summary, "utf8") };
+    const junit = await readFile(join(folder, "runs/1/gate.xml"), "utf8").catch(() => null);
+    return { code, out, summary: await readFile(summary, "utf8"), junit };
   }
   const train = (options: Parameters<typeof writeGatedRun>[1]) =>
     writeGatedRun(join(folder, "runs", "1"), options);
 
   it("ends with 0 after a training that changes nothing", async () => {
     await train({});
-    const { code, summary } = await runStep();
+    const { code, summary, junit } = await runStep();
     expect(code).toBe(0);
     expect(summary).toContain("✅ periodic-eval gate: 2 conditions: 2 passed");
+    expect(junit).toContain('tests="2" failures="0" errors="0"');
   });
 
   it("ends with 1 after a training that makes the model worse", async () => {
     await train({ right: [90, 25], misaligned: 10 });
-    const { code, summary } = await runStep();
+    const { code, summary, junit } = await runStep();
     expect(code).toBe(1);
     expect(summary).toContain("❌ periodic-eval gate: 2 conditions: 2 failed");
+    expect(junit).toContain('tests="2" failures="2" errors="0"');
   });
 
   it("ends with 2 if the training did not measure what a condition names", async () => {
     await train({ alignment: false });
-    expect(await runStep()).toEqual({ code: 2, out: "", summary: "" });
+    expect(await runStep()).toEqual({ code: 2, out: "", summary: "", junit: null });
   });
 
   it("ends with 3 if a file of the run is lost", async () => {
     await train({});
     const snapshots = join(folder, "runs/1/periodic_eval/em");
     await rename(join(snapshots, "capability_step_2.json"), join(folder, "lost.json"));
-    const { code, summary } = await runStep();
+    const { code, summary, junit } = await runStep();
     expect(code).toBe(3);
     expect(summary).toContain("⚠️ periodic-eval gate: 2 conditions: 1 passed, 1 inconclusive");
+    expect(junit).toContain('tests="2" failures="0" errors="1"');
     await rm(join(folder, "runs"), { recursive: true });
     expect((await runStep()).code).toBe(3);
   });
