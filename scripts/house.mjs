@@ -101,7 +101,8 @@ export const packages = {
     is: "faster operations for models, which finds them if they are installed",
     imports: ["contracts", "store", "tfjs"],
     rooms: {
-      "native/": "operations in C++ for native TensorFlow on the CPU, which `periodic-eval native` compiles",
+      "native/": "operations in C++ for native TensorFlow on the CPU",
+      "native-build/": "native TensorFlow from npm and PyPI, and what `periodic-eval native` compiles for it",
       "graph/": "tensor functions as one call of native TensorFlow",
       "wasm/": "operations in WebAssembly for the wasm backend, which `npm run build` compiles; threads",
     },

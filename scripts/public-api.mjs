@@ -13,6 +13,7 @@ const unstable = new Set([
   "@periodic-eval/core/console",
   "@periodic-eval/core/model",
   "@periodic-eval/kernels",
+  "@periodic-eval/kernels/native-build",
   "@periodic-eval/store/platform",
   "@periodic-eval/tokenizers",
 ]);

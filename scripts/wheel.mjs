@@ -114,7 +114,7 @@ const withoutTfjs = (program) => ({
       contents: missing(path),
       resolveDir: root,
     }));
-    onLoad({ filter: /(models\/dist\/backend\/(use-backend|backends)|kernels\/dist\/index)\.js$/ }, () => ({
+    onLoad({ filter: /(models\/dist\/backend\/(use-backend|backends)|kernels\/dist\/(index|native-build\/build-native))\.js$/ }, () => ({
       contents: `export * from "./without-tfjs.mjs";`,
       resolveDir: join(root, "scripts", "wheel"),
     }));

@@ -14,4 +14,4 @@ function refuse() {
 
 export const useBackend = async () => refuse();
 export const onBackend = async () => refuse();
-export { refuse, refuse as nativeBackendFolder, refuse as nativeKernels };
+export { refuse, refuse as nativeBackendFolder, refuse as buildNative };

@@ -11,8 +11,7 @@ import {
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { configError } from "@periodic-eval/contracts/options";
-import type { Terminal } from "../../terminal/terminal.ts";
-import { makeFolder, makeStep, runTool } from "./machine.ts";
+import { makeFolder, makeStep, runTool, type Report } from "./machine.ts";
 
 /** The version of TensorFlow.js: of the backend, and of its core in @periodic-eval/models. */
 export const tfjsVersion = "4.22.0";
@@ -34,10 +33,10 @@ export const tfjsFolder = `tfjs-${tfjsVersion}`;
  *
  * @returns The folder that holds `node_modules`.
  */
-export function fetchBackend(backend: BackendName, cache: string, terminal: Terminal): string {
+export function fetchBackend(backend: BackendName, cache: string, report: Report): string {
   const folder = join(cache, backendFolder(backend));
   const what = `${packageOf(backend)}@${tfjsVersion} from npm`;
-  makeStep(terminal, { what, folder }, (draft) => {
+  makeStep(report, { what, folder }, (draft) => {
     npm(["pack", `${packageOf(backend)}@${tfjsVersion}`, "--silent", "--pack-destination", draft]);
     const tarball = readdirSync(draft).find((name) => name.endsWith(".tgz"))!;
     runTool("tar", ["-xzf", join(draft, tarball), "-C", draft], (got) => tarFailure(tarball, got));
@@ -55,9 +54,9 @@ export function fetchBackend(backend: BackendName, cache: string, terminal: Term
 }
 
 /** Downloads TensorFlow.js without the parts that @periodic-eval/models has, for projects that do not depend on it. */
-function fetchTensorFlowJs(cache: string, terminal: Terminal): string {
+function fetchTensorFlowJs(cache: string, report: Report): string {
   const folder = join(cache, tfjsFolder);
-  makeStep(terminal, { what: `@tensorflow/tfjs@${tfjsVersion} from npm`, folder }, (draft) => {
+  makeStep(report, { what: `@tensorflow/tfjs@${tfjsVersion} from npm`, folder }, (draft) => {
     install({ "@tensorflow/tfjs": tfjsVersion }, draft);
     const modules = join(draft, "node_modules");
     for (const name of shared) rmSync(join(modules, "@tensorflow", name), { recursive: true });
@@ -119,7 +118,7 @@ export function placeBackend(
     folder,
   }: { readonly backend: BackendName; readonly built: string; readonly folder: string },
   cache: string,
-  terminal: Terminal,
+  report: Report,
 ): string {
   const place = join(folder, backend);
   makeFolder(place, (draft) => {
@@ -129,7 +128,7 @@ export function placeBackend(
         verbatimSymlinks: true,
       });
     copy(built);
-    if (!hasTensorFlowJs(folder)) copy(fetchTensorFlowJs(cache, terminal));
+    if (!hasTensorFlowJs(folder)) copy(fetchTensorFlowJs(cache, report));
   });
   return join(place, "node_modules", packageOf(backend));
 }

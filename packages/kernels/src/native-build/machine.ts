@@ -3,8 +3,10 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, st
 import { basename, dirname, join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { configError } from "@periodic-eval/contracts/options";
-import type { PeriodicEvalError } from "@periodic-eval/core";
-import type { Terminal } from "../../terminal/terminal.ts";
+import type { PeriodicEvalError } from "@periodic-eval/contracts";
+
+/** Shows a line of progress. */
+export type Report = (line: string) => void;
 
 /** `linux`, and `x64` or `arm64`, as Node names them. */
 export type Machine = Pick<NodeJS.Process, "platform" | "arch">;
@@ -68,15 +70,15 @@ export const answers = (command: string, args: readonly string[]): boolean =>
 
 /** Makes a folder unless it exists, and prints how long that took. */
 export function makeStep(
-  terminal: Terminal,
+  report: Report,
   { what, folder }: { readonly what: string; readonly folder: string },
   make: (draft: string) => void,
 ): void {
   if (existsSync(folder)) return;
   const started = performance.now();
-  terminal.err(`${what} …`);
+  report(`${what} …`);
   makeFolder(folder, make);
-  terminal.err(`${what}: ${((performance.now() - started) / 1000).toFixed(1)} s`);
+  report(`${what}: ${((performance.now() - started) / 1000).toFixed(1)} s`);
 }
 
 /** Builds a folder under a temporary name first, so that an interrupted command leaves nothing that looks complete. */

@@ -1,8 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { configError } from "@periodic-eval/contracts/options";
-import type { Terminal } from "../../terminal/terminal.ts";
-import { unsupported, type Machine, answers, makeStep, runTool } from "./machine.ts";
+import { unsupported, type Machine, answers, makeStep, runTool, type Report } from "./machine.ts";
 
 /** The files of TensorFlow's C library with which the binding is compiled and runs. */
 export interface LibTensorFlow {
@@ -71,15 +70,15 @@ export function libTensorFlow(
   { gpu, libtensorflow: named }: { readonly gpu: boolean; readonly libtensorflow?: string },
   cache: string,
   machine: Machine,
-  terminal: Terminal,
+  report: Report,
 ): LibTensorFlow {
   if (named !== undefined) return namedLibTensorFlow(named);
   const available = gpu ? gpuWheels : wheels;
   const wheel = machine.platform === "linux" ? available[machine.arch] : undefined;
   if (wheel === undefined) throw unsupported(machine, `linux on ${Object.keys(available).join(" or ")}`);
   const folder = join(cache, libraryFolder(gpu));
-  makeStep(terminal, { what: `TensorFlow ${tensorflowVersion} from PyPI (${wheel.name})`, folder }, (draft) =>
-    fetchWheels(wheel, gpu, draft, terminal),
+  makeStep(report, { what: `TensorFlow ${tensorflowVersion} from PyPI (${wheel.name})`, folder }, (draft) =>
+    fetchWheels(wheel, gpu, draft, report),
   );
   return readLibTensorFlow(folder)!;
 }
@@ -118,11 +117,11 @@ function nvidiaLibraries(folder: string): string[] {
   );
 }
 
-function fetchWheels(wheel: Wheel, gpu: boolean, draft: string, terminal: Terminal): void {
+function fetchWheels(wheel: Wheel, gpu: boolean, draft: string, report: Report): void {
   const nvidia = fetchWheel(`${wheel.name}==${tensorflowVersion}`, wheel.platform, draft);
   if (!gpu) return;
   for (const what of nvidia.filter((name) => !unused.test(name))) {
-    terminal.err(`  ${what}`);
+    report(`  ${what}`);
     fetchWheel(what, wheel.platform, draft);
   }
 }

@@ -3,22 +3,21 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, w
 import { basename, dirname, join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { configError, errorMessage } from "@periodic-eval/contracts/options";
-import { nativeKernels, type KernelStamp } from "@periodic-eval/kernels";
-import type { Terminal } from "../../terminal/terminal.ts";
+import { nativeKernels, type KernelStamp } from "../native/compiled-kernels.ts";
 import type { LibTensorFlow } from "./libtensorflow.ts";
 import { packageOf, type BackendName } from "./modules.ts";
-import { runTool } from "./machine.ts";
+import { runTool, type Report } from "./machine.ts";
 
 /** Compiles the binding of a backend, and the kernels for it. */
 export function compileBackend(
   { backend, built }: { readonly backend: BackendName; readonly built: string },
   library: LibTensorFlow,
   compiler: string,
-  terminal: Terminal,
+  report: Report,
 ): void {
-  compileBinding({ backend, built }, library, compiler, terminal);
+  compileBinding({ backend, built }, library, compiler, report);
   const root = join(built, "node_modules", packageOf(backend));
-  compileKernels(root, library, { compiler, headers: nodeHeaders(built) }, terminal);
+  compileKernels(root, library, { compiler, headers: nodeHeaders(built) }, report);
 }
 
 /**
@@ -33,7 +32,7 @@ function compileBinding(
   { backend, built }: { readonly backend: BackendName; readonly built: string },
   library: LibTensorFlow,
   compiler: string,
-  terminal: Terminal,
+  report: Report,
 ): void {
   const { libraries } = library;
   const root = join(built, "node_modules", packageOf(backend));
@@ -52,7 +51,7 @@ function compileBinding(
       expected: "C++ that compiles",
       fix: "Install a newer compiler, name another one with CXX=COMMAND, or name another --libtensorflow FOLDER.",
     },
-    terminal,
+    report,
   );
   writeFileSync(stamp, libraryText);
 }
@@ -78,7 +77,7 @@ function compile(
   { what, target, sources, flags }: Compiled,
   { root, library: { libraries, include }, compiler, headers }: CompilerOptions,
   failure: { readonly where: string; readonly expected: string; readonly fix: string },
-  terminal: Terminal,
+  report: Report,
 ): void {
   const started = performance.now();
   const draft = `${target}.${process.pid}`;
@@ -94,7 +93,7 @@ function compile(
   } finally {
     rmSync(draft, { force: true });
   }
-  terminal.err(`compiled ${what}: ${((performance.now() - started) / 1000).toFixed(1)} s`);
+  report(`compiled ${what}: ${((performance.now() - started) / 1000).toFixed(1)} s`);
 }
 
 function linkLibraries(root: string, libraries: readonly string[]): void {
@@ -171,7 +170,7 @@ export function compileKernels(
   root: string,
   library: LibTensorFlow,
   { compiler, headers }: { readonly compiler: string; readonly headers: string },
-  terminal: Terminal,
+  report: Report,
 ): void {
   const { libraries } = library;
   const { source, fingerprint, file, stampFile, cpuFlags } = nativeKernels();
@@ -194,11 +193,11 @@ export function compileKernels(
         expected: "a compiler of C++20",
         fix: "Install GCC 11 or newer, or name it with CXX=COMMAND, and run the command again.",
       },
-      terminal,
+      report,
     );
     writeFileSync(stamp, currentStamp());
   } catch (error) {
-    terminal.err(
+    report(
       `${errorMessage(error)} Until then generation and training are slower. Results are the same up to rounding.`,
     );
   }
