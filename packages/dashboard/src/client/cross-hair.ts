@@ -1,18 +1,16 @@
 import { type AnswersData, isReadable, hashOf } from "../page-data/answers-data.ts";
-import { evenly, type RunData, type PointData } from "../page-data/run-data.ts";
+import type { PointData } from "../page-data/run-data.ts";
 import { openHash } from "./answers/answer-selection.ts";
-import { findCharts, nearestStep, valuesAt, type Chart } from "./chart.ts";
+import { nearestStep, valuesAt, type Chart, type DrawnCharts } from "./chart.ts";
 import { create, createSvg, readDataBlock } from "./dom.ts";
 
 /**
  * Shows the values of all charts at one run step: at the pointer, at a finger, or at the step that the arrow keys select on a focused
  * chart. A vertical line marks the step in every chart. A click on a point, or Enter, opens the answers of its measurement.
  */
-export function startCrossHair(): void {
-  const data = readDataBlock<RunData>("run-data");
-  if (data === null) return;
+export function startCrossHair({ data, charts }: DrawnCharts): void {
   const answersOf = findAnswers(data);
-  const marked = findCharts(data).map((chart) => markedChart(chart, answersOf(chart), data));
+  const marked = charts.map((chart) => markedChart(chart, answersOf(chart), data));
   const show = (runStep: number | null): void => {
     for (const chart of marked) chart.mark(runStep);
   };
@@ -26,7 +24,7 @@ export function startCrossHair(): void {
     const { svg } = chart;
     // Where circles overlap, the topmost is not always the nearest. Its values are shown, because a click opens its answers.
     const stepAt = ({ clientX, target }: PointerEvent): number =>
-      answers.pointOf(target)?.runStep ?? chart.runStepAt(clientX);
+      chart.pointOf(target)?.runStep ?? chart.runStepAt(clientX);
     svg.addEventListener("pointermove", (event) => {
       // The target of a finger that moves remains the circle that it touched first.
       select(event.pointerType === "mouse" ? stepAt(event) : chart.runStepAt(event.clientX));
@@ -39,7 +37,7 @@ export function startCrossHair(): void {
       pressed = event.pointerType !== "touch" || one.step === before ? event.target : null;
     });
     svg.addEventListener("click", ({ target }) => {
-      if (target === pressed) open(answers.linkOf(answers.pointOf(target)));
+      if (target === pressed) open(answers.linkOf(chart.pointOf(target)));
       pressed = null;
     });
     svg.addEventListener("pointerleave", ({ pointerType }) => {
@@ -93,14 +91,14 @@ interface MarkedChart {
   mark(runStep: number | null): void;
 }
 
-function markedChart(chart: Chart, answers: PointAnswers, data: RunData): MarkedChart {
+function markedChart(chart: Chart, answers: PointAnswers, data: DrawnCharts["data"]): MarkedChart {
   const { svg, figure, curve, points, x } = chart;
   const height = svg.viewBox.baseVal.height;
   const line = createSvg("line", { class: "cross-hair", y1: 0, y2: height - 20, visibility: "hidden" });
   svg.append(line);
   const readout = figure.querySelector(".readout") ?? create("p", { class: "readout" });
   figure.append(readout);
-  // The accessible name of the chart stays the server's description of its curve.
+  // The accessible name of the chart stays the description of its curve.
   for (const [name, value] of Object.entries({
     role: "slider",
     tabindex: "0",
@@ -138,12 +136,10 @@ interface PointAnswers {
   linkAt(runStep: number | null): string | null;
   /** Returns the link of a point; null without answers. */
   linkOf(point: PointData | undefined): string | null;
-  /** Returns the point that a circle shows; undefined for other elements. */
-  pointOf(target: EventTarget | null): PointData | undefined;
 }
 
 /** Returns a function that finds the answers of a chart's points on this page. */
-function findAnswers({ parts }: RunData): (chart: Chart) => PointAnswers {
+function findAnswers({ parts }: DrawnCharts["data"]): (chart: Chart) => PointAnswers {
   const answers = readDataBlock<AnswersData>("answers-data");
   const linkTo = (phase: string, id: string, step: number): string => hashOf("answers", { phase, id, step });
   const stored = new Set(
@@ -151,27 +147,19 @@ function findAnswers({ parts }: RunData): (chart: Chart) => PointAnswers {
       .filter((one) => isReadable(one, answers!))
       .map(({ phase, id, step }) => linkTo(phase, id, step)),
   );
-  return ({ svg, curve: { callback }, points }) => {
+  return ({ svg, curve: { callback }, points, pointOf }) => {
     const linkOf = (point: PointData | undefined): string | null => {
       if (point === undefined || callback === null) return null;
       const link = linkTo(parts[point.part]!, callback, point.step);
       return stored.has(link) ? link : null;
     };
-    // The server draws a circle for each of these points, in this order.
-    const drawn = parts.flatMap((_, part) => evenly(points.filter((point) => point.part === part)));
-    const circles = [...svg.querySelectorAll('g[fill="transparent"] > circle')];
-    // Without a circle for each point, it is unknown which point a circle shows.
-    const isPaired = circles.length === drawn.length;
-    const pointOf = new Map<EventTarget | null, PointData>(
-      isPaired ? circles.map((circle, at) => [circle, drawn[at]!]) : [],
-    );
-    for (const circle of circles) circle.toggleAttribute("data-opens", linkOf(pointOf.get(circle)) !== null);
+    for (const circle of svg.querySelectorAll("[data-at]"))
+      circle.toggleAttribute("data-opens", linkOf(pointOf(circle)) !== null);
     const linked = points.filter((point) => linkOf(point) !== null);
     return {
       hasAny: linked.length > 0,
       linkAt: (runStep) => linkOf(linked.findLast((point) => point.runStep === runStep)),
       linkOf,
-      pointOf: (target) => pointOf.get(target),
     };
   };
 }

@@ -1,5 +1,5 @@
 import { basename, resolve } from "node:path";
-import { phaseAccent } from "../charts/draw-chart.ts";
+import { phaseAccent } from "../charts/chart.ts";
 import { htmlDocument } from "../html/document.ts";
 import {
   formatDelta,

@@ -1,15 +1,7 @@
-import * as Plot from "@observablehq/plot";
-import {
-  drawChart,
-  phaseColour,
-  largeAxes,
-  largeChart,
-  type ChartSize,
-  phaseLabel,
-  intervalMarks,
-} from "../charts/draw-chart.ts";
+import { phaseColour } from "../charts/chart.ts";
 import { runSteps } from "../charts/metric-curves.ts";
-import { capitalized, formatInterval, formatValue, humanizeName, plural, scaleOf } from "../html/format.ts";
+import { chartPlace, isDashed } from "../charts/run-chart.ts";
+import { capitalized, formatInterval, formatValue, humanizeName, plural } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { table } from "../html/table.ts";
 import type { RunData } from "../page-data/run-data.ts";
@@ -23,8 +15,6 @@ import {
 
 /** Steps of a table of means. */
 const tableSteps = 24;
-/** Position of the first run whose colour is used a second time. */
-const dashedFrom = 5;
 
 /** A run that the reader can select, and the address of the page with the selection changed. */
 export interface SelectableRun {
@@ -70,18 +60,19 @@ export function overlaySections(overlay: Overlay): Html {
       steps that at least two runs measured completely. The interval is about further runs (other seeds) like these, not about
       questions. Only runs that differ in their seed are averaged.
     </p>
-    ${overlay.metrics.map((metric) => metricSection(metric, overlay))}`;
+    ${overlay.metrics.map(metricSection)}`;
 }
 
 const keyOf = ({ callback, metric, unit }: OverlaidMetric): string => `${callback}/${metric}/${unit}`;
 
 /** Returns the numbers behind the charts of an overlay, for the page's script. The mean is the last part. */
-export function overlayData({ metrics, steps }: Overlay, runs: readonly NamedRun[]): RunData {
+export function overlayData({ metrics, phases, steps }: Overlay, runs: readonly NamedRun[]): RunData {
   const names = runs.map(({ name }) => name);
   return {
     steps,
     parts: [...names, "mean"],
     partsAre: "run",
+    phases: phases.map((phase) => ({ ...phase, about: null })),
     curves: metrics.map((one) => ({
       key: keyOf(one),
       callback: one.callback,
@@ -104,7 +95,7 @@ export function overlayData({ metrics, steps }: Overlay, runs: readonly NamedRun
   };
 }
 
-function metricSection(metric: OverlaidMetric, overlay: Overlay): Html {
+function metricSection(metric: OverlaidMetric): Html {
   const name = humanizeName(metric.metric);
   const title = capitalized(humanizeName(metric.callback));
   const last = metric.means.at(-1);
@@ -114,15 +105,12 @@ function metricSection(metric: OverlaidMetric, overlay: Overlay): Html {
       ${capitalized(name)} in ${plural(metric.curves.length, "run")}.
       ${last !== undefined && `Mean over ${last.runs} runs at run step ${last.runStep}: ${formatValue(last.mean.value, metric.unit)}${last.mean.ci95 === null ? "" : ` ${formatInterval(last.mean.ci95, metric.unit)}`}.`}
     </p>
-    <figure class="panel">
-      <div class="wide">${overlayChart(metric, overlay, `${title}, ${name}`, wide)}</div>
-      <div class="narrow">${overlayChart(metric, overlay, `${title}, ${name}`, narrow)}</div>
-    </figure>
+    ${chartPlace(keyOf(metric), "large")}
     <ul class="legend">
       ${metric.curves.map(({ name: run, measurements }, at) => {
         const end = measurements.at(-1);
         return html`<li>
-          <svg width="14" height="10" aria-hidden="true"><path d="M0 5H14" stroke="${phaseColour(at)}" stroke-width="3"${at >= dashedFrom && html` stroke-dasharray="5 3"`} /></svg>
+          <svg width="14" height="10" aria-hidden="true"><path d="M0 5H14" stroke="${phaseColour(at)}" stroke-width="3"${isDashed(at) && html` stroke-dasharray="5 3"`} /></svg>
           ${run}: ${end === undefined ? "no value" : `${formatValue(end.value, metric.unit)} at run step ${end.runStep}`}
         </li>`;
       })}
@@ -130,73 +118,6 @@ function metricSection(metric: OverlaidMetric, overlay: Overlay): Html {
     ${metric.leftOut.map(({ name: run, reason }) => html`<p class="key">Not in the mean: ${run}, because ${reason}.</p>`)}
     ${metric.means.length > 0 && meansTable(metric)}
   </section>`;
-}
-
-const wide = { width: 1000, height: 340, isNarrow: false };
-const narrow = { width: 360, height: 300, isNarrow: true };
-
-function overlayChart(metric: OverlaidMetric, overlay: Overlay, title: string, size: ChartSize): Html {
-  const { curves, means, unit } = metric;
-  const { phases, steps } = overlay;
-  const scale = scaleOf(unit);
-  const bounded = means.filter(({ mean }) => mean.ci95 !== null);
-  const values = [
-    ...curves.flatMap(({ measurements }) => measurements.map(({ value }) => value! * scale)),
-    ...bounded.flatMap(({ mean }) => mean.ci95!.map((end) => end * scale)),
-  ];
-  return drawChart(
-    {
-      ...largeChart(values, { steps, unit, size }),
-      marks: [
-        Plot.ruleX(phases.slice(1), { x: "from", stroke: "var(--muted)", strokeOpacity: 0.5 }),
-        Plot.text(phases, {
-          x: "from",
-          ...phaseLabel,
-          fill: "var(--muted)",
-          text: "name",
-        }),
-        ...largeAxes(unit, size),
-        ...intervalMarks(
-          means.map(({ runStep, mean: { ci95 } }) => ({ runStep, ci95 })),
-          { scale, stroke: "var(--ink)", fillOpacity: 0.12 },
-        ),
-        ...curves.map(({ measurements }, at) =>
-          Plot.lineY(measurements, {
-            x: "runStep",
-            y: ({ value }) => value! * scale,
-            stroke: phaseColour(at),
-            strokeWidth: 1.75,
-            ...(at >= dashedFrom && { strokeDasharray: "5 3" }),
-          }),
-        ),
-        Plot.lineY(means, {
-          x: "runStep",
-          y: ({ mean }) => mean.value! * scale,
-          stroke: "var(--ink)",
-          strokeWidth: 2.5,
-        }),
-        // A single point draws no line.
-        ...curves.map(({ measurements }, at) =>
-          Plot.dot(measurements.length === 1 ? measurements : [], {
-            x: "runStep",
-            y: ({ value }) => value! * scale,
-            r: 3,
-            fill: phaseColour(at),
-          }),
-        ),
-        Plot.dot(means.length === 1 ? means : [], {
-          x: "runStep",
-          y: ({ mean }) => mean.value! * scale,
-          r: 4,
-          fill: "var(--ink)",
-        }),
-      ],
-    },
-    {
-      description: `${title}: ${plural(curves.length, "run")} over run steps, and their mean.`,
-      curve: keyOf(metric),
-    },
-  );
 }
 
 function meansTable({ means, unit }: OverlaidMetric): Html {

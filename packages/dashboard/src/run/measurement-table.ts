@@ -1,6 +1,6 @@
 import type { PhaseRecord, RunRecord, SeriesPoint } from "@periodic-eval/contracts";
 import { undisturbed, voidReason } from "@periodic-eval/store";
-import { phaseAccent } from "../charts/draw-chart.ts";
+import { phaseAccent } from "../charts/chart.ts";
 import {
   formatDelta,
   formatInterval,

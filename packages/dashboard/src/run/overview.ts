@@ -1,6 +1,6 @@
 import { isOnlyEdges, isWithinGrace, undisturbed, whyNotUndisturbed } from "@periodic-eval/store";
 import { type PhaseRecord, type RunRecord } from "@periodic-eval/contracts";
-import { phaseAccent } from "../charts/draw-chart.ts";
+import { phaseAccent } from "../charts/chart.ts";
 import {
   formatInterval,
   formatPercent,

@@ -1,7 +1,7 @@
 import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
 import { graceText } from "@periodic-eval/core/console";
 import { isOnlyEdges, isWithinGrace, undisturbed } from "@periodic-eval/store";
-import { phaseAccent } from "../charts/draw-chart.ts";
+import { phaseAccent } from "../charts/chart.ts";
 import { formatMeasurement, isGroupMetric, phaseText } from "../charts/metric-curves.ts";
 import {
   formatDelta,

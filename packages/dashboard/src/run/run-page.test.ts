@@ -3,6 +3,7 @@ import { readRun } from "@periodic-eval/store";
 import { parseHTML } from "linkedom";
 import { readFile } from "node:fs/promises";
 import { beforeEach, describe, expect, it } from "vitest";
+import { drawnPage } from "../client/drawn-page.test-data.ts";
 import { allRows } from "../html/table.ts";
 import { snapshotTable } from "./measurement-table.ts";
 import { findings, runHeader } from "./overview.ts";
@@ -14,7 +15,7 @@ import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data
 let runDir = "";
 beforeEach(() => void (runDir = temporaryFolder()));
 
-const page = async () => parseHTML(renderPage(await readRun(runDir))).document;
+const page = async () => drawnPage(renderPage(await readRun(runDir)));
 const text = (element: Element | null) => element?.textContent?.replace(/\s+/g, " ").trim();
 const cells = (row: Element) => [...row.children].map(text).join(" | ");
 
@@ -51,8 +52,8 @@ describe("a run of two phases", () => {
         const gold_prob = isLast && !isBounded ? { ...gold!, ci95: null } : gold!;
         return { ...snapshot, metrics: { ...others, gold_prob } };
       });
-      const { document } = parseHTML(renderPage(await readRun(folder)));
-      const chart = document.querySelector('svg[data-curve="capability/gold_prob"]')!;
+      const document = drawnPage(renderPage(await readRun(folder)));
+      const chart = document.querySelector('[data-curve="capability/gold_prob"] svg')!;
       return chart.querySelectorAll("[fill-opacity='0.15']").length;
     };
     expect([await bands(true), await bands(false)]).toEqual([2, 0]);
@@ -67,7 +68,7 @@ describe("a run of two phases", () => {
         return { ...snapshot, metrics: { ...snapshot.metrics, accuracy_upper } };
       });
       const { document } = parseHTML(renderPage(await readRun(folder)));
-      const charts = [...document.querySelectorAll("svg[data-curve]")].map((svg) =>
+      const charts = [...document.querySelectorAll("[data-curve]")].map((svg) =>
         svg.getAttribute("data-curve"),
       );
       return [charts.includes("capability/accuracy_upper"), text(document.querySelector("#curves-1"))!];

@@ -2,8 +2,9 @@ import type { RunRecord } from "@periodic-eval/contracts";
 import type { Json, Snapshot, Evidence } from "@periodic-eval/core";
 import { answersSection, questionsSection } from "../answers/answers-section.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
-import { curvesByCallback } from "../charts/metric-curves.ts";
-import { trainingChart, trainingCurves } from "../charts/training-chart.ts";
+import { curveKey, curvesByCallback } from "../charts/metric-curves.ts";
+import { chartPlace } from "../charts/run-chart.ts";
+import { trainingCurves } from "../charts/training-curves.ts";
 import { missingValueText, humanizeName } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
@@ -94,12 +95,12 @@ function trainingSection(run: RunRecord): Html | false {
       <h2>Training</h2>
       <p class="sub">Logged by the trainer, on the same axis of run steps as the measurements.</p>
       <div class="multiples">
-        ${curves.map(
-          (curve) =>
-            html`<figure class="panel">
-              <figcaption>${curve.name}${curve.unit !== "" && html` <span>${curve.unit}</span>`}</figcaption>
-              ${trainingChart(run, curve)}
-            </figure>`,
+        ${curves.map(({ metric, name, unit }) =>
+          chartPlace(
+            curveKey(null, metric),
+            "small",
+            html`${name}${unit !== "" && html` <span>${unit}</span>`}`,
+          ),
         )}
       </div>
     </section>`

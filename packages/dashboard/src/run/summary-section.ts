@@ -2,7 +2,7 @@ import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
 import type { Json } from "@periodic-eval/core";
 import { undisturbed, whyNotUndisturbed } from "@periodic-eval/store";
 import type { RunAnswers } from "../answers/read-answers.ts";
-import { phaseAccent } from "../charts/draw-chart.ts";
+import { phaseAccent } from "../charts/chart.ts";
 import { plural, jsonField } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";

@@ -1,7 +1,7 @@
 import type { RunRecord } from "@periodic-eval/contracts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { formatMeasurement, curvesByCallback } from "../charts/metric-curves.ts";
-import { companionChart } from "../charts/small-chart.ts";
+import { runChart } from "../charts/run-chart.ts";
 import {
   feedbackHeader,
   feedbackSections,
@@ -19,6 +19,7 @@ import { snapshotTable } from "../run/measurement-table.ts";
 import { findings } from "../run/overview.ts";
 import { summarizePhases } from "../run/phase-summary.ts";
 import { problems } from "../run/problems-section.ts";
+import { curveData, runData } from "../run/run-data.ts";
 import { wholeRun } from "../run/run-sections.ts";
 import type { RunState } from "../run/run-state.ts";
 import type { ReadRun, RunContent } from "./read-run.ts";
@@ -85,6 +86,7 @@ export function shortSections(content: RunContent, options: SectionOptions): Htm
   switch (content.kind) {
     case "callbacks": {
       const { run } = content;
+      const data = { ...runData(run), curves: [] };
       const primaries = curvesByCallback(run).flatMap(({ id, primary }) =>
         primary === null ? [] : [{ id, primary }],
       );
@@ -94,7 +96,7 @@ export function shortSections(content: RunContent, options: SectionOptions): Htm
             ({ id, primary }) =>
               html`<figure class="panel">
                 <figcaption>${capitalized(humanizeName(id))} <span>${humanizeName(primary.metric)}</span></figcaption>
-                ${companionChart(run, primary)}
+                ${runChart(data, curveData(run, primary), "small")}
               </figure>`,
           )}
         </div>
