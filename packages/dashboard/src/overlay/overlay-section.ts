@@ -3,7 +3,7 @@ import { runSteps } from "../charts/metric-curves.ts";
 import { chartPlace, isDashed } from "../charts/run-chart.ts";
 import { capitalized, formatInterval, formatValue, humanizeName, plural } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
-import { table } from "../html/table.ts";
+import { rowTable } from "../html/table.ts";
 import type { RunData } from "../page-data/run-data.ts";
 import {
   sharedPhases,
@@ -12,9 +12,6 @@ import {
   type OverlaidMetric,
   type SharedPhase,
 } from "./summarize-overlay.ts";
-
-/** Steps of a table of means. */
-const tableSteps = 24;
 
 /** A run that the reader can select, and the address of the page with the selection changed. */
 export interface SelectableRun {
@@ -120,22 +117,13 @@ function metricSection(metric: OverlaidMetric): Html {
   </section>`;
 }
 
-function meansTable({ means, unit }: OverlaidMetric): Html {
-  const shown = means.length <= tableSteps ? means : means.slice(-tableSteps);
-  return html`<details>
-    <summary>Mean over runs by step <span>${shown.length} of ${means.length}</span></summary>
-    ${table(
-      "Mean over runs by step",
-      ["Run step", "Runs", "Mean over runs", "95 % interval over runs"],
-      shown.map(
-        ({ runStep, runs, mean }) =>
-          html`<tr>
-            <td>${runStep}</td>
-            <td>${runs}</td>
-            <td>${formatValue(mean.value, unit)}</td>
-            <td>${formatInterval(mean.ci95, unit)}</td>
-          </tr>`,
-      ),
-    )}
+const meansTable = ({ means, unit }: OverlaidMetric): Html =>
+  html`<details>
+    <summary>Mean over runs by step <span>${plural(means.length, "step")}</span></summary>
+    ${rowTable("Mean over runs by step", means, [
+      ["Run step", ({ runStep }) => runStep],
+      ["Runs", ({ runs }) => runs],
+      ["Mean over runs", ({ mean }) => formatValue(mean.value, unit)],
+      ["95 % interval over runs", ({ mean }) => formatInterval(mean.ci95, unit)],
+    ])}
   </details>`;
-}

@@ -12,7 +12,7 @@ import { chartPlace } from "../charts/run-chart.ts";
 import { capitalized, formatValue, plural, humanizeName, missingValueText } from "../html/format.ts";
 import { term, termIfKnown } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
-import { type SectionOptions, table } from "../html/table.ts";
+import { table } from "../html/table.ts";
 import { evenly } from "../page-data/run-data.ts";
 import { baselinesOf } from "./run-data.ts";
 
@@ -20,11 +20,7 @@ import { baselinesOf } from "./run-data.ts";
  * Renders the curves of one callback: a large chart of its primary metric and small charts of the others. The source's rate of
  * leakage has a large chart before the others' rate.
  */
-export function callbackSection(
-  run: RunRecord,
-  callback: CallbackCurves,
-  { id: sectionId, idPrefix }: SectionOptions & { readonly id: string },
-): Html {
+export function callbackSection(run: RunRecord, callback: CallbackCurves, sectionId: string): Html {
   const { primary, companions } = callback;
   const note = primary && sameWeightsNote(run, primary);
   const reason = primary?.measurements.at(-1)?.warnings.find((warning) => warning.void)?.message ?? null;
@@ -41,11 +37,10 @@ export function callbackSection(
             ${largeFigure(primary)}
             <p class="key">
               Ribbon and whiskers: ${term("95 % interval")}. ${baselinesOf(run, primary).some((value) => value !== null) && html`Dotted line: ${term("baseline")}. `}The
-              <a href="#${idPrefix}snapshots">table below</a> lists every value.${note !== null && ` ${note}`}
+              <a href="#snapshots">table below</a> lists every value.${note !== null && ` ${note}`}
             </p>`
         : html`<p class="sub">${
-            reason ??
-            html`No measurement has a value. See <a href="#${idPrefix}problems">Problems</a> for the reasons.`
+            reason ?? html`No measurement has a value. See <a href="#problems">Problems</a> for the reasons.`
           }</p>`
     }
     ${smallCharts(whole.filter((curve) => !isConstant(curve)))}

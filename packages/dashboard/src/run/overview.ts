@@ -11,7 +11,7 @@ import {
   humanizeName,
   jsonField,
 } from "../html/format.ts";
-import { factList, type SectionOptions } from "../html/table.ts";
+import { factList } from "../html/table.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
@@ -41,10 +41,14 @@ export function runHeader(
     </header>`;
 }
 
-/** Renders one card for each primary metric of each phase, and one for the receipts. */
-export function findings(run: RunRecord, options: SectionOptions): Html {
+/**
+ * Renders one card for each primary metric of each phase, and one for the receipts.
+ *
+ * @param page Address of the page with the receipts. Default: this page.
+ */
+export function findings(run: RunRecord, page = ""): Html {
   return html`<section class="cards" role="group" aria-label="Results">
-      ${findingCards(run)} ${receiptCard(run, options)}
+      ${findingCards(run)} ${receiptCard(run, page)}
     </section>`;
 }
 
@@ -158,11 +162,11 @@ function findingCard(phase: string | null, phaseIndex: number, summary: MetricSu
 
 const answerClass = { yes: "better", no: "worse", "not proven": "none", "not applicable": "none" } as const;
 
-function receiptCard(run: RunRecord, { idPrefix, fullPage }: SectionOptions): Html | null {
+function receiptCard(run: RunRecord, page: string): Html | null {
   const snapshots = run.phases.flatMap((phase) => phase.snapshots);
   if (snapshots.length === 0) return null;
   const found = undisturbed(snapshots);
-  const link = html`<a href="${idPrefix === "" ? "" : fullPage}#receipts">receipts</a>`;
+  const link = html`<a href="${page}#receipts">receipts</a>`;
   if (found === null) return null;
   const { answer, measurements, proven, disturbed } = found;
   const count = html`${proven} of ${plural(measurements, "measurement")} proven${disturbed > 0 && `, ${disturbed} disturbed`}`;

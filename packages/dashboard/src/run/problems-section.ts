@@ -1,7 +1,7 @@
 import type { RunProblem, RunRecord } from "@periodic-eval/contracts";
 import { html, type Html } from "../html/html.ts";
 import { runState } from "./run-state.ts";
-import { truncationNote, firstRows, type SectionOptions, table } from "../html/table.ts";
+import { rowTable, type RowColumn } from "../html/table.ts";
 
 /** Names of the kinds of problems, for people. */
 export const problemNames: Readonly<Record<RunProblem["kind"], string>> = {
@@ -18,7 +18,7 @@ const isMinor = (kind: RunProblem["kind"]): boolean => kind === "unavailable";
  * Renders disturbed training, damaged files, incomplete measurements and advisories, the most severe first; null if there are none.
  * Superseded snapshots are listed until the run is finished.
  */
-export function problems(run: RunRecord, options: SectionOptions): Html | null {
+export function problems(run: RunRecord, idPrefix = ""): Html | null {
   const incomplete = run.phases
     .flatMap(({ snapshots }) => snapshots)
     .filter(({ status }) => status !== "complete")
@@ -54,24 +54,15 @@ export function problems(run: RunRecord, options: SectionOptions): Html | null {
     ...superseded,
   ];
   if (rows.length === 0) return null;
-  return html`<section id="${options.idPrefix}problems">
+  const rank = (_row: unknown, at: number): number => -at;
+  return html`<section id="${idPrefix}problems">
     <h2>Problems</h2>
-    ${table("Problems", ["where", { heading: "problem" }, { heading: "reason" }], firstRows(rows, options).map(problemRow))}
-    ${truncationNote(rows.length, "problem", options, "first")}
+    ${rowTable("Problems", rows, columns, { noun: "problem", rank })}
   </section>`;
 }
 
-const problemRow = ({
-  where,
-  problem,
-  reason,
-}: {
-  readonly where: string;
-  readonly problem: string;
-  readonly reason: string;
-}): Html =>
-  html`<tr>
-    <th scope="row">${where}</th>
-    <td class="left">${problem}</td>
-    <td class="left text">${reason}</td>
-  </tr>`;
+const columns: readonly RowColumn<Readonly<Record<"where" | "problem" | "reason", string>>>[] = [
+  ["where", ({ where }) => where],
+  ["problem", ({ problem }) => problem, "left"],
+  ["reason", ({ reason }) => reason, "left text"],
+];

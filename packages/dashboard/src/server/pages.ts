@@ -25,8 +25,8 @@ import {
   serverStyle,
 } from "./run-sections.ts";
 
-/** Rows per table on a page of several runs, and on the page of one run unless `steps=all`. */
-const [fewSteps, manySteps] = [10, 200];
+/** Runs that a page offers for comparison. */
+const selectableRuns = 200;
 
 /** A page can show several kinds of runs. The style of benchmark results applies to these only. */
 const extraStyle = `${answersStyle}${feedbackStyle}.of-results {${resultsStyle}}\n${serverStyle}`;
@@ -107,11 +107,11 @@ const unsearchedNotes = {
  */
 export function runEntry(read: ReadRun, at: number, isOpen: boolean): Html {
   const { found, content, problem } = read;
-  const part = { idPrefix: `run-${at + 1}-`, maxRows: fewSteps, fullPage: fullPageOf(found) };
   return entry(read, {
     isOpen,
     line: content === null ? html`<span class="verdict worse">unreadable</span>` : summaryLine(content),
-    body: content === null ? problemNote(problem) : shortSections(content, part),
+    body:
+      content === null ? problemNote(problem) : shortSections(content, fullPageOf(found), `run-${at + 1}-`),
   });
 }
 
@@ -157,14 +157,13 @@ const fullPageOf = ({ path }: FoundRun): string => addressOf({ resultsDir: path,
  */
 export function sampledPage(place: Place, found: FoundRun, sample: RunRecord, total: number): PageWithPolicy {
   const shown = sample.phases.reduce((sum, { snapshots }) => sum + snapshots.length, 0);
-  const part = { idPrefix: "", maxRows: fewSteps, fullPage: wholePageOf(place.query) };
   const note = html`${stateNote({ found, state: runState(sample) })}
     <p class="notice" role="status">This page shows ${shown} of ${plural(total, "measurement")}, so that it opens at once. The others are being read and verified. <a href="${wholePageOf(place.query)}">Open the whole page</a>.</p>`;
   return pageWithPolicy({
     ...kindOfPage(place),
     data: { live: liveData(place, true), "run-data": runData(sample) },
     main: html`${breadcrumbs(place)}
-      <div class="of-callbacks">${sampledRun(sample, nameOf(place), note, part)}</div>`,
+      <div class="of-callbacks">${sampledRun(sample, nameOf(place), note)}</div>`,
     source: sourceOf(place),
   });
 }
@@ -177,10 +176,7 @@ const sourceOf = ({ rootName, query }: Place): Html =>
 
 /** Renders the page of one run. */
 export function runPage(place: Place, { read, answers }: RunOfPage): PageWithPolicy {
-  const { query } = place;
   const { content, problem } = read;
-  const fullPage = addressOf({ resultsDir: query.resultsDir, showsAllRows: true });
-  const part = { idPrefix: "", maxRows: query.showsAllRows ? Infinity : manySteps, fullPage };
   const note = stateNote(read);
   return pageWithPolicy({
     ...kindOfPage(place),
@@ -197,7 +193,7 @@ export function runPage(place: Place, { read, answers }: RunOfPage): PageWithPol
               ${note}
             </header>
             ${problemNote(problem)}`
-        : html`<div class="of-${content.kind}">${wholeSections(content, nameOf(place), note, { ...part, answers })}</div>`
+        : html`<div class="of-${content.kind}">${wholeSections(content, nameOf(place), note, answers)}</div>`
     }`,
     source: sourceOf(place),
   });
@@ -229,7 +225,7 @@ export function overlayPage(
   const { query } = place;
   const overlay = overlayOf(runs);
   const selected = query.runs ?? [];
-  const selectable = paths.slice(0, manySteps).map((path) => {
+  const selectable = paths.slice(0, selectableRuns).map((path) => {
     const isSelected = selected.includes(path);
     const next = isSelected ? selected.filter((one) => one !== path) : [...selected, path];
     const isFull = next.length > maxRuns;

@@ -70,10 +70,8 @@ describe("the runs below a folder", () => {
     expect(text(dead!.querySelector(".summary-line"))).toBe("em capability 90.0 % → 63.0 % ▼ worse at 1.0 %");
     expect(dead!.querySelectorAll(".card")).toHaveLength(3);
     expect(dead!.querySelectorAll("figure svg")).toHaveLength(1);
-    // Ten of twelve measurements.
-    expect(dead!.querySelectorAll("table tbody tr")).toHaveLength(10);
-    expect(text(dead!.querySelector(".cut"))).toBe("The last 10 of 12 measurements. Show all 12");
-    expect(dead!.querySelector(".cut a")!.getAttribute("href")).toBe("?results_dir=dead");
+    expect(dead!.querySelectorAll("table tbody tr")).toHaveLength(12);
+    expect(dead!.querySelector(".compare a")!.getAttribute("href")).toBe("?results_dir=dead");
     expect(text(feedback!.querySelector(".summary-line"))).toBe("polite collapsed blind no evidence");
     // Margin, two learning curves and four signs of collapse, with reasons for blind's missing values.
     expect(feedback!.querySelectorAll(".panel")).toHaveLength(7);
