@@ -9,14 +9,14 @@ import { create, createSvg, readDataBlock } from "./dom.ts";
  * chart. A vertical line marks the step in every chart. A click on a point, or Enter, opens the answers of its measurement.
  */
 export function startCrossHair({ data, charts }: DrawnCharts): void {
-  const answersOf = findAnswers(data);
-  const marked = charts.map((chart) => markedChart(chart, answersOf(chart), data));
+  const linksOf = findAnswers(data);
+  const marked = charts.map((chart) => markedChart(chart, linksOf(chart), data));
   const show = (runStep: number | null): void => {
     for (const chart of marked) chart.mark(runStep);
   };
   let selected: number | null = null;
   for (const one of marked) {
-    const { chart, answers } = one;
+    const { chart } = one;
     const select = (runStep: number): void => {
       selected = nearestStep(chart.points, runStep);
       show(selected);
@@ -37,7 +37,7 @@ export function startCrossHair({ data, charts }: DrawnCharts): void {
       pressed = event.pointerType !== "touch" || one.step === before ? event.target : null;
     });
     svg.addEventListener("click", ({ target }) => {
-      if (target === pressed) open(answers.linkOf(chart.pointOf(target)));
+      if (target === pressed) open(target);
       pressed = null;
     });
     svg.addEventListener("pointerleave", ({ pointerType }) => {
@@ -46,7 +46,7 @@ export function startCrossHair({ data, charts }: DrawnCharts): void {
     svg.addEventListener("focus", () => select(selected ?? data.steps));
     svg.addEventListener("blur", () => show(null));
     svg.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") open(answers.linkAt(one.step));
+      if (event.key === "Enter") open(svg);
       const next = stepAfterKey(event.key, chart, selected);
       if (next === undefined) return;
       event.preventDefault();
@@ -60,44 +60,62 @@ export function startCrossHair({ data, charts }: DrawnCharts): void {
 function stepAfterKey(key: string, { points }: Chart, selected: number | null): number | null | undefined {
   const steps = [...new Set(points.map(({ runStep }) => runStep))];
   const at = selected === null ? -1 : steps.indexOf(nearestStep(points, selected)!);
-  switch (key) {
-    case "ArrowLeft":
-    case "ArrowDown":
-      return steps[Math.max(0, at - 1)];
-    case "ArrowRight":
-    case "ArrowUp":
-      return steps[Math.min(steps.length - 1, at + 1)];
-    case "Home":
-      return steps[0];
-    case "End":
-      return steps.at(-1);
-    case "Escape":
-      return null;
-    default:
-      return undefined;
-  }
+  const [before, after] = [steps[Math.max(0, at - 1)], steps[Math.min(steps.length - 1, at + 1)]];
+  const [arrows, ends] = [
+    { ArrowLeft: before, ArrowDown: before, ArrowRight: after, ArrowUp: after },
+    { Home: steps[0], End: steps.at(-1) },
+  ];
+  return new Map(Object.entries({ ...arrows, ...ends, Escape: null })).get(key);
 }
 
-function open(link: string | null): void {
-  if (link !== null) openHash(link);
+/** Opens the answers to which an element leads. */
+function open(element: EventTarget | null): void {
+  const link = element instanceof SVGElement ? element.dataset["opens"] : undefined;
+  if (link !== undefined) openHash(link);
+}
+
+function setLink(element: Element, link: string | null): void {
+  if (link === null) element.removeAttribute("data-opens");
+  else element.setAttribute("data-opens", link);
+}
+
+/** Returns the link from a chart's point to the answers of its measurement; null for a point without answers. */
+type LinkOf = (point: PointData | undefined) => string | null;
+
+/** Returns a function that finds the answers of a chart's points on this page. */
+function findAnswers({ parts }: DrawnCharts["data"]): (chart: Chart) => LinkOf {
+  const answers = readDataBlock<AnswersData>("answers-data");
+  const linkTo = (phase: string, id: string, step: number): string => hashOf("answers", { phase, id, step });
+  const stored = new Set(
+    (answers?.measurements ?? [])
+      .filter((one) => isReadable(one, answers!))
+      .map(({ phase, id, step }) => linkTo(phase, id, step)),
+  );
+  return ({ curve: { callback } }) =>
+    (point) => {
+      if (point === undefined || callback === null) return null;
+      const link = linkTo(parts[point.part]!, callback, point.step);
+      return stored.has(link) ? link : null;
+    };
 }
 
 interface MarkedChart {
   readonly chart: Chart;
-  readonly answers: PointAnswers;
   /** The marked step; null while the values are hidden. */
   step: number | null;
   /** Marks the nearest step that the chart has a value of; removes the mark if there is none. */
   mark(runStep: number | null): void;
 }
 
-function markedChart(chart: Chart, answers: PointAnswers, data: DrawnCharts["data"]): MarkedChart {
+function markedChart(chart: Chart, linkOf: LinkOf, data: DrawnCharts["data"]): MarkedChart {
   const { svg, figure, curve, points, x } = chart;
   const height = svg.viewBox.baseVal.height;
   const line = createSvg("line", { class: "cross-hair", y1: 0, y2: height - 20, visibility: "hidden" });
   svg.append(line);
   const readout = figure.querySelector(".readout") ?? create("p", { class: "readout" });
   figure.append(readout);
+  const linked = points.filter((point) => linkOf(point) !== null);
+  for (const circle of svg.querySelectorAll("[data-at]")) setLink(circle, linkOf(chart.pointOf(circle)));
   // The accessible name of the chart stays the description of its curve.
   for (const [name, value] of Object.entries({
     role: "slider",
@@ -106,17 +124,17 @@ function markedChart(chart: Chart, answers: PointAnswers, data: DrawnCharts["dat
     "aria-valuemax": String(data.steps),
     "aria-valuenow": String(points.at(-1)?.runStep ?? 0),
     "aria-valuetext": `Arrow keys show the values of ${curve.name} by step`,
+    ...(linked.length > 0 && { "aria-description": "Enter opens the answers of the selected step" }),
   }))
     svg.setAttribute(name, value);
-  if (answers.hasAny) svg.setAttribute("aria-description", "Enter opens the answers of the selected step");
   return {
     chart,
-    answers,
     step: null,
     mark(runStep) {
       const step = runStep === null ? null : nearestStep(points, runStep);
       this.step = step;
-      svg.toggleAttribute("data-opens", answers.linkAt(step) !== null);
+      // If two phases share the step, prefers the next phase.
+      setLink(svg, linkOf(linked.findLast((point) => point.runStep === step)));
       line.setAttribute("visibility", step === null ? "hidden" : "visible");
       if (step === null) return void (readout.textContent = "");
       for (const end of ["x1", "x2"]) line.setAttribute(end, String(x(step)));
@@ -125,41 +143,5 @@ function markedChart(chart: Chart, answers: PointAnswers, data: DrawnCharts["dat
       svg.setAttribute("aria-valuenow", String(step));
       svg.setAttribute("aria-valuetext", text);
     },
-  };
-}
-
-/** The links from a chart's points to the answers of their measurements. */
-interface PointAnswers {
-  /** Whether the page has the answers of any point. */
-  readonly hasAny: boolean;
-  /** Returns the link at a run step; null without answers. If two phases share the run step, prefers the next phase. */
-  linkAt(runStep: number | null): string | null;
-  /** Returns the link of a point; null without answers. */
-  linkOf(point: PointData | undefined): string | null;
-}
-
-/** Returns a function that finds the answers of a chart's points on this page. */
-function findAnswers({ parts }: DrawnCharts["data"]): (chart: Chart) => PointAnswers {
-  const answers = readDataBlock<AnswersData>("answers-data");
-  const linkTo = (phase: string, id: string, step: number): string => hashOf("answers", { phase, id, step });
-  const stored = new Set(
-    (answers?.measurements ?? [])
-      .filter((one) => isReadable(one, answers!))
-      .map(({ phase, id, step }) => linkTo(phase, id, step)),
-  );
-  return ({ svg, curve: { callback }, points, pointOf }) => {
-    const linkOf = (point: PointData | undefined): string | null => {
-      if (point === undefined || callback === null) return null;
-      const link = linkTo(parts[point.part]!, callback, point.step);
-      return stored.has(link) ? link : null;
-    };
-    for (const circle of svg.querySelectorAll("[data-at]"))
-      circle.toggleAttribute("data-opens", linkOf(pointOf(circle)) !== null);
-    const linked = points.filter((point) => linkOf(point) !== null);
-    return {
-      hasAny: linked.length > 0,
-      linkAt: (runStep) => linkOf(linked.findLast((point) => point.runStep === runStep)),
-      linkOf,
-    };
   };
 }

@@ -5,13 +5,7 @@ import { capitalized, formatInterval, formatValue, humanizeName, plural } from "
 import { html, type Html } from "../html/html.ts";
 import { rowTable } from "../html/table.ts";
 import type { RunData } from "../page-data/run-data.ts";
-import {
-  sharedPhases,
-  summarizeOverlay,
-  type NamedRun,
-  type OverlaidMetric,
-  type SharedPhase,
-} from "./summarize-overlay.ts";
+import { sharedPhases, type NamedRun, type OverlaidMetric } from "./summarize-overlay.ts";
 
 /** A run that the reader can select, and the address of the page with the selection changed. */
 export interface SelectableRun {
@@ -33,43 +27,27 @@ export const runSelection = (runs: readonly SelectableRun[]): Html =>
     </ul>
   </nav>`;
 
-/** Several runs in the same charts. */
-export interface Overlay {
-  readonly metrics: readonly OverlaidMetric[];
-  readonly phases: readonly SharedPhase[];
-  /** Length of the x axis in run steps. */
-  readonly steps: number;
-}
-
-export function overlayOf(runs: readonly NamedRun[]): Overlay {
-  return {
-    metrics: summarizeOverlay(runs),
-    phases: sharedPhases(runs),
-    steps: Math.max(1, ...runs.map(({ run }) => runSteps(run))),
-  };
-}
-
 /** Renders the primary metrics of several runs: a chart each, with the mean over runs, and a table. */
-export function overlaySections(overlay: Overlay): Html {
-  if (overlay.metrics.length === 0) return html`<p class="notice">These runs have no measurements yet.</p>`;
+export function overlaySections(metrics: readonly OverlaidMetric[], runs: readonly NamedRun[]): Html {
+  if (metrics.length === 0) return html`<p class="notice">These runs have no measurements yet.</p>`;
   return html`<p class="key">
       Thin lines: one run each. Thick line and band (for a single step: dot and bar): the mean over runs and its 95 % t interval, at
       steps that at least two runs measured completely. The interval is about further runs (other seeds) like these, not about
       questions. Only runs that differ in their seed are averaged.
     </p>
-    ${overlay.metrics.map(metricSection)}`;
+    ${metrics.map((metric) => metricSection(metric, runs))}`;
 }
 
 const keyOf = ({ callback, metric, unit }: OverlaidMetric): string => `${callback}/${metric}/${unit}`;
 
 /** Returns the numbers behind the charts of an overlay, for the page's script. The mean is the last part. */
-export function overlayData({ metrics, phases, steps }: Overlay, runs: readonly NamedRun[]): RunData {
+export function overlayData(metrics: readonly OverlaidMetric[], runs: readonly NamedRun[]): RunData {
   const names = runs.map(({ name }) => name);
   return {
-    steps,
+    steps: Math.max(1, ...runs.map(({ run }) => runSteps(run))),
     parts: [...names, "mean"],
     partsAre: "run",
-    phases: phases.map((phase) => ({ ...phase, about: null })),
+    phases: sharedPhases(runs),
     curves: metrics.map((one) => ({
       key: keyOf(one),
       callback: one.callback,
@@ -92,7 +70,7 @@ export function overlayData({ metrics, phases, steps }: Overlay, runs: readonly 
   };
 }
 
-function metricSection(metric: OverlaidMetric): Html {
+function metricSection(metric: OverlaidMetric, runs: readonly NamedRun[]): Html {
   const name = humanizeName(metric.metric);
   const title = capitalized(humanizeName(metric.callback));
   const last = metric.means.at(-1);
@@ -104,7 +82,8 @@ function metricSection(metric: OverlaidMetric): Html {
     </p>
     ${chartPlace(keyOf(metric), "large")}
     <ul class="legend">
-      ${metric.curves.map(({ name: run, measurements }, at) => {
+      ${metric.curves.map(({ name: run, measurements }) => {
+        const at = runs.findIndex((one) => one.name === run);
         const end = measurements.at(-1);
         return html`<li>
           <svg width="14" height="10" aria-hidden="true"><path d="M0 5H14" stroke="${phaseColour(at)}" stroke-width="3"${isDashed(at) && html` stroke-dasharray="5 3"`} /></svg>
