@@ -1,4 +1,4 @@
-import { formatInterval, formatValue, missingValueText, plural, scaleOf } from "../html/format.ts";
+import { formatInterval, formatValue, plural, scaleOf } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { verdictStyles } from "../html/verdict.ts";
 import { evenly, type CurveData, type PointData, type RunData } from "../page-data/run-data.ts";
@@ -69,7 +69,7 @@ export function runChart(data: RunData, curve: CurveData, size: ChartSize): Html
         x: point.runStep,
         y: point.value * scale,
         interval: point.ci95 && [point.ci95[0] * scale, point.ci95[1] * scale],
-        title: titleOf(point, curve, parts[part]!),
+        title: [pointText(point, curve, data), point.change ?? []].flat().join("\n"),
         isHollow: point.status !== undefined,
         at: point.at,
       })),
@@ -129,17 +129,16 @@ function describe({ parts, partsAre }: RunData, { name, unit, callback, points }
   return `${what}: ${sentences.join("; ")}.`;
 }
 
-/** Returns the tooltip of a point. */
-function titleOf(
-  { step, pct, value, ci95, n, status, change }: Drawn,
-  { name, unit }: CurveData,
-  part: string,
+/** Describes a point: `em step 60: 63.0 % [58.0, 68.0], n = 100, worse`. */
+export function pointText(
+  { part, step, value, ci95, n, status, verdict }: PointData,
+  { callback, unit }: CurveData,
+  { parts, partsAre }: RunData,
 ): string {
-  const interval = ci95 === null ? "" : ` ${formatInterval(ci95, unit)}`;
-  return [
-    `${part}, step ${step}${pct == null ? "" : ` (${Math.round(pct)} %)`}`,
-    `${name} ${formatValue(value, unit)}${interval}`,
-    `n = ${n ?? missingValueText}${status === undefined ? "" : `, ${status}`}`,
-    ...(change === undefined ? [] : [change]),
-  ].join("\n");
+  // Training metrics range from learning rates to tokens per second, so they are shown with four significant digits.
+  const isTraining = callback === null && value !== null;
+  const shown = isTraining ? `${Number(value.toPrecision(4))} ${unit}`.trim() : formatValue(value, unit);
+  const measured = ci95 === null ? shown : `${shown} ${formatInterval(ci95, unit)}`;
+  const facts = [measured, n === null ? null : `n = ${n}`, status, verdict].filter((fact) => fact != null);
+  return `${parts[part] ?? ""}${partsAre === "phase" ? " step" : ", run step"} ${step}: ${facts.join(", ")}`;
 }

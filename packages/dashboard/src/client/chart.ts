@@ -1,4 +1,3 @@
-import { formatInterval, formatValue } from "@periodic-eval/core/statistics";
 import { frames, runChart, type ChartSize } from "../charts/run-chart.ts";
 import type { CurveData, PointData, RunData } from "../page-data/run-data.ts";
 
@@ -71,32 +70,4 @@ export function nearestStep(points: readonly PointData[], runStep: number): numb
     if (nearest === null || Math.abs(point.runStep - runStep) < Math.abs(nearest.runStep - runStep))
       nearest = point;
   return nearest?.runStep ?? null;
-}
-
-/** Training metrics range from learning rates to tokens per second, so they are shown with four significant digits. */
-const valueText = (value: number | null, { callback, unit }: CurveData): string =>
-  callback === null && value !== null
-    ? [String(Number(value.toPrecision(4))), unit].join(" ").trim()
-    : formatValue(value, unit);
-
-/** Describes the points at a run step: two where one phase ends and the next begins, one of each run. */
-export function valuesAt(
-  { points, curve }: Pick<Chart, "points" | "curve">,
-  runStep: number,
-  { parts, partsAre }: RunData,
-): string {
-  return points
-    .filter((point) => point.runStep === runStep)
-    .map((point) => {
-      const facts = [
-        [valueText(point.value, curve), ...(point.ci95 ? [formatInterval(point.ci95, curve.unit)] : [])].join(
-          " ",
-        ),
-        ...(point.n === null ? [] : [`n = ${point.n}`]),
-        ...(point.verdict === null ? [] : [point.verdict]),
-      ];
-      const at = partsAre === "phase" ? " step" : ", run step";
-      return `${parts[point.part] ?? ""}${at} ${point.step}: ${facts.join(", ")}`;
-    })
-    .join("; ");
 }

@@ -1,7 +1,8 @@
 import { type AnswersData, isReadable, hashOf } from "../page-data/answers-data.ts";
+import { pointText } from "../charts/run-chart.ts";
 import type { PointData } from "../page-data/run-data.ts";
 import { openHash } from "./answers/answer-selection.ts";
-import { nearestStep, valuesAt, type Chart, type DrawnCharts } from "./chart.ts";
+import { nearestStep, type Chart, type DrawnCharts } from "./chart.ts";
 import { create, createSvg, readDataBlock } from "./dom.ts";
 
 /**
@@ -138,7 +139,9 @@ function markedChart(chart: Chart, linkOf: LinkOf, data: DrawnCharts["data"]): M
       line.setAttribute("visibility", step === null ? "hidden" : "visible");
       if (step === null) return void (readout.textContent = "");
       for (const end of ["x1", "x2"]) line.setAttribute(end, String(x(step)));
-      const text = valuesAt(chart, step, data);
+      // Two where one phase ends and the next begins, one of each run.
+      const marked = points.filter((point) => point.runStep === step);
+      const text = marked.map((point) => pointText(point, curve, data)).join("; ");
       if (readout.textContent !== text) readout.textContent = text;
       svg.setAttribute("aria-valuenow", String(step));
       svg.setAttribute("aria-valuetext", text);

@@ -50,8 +50,6 @@ export interface PointData {
   readonly n: number | null;
   /** The verdict of the comparison with the baseline. */
   readonly verdict: Paired["verdict"];
-  /** Part of the phase that was trained. */
-  readonly pct?: number | null;
   /** Absent if the measurement is complete. */
   readonly status?: string;
   /** Describes the comparison with the baseline. */

@@ -1,4 +1,4 @@
-import type { RunRecord } from "@periodic-eval/contracts";
+import { grouped, type RunRecord } from "@periodic-eval/contracts";
 import { phaseAccent } from "../charts/chart.ts";
 import {
   hasValue,
@@ -112,14 +112,14 @@ function smallCharts(curves: readonly MetricCurve[]): Html | false {
 
 /** Renders the metrics of single personas or questions, folded because there are many. */
 function groups(curves: readonly MetricCurve[]): readonly Html[] {
-  const metrics = [...new Set(curves.map(({ metric }) => metric.slice(0, metric.indexOf("/"))))];
-  return metrics.map((metric) => {
-    const ofMetric = curves.filter((curve) => curve.metric.startsWith(`${metric}/`));
-    return html`<details class="groups">
-      <summary>${capitalized(humanizeName(metric))}, by group <span>${plural(ofMetric.length, "curve")}</span></summary>
-      ${smallCharts(ofMetric)}
-    </details>`;
-  });
+  const byMetric = grouped(curves, ({ metric }) => metric.slice(0, metric.indexOf("/")));
+  return [...byMetric].map(
+    ([metric, ofMetric]) =>
+      html`<details class="groups">
+        <summary>${capitalized(humanizeName(metric))}, by group <span>${plural(ofMetric.length, "curve")}</span></summary>
+        ${smallCharts(ofMetric)}
+      </details>`,
+  );
 }
 
 const direction = ({ higherIsBetter }: MetricCurve): string | null =>

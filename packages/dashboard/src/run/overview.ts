@@ -77,23 +77,13 @@ function facts(run: RunRecord): readonly (readonly [string | Html, Html | string
   // Skipped snapshots do not record the model.
   const { model } = (snapshots.find(({ provenance }) => provenance.hash !== null) ?? first).provenance;
   const seconds = run.phases.reduce((sum, phase) => sum + phase.evaluationSeconds, 0);
+  const phaseTexts = run.phases.map((phase) => `${phase.name} (${phaseText(phase)})`);
+  const engine = [jsonField(model, "engine"), jsonField(model, "dtype")].filter((part) => part !== null);
   return [
     ["State", runState(run).state],
-    run.phases.length === 1
-      ? ["Training", phaseText(run.phases[0]!)]
-      : [
-          "Phases",
-          list(
-            run.phases.map((phase) => `${phase.name} (${phaseText(phase)})`),
-            " → ",
-          ),
-        ],
+    run.phases.length === 1 ? ["Training", phaseText(run.phases[0]!)] : ["Phases", list(phaseTexts, " → ")],
     ["Model", jsonField(model, "name") ?? missingValueText],
-    [
-      "Engine",
-      [jsonField(model, "engine"), jsonField(model, "dtype")].filter((part) => part !== null).join(", ") ||
-        missingValueText,
-    ],
+    ["Engine", engine.join(", ") || missingValueText],
     ["Seed", first.provenance.seed],
     [term("measurement", "Measurements"), plural(snapshots.length, "snapshot")],
     ["Measuring time", formatSeconds(seconds)],
@@ -163,24 +153,14 @@ function findingCard(phase: string | null, phaseIndex: number, summary: MetricSu
 const answerClass = { yes: "better", no: "worse", "not proven": "none", "not applicable": "none" } as const;
 
 function receiptCard(run: RunRecord, page: string): Html | null {
-  const snapshots = run.phases.flatMap((phase) => phase.snapshots);
-  if (snapshots.length === 0) return null;
-  const found = undisturbed(snapshots);
-  const link = html`<a href="${page}#receipts">receipts</a>`;
+  const found = undisturbed(run.phases.flatMap((phase) => phase.snapshots));
   if (found === null) return null;
   const { answer, measurements, proven, disturbed } = found;
   const count = html`${proven} of ${plural(measurements, "measurement")} proven${disturbed > 0 && `, ${disturbed} disturbed`}`;
   const hasCount = measurements > 0 && (answer !== "not applicable" || proven > 0);
-  return card(
-    answerClass[answer],
-    answer,
-    html`${whyNotUndisturbed(found)} ${hasCount && html`${answer !== "yes" && html`<br />`}${count}`} · ${link}`,
-  );
-}
-
-const card = (className: string, answer: string, detail: Html): Html =>
-  html`<article class="card receipt ${className}">
+  return html`<article class="card receipt ${answerClass[answer]}">
     <h2>Training ${term("undisturbed")}</h2>
     <p class="figure">${answer}</p>
-    <p class="detail">${detail}</p>
+    <p class="detail">${whyNotUndisturbed(found)} ${hasCount && html`${answer !== "yes" && html`<br />`}${count}`} · <a href="${page}#receipts">receipts</a></p>
   </article>`;
+}

@@ -44,7 +44,7 @@ export function curveData(run: RunRecord, curve: MetricCurve): CurveData {
     higherIsBetter: curve.higherIsBetter,
     ...(baselines.some((value) => value !== null) && { baselines }),
     points: curve.measurements.map(
-      ({ phaseIndex, step, runStep, value, ci95, n, baseline, pct, status }): PointData => ({
+      ({ phaseIndex, step, runStep, value, ci95, n, baseline, status }): PointData => ({
         part: phaseIndex,
         step,
         runStep,
@@ -52,7 +52,6 @@ export function curveData(run: RunRecord, curve: MetricCurve): CurveData {
         ci95,
         n,
         verdict: baseline?.verdict ?? null,
-        pct,
         ...(status !== "complete" && { status }),
         ...(baseline && { change: describePaired(baseline, curve.unit) }),
       }),

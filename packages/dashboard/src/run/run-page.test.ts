@@ -24,7 +24,7 @@ describe("a run of two phases", () => {
   it("draws every measurement of the primary metric, with its value in a tooltip", async () => {
     const titles = [...(await page()).querySelectorAll(".wide svg title")].map((title) => title.textContent);
     expect(titles).toHaveLength(12);
-    expect(titles[0]).toBe("coupling, step 0 (0 %)\naccuracy 93.0 % [88.0, 98.0]\nn = 100");
+    expect(titles[0]).toBe("coupling step 0: 93.0 % [88.0, 98.0], n = 100");
     // 63 − 90 of 100 questions = −27 points; e^(−40 × 0.27) = 2.0e−5.
     expect(titles[11]).toContain(
       "against em step 0: −27.0 points [−34.0, −21.0] over 100 paired items, p < 0.0001, worse",
