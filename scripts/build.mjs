@@ -132,7 +132,6 @@ const bundledLibraries = {
     "@huggingface/hub": ["datasetInfo", "downloadFile", "listFiles", "modelInfo"],
     "hyparquet-compressors": ["decompressLz4", "decompressLz4Raw", "decompressZstd"],
   },
-  dashboard: { "@observablehq/plot": "*", linkedom: ["parseHTML"] },
   loggers: { "@bufbuild/protobuf/wire": ["BinaryReader", "BinaryWriter", "WireType"] },
   kernels: { "@bufbuild/protobuf/wire": ["BinaryWriter", "WireType"] },
   tasks: { ajv: ["Ajv"], "mathjs/number": ["parse"] },

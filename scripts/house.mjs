@@ -181,9 +181,9 @@ export const packages = {
     imports: ["contracts", "store", "data", "core"],
     rooms: {
       "page-data/": "the data that a page has",
-      "client/": "the script that runs in the page",
       "html/": "parts of every page",
-      "charts/": "the charts of a run",
+      "charts/": "charts as SVG text, in the page's script and in Node",
+      "client/": "the script that runs in the page",
       "answers/": "answers with their grades",
       "run/": "",
       "overlay/": "several runs in one chart",

@@ -59,7 +59,7 @@ describe.skipIf(!hasBrowser)("the example page (needs Chromium)", () => {
   it("trains, measures and draws with requests to its own folder only", async () => {
     const { tab, requests, messages, end } = uninterrupted;
     expect(end).toMatchObject({ isFinished: true, resumedFrom: null, undisturbed: "yes" });
-    expect(await tab.locator("svg[data-curve='capability/accuracy']:visible").count()).toBeGreaterThan(0);
+    expect(await tab.locator("[data-curve='capability/accuracy'] svg:visible").count()).toBeGreaterThan(0);
     expect(await tab.locator(".card.receipt .figure").textContent()).toBe("yes");
     expect(await violations(tab)).toEqual([]);
     await tab.setViewportSize({ width: 390, height: 844 });

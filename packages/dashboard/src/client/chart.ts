@@ -1,10 +1,11 @@
-import { formatInterval, formatValue } from "@periodic-eval/core/statistics";
+import { frames, runChart, type ChartSize } from "../charts/run-chart.ts";
 import type { CurveData, PointData, RunData } from "../page-data/run-data.ts";
 
-/** A chart over run steps, drawn by the server, and the curve that it shows. */
+/** A chart over run steps, and the curve that it shows. */
 export interface Chart {
+  readonly size: ChartSize;
   readonly svg: SVGSVGElement;
-  readonly figure: Element;
+  readonly figure: HTMLElement;
   readonly curve: CurveData;
   /** Points with a value, in run order. */
   readonly points: readonly PointData[];
@@ -12,25 +13,54 @@ export interface Chart {
   x(runStep: number): number;
   /** Returns the run step at a horizontal place on the screen. */
   runStepAt(clientX: number): number;
+  /** Returns the point that a circle shows; undefined for other elements. */
+  pointOf(target: EventTarget | null): PointData | undefined;
 }
 
-/** Returns the charts of the page whose curves are in its data. */
-export function findCharts({ curves, steps }: RunData): readonly Chart[] {
-  const byKey = new Map(curves.map((curve) => [curve.key, curve]));
-  return [...document.querySelectorAll<SVGSVGElement>("svg[data-curve]")].flatMap((svg) => {
-    const curve = byKey.get(svg.dataset["curve"]!);
-    const figure = svg.closest("figure");
-    if (!curve || !figure) return [];
-    const [left, right] = [Number(svg.dataset["left"]), Number(svg.dataset["right"])];
-    const { width } = svg.viewBox.baseVal;
-    const span = width - left - right;
-    const runStepAt = (clientX: number): number => {
+/** The charts of a page and the data of their curves. */
+export interface DrawnCharts {
+  readonly data: RunData;
+  readonly charts: readonly Chart[];
+}
+
+/** Draws the charts in the figures of the page that name a curve. Large ones are drawn for wide and for narrow screens. */
+export function drawCharts(data: RunData, root: ParentNode = document): DrawnCharts {
+  const byKey = new Map(data.curves.map((curve) => [curve.key, curve]));
+  const charts = [...root.querySelectorAll<HTMLElement>("figure[data-curve]")].flatMap((figure) => {
+    const curve = byKey.get(figure.dataset["curve"]!);
+    if (!curve) return [];
+    const sizes = figure.dataset["kind"] === "small" ? (["small"] as const) : (["wide", "narrow"] as const);
+    return sizes.map((size) => {
+      figure.insertAdjacentHTML(
+        "beforeend",
+        `<div class="${size}">${runChart(data, curve, size).markup}</div>`,
+      );
+      return chartOf(figure, curve, size, data);
+    });
+  });
+  return { data, charts };
+}
+
+function chartOf(figure: HTMLElement, curve: CurveData, size: ChartSize, { steps }: RunData): Chart {
+  const svg = figure.lastElementChild!.firstElementChild as SVGSVGElement;
+  const { width, left, right } = frames[size];
+  const span = width - left - right;
+  return {
+    size,
+    svg,
+    figure,
+    curve,
+    points: curve.points.filter(({ value }) => value !== null),
+    x: (runStep) => left + (runStep / steps) * span,
+    runStepAt(clientX) {
       const box = svg.getBoundingClientRect();
       return ((((clientX - box.left) / box.width) * width - left) / span) * steps;
-    };
-    const points = curve.points.filter(({ value }) => value !== null);
-    return [{ svg, figure, curve, points, x: (runStep) => left + (runStep / steps) * span, runStepAt }];
-  });
+    },
+    pointOf(target) {
+      const at = target instanceof SVGElement ? target.dataset["at"] : undefined;
+      return at === undefined ? undefined : curve.points[Number(at)];
+    },
+  };
 }
 
 /** Returns the run step of a chart's points that is nearest to another one. */
@@ -40,32 +70,4 @@ export function nearestStep(points: readonly PointData[], runStep: number): numb
     if (nearest === null || Math.abs(point.runStep - runStep) < Math.abs(nearest.runStep - runStep))
       nearest = point;
   return nearest?.runStep ?? null;
-}
-
-/** Training metrics range from learning rates to tokens per second, so they are shown with four significant digits. */
-const valueText = (value: number | null, { callback, unit }: CurveData): string =>
-  callback === null && value !== null
-    ? [String(Number(value.toPrecision(4))), unit].join(" ").trim()
-    : formatValue(value, unit);
-
-/** Describes the points at a run step: two where one phase ends and the next begins, one of each run. */
-export function valuesAt(
-  { points, curve }: Pick<Chart, "points" | "curve">,
-  runStep: number,
-  { parts, partsAre }: RunData,
-): string {
-  return points
-    .filter((point) => point.runStep === runStep)
-    .map((point) => {
-      const facts = [
-        [valueText(point.value, curve), ...(point.ci95 ? [formatInterval(point.ci95, curve.unit)] : [])].join(
-          " ",
-        ),
-        ...(point.n === null ? [] : [`n = ${point.n}`]),
-        ...(point.verdict === null ? [] : [point.verdict]),
-      ];
-      const at = partsAre === "phase" ? " step" : ", run step";
-      return `${parts[point.part] ?? ""}${at} ${point.step}: ${facts.join(", ")}`;
-    })
-    .join("; ");
 }

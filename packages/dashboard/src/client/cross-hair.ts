@@ -1,24 +1,23 @@
 import { type AnswersData, isReadable, hashOf } from "../page-data/answers-data.ts";
-import { evenly, type RunData, type PointData } from "../page-data/run-data.ts";
+import { pointText } from "../charts/run-chart.ts";
+import type { PointData } from "../page-data/run-data.ts";
 import { openHash } from "./answers/answer-selection.ts";
-import { findCharts, nearestStep, valuesAt, type Chart } from "./chart.ts";
+import { nearestStep, type Chart, type DrawnCharts } from "./chart.ts";
 import { create, createSvg, readDataBlock } from "./dom.ts";
 
 /**
  * Shows the values of all charts at one run step: at the pointer, at a finger, or at the step that the arrow keys select on a focused
  * chart. A vertical line marks the step in every chart. A click on a point, or Enter, opens the answers of its measurement.
  */
-export function startCrossHair(): void {
-  const data = readDataBlock<RunData>("run-data");
-  if (data === null) return;
-  const answersOf = findAnswers(data);
-  const marked = findCharts(data).map((chart) => markedChart(chart, answersOf(chart), data));
+export function startCrossHair({ data, charts }: DrawnCharts): void {
+  const linksOf = findAnswers(data);
+  const marked = charts.map((chart) => markedChart(chart, linksOf(chart), data));
   const show = (runStep: number | null): void => {
     for (const chart of marked) chart.mark(runStep);
   };
   let selected: number | null = null;
   for (const one of marked) {
-    const { chart, answers } = one;
+    const { chart } = one;
     const select = (runStep: number): void => {
       selected = nearestStep(chart.points, runStep);
       show(selected);
@@ -26,7 +25,7 @@ export function startCrossHair(): void {
     const { svg } = chart;
     // Where circles overlap, the topmost is not always the nearest. Its values are shown, because a click opens its answers.
     const stepAt = ({ clientX, target }: PointerEvent): number =>
-      answers.pointOf(target)?.runStep ?? chart.runStepAt(clientX);
+      chart.pointOf(target)?.runStep ?? chart.runStepAt(clientX);
     svg.addEventListener("pointermove", (event) => {
       // The target of a finger that moves remains the circle that it touched first.
       select(event.pointerType === "mouse" ? stepAt(event) : chart.runStepAt(event.clientX));
@@ -39,7 +38,7 @@ export function startCrossHair(): void {
       pressed = event.pointerType !== "touch" || one.step === before ? event.target : null;
     });
     svg.addEventListener("click", ({ target }) => {
-      if (target === pressed) open(answers.linkOf(answers.pointOf(target)));
+      if (target === pressed) open(target);
       pressed = null;
     });
     svg.addEventListener("pointerleave", ({ pointerType }) => {
@@ -48,7 +47,7 @@ export function startCrossHair(): void {
     svg.addEventListener("focus", () => select(selected ?? data.steps));
     svg.addEventListener("blur", () => show(null));
     svg.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") open(answers.linkAt(one.step));
+      if (event.key === "Enter") open(svg);
       const next = stepAfterKey(event.key, chart, selected);
       if (next === undefined) return;
       event.preventDefault();
@@ -62,88 +61,30 @@ export function startCrossHair(): void {
 function stepAfterKey(key: string, { points }: Chart, selected: number | null): number | null | undefined {
   const steps = [...new Set(points.map(({ runStep }) => runStep))];
   const at = selected === null ? -1 : steps.indexOf(nearestStep(points, selected)!);
-  switch (key) {
-    case "ArrowLeft":
-    case "ArrowDown":
-      return steps[Math.max(0, at - 1)];
-    case "ArrowRight":
-    case "ArrowUp":
-      return steps[Math.min(steps.length - 1, at + 1)];
-    case "Home":
-      return steps[0];
-    case "End":
-      return steps.at(-1);
-    case "Escape":
-      return null;
-    default:
-      return undefined;
-  }
+  const [before, after] = [steps[Math.max(0, at - 1)], steps[Math.min(steps.length - 1, at + 1)]];
+  const [arrows, ends] = [
+    { ArrowLeft: before, ArrowDown: before, ArrowRight: after, ArrowUp: after },
+    { Home: steps[0], End: steps.at(-1) },
+  ];
+  return new Map(Object.entries({ ...arrows, ...ends, Escape: null })).get(key);
 }
 
-function open(link: string | null): void {
-  if (link !== null) openHash(link);
+/** Opens the answers to which an element leads. */
+function open(element: EventTarget | null): void {
+  const link = element instanceof SVGElement ? element.dataset["opens"] : undefined;
+  if (link !== undefined) openHash(link);
 }
 
-interface MarkedChart {
-  readonly chart: Chart;
-  readonly answers: PointAnswers;
-  /** The marked step; null while the values are hidden. */
-  step: number | null;
-  /** Marks the nearest step that the chart has a value of; removes the mark if there is none. */
-  mark(runStep: number | null): void;
+function setLink(element: Element, link: string | null): void {
+  if (link === null) element.removeAttribute("data-opens");
+  else element.setAttribute("data-opens", link);
 }
 
-function markedChart(chart: Chart, answers: PointAnswers, data: RunData): MarkedChart {
-  const { svg, figure, curve, points, x } = chart;
-  const height = svg.viewBox.baseVal.height;
-  const line = createSvg("line", { class: "cross-hair", y1: 0, y2: height - 20, visibility: "hidden" });
-  svg.append(line);
-  const readout = figure.querySelector(".readout") ?? create("p", { class: "readout" });
-  figure.append(readout);
-  // The accessible name of the chart stays the server's description of its curve.
-  for (const [name, value] of Object.entries({
-    role: "slider",
-    tabindex: "0",
-    "aria-valuemin": "0",
-    "aria-valuemax": String(data.steps),
-    "aria-valuenow": String(points.at(-1)?.runStep ?? 0),
-    "aria-valuetext": `Arrow keys show the values of ${curve.name} by step`,
-  }))
-    svg.setAttribute(name, value);
-  if (answers.hasAny) svg.setAttribute("aria-description", "Enter opens the answers of the selected step");
-  return {
-    chart,
-    answers,
-    step: null,
-    mark(runStep) {
-      const step = runStep === null ? null : nearestStep(points, runStep);
-      this.step = step;
-      svg.toggleAttribute("data-opens", answers.linkAt(step) !== null);
-      line.setAttribute("visibility", step === null ? "hidden" : "visible");
-      if (step === null) return void (readout.textContent = "");
-      for (const end of ["x1", "x2"]) line.setAttribute(end, String(x(step)));
-      const text = valuesAt(chart, step, data);
-      if (readout.textContent !== text) readout.textContent = text;
-      svg.setAttribute("aria-valuenow", String(step));
-      svg.setAttribute("aria-valuetext", text);
-    },
-  };
-}
-
-/** The links from a chart's points to the answers of their measurements. */
-interface PointAnswers {
-  /** Whether the page has the answers of any point. */
-  readonly hasAny: boolean;
-  /** Returns the link at a run step; null without answers. If two phases share the run step, prefers the next phase. */
-  linkAt(runStep: number | null): string | null;
-  /** Returns the link of a point; null without answers. */
-  linkOf(point: PointData | undefined): string | null;
-  /** Returns the point that a circle shows; undefined for other elements. */
-  pointOf(target: EventTarget | null): PointData | undefined;
-}
+/** Returns the link from a chart's point to the answers of its measurement; null for a point without answers. */
+type LinkOf = (point: PointData | undefined) => string | null;
 
 /** Returns a function that finds the answers of a chart's points on this page. */
-function findAnswers({ parts }: RunData): (chart: Chart) => PointAnswers {
+function findAnswers({ parts }: DrawnCharts["data"]): (chart: Chart) => LinkOf {
   const answers = readDataBlock<AnswersData>("answers-data");
   const linkTo = (phase: string, id: string, step: number): string => hashOf("answers", { phase, id, step });
   const stored = new Set(
@@ -151,27 +92,59 @@ function findAnswers({ parts }: RunData): (chart: Chart) => PointAnswers {
       .filter((one) => isReadable(one, answers!))
       .map(({ phase, id, step }) => linkTo(phase, id, step)),
   );
-  return ({ svg, curve: { callback }, points }) => {
-    const linkOf = (point: PointData | undefined): string | null => {
+  return ({ curve: { callback } }) =>
+    (point) => {
       if (point === undefined || callback === null) return null;
       const link = linkTo(parts[point.part]!, callback, point.step);
       return stored.has(link) ? link : null;
     };
-    // The server draws a circle for each of these points, in this order.
-    const drawn = parts.flatMap((_, part) => evenly(points.filter((point) => point.part === part)));
-    const circles = [...svg.querySelectorAll('g[fill="transparent"] > circle')];
-    // Without a circle for each point, it is unknown which point a circle shows.
-    const isPaired = circles.length === drawn.length;
-    const pointOf = new Map<EventTarget | null, PointData>(
-      isPaired ? circles.map((circle, at) => [circle, drawn[at]!]) : [],
-    );
-    for (const circle of circles) circle.toggleAttribute("data-opens", linkOf(pointOf.get(circle)) !== null);
-    const linked = points.filter((point) => linkOf(point) !== null);
-    return {
-      hasAny: linked.length > 0,
-      linkAt: (runStep) => linkOf(linked.findLast((point) => point.runStep === runStep)),
-      linkOf,
-      pointOf: (target) => pointOf.get(target),
-    };
+}
+
+interface MarkedChart {
+  readonly chart: Chart;
+  /** The marked step; null while the values are hidden. */
+  step: number | null;
+  /** Marks the nearest step that the chart has a value of; removes the mark if there is none. */
+  mark(runStep: number | null): void;
+}
+
+function markedChart(chart: Chart, linkOf: LinkOf, data: DrawnCharts["data"]): MarkedChart {
+  const { svg, figure, curve, points, x } = chart;
+  const height = svg.viewBox.baseVal.height;
+  const line = createSvg("line", { class: "cross-hair", y1: 0, y2: height - 20, visibility: "hidden" });
+  svg.append(line);
+  const readout = figure.querySelector(".readout") ?? create("p", { class: "readout" });
+  figure.append(readout);
+  const linked = points.filter((point) => linkOf(point) !== null);
+  for (const circle of svg.querySelectorAll("[data-at]")) setLink(circle, linkOf(chart.pointOf(circle)));
+  // The accessible name of the chart stays the description of its curve.
+  for (const [name, value] of Object.entries({
+    role: "slider",
+    tabindex: "0",
+    "aria-valuemin": "0",
+    "aria-valuemax": String(data.steps),
+    "aria-valuenow": String(points.at(-1)?.runStep ?? 0),
+    "aria-valuetext": `Arrow keys show the values of ${curve.name} by step`,
+    ...(linked.length > 0 && { "aria-description": "Enter opens the answers of the selected step" }),
+  }))
+    svg.setAttribute(name, value);
+  return {
+    chart,
+    step: null,
+    mark(runStep) {
+      const step = runStep === null ? null : nearestStep(points, runStep);
+      this.step = step;
+      // If two phases share the step, prefers the next phase.
+      setLink(svg, linkOf(linked.findLast((point) => point.runStep === step)));
+      line.setAttribute("visibility", step === null ? "hidden" : "visible");
+      if (step === null) return void (readout.textContent = "");
+      for (const end of ["x1", "x2"]) line.setAttribute(end, String(x(step)));
+      // Two where one phase ends and the next begins, one of each run.
+      const marked = points.filter((point) => point.runStep === step);
+      const text = marked.map((point) => pointText(point, curve, data)).join("; ");
+      if (readout.textContent !== text) readout.textContent = text;
+      svg.setAttribute("aria-valuenow", String(step));
+      svg.setAttribute("aria-valuetext", text);
+    },
   };
 }

@@ -1,21 +1,14 @@
-import { findCharts, type Chart } from "./chart.ts";
-import { create, readDataBlock, save } from "./dom.ts";
+import type { DrawnCharts } from "./chart.ts";
+import { create, save } from "./dom.ts";
 import type { CurveData, RunData } from "../page-data/run-data.ts";
 
 /** Adds a menu to each figure that downloads its chart as SVG, PNG or CSV, and one to each heat map for CSV. */
-export function startDownloads(): void {
-  const data = readDataBlock<RunData>("run-data");
-  if (data === null) return;
-  const byFigure = new Map<Element, Chart[]>();
-  for (const chart of findCharts(data))
-    byFigure.set(chart.figure, [...(byFigure.get(chart.figure) ?? []), chart]);
-  for (const [figure, [first]] of byFigure) {
-    // The first chart of a figure is the one for wide screens, which is downloaded on every screen.
-    const { svg, curve } = first!;
+export function startDownloads({ data, charts }: DrawnCharts): void {
+  // The chart for wide screens is downloaded on every screen.
+  for (const { figure, svg, curve } of charts.filter(({ size }) => size !== "narrow"))
     figure.append(
       menu({ svg, name: [curve.callback, curve.metric], title: curve.name, csv: () => csvOf([curve], data) }),
     );
-  }
   for (const map of document.querySelectorAll<HTMLElement>("[data-heat]")) {
     const keys = JSON.parse(map.dataset["curves"]!) as readonly string[];
     const curves = data.curves.filter(({ key }) => keys.includes(key));

@@ -108,26 +108,19 @@ export function replaceContent(next: Document, restart: () => void): void {
     else old.textContent = block.textContent;
   }
   const fresh = document.adoptNode(after);
-  const open = new Set([...before.querySelectorAll("details[open]")].map(placeOf));
-  const closed = new Set([...before.querySelectorAll("details:not([open])")].map(placeOf));
+  const isOpen = new Map([...before.querySelectorAll("details")].map((one) => [placeOf(one), one.open]));
   const focused = document.activeElement;
   const focusedAt = focused === null || !before.contains(focused) ? null : placeOf(focused);
   for (const kept of before.querySelectorAll("[data-keep][id]"))
     fresh.querySelector(`#${CSS.escape(kept.id)}`)?.replaceWith(kept);
   before.replaceWith(fresh);
   restart();
-  for (const details of fresh.querySelectorAll("details")) {
-    const place = placeOf(details);
-    if (open.has(place)) details.open = true;
-    else if (closed.has(place)) details.open = false;
-  }
-  if (focused instanceof HTMLElement && focused.isConnected) return focused.focus({ preventScroll: true });
-  const found =
-    focusedAt &&
-    [...fresh.querySelectorAll<HTMLElement | SVGElement>(focusable)].find(
-      (one) => placeOf(one) === focusedAt,
-    );
-  if (found) found.focus({ preventScroll: true });
+  for (const details of fresh.querySelectorAll("details"))
+    details.open = isOpen.get(placeOf(details)) ?? details.open;
+  const isKept = focused instanceof HTMLElement && focused.isConnected;
+  const all = [...fresh.querySelectorAll<HTMLElement | SVGElement>(focusable)];
+  const target = isKept ? focused : focusedAt && all.find((one) => placeOf(one) === focusedAt);
+  if (target) target.focus({ preventScroll: true });
 }
 
 /** Names an element by what stays the same when its content changes: ids and titles above it, and its kind. */

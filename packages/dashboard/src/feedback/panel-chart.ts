@@ -1,11 +1,10 @@
-import * as Plot from "@observablehq/plot";
-import { chartAxes, drawChart, phaseColour, valueDomain } from "../charts/draw-chart.ts";
-import { evenly } from "../page-data/run-data.ts";
+import { drawChart, phaseColour, type Frame } from "../charts/chart.ts";
 import { formatValue, plural, scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
-import type { Panel, Point, Series } from "./panels.ts";
+import type { Panel, Point } from "./panels.ts";
 
 export const chartSize = { width: 340, height: 176 } as const;
+const frame: Frame = { ...chartSize, top: 10, right: 12, bottom: 34, left: 46, fontSize: 11 };
 
 /** The smallest span of a value axis, in percentage points for shares. It keeps noise from filling the chart. */
 const [minPoints, minSpan] = [10, 0.02];
@@ -15,69 +14,41 @@ export function panelChart(panel: Panel): Html | null {
   const { series, limits, unit, bounds } = panel;
   const scale = scaleOf(unit);
   const points = series.flatMap(({ points: all }) => all);
-  const values = points.flatMap(({ value }) => (value === null ? [] : [value]));
-  if (values.length === 0) return null;
-  const [low, high] = bounds;
-  // Always include the thresholds, even if all values are far from them.
-  const y = valueDomain(
-    [...values, ...limits].map((value) => value * scale),
-    { minSpan: unit === "share" ? minPoints : minSpan, bounds: [low * scale, high * scale] },
-  );
-  const maxUpdates = Math.max(1, ...points.map(({ updates }) => updates));
-  return drawChart(
-    {
-      ...chartSize,
-      marginTop: 10,
-      marginRight: 12,
-      marginBottom: 34,
-      marginLeft: 46,
-      x: { domain: [0, maxUpdates], label: null },
-      y: { domain: y, label: null },
-      marks: [
-        ...chartAxes({
-          fontSize: 11,
-          x: {
-            ticks: Math.min(5, maxUpdates),
-            tickFormat: "d",
-            tickPadding: 7,
-            label: "updates",
-            labelAnchor: "center",
-            labelArrow: "none",
-          },
-          y: { ticks: 4, label: null },
-        }),
-        Plot.ruleY(
-          limits.map((limit) => limit * scale),
-          { stroke: "var(--worse)", strokeWidth: 1.25, strokeDasharray: "5 4" },
-        ),
-        ...series.map((one) => seriesMarks(one, panel)),
-      ],
+  if (points.every(({ value }) => value === null)) return null;
+  const to = points.reduce((most, { updates }) => Math.max(most, updates), 1);
+  return drawChart({
+    frame,
+    description: descriptionOf(panel),
+    x: { to, ticks: Math.min(5, to), label: "updates" },
+    y: {
+      ticks: 4,
+      text: (value) => value.toLocaleString("en-US"),
+      label: null,
+      minSpan: unit === "share" ? minPoints : minSpan,
+      bounds: [bounds[0] * scale, bounds[1] * scale],
     },
-    { description: descriptionOf(panel) },
-  );
-}
-
-function seriesMarks({ name, colour, isDashed, points }: Series, { unit }: Panel): Plot.Markish[] {
-  const scale = scaleOf(unit);
-  const stroke = phaseColour(colour);
-  const measured = evenly(points.filter(({ value }) => value !== null));
-  // Keep unknown values as null: they interrupt the line.
-  const place = { x: "updates", y: ({ value }: Point) => (value === null ? null : value * scale) };
-  return [
-    Plot.lineY(points, {
-      ...place,
-      stroke,
-      strokeWidth: 1.75,
-      ...(isDashed && { strokeDasharray: "2 3" }),
-    }),
-    Plot.dot(measured, { ...place, r: 2.5, stroke, fill: isDashed ? "var(--panel)" : stroke }),
-    Plot.dot(measured, {
-      ...place,
-      r: 9,
-      fill: "transparent",
-      title: (point: Point) => pointTitle(name, point, unit),
-    }),
-  ];
+    // The axis includes the thresholds, even if all values are far from them.
+    levels: limits.map((limit) => ({
+      value: limit * scale,
+      from: 0,
+      to,
+      colour: "var(--worse)",
+      dash: "5 4",
+    })),
+    series: series.map(({ name, colour, isDashed, points: all }) => ({
+      colour: phaseColour(colour),
+      lineWidth: 1.75,
+      radius: 2.5,
+      reach: 9,
+      ...(isDashed && { dash: "2 3" }),
+      points: all.map((point) => ({
+        x: point.updates,
+        y: point.value === null ? null : point.value * scale,
+        title: pointTitle(name, point, unit),
+        isHollow: isDashed,
+      })),
+    })),
+  });
 }
 
 function pointTitle(name: string, point: Point, unit: string): string {

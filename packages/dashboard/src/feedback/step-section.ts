@@ -7,12 +7,11 @@ import {
   humanizeName,
 } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
-import { truncationNote, lastRows, type SectionOptions, table } from "../html/table.ts";
+import { table } from "../html/table.ts";
 import type { FeedbackMeasurement, FeedbackStep, FeedbackPreference } from "./read-feedback.ts";
 
 /** Renders one preference: a row for each step, and the model's answers. */
-export function stepSection(one: FeedbackPreference, options: SectionOptions): Html {
-  const shown = lastRows(one.steps, options);
+export function stepSection(one: FeedbackPreference): Html {
   const { name, metadata, baseline, steps } = one;
   return html`<section>
     <h2>${name}</h2>
@@ -22,9 +21,8 @@ export function stepSection(one: FeedbackPreference, options: SectionOptions): H
     </p>
     ${table(`Steps of ${name}`, columns, [
       measurementRow("baseline", baseline, null),
-      ...shown.map((line) => measurementRow(`step ${line.step}`, line.eval, line)),
+      ...steps.map((line) => measurementRow(`step ${line.step}`, line.eval, line)),
     ])}
-    ${truncationNote(steps.length, "step", options)}
     <p class="key">
       Steps are 0-based. A dash (–) means that the step did not measure the value${
         metadata.config.metrics.includes("collapse") &&
@@ -39,7 +37,7 @@ export function stepSection(one: FeedbackPreference, options: SectionOptions): H
     }
     <details>
       <summary>Training answers <span>the first of each batch</span></summary>
-      ${shown.map(({ step, prompt_used: prompt, response_text: response, eval: { rollouts } }) =>
+      ${steps.map(({ step, prompt_used: prompt, response_text: response, eval: { rollouts } }) =>
         answer(
           `step ${step}`,
           prompt,

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { parseOptions } from "@periodic-eval/contracts/options";
 import { writeFileAtomic, nodeFiles } from "@periodic-eval/store";
-import { phaseColour } from "../charts/draw-chart.ts";
+import { phaseColour } from "../charts/chart.ts";
 import { html, trusted, type Html } from "../html/html.ts";
 import { colours } from "../html/style.ts";
 import { renderFeedback } from "./feedback-page.ts";

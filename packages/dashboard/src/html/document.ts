@@ -64,7 +64,7 @@ const footnote = (hasScript: boolean, isServed: boolean): string =>
     ? "This page makes no request and runs no script."
     : isServed
       ? "Its script sends requests to this server only."
-      : "This page makes no request. It can be read without its script.";
+      : "This page makes no request. Its script draws the charts and the answers.";
 
 const hashOf = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 

@@ -76,6 +76,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .verdict.better { color: var(--better); } .verdict.worse { color: var(--worse); }
 .verdict.changed { color: var(--changed); } .verdict.none { color: var(--muted); font-weight: 500; }
 .panel { margin: 0; background: var(--panel); border: 1px solid var(--line); border-radius: 10px; padding: 18px 18px 10px; }
+[data-curve]:not(:has(svg))::after { content: "The script of this page draws this chart."; color: var(--muted); font-size: 13.5px; }
 .panel svg { display: block; width: 100%; height: auto; }
 .panel circle:last-child { cursor: default; }
 .panel svg[tabindex] { cursor: crosshair; touch-action: pan-y; }

@@ -43,34 +43,49 @@ export function factList(facts: readonly (readonly [term: string | Html, value: 
   </dl>`;
 }
 
-/** How many rows the tables of a section show, and where its links lead. */
-export interface SectionOptions {
-  /** Prefix of the ids of a run's sections. Empty on the page of one run; unique per run on a page of several runs, which omits receipts. */
-  readonly idPrefix: string;
-  readonly maxRows: number;
-  /** Address of the page that shows all rows; null if this page does. */
-  readonly fullPage: string | null;
+/** A column of `rowTable`. Without a class it holds numbers, aligned to the right. */
+export type RowColumn<Row> = readonly [
+  heading: string | Html,
+  cell: (row: Row) => HtmlValue,
+  className?: string,
+];
+
+export interface RowTableOptions<Row> {
+  readonly caption?: Html;
+  readonly className?: string;
+  readonly rowClass?: (row: Row) => HtmlValue;
+  readonly noun?: string;
+  /** Of many rows, those of the highest rank are in view. Default: the last rows, which are the newest. */
+  readonly rank?: (row: Row, at: number) => number;
 }
 
-/** The options of a page that shows one run in full. */
-export const allRows: SectionOptions = { idPrefix: "", maxRows: Infinity, fullPage: null };
+const rowsInView = 200;
 
-/** Returns the last rows, which are the newest ones. */
-export const lastRows = <T>(rows: readonly T[], { maxRows }: SectionOptions): readonly T[] =>
-  rows.slice(-maxRows);
-
-/** Returns the first rows, for tables that begin with the most severe ones. */
-export const firstRows = <T>(rows: readonly T[], { maxRows }: SectionOptions): readonly T[] =>
-  rows.slice(0, maxRows);
-
-/** States how many rows a table omits, with a link to all of them; false if it shows all. */
-export function truncationNote(
-  rowCount: number,
-  noun: string,
-  { maxRows, fullPage }: SectionOptions,
-  shown: "last" | "first" = "last",
-): Html | false {
-  if (rowCount <= maxRows) return false;
-  const link = fullPage !== null && html` <a href="${fullPage}">Show all ${rowCount}</a>`;
-  return html`<p class="key cut">The ${shown} ${maxRows} of ${plural(rowCount, noun)}.${link}</p>`;
+/** Renders a table of rows, which the first column names. Folds all rows but 200. */
+export function rowTable<Row>(
+  label: string,
+  rows: readonly Row[],
+  columns: readonly RowColumn<Row>[],
+  options: RowTableOptions<Row> = {},
+): Html {
+  const { rowClass, noun = "measurement", rank = (_row, at) => at } = options;
+  const heads = columns.map(([heading, , className = ""]) => ({ heading, className }));
+  const rowOf = (row: Row): Html => {
+    const [name, ...cells] = columns.map(([, cell]) => cell(row));
+    return html`<tr${rowClass && html` class="${rowClass(row)}"`}><th scope="row">${name}</th>${cells.map(
+      (cell, at) => {
+        const className = columns[at + 1]![2];
+        return html` <td${className !== undefined && html` class="${className}"`}>${cell}</td>`;
+      },
+    )}</tr>`;
+  };
+  if (rows.length <= rowsInView) return table(label, heads, rows.map(rowOf), options);
+  const ranked = rows.map((row, at) => ({ row, rank: rank(row, at) })).sort((a, b) => b.rank - a.rank);
+  const inView = new Set(ranked.slice(0, rowsInView).map(({ row }) => row));
+  const folded = rows.filter((row) => !inView.has(row));
+  return html`${table(label, heads, rows.filter((row) => inView.has(row)).map(rowOf), options)}
+    <details>
+      <summary>${plural(folded.length, `more ${noun}`)}</summary>
+      ${table(`${label}: more`, heads, folded.map(rowOf), options)}
+    </details>`;
 }

@@ -20,7 +20,6 @@ export const verdictKey = Object.entries(verdictStyles)
   .join(", ");
 
 export const verdictGlyph = (verdict: Verdict): string => verdictStyles[verdict].glyph;
-export const verdictColour = (verdict: Verdict): string => verdictStyles[verdict].colour;
 
 /** Stands in place of the verdict of a metric that cannot be judged. */
 export const voidTag = (reason: string): Html =>

@@ -1,30 +1,11 @@
-import * as Plot from "@observablehq/plot";
-import {
-  drawChart,
-  phaseColour,
-  largeAxes,
-  largeChart,
-  type ChartSize,
-  phaseLabel,
-  intervalMarks,
-} from "../charts/draw-chart.ts";
+import { phaseColour } from "../charts/chart.ts";
 import { runSteps } from "../charts/metric-curves.ts";
-import { capitalized, formatInterval, formatValue, humanizeName, plural, scaleOf } from "../html/format.ts";
+import { chartPlace, isDashed } from "../charts/run-chart.ts";
+import { capitalized, formatInterval, formatValue, humanizeName, plural } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
-import { table } from "../html/table.ts";
+import { rowTable } from "../html/table.ts";
 import type { RunData } from "../page-data/run-data.ts";
-import {
-  sharedPhases,
-  summarizeOverlay,
-  type NamedRun,
-  type OverlaidMetric,
-  type SharedPhase,
-} from "./summarize-overlay.ts";
-
-/** Steps of a table of means. */
-const tableSteps = 24;
-/** Position of the first run whose colour is used a second time. */
-const dashedFrom = 5;
+import { sharedPhases, type NamedRun, type OverlaidMetric } from "./summarize-overlay.ts";
 
 /** A run that the reader can select, and the address of the page with the selection changed. */
 export interface SelectableRun {
@@ -46,42 +27,27 @@ export const runSelection = (runs: readonly SelectableRun[]): Html =>
     </ul>
   </nav>`;
 
-/** Several runs in the same charts. */
-export interface Overlay {
-  readonly metrics: readonly OverlaidMetric[];
-  readonly phases: readonly SharedPhase[];
-  /** Length of the x axis in run steps. */
-  readonly steps: number;
-}
-
-export function overlayOf(runs: readonly NamedRun[]): Overlay {
-  return {
-    metrics: summarizeOverlay(runs),
-    phases: sharedPhases(runs),
-    steps: Math.max(1, ...runs.map(({ run }) => runSteps(run))),
-  };
-}
-
 /** Renders the primary metrics of several runs: a chart each, with the mean over runs, and a table. */
-export function overlaySections(overlay: Overlay): Html {
-  if (overlay.metrics.length === 0) return html`<p class="notice">These runs have no measurements yet.</p>`;
+export function overlaySections(metrics: readonly OverlaidMetric[], runs: readonly NamedRun[]): Html {
+  if (metrics.length === 0) return html`<p class="notice">These runs have no measurements yet.</p>`;
   return html`<p class="key">
       Thin lines: one run each. Thick line and band (for a single step: dot and bar): the mean over runs and its 95 % t interval, at
       steps that at least two runs measured completely. The interval is about further runs (other seeds) like these, not about
       questions. Only runs that differ in their seed are averaged.
     </p>
-    ${overlay.metrics.map((metric) => metricSection(metric, overlay))}`;
+    ${metrics.map((metric) => metricSection(metric, runs))}`;
 }
 
 const keyOf = ({ callback, metric, unit }: OverlaidMetric): string => `${callback}/${metric}/${unit}`;
 
 /** Returns the numbers behind the charts of an overlay, for the page's script. The mean is the last part. */
-export function overlayData({ metrics, steps }: Overlay, runs: readonly NamedRun[]): RunData {
+export function overlayData(metrics: readonly OverlaidMetric[], runs: readonly NamedRun[]): RunData {
   const names = runs.map(({ name }) => name);
   return {
-    steps,
+    steps: Math.max(1, ...runs.map(({ run }) => runSteps(run))),
     parts: [...names, "mean"],
     partsAre: "run",
+    phases: sharedPhases(runs),
     curves: metrics.map((one) => ({
       key: keyOf(one),
       callback: one.callback,
@@ -104,7 +70,7 @@ export function overlayData({ metrics, steps }: Overlay, runs: readonly NamedRun
   };
 }
 
-function metricSection(metric: OverlaidMetric, overlay: Overlay): Html {
+function metricSection(metric: OverlaidMetric, runs: readonly NamedRun[]): Html {
   const name = humanizeName(metric.metric);
   const title = capitalized(humanizeName(metric.callback));
   const last = metric.means.at(-1);
@@ -114,15 +80,13 @@ function metricSection(metric: OverlaidMetric, overlay: Overlay): Html {
       ${capitalized(name)} in ${plural(metric.curves.length, "run")}.
       ${last !== undefined && `Mean over ${last.runs} runs at run step ${last.runStep}: ${formatValue(last.mean.value, metric.unit)}${last.mean.ci95 === null ? "" : ` ${formatInterval(last.mean.ci95, metric.unit)}`}.`}
     </p>
-    <figure class="panel">
-      <div class="wide">${overlayChart(metric, overlay, `${title}, ${name}`, wide)}</div>
-      <div class="narrow">${overlayChart(metric, overlay, `${title}, ${name}`, narrow)}</div>
-    </figure>
+    ${chartPlace(keyOf(metric), "large")}
     <ul class="legend">
-      ${metric.curves.map(({ name: run, measurements }, at) => {
+      ${metric.curves.map(({ name: run, measurements }) => {
+        const at = runs.findIndex((one) => one.name === run);
         const end = measurements.at(-1);
         return html`<li>
-          <svg width="14" height="10" aria-hidden="true"><path d="M0 5H14" stroke="${phaseColour(at)}" stroke-width="3"${at >= dashedFrom && html` stroke-dasharray="5 3"`} /></svg>
+          <svg width="14" height="10" aria-hidden="true"><path d="M0 5H14" stroke="${phaseColour(at)}" stroke-width="3"${isDashed(at) && html` stroke-dasharray="5 3"`} /></svg>
           ${run}: ${end === undefined ? "no value" : `${formatValue(end.value, metric.unit)} at run step ${end.runStep}`}
         </li>`;
       })}
@@ -132,89 +96,13 @@ function metricSection(metric: OverlaidMetric, overlay: Overlay): Html {
   </section>`;
 }
 
-const wide = { width: 1000, height: 340, isNarrow: false };
-const narrow = { width: 360, height: 300, isNarrow: true };
-
-function overlayChart(metric: OverlaidMetric, overlay: Overlay, title: string, size: ChartSize): Html {
-  const { curves, means, unit } = metric;
-  const { phases, steps } = overlay;
-  const scale = scaleOf(unit);
-  const bounded = means.filter(({ mean }) => mean.ci95 !== null);
-  const values = [
-    ...curves.flatMap(({ measurements }) => measurements.map(({ value }) => value! * scale)),
-    ...bounded.flatMap(({ mean }) => mean.ci95!.map((end) => end * scale)),
-  ];
-  return drawChart(
-    {
-      ...largeChart(values, { steps, unit, size }),
-      marks: [
-        Plot.ruleX(phases.slice(1), { x: "from", stroke: "var(--muted)", strokeOpacity: 0.5 }),
-        Plot.text(phases, {
-          x: "from",
-          ...phaseLabel,
-          fill: "var(--muted)",
-          text: "name",
-        }),
-        ...largeAxes(unit, size),
-        ...intervalMarks(
-          means.map(({ runStep, mean: { ci95 } }) => ({ runStep, ci95 })),
-          { scale, stroke: "var(--ink)", fillOpacity: 0.12 },
-        ),
-        ...curves.map(({ measurements }, at) =>
-          Plot.lineY(measurements, {
-            x: "runStep",
-            y: ({ value }) => value! * scale,
-            stroke: phaseColour(at),
-            strokeWidth: 1.75,
-            ...(at >= dashedFrom && { strokeDasharray: "5 3" }),
-          }),
-        ),
-        Plot.lineY(means, {
-          x: "runStep",
-          y: ({ mean }) => mean.value! * scale,
-          stroke: "var(--ink)",
-          strokeWidth: 2.5,
-        }),
-        // A single point draws no line.
-        ...curves.map(({ measurements }, at) =>
-          Plot.dot(measurements.length === 1 ? measurements : [], {
-            x: "runStep",
-            y: ({ value }) => value! * scale,
-            r: 3,
-            fill: phaseColour(at),
-          }),
-        ),
-        Plot.dot(means.length === 1 ? means : [], {
-          x: "runStep",
-          y: ({ mean }) => mean.value! * scale,
-          r: 4,
-          fill: "var(--ink)",
-        }),
-      ],
-    },
-    {
-      description: `${title}: ${plural(curves.length, "run")} over run steps, and their mean.`,
-      curve: keyOf(metric),
-    },
-  );
-}
-
-function meansTable({ means, unit }: OverlaidMetric): Html {
-  const shown = means.length <= tableSteps ? means : means.slice(-tableSteps);
-  return html`<details>
-    <summary>Mean over runs by step <span>${shown.length} of ${means.length}</span></summary>
-    ${table(
-      "Mean over runs by step",
-      ["Run step", "Runs", "Mean over runs", "95 % interval over runs"],
-      shown.map(
-        ({ runStep, runs, mean }) =>
-          html`<tr>
-            <td>${runStep}</td>
-            <td>${runs}</td>
-            <td>${formatValue(mean.value, unit)}</td>
-            <td>${formatInterval(mean.ci95, unit)}</td>
-          </tr>`,
-      ),
-    )}
+const meansTable = ({ means, unit }: OverlaidMetric): Html =>
+  html`<details>
+    <summary>Mean over runs by step <span>${plural(means.length, "step")}</span></summary>
+    ${rowTable("Mean over runs by step", means, [
+      ["Run step", ({ runStep }) => runStep],
+      ["Runs", ({ runs }) => runs],
+      ["Mean over runs", ({ mean }) => formatValue(mean.value, unit)],
+      ["95 % interval over runs", ({ mean }) => formatInterval(mean.ci95, unit)],
+    ])}
   </details>`;
-}

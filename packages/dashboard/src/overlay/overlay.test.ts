@@ -2,9 +2,9 @@ import { join } from "node:path";
 import type { MeasurementWarning } from "@periodic-eval/core";
 import { fileStore, readRun } from "@periodic-eval/store";
 import { exampleSnapshot } from "@periodic-eval/testing";
-import { parseHTML } from "linkedom";
 import { beforeAll, afterAll, expect, it } from "vitest";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
+import { drawnPage } from "../client/drawn-page.test-data.ts";
 import type { RunData } from "../page-data/run-data.ts";
 import { resultsServer } from "../server/results-server.ts";
 import { summarizeOverlay } from "./summarize-overlay.ts";
@@ -69,7 +69,7 @@ it("draws a mean and an interval that only one step has as a dot and a bar with 
     await store.close!();
   }
   const reply = await resultsServer({ root: folder }).request("/v1/eval?runs=long,late");
-  const chart = parseHTML(await reply.text()).document.querySelector("figure .wide svg")!;
+  const chart = drawnPage(await reply.text()).querySelector("figure .wide svg")!;
   const ofMean = (marks: string) => chart.querySelectorAll(marks).length;
   expect(ofMean('g[stroke="var(--ink)"] line')).toBe(3);
   expect(ofMean('g[fill="var(--ink)"] circle')).toBe(1);
@@ -131,7 +131,7 @@ it("has no mean of one run", async () => {
 
 const pageOf = async (address: string) => {
   const reply = await resultsServer({ root }).request(`/v1/eval${address}`);
-  return { status: reply.status, page: parseHTML(await reply.text()).document };
+  return { status: reply.status, page: drawnPage(await reply.text()) };
 };
 
 it("holds the selection in links that work without a script, whatever the names", async () => {
@@ -162,7 +162,7 @@ it("has the values of every run and of the mean for the script, and the phase th
   const data: RunData = JSON.parse(page.getElementById("run-data")!.textContent);
   expect([data.parts, data.partsAre]).toEqual([["a", "b,c", "mean"], "run"]);
   const [curve] = data.curves;
-  expect(page.querySelector("figure svg")!.getAttribute("data-curve")).toBe(curve!.key);
+  expect(page.querySelector("figure")!.getAttribute("data-curve")).toBe(curve!.key);
   const atEnd = curve!.points.filter(({ runStep }) => runStep === 100);
   expect(atEnd.map(({ part, value }) => [part, value])).toEqual([
     [0, 0.4],

@@ -10,19 +10,12 @@ import {
   type MetricCurve,
 } from "../charts/metric-curves.ts";
 import { isMap } from "../html/format.ts";
+import type { RunData } from "../page-data/run-data.ts";
 
 /** A run of an overlay, by the name that the page shows. */
 export interface NamedRun {
   readonly name: string;
   readonly run: RunRecord;
-}
-
-/** A phase that all runs have at the same steps. */
-export interface SharedPhase {
-  readonly name: string;
-  /** First and last run step. */
-  readonly from: number;
-  readonly to: number;
 }
 
 /** One primary metric in several runs. */
@@ -72,11 +65,13 @@ export function summarizeOverlay(runs: readonly NamedRun[]): readonly OverlaidMe
 }
 
 /** Returns the phases of the runs; none if the runs differ in their steps, since a band could then describe only some of them. */
-export function sharedPhases(runs: readonly NamedRun[]): readonly SharedPhase[] {
-  const phasesOf = ({ run }: NamedRun): readonly SharedPhase[] =>
-    run.phases.map((phase) => ({ name: phase.name, from: phase.runStepOffset, to: phaseEnd(phase) }));
+export function sharedPhases(runs: readonly NamedRun[]): RunData["phases"] {
+  const phasesOf = ({ run }: NamedRun): RunData["phases"] =>
+    run.phases.map((phase) => {
+      return { name: phase.name, about: null, from: phase.runStepOffset, to: phaseEnd(phase) };
+    });
   const [first = [], ...others] = runs.map(phasesOf);
-  const isSame = (phases: readonly SharedPhase[]): boolean =>
+  const isSame = (phases: RunData["phases"]): boolean =>
     phases.length === first.length &&
     phases.every(({ from, to }, at) => from === first[at]!.from && to === first[at]!.to);
   if (!others.every(isSame)) return [];

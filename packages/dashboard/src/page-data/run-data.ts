@@ -1,3 +1,5 @@
+import type { Paired } from "@periodic-eval/core";
+
 /** The block `run-data` of a page of one run or of several: the numbers behind its charts. */
 export interface RunData {
   /** Length of the x axis in run steps. */
@@ -5,12 +7,23 @@ export interface RunData {
   /** Names of the parts to which the points of a curve belong: the phases of a run; on a page of several runs, the runs and their mean. */
   readonly parts: readonly string[];
   readonly partsAre: "phase" | "run";
+  /** The phases of the run, or those that all runs share. */
+  readonly phases: readonly PhaseData[];
   readonly curves: readonly CurveData[];
+}
+
+/** A phase on the x axis: its first and last run step. */
+interface PhaseData {
+  readonly name: string;
+  /** Its length, and how it ended; null if that is unknown. */
+  readonly about: string | null;
+  readonly from: number;
+  readonly to: number;
 }
 
 /** One metric of one callback, or one training metric, over the run. */
 export interface CurveData {
-  /** Unique on the page: `capability/accuracy`. A chart names its curve in `data-curve`. */
+  /** Unique on the page: `capability/accuracy`. The figure of a chart names its curve in `data-curve`. */
   readonly key: string;
   /** The callback's id; null for training metrics. */
   readonly callback: string | null;
@@ -20,6 +33,8 @@ export interface CurveData {
   /** `share` is shown in percent. */
   readonly unit: string;
   readonly higherIsBetter: boolean | null;
+  /** The value of the baseline of each phase, null if it has none; absent if no phase has one. */
+  readonly baselines?: readonly (number | null)[];
   /** In run order. */
   readonly points: readonly PointData[];
 }
@@ -34,7 +49,11 @@ export interface PointData {
   /** Observed rows, or runs of a mean; null for training metrics. */
   readonly n: number | null;
   /** The verdict of the comparison with the baseline. */
-  readonly verdict: string | null;
+  readonly verdict: Paired["verdict"];
+  /** Absent if the measurement is complete. */
+  readonly status?: string;
+  /** Describes the comparison with the baseline. */
+  readonly change?: string;
 }
 
 /** Returns at most `count` evenly spaced items, including the first and the last. */

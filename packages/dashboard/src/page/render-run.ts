@@ -3,7 +3,6 @@ import { startFeatures } from "../client/features.ts";
 import { replaceContent } from "../client/live.ts";
 import { glossaryOf } from "../html/glossary.ts";
 import { dataBlock, html } from "../html/html.ts";
-import { allRows } from "../html/table.ts";
 import { writerNote } from "../run/overview.ts";
 import { runData } from "../run/run-data.ts";
 import { wholeRun } from "../run/run-sections.ts";
@@ -15,7 +14,7 @@ import { wholeRun } from "../run/run-sections.ts";
  * @param name The heading.
  */
 export function renderRun(run: RunRecord, name: string): string {
-  const main = wholeRun(run, name, writerNote(run), null, allRows);
+  const main = wholeRun(run, name, writerNote(run), null);
   return html`<main>${main} ${glossaryOf(main)}</main> ${dataBlock(["run-data", runData(run)])}`.markup;
 }
 

@@ -1,6 +1,5 @@
-import type { RunRecord } from "@periodic-eval/contracts";
-import { companionChart } from "../charts/small-chart.ts";
-import { phaseAccent } from "../charts/draw-chart.ts";
+import { grouped, type RunRecord } from "@periodic-eval/contracts";
+import { phaseAccent } from "../charts/chart.ts";
 import {
   hasValue,
   isGroupMetric,
@@ -9,25 +8,19 @@ import {
   curveKey,
   groupOf,
 } from "../charts/metric-curves.ts";
-import { hasBaseline, primaryChart } from "../charts/primary-chart.ts";
+import { chartPlace } from "../charts/run-chart.ts";
 import { capitalized, formatValue, plural, humanizeName, missingValueText } from "../html/format.ts";
 import { term, termIfKnown } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
-import { type SectionOptions, table } from "../html/table.ts";
+import { table } from "../html/table.ts";
 import { evenly } from "../page-data/run-data.ts";
-
-const wide = { width: 1000, height: 380, isNarrow: false };
-const narrow = { width: 360, height: 300, isNarrow: true };
+import { baselinesOf } from "./run-data.ts";
 
 /**
  * Renders the curves of one callback: a large chart of its primary metric and small charts of the others. The source's rate of
  * leakage has a large chart before the others' rate.
  */
-export function callbackSection(
-  run: RunRecord,
-  callback: CallbackCurves,
-  { id: sectionId, idPrefix }: SectionOptions & { readonly id: string },
-): Html {
+export function callbackSection(run: RunRecord, callback: CallbackCurves, sectionId: string): Html {
   const { primary, companions } = callback;
   const note = primary && sameWeightsNote(run, primary);
   const reason = primary?.measurements.at(-1)?.warnings.find((warning) => warning.void)?.message ?? null;
@@ -39,22 +32,18 @@ export function callbackSection(
     <h2>${callbackTitle(callback)}</h2>
     ${
       primary?.measurements.some(hasValue)
-        ? html`${source && [html`<p class="sub">${caption(source)}</p>`, largeFigure(run, source)]}
+        ? html`${source && [html`<p class="sub">${caption(source)}</p>`, largeFigure(source)]}
             <p class="sub">${caption(primary)}</p>
-            ${largeFigure(run, primary)}
+            ${largeFigure(primary)}
             <p class="key">
-              Ribbon and whiskers: ${term("95 % interval")}. ${hasBaseline(run, primary) && html`Dotted line: ${term("baseline")}. `}The
-              <a href="#${idPrefix}snapshots">table below</a> lists every value.${note !== null && ` ${note}`}
+              Ribbon and whiskers: ${term("95 % interval")}. ${baselinesOf(run, primary).some((value) => value !== null) && html`Dotted line: ${term("baseline")}. `}The
+              <a href="#snapshots">table below</a> lists every value.${note !== null && ` ${note}`}
             </p>`
         : html`<p class="sub">${
-            reason ??
-            html`No measurement has a value. See <a href="#${idPrefix}problems">Problems</a> for the reasons.`
+            reason ?? html`No measurement has a value. See <a href="#problems">Problems</a> for the reasons.`
           }</p>`
     }
-    ${smallCharts(
-      run,
-      whole.filter((curve) => !isConstant(curve)),
-    )}
+    ${smallCharts(whole.filter((curve) => !isConstant(curve)))}
     ${constants(whole.filter(isConstant))}
     ${
       repeated.length > 0 &&
@@ -64,10 +53,7 @@ export function callbackSection(
       </p>`
     }
     ${isScored(callback) && html`<div id="${sectionId}-scores" data-scores="${callback.id}" data-keep></div>`} ${heatMap(callback)}
-    ${groups(
-      run,
-      companions.filter(({ metric }) => isGroupMetric(metric)),
-    )}
+    ${groups(companions.filter(({ metric }) => isGroupMetric(metric)))}
   </section>`;
 }
 
@@ -75,11 +61,8 @@ export function callbackSection(
 const isScored = ({ primary, companions }: CallbackCurves): boolean =>
   ["aligned", "coherent"].every((name) => [primary, ...companions].some((curve) => curve?.metric === name));
 
-const largeFigure = (run: RunRecord, curve: MetricCurve): Html =>
-  html`<figure class="panel">
-    <div class="wide">${primaryChart(run, curve, wide)}</div>
-    <div class="narrow">${primaryChart(run, curve, narrow)}</div>
-  </figure>`;
+const largeFigure = ({ callback, metric }: MetricCurve): Html =>
+  chartPlace(curveKey(callback, metric), "large");
 
 /** Returns the heading of a callback: its id, and its evaluation if that has another name. */
 export function callbackTitle({ id, evaluation, on }: CallbackCurves): string {
@@ -112,31 +95,31 @@ function constants(curves: readonly MetricCurve[]): Html | false {
   );
 }
 
-function smallCharts(run: RunRecord, curves: readonly MetricCurve[]): Html | false {
+function smallCharts(curves: readonly MetricCurve[]): Html | false {
   return (
     curves.length > 0 &&
     html`<div class="multiples">
-      ${curves.map(
-        (curve) =>
-          html`<figure class="panel">
-            <figcaption>${termIfKnown(humanizeName(curve.metric))} <span>${smallCaption(curve)}</span></figcaption>
-            ${companionChart(run, curve)}
-          </figure>`,
+      ${curves.map((curve) =>
+        chartPlace(
+          curveKey(curve.callback, curve.metric),
+          "small",
+          html`${termIfKnown(humanizeName(curve.metric))} <span>${smallCaption(curve)}</span>`,
+        ),
       )}
     </div>`
   );
 }
 
 /** Renders the metrics of single personas or questions, folded because there are many. */
-function groups(run: RunRecord, curves: readonly MetricCurve[]): readonly Html[] {
-  const metrics = [...new Set(curves.map(({ metric }) => metric.slice(0, metric.indexOf("/"))))];
-  return metrics.map((metric) => {
-    const ofMetric = curves.filter((curve) => curve.metric.startsWith(`${metric}/`));
-    return html`<details class="groups">
-      <summary>${capitalized(humanizeName(metric))}, by group <span>${plural(ofMetric.length, "curve")}</span></summary>
-      ${smallCharts(run, ofMetric)}
-    </details>`;
-  });
+function groups(curves: readonly MetricCurve[]): readonly Html[] {
+  const byMetric = grouped(curves, ({ metric }) => metric.slice(0, metric.indexOf("/")));
+  return [...byMetric].map(
+    ([metric, ofMetric]) =>
+      html`<details class="groups">
+        <summary>${capitalized(humanizeName(metric))}, by group <span>${plural(ofMetric.length, "curve")}</span></summary>
+        ${smallCharts(ofMetric)}
+      </details>`,
+  );
 }
 
 const direction = ({ higherIsBetter }: MetricCurve): string | null =>

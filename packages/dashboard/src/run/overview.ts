@@ -1,6 +1,6 @@
 import { isOnlyEdges, isWithinGrace, undisturbed, whyNotUndisturbed } from "@periodic-eval/store";
 import { type PhaseRecord, type RunRecord } from "@periodic-eval/contracts";
-import { phaseAccent } from "../charts/draw-chart.ts";
+import { phaseAccent } from "../charts/chart.ts";
 import {
   formatInterval,
   formatPercent,
@@ -11,7 +11,7 @@ import {
   humanizeName,
   jsonField,
 } from "../html/format.ts";
-import { factList, type SectionOptions } from "../html/table.ts";
+import { factList } from "../html/table.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
@@ -41,10 +41,14 @@ export function runHeader(
     </header>`;
 }
 
-/** Renders one card for each primary metric of each phase, and one for the receipts. */
-export function findings(run: RunRecord, options: SectionOptions): Html {
+/**
+ * Renders one card for each primary metric of each phase, and one for the receipts.
+ *
+ * @param page Address of the page with the receipts. Default: this page.
+ */
+export function findings(run: RunRecord, page = ""): Html {
   return html`<section class="cards" role="group" aria-label="Results">
-      ${findingCards(run)} ${receiptCard(run, options)}
+      ${findingCards(run)} ${receiptCard(run, page)}
     </section>`;
 }
 
@@ -73,23 +77,13 @@ function facts(run: RunRecord): readonly (readonly [string | Html, Html | string
   // Skipped snapshots do not record the model.
   const { model } = (snapshots.find(({ provenance }) => provenance.hash !== null) ?? first).provenance;
   const seconds = run.phases.reduce((sum, phase) => sum + phase.evaluationSeconds, 0);
+  const phaseTexts = run.phases.map((phase) => `${phase.name} (${phaseText(phase)})`);
+  const engine = [jsonField(model, "engine"), jsonField(model, "dtype")].filter((part) => part !== null);
   return [
     ["State", runState(run).state],
-    run.phases.length === 1
-      ? ["Training", phaseText(run.phases[0]!)]
-      : [
-          "Phases",
-          list(
-            run.phases.map((phase) => `${phase.name} (${phaseText(phase)})`),
-            " → ",
-          ),
-        ],
+    run.phases.length === 1 ? ["Training", phaseText(run.phases[0]!)] : ["Phases", list(phaseTexts, " → ")],
     ["Model", jsonField(model, "name") ?? missingValueText],
-    [
-      "Engine",
-      [jsonField(model, "engine"), jsonField(model, "dtype")].filter((part) => part !== null).join(", ") ||
-        missingValueText,
-    ],
+    ["Engine", engine.join(", ") || missingValueText],
     ["Seed", first.provenance.seed],
     [term("measurement", "Measurements"), plural(snapshots.length, "snapshot")],
     ["Measuring time", formatSeconds(seconds)],
@@ -158,25 +152,15 @@ function findingCard(phase: string | null, phaseIndex: number, summary: MetricSu
 
 const answerClass = { yes: "better", no: "worse", "not proven": "none", "not applicable": "none" } as const;
 
-function receiptCard(run: RunRecord, { idPrefix, fullPage }: SectionOptions): Html | null {
-  const snapshots = run.phases.flatMap((phase) => phase.snapshots);
-  if (snapshots.length === 0) return null;
-  const found = undisturbed(snapshots);
-  const link = html`<a href="${idPrefix === "" ? "" : fullPage}#receipts">receipts</a>`;
+function receiptCard(run: RunRecord, page: string): Html | null {
+  const found = undisturbed(run.phases.flatMap((phase) => phase.snapshots));
   if (found === null) return null;
   const { answer, measurements, proven, disturbed } = found;
   const count = html`${proven} of ${plural(measurements, "measurement")} proven${disturbed > 0 && `, ${disturbed} disturbed`}`;
   const hasCount = measurements > 0 && (answer !== "not applicable" || proven > 0);
-  return card(
-    answerClass[answer],
-    answer,
-    html`${whyNotUndisturbed(found)} ${hasCount && html`${answer !== "yes" && html`<br />`}${count}`} · ${link}`,
-  );
-}
-
-const card = (className: string, answer: string, detail: Html): Html =>
-  html`<article class="card receipt ${className}">
+  return html`<article class="card receipt ${answerClass[answer]}">
     <h2>Training ${term("undisturbed")}</h2>
     <p class="figure">${answer}</p>
-    <p class="detail">${detail}</p>
+    <p class="detail">${whyNotUndisturbed(found)} ${hasCount && html`${answer !== "yes" && html`<br />`}${count}`} · <a href="${page}#receipts">receipts</a></p>
   </article>`;
+}

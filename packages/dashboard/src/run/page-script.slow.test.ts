@@ -50,7 +50,7 @@ const readouts = (tab: Page): Promise<string[]> => tab.locator(".readout:visible
 describe.skipIf(!hasBrowser)("the page's script", () => {
   it("shows the values of all charts at the step that the arrow keys select", async () => {
     const { tab, messages } = await pages.open(pages.address, light);
-    const chart = tab.locator("svg[data-curve='capability/accuracy']:visible").first();
+    const chart = tab.locator("[data-curve='capability/accuracy'] svg:visible").first();
     await chart.focus();
     // The end of the run: run step 120.
     expect((await readouts(tab))[0]).toBe("em step 60: 63.0 % [58.0, 68.0], n = 100, worse");
@@ -71,7 +71,7 @@ describe.skipIf(!hasBrowser)("the page's script", () => {
 
   it("shows the values at the pointer, of both phases where one ends and the next begins", async () => {
     const { tab } = await pages.open(pages.address, light);
-    const chart = tab.locator("svg[data-curve='capability/accuracy']:visible").first();
+    const chart = tab.locator("[data-curve='capability/accuracy'] svg:visible").first();
     await chart.scrollIntoViewIfNeeded();
     const box = (await chart.boundingBox())!;
     // The axis of 120 steps is between 56 and 976 of 1,000: run step 60 is at 516.
@@ -191,7 +191,7 @@ describe.skipIf(!hasBrowser)("the page's script", () => {
   it("shows the values at a finger", async () => {
     const touch = { viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true } as const;
     const { tab } = await pages.open(pages.address, touch);
-    const chart = tab.locator("svg[data-curve='capability/accuracy']:visible").first();
+    const chart = tab.locator("[data-curve='capability/accuracy'] svg:visible").first();
     await chart.tap();
     expect((await readouts(tab))[0]).toMatch(/^coupling step (48|60): /);
     await tab.close();
@@ -223,7 +223,7 @@ describe.skipIf(!hasBrowser)("the page's script", () => {
   it("treats hostile names as text in readouts and buttons", async () => {
     const { tab, messages, requests } = await pages.open(pages.address, light);
     await tab.evaluate("for (const one of document.querySelectorAll('details')) one.open = true");
-    for (const chart of await tab.locator("svg[data-curve]:visible").all()) await chart.focus();
+    for (const chart of await tab.locator("[data-curve] svg:visible").all()) await chart.focus();
     expect(await tab.locator("img").count()).toBe(0);
     expect(
       await tab

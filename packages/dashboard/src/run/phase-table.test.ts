@@ -1,9 +1,9 @@
 import type { MetricValue } from "@periodic-eval/core";
 import { fileStore, readRun } from "@periodic-eval/store";
 import { exampleSnapshot } from "@periodic-eval/testing";
-import { parseHTML } from "linkedom";
 import { expect, it } from "vitest";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
+import { drawnPage } from "../client/drawn-page.test-data.ts";
 import { renderPage } from "./run-page.ts";
 
 it("folds the metrics that never change, and writes units at the axes", async () => {
@@ -29,7 +29,7 @@ it("folds the metrics that never change, and writes units at the axes", async ()
     await store.put({ ...snapshot, metrics, primary_metric: "score" }, []);
   }
   await store.close!();
-  const { document } = parseHTML(renderPage(await readRun(folder)));
+  const document = drawnPage(renderPage(await readRun(folder)));
   const names = (rows: Iterable<Element>) => [...rows].map((row) => row.querySelector("th")!.textContent);
   const folded = document.querySelector("#phases details")!;
   expect(folded.querySelector("summary")!.textContent).toMatch(

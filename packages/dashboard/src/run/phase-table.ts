@@ -1,7 +1,7 @@
 import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
 import { graceText } from "@periodic-eval/core/console";
 import { isOnlyEdges, isWithinGrace, undisturbed } from "@periodic-eval/store";
-import { phaseAccent } from "../charts/draw-chart.ts";
+import { phaseAccent } from "../charts/chart.ts";
 import { formatMeasurement, isGroupMetric, phaseText } from "../charts/metric-curves.ts";
 import {
   formatDelta,
@@ -16,7 +16,7 @@ import {
 } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
-import { table } from "../html/table.ts";
+import { rowTable, type RowColumn } from "../html/table.ts";
 import { verdictTag, voidTag } from "../html/verdict.ts";
 import { edgeHeadings, summarizePhases, type MetricSummary, type PhaseSummary } from "./phase-summary.ts";
 
@@ -34,15 +34,36 @@ export function phaseTables(run: RunRecord): Html {
   </section>`;
 }
 
-const columnsOf = (metrics: readonly MetricSummary[]) => [
-  "metric",
-  ...edgeHeadings(metrics),
-  "change",
-  { heading: term("95 % interval"), className: "" },
-  { heading: term("p-value", "p"), className: "" },
-  { heading: term("verdict") },
-  { heading: term("detectable change", "detectable"), className: "" },
-];
+function columnsOf(metrics: readonly MetricSummary[]): readonly RowColumn<MetricSummary>[] {
+  const [first, last] = edgeHeadings(metrics);
+  return [
+    ["metric", ({ id, metric }) => `${humanizeName(id)}: ${humanizeName(metric)}`],
+    [first, ({ start, unit }) => formatMeasurement(start, unit)],
+    [last, ({ isSingle, end, unit }) => (isSingle ? missingValueText : formatMeasurement(end, unit))],
+    [
+      "change",
+      ({ change, unit, isOverPairs }) =>
+        html`${formatDelta(change?.delta, unit)}${change !== null && isOverPairs && html` <small class="below">${overPairs(change)}</small>`}`,
+    ],
+    [term("95 % interval"), ({ change, unit }) => formatInterval(change?.ci95, unit)],
+    [
+      term("p-value", "p"),
+      ({ change }) => (change ? formatP(change.p_value).replace(/^p (= )?/, "") : missingValueText),
+    ],
+    [
+      term("verdict"),
+      ({ voidReason, change, against }) =>
+        html`${voidReason === null ? (verdictTag(change) ?? missingValueText) : voidTag(voidReason)}${change?.verdict && change.exploratory && html` <small>exploratory</small>`}
+      ${against && html`<small>against ${against}</small>`}`,
+      "left",
+    ],
+    [
+      term("detectable change", "detectable"),
+      ({ change, unit }) =>
+        change ? formatDelta(change.minimal_detectable_change, unit).replace("+", "±") : missingValueText,
+    ],
+  ];
+}
 
 function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
   const hasLength = phase.maxSteps !== null || phase.state !== "finished";
@@ -50,18 +71,22 @@ function phaseTable({ phase, phaseIndex, metrics }: PhaseSummary): Html {
   const shown = metrics.filter(({ metric }) => !isGroupMetric(metric));
   const cost = `measuring took ${formatSeconds(phase.evaluationSeconds)}, overhead ${formatOverhead(phase)}`;
   const constant = shown.filter((summary) => !summary.isPrimary && isConstant(phase, summary));
-  const className = phaseAccent(phaseIndex);
-  const whole = table(
+  const options = {
+    className: phaseAccent(phaseIndex),
+    rowClass: ({ isPrimary }: MetricSummary) => isPrimary && "primary",
+  };
+  const columns = columnsOf(shown);
+  const whole = rowTable(
     `Phase ${phase.name}`,
-    columnsOf(shown),
-    shown.filter((summary) => !constant.includes(summary)).map(metricRow),
-    { caption: html`<span class="phase">${phase.name}</span> ${length}${cost}`, className },
+    shown.filter((summary) => !constant.includes(summary)),
+    columns,
+    { ...options, caption: html`<span class="phase">${phase.name}</span> ${length}${cost}` },
   );
   if (constant.length === 0) return whole;
   return html`${whole}
     <details>
       <summary>The same in every measurement of ${phase.name} <span>${plural(constant.length, "metric")}</span></summary>
-      ${table(`Metrics of ${phase.name} that did not change`, columnsOf(shown), constant.map(metricRow), { className })}
+      ${rowTable(`Metrics of ${phase.name} that did not change`, constant, columns, options)}
     </details>`;
 }
 
@@ -71,23 +96,6 @@ function isConstant({ snapshots }: PhaseRecord, { id, metric }: MetricSummary): 
     .filter((one) => one.id === id)
     .flatMap(({ metrics }) => metrics[metric]?.value ?? []);
   return values.length > 1 && values.every((value) => value === values[0]);
-}
-
-function metricRow(summary: MetricSummary): Html {
-  const { id, metric, unit, isPrimary, start, end, isSingle, change, against } = summary;
-  return html`<tr class="${isPrimary && "primary"}">
-    <th scope="row">${humanizeName(id)}: ${humanizeName(metric)}</th>
-    <td>${formatMeasurement(start, unit)}</td>
-    <td>${isSingle ? missingValueText : formatMeasurement(end, unit)}</td>
-    <td>${formatDelta(change?.delta, unit)}${change !== null && summary.isOverPairs && html` <small class="below">${overPairs(change)}</small>`}</td>
-    <td>${formatInterval(change?.ci95, unit)}</td>
-    <td>${change ? formatP(change.p_value).replace(/^p (= )?/, "") : missingValueText}</td>
-    <td class="left">
-      ${summary.voidReason === null ? (verdictTag(change) ?? missingValueText) : voidTag(summary.voidReason)}${change?.verdict && change.exploratory && html` <small>exploratory</small>`}
-      ${against && html`<small>against ${against}</small>`}
-    </td>
-    <td>${change ? formatDelta(change.minimal_detectable_change, unit).replace("+", "±") : missingValueText}</td>
-  </tr>`;
 }
 
 /**

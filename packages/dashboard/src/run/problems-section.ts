@@ -1,7 +1,7 @@
 import type { RunProblem, RunRecord } from "@periodic-eval/contracts";
 import { html, type Html } from "../html/html.ts";
 import { runState } from "./run-state.ts";
-import { truncationNote, firstRows, type SectionOptions, table } from "../html/table.ts";
+import { rowTable, type RowColumn } from "../html/table.ts";
 
 /** Names of the kinds of problems, for people. */
 export const problemNames: Readonly<Record<RunProblem["kind"], string>> = {
@@ -18,60 +18,45 @@ const isMinor = (kind: RunProblem["kind"]): boolean => kind === "unavailable";
  * Renders disturbed training, damaged files, incomplete measurements and advisories, the most severe first; null if there are none.
  * Superseded snapshots are listed until the run is finished.
  */
-export function problems(run: RunRecord, options: SectionOptions): Html | null {
+export function problems(run: RunRecord, idPrefix = ""): Html | null {
+  const nameOf = (phase: string, id: string, step: number): string => `${phase}, ${id}, step ${step}`;
   const incomplete = run.phases
     .flatMap(({ snapshots }) => snapshots)
     .filter(({ status }) => status !== "complete")
-    .map(({ phase, id, step, status, reason }) => ({
-      where: `${phase}, ${id}, step ${step}`,
-      problem: status,
-      reason: reason ?? "",
-    }));
-  const receiptProblems = (kind: "broken" | "advisories", problem: string) =>
+    .map(({ phase, id, step, status, reason }): Problem => [nameOf(phase, id, step), status, reason]);
+  const ofReceipts = (kind: "broken" | "advisories", problem: string): readonly Problem[] =>
     run.phases.flatMap(({ name, series }) =>
       series.flatMap(({ id, points }) =>
         points.flatMap(({ step, receipt }) =>
-          receipt[kind].map((part) => ({ where: `${name}, ${id}, step ${step}`, problem, reason: part })),
+          receipt[kind].map((part): Problem => [nameOf(name, id, step), problem, part]),
         ),
       ),
     );
-  const fileProblems = (isSevere: boolean) =>
+  const ofFiles = (isSevere: boolean): readonly Problem[] =>
     run.problems
       .filter(({ kind }) => isMinor(kind) !== isSevere)
-      .map(({ file, kind, message }) => ({ where: file, problem: problemNames[kind], reason: message }));
-  const isFinished = runState(run).state === "finished";
-  const superseded = (isFinished ? [] : run.superseded).map(({ file, why }) => ({
-    where: file,
-    problem: "superseded",
-    reason: why ?? "",
-  }));
+      .map(({ file, kind, message }) => [file, problemNames[kind], message]);
+  const superseded = runState(run).state === "finished" ? [] : run.superseded;
   const rows = [
-    ...receiptProblems("broken", "disturbed"),
-    ...fileProblems(true),
+    ...ofReceipts("broken", "disturbed"),
+    ...ofFiles(true),
     ...incomplete,
-    ...receiptProblems("advisories", "advisory"),
-    ...fileProblems(false),
-    ...superseded,
+    ...ofReceipts("advisories", "advisory"),
+    ...ofFiles(false),
+    ...superseded.map(({ file, why }): Problem => [file, "superseded", why]),
   ];
   if (rows.length === 0) return null;
-  return html`<section id="${options.idPrefix}problems">
+  const rank = (_row: Problem, at: number): number => -at;
+  return html`<section id="${idPrefix}problems">
     <h2>Problems</h2>
-    ${table("Problems", ["where", { heading: "problem" }, { heading: "reason" }], firstRows(rows, options).map(problemRow))}
-    ${truncationNote(rows.length, "problem", options, "first")}
+    ${rowTable("Problems", rows, columns, { noun: "problem", rank })}
   </section>`;
 }
 
-const problemRow = ({
-  where,
-  problem,
-  reason,
-}: {
-  readonly where: string;
-  readonly problem: string;
-  readonly reason: string;
-}): Html =>
-  html`<tr>
-    <th scope="row">${where}</th>
-    <td class="left">${problem}</td>
-    <td class="left text">${reason}</td>
-  </tr>`;
+type Problem = readonly [where: string, problem: string, reason: string | null];
+
+const columns: readonly RowColumn<Problem>[] = [
+  ["where", ([where]) => where],
+  ["problem", ([, problem]) => problem, "left"],
+  ["reason", ([, , reason]) => reason, "left text"],
+];

@@ -1,13 +1,14 @@
-import type { RunRecord } from "@periodic-eval/contracts";
+import { grouped, type RunRecord } from "@periodic-eval/contracts";
 import type { Json, Snapshot, Evidence } from "@periodic-eval/core";
 import { answersSection, questionsSection } from "../answers/answers-section.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
-import { curvesByCallback } from "../charts/metric-curves.ts";
-import { trainingChart, trainingCurves } from "../charts/training-chart.ts";
+import { curveKey, curvesByCallback } from "../charts/metric-curves.ts";
+import { chartPlace } from "../charts/run-chart.ts";
+import { trainingCurves } from "../charts/training-curves.ts";
 import { missingValueText, humanizeName } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
-import { type SectionOptions, truncationNote, lastRows, table } from "../html/table.ts";
+import { rowTable, type RowColumn } from "../html/table.ts";
 import { callbackSection, callbackTitle } from "./callback-section.ts";
 import { snapshotTable, narrowName } from "./measurement-table.ts";
 import { findingCards, findings, runHeader } from "./overview.ts";
@@ -27,17 +28,11 @@ interface Section {
  * @param note The state of the run.
  * @param answers The result of `readAnswers`; null for a page without answers.
  */
-export function wholeRun(
-  run: RunRecord,
-  name: string,
-  note: Html | null,
-  answers: RunAnswers | null,
-  options: SectionOptions,
-): Html {
+export function wholeRun(run: RunRecord, name: string, note: Html | null, answers: RunAnswers | null): Html {
   const isMeasured = run.phases.length > 0;
-  const sections = sectionsOf(run, answers, options).filter(({ content }) => content);
+  const sections = sectionsOf(run, answers).filter(({ content }) => content);
   return html`${runHeader(run, name, note, answers)} ${isMeasured && contents(sections)}
-    ${findings(run, options)}
+    ${findings(run)}
     ${!isMeasured && html`<p class="notice">This run has no snapshots yet.</p>`}
     ${sections.map(({ content }) => html`${content} `)}`;
 }
@@ -48,34 +43,33 @@ export function wholeRun(
  *
  * @param note The state of the run, and what the page leaves out.
  */
-export function sampledRun(sample: RunRecord, name: string, note: Html, options: SectionOptions): Html {
+export function sampledRun(sample: RunRecord, name: string, note: Html): Html {
   return html`<header>
       <p class="eyebrow">periodic-eval · training run</p>
       <h1>${name}</h1>
       ${note}
     </header>
     <section class="cards" role="group" aria-label="Results">${findingCards(sample)}</section>
-    ${callbackSections(sample, options).map(({ content }) => content)} ${snapshotTable(sample, options)}`;
+    ${callbackSections(sample).map(({ content }) => content)} ${snapshotTable(sample)}`;
 }
 
-const callbackSections = (run: RunRecord, options: SectionOptions): readonly Section[] =>
+const callbackSections = (run: RunRecord): readonly Section[] =>
   curvesByCallback(run).map((callback, at) => {
     const id = `curves-${at + 1}`;
-    const content = callbackSection(run, callback, { ...options, id });
-    return { id, title: callbackTitle(callback), content };
+    return { id, title: callbackTitle(callback), content: callbackSection(run, callback, id) };
   });
 
-function sectionsOf(run: RunRecord, answers: RunAnswers | null, options: SectionOptions): readonly Section[] {
+function sectionsOf(run: RunRecord, answers: RunAnswers | null): readonly Section[] {
   const isMeasured = run.phases.length > 0;
   return [
-    ...callbackSections(run, options),
+    ...callbackSections(run),
     { id: "training", title: "Training", content: trainingSection(run) },
     { id: "answers", title: "Answers", content: answers && answersSection(answers) },
     { id: "questions", title: "Forgotten questions", content: answers && questionsSection(answers) },
     { id: "phases", title: "Start and end", content: isMeasured && phaseTables(run) },
-    { id: "problems", title: "Problems", content: problems(run, options) },
-    { id: "receipts", title: "Receipts", content: isMeasured && receipts(run, options) },
-    { id: "snapshots", title: "All measurements", content: isMeasured && snapshotTable(run, options) },
+    { id: "problems", title: "Problems", content: problems(run) },
+    { id: "receipts", title: "Receipts", content: isMeasured && receipts(run) },
+    { id: "snapshots", title: "All measurements", content: isMeasured && snapshotTable(run) },
     { id: "provenance", title: "Provenance", content: isMeasured && provenance(run) },
   ];
 }
@@ -94,12 +88,12 @@ function trainingSection(run: RunRecord): Html | false {
       <h2>Training</h2>
       <p class="sub">Logged by the trainer, on the same axis of run steps as the measurements.</p>
       <div class="multiples">
-        ${curves.map(
-          (curve) =>
-            html`<figure class="panel">
-              <figcaption>${curve.name}${curve.unit !== "" && html` <span>${curve.unit}</span>`}</figcaption>
-              ${trainingChart(run, curve)}
-            </figure>`,
+        ${curves.map(({ metric, name, unit }) =>
+          chartPlace(
+            curveKey(null, metric),
+            "small",
+            html`${name}${unit !== "" && html` <span>${unit}</span>`}`,
+          ),
         )}
       </div>
     </section>`
@@ -108,17 +102,16 @@ function trainingSection(run: RunRecord): Html | false {
 
 /** Renders everything needed to reproduce the numbers, once for each distinct provenance. */
 function provenance(run: RunRecord): Html {
-  const groups = new Map<string, Snapshot[]>();
-  for (const snapshot of run.phases.flatMap((phase) => phase.snapshots)) {
-    const { hash } = snapshot.provenance;
-    // A measurement without a hash ended before its preparation: it has no number to reproduce.
-    if (hash === null) continue;
-    groups.set(hash, [...(groups.get(hash) ?? []), snapshot]);
-  }
+  const snapshots = run.phases.flatMap((phase) => phase.snapshots);
+  // A measurement without a hash ended before its preparation: it has no number to reproduce.
+  const groups = grouped(
+    snapshots.filter(({ provenance: { hash } }) => hash !== null),
+    ({ provenance: { hash } }) => hash!,
+  );
   return html`<section id="provenance">
     <h2>Provenance</h2>
     <p class="sub">Values can be compared only if they have the same provenance.</p>
-    ${[...groups].map(([hash, snapshots]) => group(hash, snapshots))}
+    ${[...groups].map(([hash, ofHash]) => group(hash, ofHash))}
   </section>`;
 }
 
@@ -136,13 +129,7 @@ function group(hash: string, snapshots: readonly Snapshot[]): Html {
   return html`<details>
     <summary>${id} in ${phases} <span class="code">${hash.slice(0, 12)}</span></summary>
     <dl class="list">
-      ${rows.map(
-        ([term, value]) =>
-          html`<div>
-            <dt>${term}</dt>
-            <dd class="code">${value}</dd>
-          </div>`,
-      )}
+      ${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd class="code">${value}</dd></div>`)}
     </dl>
     ${json("Model", source.model)} ${json("Evaluation", source.evaluation)}
   </details>`;
@@ -155,9 +142,12 @@ const json = (title: string, value: Json): Html | null =>
         <pre tabindex="0">${JSON.stringify(value, null, 2)}</pre>`;
 
 /** Renders the evidence of each guard: what it observed before and after the measurements. */
-function receipts(run: RunRecord, options: SectionOptions): Html {
+function receipts(run: RunRecord): Html {
   const snapshots = run.phases.flatMap((phase) => phase.snapshots);
-  const parts = [...new Set(snapshots.flatMap(({ receipt }) => receipt.map(({ part }) => part)))];
+  const parts = grouped(
+    snapshots.flatMap(({ receipt }) => receipt),
+    ({ part }) => part,
+  );
   return html`<section id="receipts">
     <h2>Receipts</h2>
     <p class="sub">
@@ -166,43 +156,33 @@ function receipts(run: RunRecord, options: SectionOptions): Html {
       ${term("receipt")} of a measurement lists what they found.
     </p>
     ${
-      parts.length === 0
+      parts.size === 0
         ? html`<p class="notice">
             No guards ran, so it is unknown whether the measurements disturbed training.
           </p>`
-        : html`${table(
-            "Receipts",
-            columns,
-            parts.map((part) => partRow(part, snapshots)),
-          )}
-          ${weightsDetails(snapshots, options)}`
+        : html`${rowTable("Receipts", [...parts], receiptColumns)} ${weightsDetails(snapshots)}`
     }
   </section>`;
 }
 
-const columns = [
-  "part",
-  "unchanged",
-  "changed",
-  "not observed",
-  { heading: "last measurement, before → after" },
-];
+const countOf = (evidence: readonly Evidence[], intact: boolean | null): number =>
+  evidence.filter((one) => one.intact === intact).length;
+const isAdvisory = (evidence: readonly Evidence[]): boolean => evidence.some(({ advisory }) => advisory);
 
-function partRow(part: string, snapshots: readonly Snapshot[]): Html {
-  const evidence = snapshots.flatMap(({ receipt }) => receipt.filter((one) => one.part === part));
-  const count = (intact: boolean | null) => evidence.filter((one) => one.intact === intact).length;
-  const disturbed = count(false);
-  const advisory = evidence.some((one) => one.advisory);
-  return html`<tr>
-    <th scope="row">${part}${advisory && html` <small>advisory</small>`}</th>
-    <td>${count(true)} of ${evidence.length}</td>
-    <td>
-      ${disturbed > 0 ? html`<span class="verdict ${advisory ? "changed" : "worse"}">${disturbed}</span>` : "0"}
-    </td>
-    <td>${count(null)}</td>
-    <td class="left code">${fingerprints(evidence.at(-1)!)}</td>
-  </tr>`;
-}
+const receiptColumns: readonly RowColumn<readonly [part: string, evidence: readonly Evidence[]]>[] = [
+  ["part", ([part, evidence]) => html`${part}${isAdvisory(evidence) && html` <small>advisory</small>`}`],
+  ["unchanged", ([, evidence]) => `${countOf(evidence, true)} of ${evidence.length}`],
+  [
+    "changed",
+    ([, evidence]) => {
+      const changed = countOf(evidence, false);
+      const className = isAdvisory(evidence) ? "changed" : "worse";
+      return changed > 0 ? html`<span class="verdict ${className}">${changed}</span>` : "0";
+    },
+  ],
+  ["not observed", ([, evidence]) => countOf(evidence, null)],
+  ["last measurement, before → after", ([, evidence]) => fingerprints(evidence.at(-1)!), "left code"],
+];
 
 function fingerprints({ before, after, note }: Evidence): Html {
   const pair =
@@ -212,30 +192,21 @@ function fingerprints({ before, after, note }: Evidence): Html {
   return html`${before === null && after === null ? "" : pair}${note && html` <small>${note}</small>`}`;
 }
 
-function weightsDetails(snapshots: readonly Snapshot[], options: SectionOptions): Html | null {
+function weightsDetails(snapshots: readonly Snapshot[]): Html | null {
   const known = snapshots.filter(({ weights }) => weights !== null);
   if (known.length === 0) return null;
   return html`<details>
     <summary>Fingerprint of the weights at every measurement</summary>
-    ${table("Weights", weightsColumns, lastRows(known, options).map(weightsRow))}
-    ${truncationNote(known.length, "measurement", options)}
+    ${rowTable("Weights", known, weightsColumns)}
   </details>`;
 }
 
-const weightsColumns = [
-  "phase",
-  { heading: "step", className: "wide" },
-  { heading: "measured", className: "left wide" },
-  { heading: "weights" },
+const weightsColumns: readonly RowColumn<Snapshot>[] = [
+  ["phase", ({ phase, id, step }) => html`${phase}${narrowName(id, step)}`],
+  ["step", ({ step }) => step, "wide"],
+  ["measured", ({ id }) => humanizeName(id), "left wide"],
+  ["weights", ({ weights }) => weights, "left code"],
 ];
-
-const weightsRow = ({ phase, step, id, weights }: Snapshot): Html =>
-  html`<tr>
-    <th scope="row">${phase}${narrowName(id, step)}</th>
-    <td class="wide">${step}</td>
-    <td class="left wide">${humanizeName(id)}</td>
-    <td class="left code">${weights}</td>
-  </tr>`;
 
 /** Shortens long fingerprints in the middle. The tooltip shows the full string. */
 function short(text: string | null): Html {

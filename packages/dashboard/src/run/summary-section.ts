@@ -2,13 +2,19 @@ import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
 import type { Json } from "@periodic-eval/core";
 import { undisturbed, whyNotUndisturbed } from "@periodic-eval/store";
 import type { RunAnswers } from "../answers/read-answers.ts";
-import { phaseAccent } from "../charts/draw-chart.ts";
+import { phaseAccent } from "../charts/chart.ts";
 import { plural, jsonField } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { verdictStyles } from "../html/verdict.ts";
 import { hashOf } from "../page-data/answers-data.ts";
-import { judgementOf, summarizePhases, sortVoidFirst, type MetricSummary } from "./phase-summary.ts";
+import {
+  judgementOf,
+  summarizePhases,
+  sortVoidFirst,
+  type MetricSummary,
+  type PhaseSummary,
+} from "./phase-summary.ts";
 import { headline, summarySentence } from "./summary-sentence.ts";
 
 /**
@@ -23,7 +29,7 @@ export function summarySection(run: RunRecord, answers: RunAnswers | null): Html
   );
   const hasPhases = run.phases.length > 1;
   const items = sortVoidFirst(primaries).map(({ metric, phase, phaseIndex }) =>
-    sentence(metric, { phase, phaseIndex, hasPhases, answers }),
+    sentence(metric, { phase, phaseIndex }, hasPhases, answers),
   );
   const receipt = receiptSentence(run);
   return (
@@ -58,19 +64,17 @@ const unbroken = (text: string): string =>
     .replaceAll(/(\d) (?=%|points|nats)/g, "$1\u00a0")
     .replaceAll(/\b((?:run )?step) (?=\d)/g, (words) => words.replaceAll(" ", "\u00a0"));
 
-interface SentencePlace {
-  readonly phase: PhaseRecord;
-  readonly phaseIndex: number;
-  readonly hasPhases: boolean;
-  readonly answers: RunAnswers | null;
-}
-
-function sentence(metric: MetricSummary, { phase, phaseIndex, hasPhases, answers }: SentencePlace): Html {
+function sentence(
+  metric: MetricSummary,
+  { phase, phaseIndex }: Pick<PhaseSummary, "phase" | "phaseIndex">,
+  hasPhases: boolean,
+  answers: RunAnswers | null,
+): Html {
   const verdict = metric.end.value === null ? null : metric.change?.verdict;
   const { glyph, className } = verdict ? verdictStyles[verdict] : { glyph: "·", className: "none" };
   const mark = judgementOf(metric) === "void" ? { glyph: "!", className: "worse" } : { glyph, className };
   return html`<li class="${phaseAccent(phaseIndex)}">
-    <span class="mark verdict ${mark.className}" aria-hidden="true">${mark.glyph}</span> ${unbroken(headline(metric, hasPhases ? phase.name : null))} ${answers && answerLinks(answers, metric, phase, hasPhases)}
+    <span class="mark verdict ${mark.className}" aria-hidden="true">${mark.glyph}</span> ${unbroken(headline(metric, hasPhases ? phase.name : null))} ${answers && answerLink(answers, metric, phase, hasPhases)}
     ${metric.warnings.map((message) => html`<p class="warning"><strong>Warning:</strong> ${message}</p>`)}
     <details><summary>Test</summary>${unbroken(summarySentence(metric, phase.name))}</details>
   </li>`;
@@ -81,62 +85,52 @@ function receiptSentence(run: RunRecord): string | null {
   const found = undisturbed(run.phases.flatMap((phase) => phase.snapshots));
   if (found === null || found.measurements === 0) return null;
   const { answer, measurements, proven } = found;
+  const said = {
+    yes: "Measuring left training undisturbed",
+    no: "Measuring disturbed training",
+    "not proven": "It is not proven that measuring left training undisturbed",
+    "not applicable": "The receipts do not apply to the training",
+  }[answer];
   const count = `${proven} of ${plural(measurements, "measurement")} proven`;
-  switch (answer) {
-    case "yes":
-      return `Measuring left training undisturbed: ${count}.`;
-    case "no":
-      return `Measuring disturbed training: ${whyNotUndisturbed(found)}; ${count}.`;
-    case "not proven":
-      return `It is not proven that measuring left training undisturbed: ${whyNotUndisturbed(found)}; ${count}.`;
-    case "not applicable":
-      return `The receipts do not apply to the training: ${whyNotUndisturbed(found)}.`;
-  }
+  const why = [
+    ...(answer === "yes" ? [] : [whyNotUndisturbed(found)]),
+    ...(answer === "not applicable" ? [] : [count]),
+  ];
+  return `${said}: ${why.join("; ")}.`;
 }
 
 /**
- * Renders links from the summary of a metric to its questions and answers: the forgotten questions of a multiple-choice callback, and
- * the answers at the step of the first evidence, or at the end. Without the page's script, they lead to the section.
+ * Renders a link from the summary of a metric: to the forgotten questions of a multiple-choice callback, or to the answers at the step
+ * of the first evidence, or at the end. Without the page's script, it leads to the section.
  *
  * @param hasPhases Whether the run has several phases: a link then names its phase.
  */
-function answerLinks(
-  answers: RunAnswers,
-  summary: MetricSummary,
-  phase: PhaseRecord,
-  hasPhases: boolean,
-): readonly Html[] {
-  const name = hasPhases ? ` of ${phase.name}` : "";
-  return [...questionLinks(answers, summary, phase.name), ...stepLinks(answers, summary, phase, name)];
-}
-
-function questionLinks({ changes }: RunAnswers, { id }: MetricSummary, phase: string): readonly Html[] {
-  const found = changes.find((one) => one.phase === phase && one.id === id);
-  if (found === undefined) return [];
-  const count = (kind: string) => found.changes.filter(({ change }) => change === kind).length;
-  const text = `${plural(count("forgotten"), "forgotten question")}, ${count("regained")} regained`;
-  const from = `${phase}:${found.fromStep}`;
-  const to = `${phase}:${found.toStep}`;
-  return [link("questions", hashOf("questions", { id, from, to }), text)];
-}
-
-function stepLinks(
+function answerLink(
   { data, changes }: RunAnswers,
   { id, end, change, firstEvidence }: MetricSummary,
   { name: phase, snapshots }: PhaseRecord,
-  where: string,
-): readonly Html[] {
+  hasPhases: boolean,
+): Html | false {
+  const questions = changes.find((one) => one.phase === phase && one.id === id);
+  if (questions !== undefined) {
+    const count = (kind: string) => questions.changes.filter((one) => one.change === kind).length;
+    const text = `${plural(count("forgotten"), "forgotten question")}, ${count("regained")} regained`;
+    const { fromStep, toStep } = questions;
+    const hash = hashOf("questions", { id, from: `${phase}:${fromStep}`, to: `${phase}:${toStep}` });
+    return link("questions", hash, text);
+  }
   const { step } = firstEvidence ?? end;
   const isStored = data.measurements.some(
     (one) => one.phase === phase && one.id === id && one.step === step && one.problem === null,
   );
-  if (!isStored || changes.some((one) => one.phase === phase && one.id === id)) return [];
-  const text = `${change?.verdict === "worse" ? "Worst answers" : "Answers"} at step ${step}${where}`;
+  if (!isStored) return false;
+  const text = `${change?.verdict === "worse" ? "Worst answers" : "Answers"} at step ${step}`;
   const measured = snapshots.find((one) => one.id === id && one.step === step);
   // The rate of leakage does not count the persona that was trained to have the trait.
   const source = measured?.evaluation === "leakage" ? jsonField(measured as unknown as Json, "source") : null;
   const persona = source === null ? "" : `!${source}`;
-  return [link("answers", hashOf("answers", { phase, id, step, persona }), text)];
+  const hash = hashOf("answers", { phase, id, step, persona });
+  return link("answers", hash, hasPhases ? `${text} of ${phase}` : text);
 }
 
 const link = (section: string, hash: string, text: string): Html =>

@@ -70,10 +70,8 @@ describe("the runs below a folder", () => {
     expect(text(dead!.querySelector(".summary-line"))).toBe("em capability 90.0 % → 63.0 % ▼ worse at 1.0 %");
     expect(dead!.querySelectorAll(".card")).toHaveLength(3);
     expect(dead!.querySelectorAll("figure svg")).toHaveLength(1);
-    // Ten of twelve measurements.
-    expect(dead!.querySelectorAll("table tbody tr")).toHaveLength(10);
-    expect(text(dead!.querySelector(".cut"))).toBe("The last 10 of 12 measurements. Show all 12");
-    expect(dead!.querySelector(".cut a")!.getAttribute("href")).toBe("?results_dir=dead");
+    expect(dead!.querySelectorAll("table tbody tr")).toHaveLength(12);
+    expect(dead!.querySelector(".compare a")!.getAttribute("href")).toBe("?results_dir=dead");
     expect(text(feedback!.querySelector(".summary-line"))).toBe("polite collapsed blind no evidence");
     // Margin, two learning curves and four signs of collapse, with reasons for blind's missing values.
     expect(feedback!.querySelectorAll(".panel")).toHaveLength(7);
@@ -147,7 +145,7 @@ describe("one run", () => {
     expect(text(page.querySelector("h1"))).toBe("dead");
     expect(text(page.querySelector(".notice"))).toMatch(/^■ interrupted Interrupted: /);
     expect(page.querySelectorAll("#snapshots tbody tr")).toHaveLength(12);
-    expect(page.querySelectorAll(".wide svg")).toHaveLength(1);
+    expect(page.querySelectorAll('[data-kind="large"]')).toHaveLength(1);
     expect(text(page.querySelector(".breadcrumbs"))).toBe("root /");
     const feedback = await pageOf("?results_dir=feedback");
     expect(feedback.querySelectorAll(".panel").length).toBeGreaterThan(15);

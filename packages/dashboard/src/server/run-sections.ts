@@ -1,7 +1,7 @@
 import type { RunRecord } from "@periodic-eval/contracts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { formatMeasurement, curvesByCallback } from "../charts/metric-curves.ts";
-import { companionChart } from "../charts/small-chart.ts";
+import { runChart } from "../charts/run-chart.ts";
 import {
   feedbackHeader,
   feedbackSections,
@@ -12,12 +12,12 @@ import {
 import { stepSection } from "../feedback/step-section.ts";
 import { capitalized, formatTime, plural, humanizeName } from "../html/format.ts";
 import { html, type Html, type HtmlValue } from "../html/html.ts";
-import type { SectionOptions } from "../html/table.ts";
 import { verdictTag, voidTag } from "../html/verdict.ts";
 import { resultsHeader, resultsSections } from "../results/results-page.ts";
 import { snapshotTable } from "../run/measurement-table.ts";
 import { findings } from "../run/overview.ts";
 import { summarizePhases } from "../run/phase-summary.ts";
+import { curveData, runData } from "../run/run-data.ts";
 import { problems } from "../run/problems-section.ts";
 import { wholeRun } from "../run/run-sections.ts";
 import type { RunState } from "../run/run-state.ts";
@@ -80,32 +80,35 @@ export function measuredLine(run: RunRecord): HtmlValue {
   );
 }
 
-/** Renders a run on a page of several runs: results, small charts and the last steps. */
-export function shortSections(content: RunContent, options: SectionOptions): Html {
+/**
+ * Renders a run on a page of several runs: results, small charts and measurements or steps.
+ *
+ * @param page Address of the run's page.
+ * @param prefix Prefix of the ids of its sections.
+ */
+export function shortSections(content: RunContent, page: string, prefix: string): Html {
   switch (content.kind) {
     case "callbacks": {
       const { run } = content;
-      const primaries = curvesByCallback(run).flatMap(({ id, primary }) =>
-        primary === null ? [] : [{ id, primary }],
-      );
-      return html`${findings(run, options)}
+      const data = { ...runData(run), curves: [] };
+      const primaries = curvesByCallback(run).flatMap(({ primary }) => primary ?? []);
+      return html`${findings(run, page)}
         <div class="multiples">
           ${primaries.map(
-            ({ id, primary }) =>
+            (primary) =>
               html`<figure class="panel">
-                <figcaption>${capitalized(humanizeName(id))} <span>${humanizeName(primary.metric)}</span></figcaption>
-                ${companionChart(run, primary)}
+                <figcaption>${capitalized(humanizeName(primary.callback))} <span>${humanizeName(primary.metric)}</span></figcaption>
+                ${runChart(data, curveData(run, primary), "small")}
               </figure>`,
           )}
         </div>
-        ${problems(run, options)} ${run.phases.length > 0 && snapshotTable(run, options)}`;
+        ${problems(run, prefix)} ${run.phases.length > 0 && snapshotTable(run, prefix)}`;
     }
     case "feedback": {
-      const { run, groups } = content;
-      const panels = groups.flatMap((group) => group.panels).filter(({ id }) => isKeyPanel(id));
-      return html`${verdictTable(run.preferences)}
+      const panels = content.groups.flatMap((group) => group.panels).filter(({ id }) => isKeyPanel(id));
+      return html`${verdictTable(content.run.preferences)}
         <div class="panels">${panels.map(panelFigure)}</div>
-        ${run.preferences.map((one) => stepSection(one, options))}`;
+        ${content.run.preferences.map(stepSection)}`;
     }
     case "results":
       return resultsSections(content.summary, content.methods);
@@ -121,13 +124,13 @@ export function wholeSections(
   content: RunContent,
   name: string,
   note: Html,
-  { answers, ...options }: SectionOptions & Omit<RunOfPage, "read">,
+  answers: RunAnswers | null,
 ): Html {
   switch (content.kind) {
     case "callbacks":
-      return wholeRun(content.run, name, note, answers, options);
+      return wholeRun(content.run, name, note, answers);
     case "feedback":
-      return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups, options)}`;
+      return html`${feedbackHeader(content.run, name, note)} ${feedbackSections(content.run, content.groups)}`;
     case "results":
       return html`${resultsHeader(content.summary, name, note)} ${resultsSections(content.summary, content.methods)}`;
   }
@@ -164,7 +167,6 @@ summary .state.finished, .state.finished { color: var(--better); } summary .stat
 .notice.finished { border-color: var(--better); } .notice.unknown { border-color: var(--muted); }
 .notice { overflow-wrap: anywhere; }
 .pagination { display: flex; justify-content: center; gap: 24px; margin-top: 28px; color: var(--muted); }
-.cut a { margin-left: 6px; }
 .lost { position: fixed; inset: auto 0 0; z-index: 3; margin: 0; padding: 10px 32px; background: var(--panel); border-top: 3px solid var(--changed); }
 @media print { .lost { position: static; } }
 .selection { list-style: none; margin: 8px 0; padding: 0; columns: 280px; } .selection a { text-decoration: none; overflow-wrap: anywhere; }

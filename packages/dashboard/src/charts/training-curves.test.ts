@@ -2,8 +2,10 @@ import { readRun } from "@periodic-eval/store";
 import { type TrainingPoint } from "@periodic-eval/contracts";
 import { expect, it } from "vitest";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
+import { runData } from "../run/run-data.ts";
 import { writeSampleRun } from "../run/sample-run.test-data.ts";
-import { trainingChart, trainingCurves } from "./training-chart.ts";
+import { runChart } from "./run-chart.ts";
+import { trainingCurves } from "./training-curves.ts";
 
 async function runWith(training: readonly (readonly TrainingPoint[])[]) {
   const runDir = temporaryFolder();
@@ -41,7 +43,11 @@ it("orders the usual metrics first, joins phases, and leaves out unknown and inf
 
 it("draws a constant with few digits on its axis", async () => {
   const run = await runWith([[point(1, { loss: 2.7 }), point(2, { loss: 2.7 })]]);
-  const { markup } = trainingChart(run, trainingCurves(run)[0]!);
-  expect(markup).toContain('data-curve="training:loss"');
+  const data = runData(run);
+  const { markup } = runChart(
+    data,
+    data.curves.find(({ key }) => key === "training:loss")!,
+    "small",
+  );
   expect(markup).not.toMatch(/\d\.\d{5}<\/text>/);
 });
