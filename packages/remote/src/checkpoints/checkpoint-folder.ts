@@ -1,7 +1,9 @@
-import { readdir, open, readFile, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { errorMessage, isRecord } from "@periodic-eval/contracts/options";
+import { errorMessage } from "@periodic-eval/contracts/options";
+import { PeriodicEvalError } from "@periodic-eval/core";
 import { parsePythonJson } from "@periodic-eval/data";
+import { readSafetensorsHeader } from "@periodic-eval/safetensors";
 import { readTrainerState, type TrainerState } from "./trainer-state.ts";
 
 /** A checkpoint in a folder, complete or not. */
@@ -119,8 +121,13 @@ async function lackingWeights(
     return "the index of its weights is missing";
   for (const name of weights) {
     if (!names.includes(name)) return `${name} is missing`;
-    if (name.endsWith(".safetensors") && !(await isWholeSafetensors(join(path, name))))
-      return `${name} is shorter than its header says`;
+    if (!name.endsWith(".safetensors")) continue;
+    try {
+      await readSafetensorsHeader(join(path, name));
+    } catch (error) {
+      if (!PeriodicEvalError.is(error, "model")) throw error;
+      return `${name}: got ${error.got}, expected ${error.expected}`;
+    }
   }
   return null;
 }
@@ -154,30 +161,4 @@ async function shardsOf(index: string): Promise<readonly string[]> {
     readonly weight_map?: unknown;
   };
   return Object.values(files as Readonly<Record<string, string>>);
-}
-
-/** Headers have the same limit in the reference implementation. */
-const maxHeaderBytes = 100_000_000;
-
-/**
- * Whether a safetensors file is as long as its header says: 8 bytes of length, the header, the data of all tensors. Unlike
- * `readSafetensorsHeader`, it accepts types that cannot be read here: such a file is complete, and the error comes when it is opened.
- */
-async function isWholeSafetensors(path: string): Promise<boolean> {
-  const file = await open(path, "r");
-  try {
-    const { size } = await file.stat();
-    const length = Buffer.alloc(8);
-    if ((await file.read(length, 0, 8, 0)).bytesRead < 8) return false;
-    const headerBytes = Number(length.readBigUInt64LE());
-    if (headerBytes > maxHeaderBytes || 8 + headerBytes > size) return false;
-    const header = Buffer.alloc(headerBytes);
-    if ((await file.read(header, 0, headerBytes, 8)).bytesRead < headerBytes) return false;
-    const ends = Object.values(JSON.parse(header.toString("utf8")) as object).map((tensor: unknown) =>
-      isRecord(tensor) && Array.isArray(tensor["data_offsets"]) ? Number(tensor["data_offsets"][1]) : 0,
-    );
-    return size >= 8 + headerBytes + ends.reduce((most, end) => Math.max(most, end), 0);
-  } finally {
-    await file.close();
-  }
 }
