@@ -1,6 +1,7 @@
 import type { Json, Metric, MetricKit, MetricOptions } from "@periodic-eval/core";
 import { configError, didYouMean } from "@periodic-eval/contracts/options";
 import { passAtK, passHatK } from "@periodic-eval/core/statistics";
+import type { CompleteOptions } from "./benchmark-options.ts";
 import type { BenchmarkRow } from "./benchmark-task.ts";
 
 export interface MetricSetup {
@@ -96,18 +97,12 @@ export function findMetrics(
   });
 }
 
-export interface Defining {
-  readonly kit: MetricKit<BenchmarkRow>;
-  readonly numSamples: number;
-  /** Whether completions are drawn at random. */
-  readonly isSampled: boolean;
-  readonly breakdownKeys: readonly string[];
-}
+type DefinedBy = Pick<CompleteOptions, "metrics" | "numSamples" | "temperature" | "breakdownKeys">;
 
 /** Builds the metrics, with groups by the tasks' metadata: `pass_rate/topic/algebra`. */
 export function defineMetrics(
-  named: readonly NamedMetric[],
-  { kit, numSamples, isSampled, breakdownKeys }: Defining,
+  { metrics: named, numSamples, temperature, breakdownKeys }: DefinedBy,
+  kit: MetricKit<BenchmarkRow>,
 ): Readonly<Record<string, Metric<BenchmarkRow>>> {
   // With several completions per task, tasks are the independent units; with one, the share is a rate of answers.
   const cluster = numSamples > 1 ? { cluster: (row: BenchmarkRow) => row.id } : {};
@@ -118,7 +113,7 @@ export function defineMetrics(
   const by = breakdownKeys.length === 0 ? {} : { by: groupsBy(breakdownKeys) };
   const defined = named.map(({ name, k, define }) => {
     const metric = define({ kit, numSamples, k, share });
-    return [name, { ...metric, options: { sampled: isSampled, ...by, ...metric.options } }] as const;
+    return [name, { ...metric, options: { sampled: temperature > 0, ...by, ...metric.options } }] as const;
   });
   return Object.fromEntries(defined);
 }

@@ -55,7 +55,9 @@ export async function evaluate(
   if (returnIntermediates) checkIntermediates(evaluation, model);
   const sampled = withSampling(where, evaluation, sampling);
   const sequences = new Map<string, TokenSequence>();
-  const onSequence: OnSequence = (row, sequence) => void sequences.set(row, sequence);
+  const onSequence: OnSequence | undefined = returnIntermediates
+    ? (row, sequence) => void sequences.set(row, sequence)
+    : undefined;
   let places: ReadonlyMap<string, number> = new Map();
   const watched: AnyEvaluation = {
     ...sampled,
@@ -65,10 +67,7 @@ export async function evaluate(
       return items;
     },
     measure: (given, items, context) =>
-      inChunks(sampled, given, items, context, {
-        size: chunkSize,
-        ...(returnIntermediates && { onSequence }),
-      }),
+      inChunks(sampled, given, items, context, chunkSize ?? items.length, onSequence),
   };
   const { snapshot, rows } = await measure(watched, model, {
     ...(signal && { signal }),
@@ -130,17 +129,13 @@ export function sumOfKnown(scores: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : known.reduce((sum, score) => sum + score, 0);
 }
 
-interface Chunking {
-  readonly size: number | undefined;
-  readonly onSequence?: OnSequence;
-}
-
 async function inChunks(
   family: Pick<AnyFamily, "measure">,
   model: EvaluableModel,
   items: readonly Row[],
   context: MeasureContext,
-  { size = items.length, onSequence }: Chunking,
+  size: number,
+  onSequence: OnSequence | undefined,
 ): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (let done = 0; done < items.length; done += size) {
