@@ -44,7 +44,10 @@ function valuesOf(
   const named = findMetrics("metrics", names, registry);
   const kit = metricKit<BenchmarkRow>();
   return summarize(
-    defineMetrics({ metrics: named, numSamples, temperature: numSamples > 1 ? 1 : 0, breakdownKeys }, kit),
+    defineMetrics(
+      { metrics: named, numSamples, temperature: numSamples > 1 ? 1 : 0, breakdownKeys: [...breakdownKeys] },
+      kit,
+    ),
     rows,
   );
 }
