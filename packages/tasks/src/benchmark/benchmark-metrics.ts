@@ -1,7 +1,6 @@
 import type { Json, Metric, MetricKit, MetricOptions } from "@periodic-eval/core";
 import { configError, didYouMean } from "@periodic-eval/contracts/options";
 import { passAtK, passHatK } from "@periodic-eval/core/statistics";
-import type { CompleteOptions } from "./benchmark-options.ts";
 import type { BenchmarkRow } from "./benchmark-task.ts";
 
 export interface MetricSetup {
@@ -97,7 +96,13 @@ export function findMetrics(
   });
 }
 
-type DefinedBy = Pick<CompleteOptions, "metrics" | "numSamples" | "temperature" | "breakdownKeys">;
+/** The options of a benchmark by which its metrics are defined. */
+interface DefinedBy {
+  readonly metrics: readonly NamedMetric[];
+  readonly numSamples: number;
+  readonly temperature: number;
+  readonly breakdownKeys: readonly string[];
+}
 
 /** Builds the metrics, with groups by the tasks' metadata: `pass_rate/topic/algebra`. */
 export function defineMetrics(

@@ -20,7 +20,7 @@ import {
   type Reduce,
   type WithIntermediates,
 } from "./evaluate-options.ts";
-import type { AnyFamily, OnSequence, TokenSequence } from "./family.ts";
+import type { AnyFamily, FamilyParts, OnSequence, TokenSequence } from "./family.ts";
 
 const where = "evaluate";
 
@@ -93,6 +93,15 @@ export const evaluateMethodOf = (family: () => AnyEvaluation): EvaluateMethod =>
     const evaluation = isRecord(this) && "measure" in this ? (this as unknown as AnyEvaluation) : family();
     return evaluate(evaluation, model, ...(options as readonly [EvaluateOptions?]));
   } as EvaluateMethod;
+
+/** Returns a family of its fields, with the method `evaluate`. */
+export function familyOf<F extends AnyFamily>(
+  common: FamilyParts<Row>["common"],
+  own: Omit<F, keyof typeof common | "evaluate">,
+): F {
+  const family = { ...common, ...own, evaluate: evaluateMethodOf(() => family) } as unknown as F;
+  return family;
+}
 
 /**
  * Returns the evaluation with the given sampling; the seed is left to `measure`.
