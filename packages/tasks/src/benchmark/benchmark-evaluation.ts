@@ -59,7 +59,7 @@ interface BenchmarkItem extends Omit<BenchmarkTask, "messages"> {
 export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "val") {
   parseOptions("benchmark split", z.enum(splits), split);
   const complete = completeOptions("benchmark options", options);
-  const { name, benchmark: folder, numSamples, maxTokens, temperature, limit, breakdownKeys } = complete;
+  const { name, benchmark: folder, numSamples, maxTokens, temperature, limit } = complete;
   const verifiers = openVerifiers(folder);
   const engine = complete.engine === null ? null : openEngine(complete.engine);
   let benchmark: Benchmark | null = null;
@@ -113,8 +113,7 @@ export function benchmarkEvaluation(options: BenchmarkOptions, split: Split = "v
       gradeTasks(rows, { verifiers, nConcurrent: complete.nConcurrent }, call),
     failure: (rows) => failureOf(rows, complete),
     answers: answerFields,
-    metrics: (kit) =>
-      defineMetrics(complete.metrics, { kit, numSamples, isSampled: temperature > 0, breakdownKeys }),
+    metrics: (kit) => defineMetrics(complete, kit),
     plainKeys: (_, rows) => ({
       benchmark: benchmark?.name ?? null,
       benchmark_version: benchmark?.version ?? null,

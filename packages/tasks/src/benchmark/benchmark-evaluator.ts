@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { configError, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import { configError, isRecord, objectWith, parseOptions } from "@periodic-eval/contracts/options";
 import {
   everySteps,
   measure,
@@ -48,13 +48,6 @@ export interface BenchmarkRunOptions extends Omit<MeasureOptions, "limit"> {
   readonly limit?: number | null;
 }
 
-export interface MeasuredBenchmark {
-  readonly snapshot: Snapshot;
-  /** One per task. */
-  readonly rows: readonly BenchmarkRow[];
-}
-
-const isStore = (value: unknown) => typeof (value as Partial<BenchmarkStore> | null)?.put === "function";
 const steps = "a number of steps: an integer of 0 or more";
 
 const optionsSchema = z.strictObject({
@@ -69,8 +62,7 @@ const optionsSchema = z.strictObject({
     .min(1, "a folder")
     .meta({ fix: "Leave it out to store nothing there." })
     .optional(),
-  store: z
-    .custom(isStore, "a store")
+  store: objectWith<BenchmarkStore>(["put"], "a store")
     .meta({ fix: "Use folderStore(path), httpStore({ url }) or { name, put }." })
     .optional(),
 } satisfies Record<keyof BenchmarkEvaluatorOptions, z.ZodType>);
@@ -164,7 +156,7 @@ export class BenchmarkEvaluator extends PeriodicCallback {
   async measure(
     model?: EvaluableModel | null,
     { split = "test", limit = this.#options.limit ?? null, ...options }: BenchmarkRunOptions = {},
-  ): Promise<MeasuredBenchmark> {
+  ): Promise<{ readonly snapshot: Snapshot; readonly rows: readonly BenchmarkRow[] }> {
     parseOptions("BenchmarkEvaluator options.split", z.enum(splits), split);
     const measured = model ?? engineModel(this.#engine);
     const key = options.as ?? { phase: split, id: this.id, step: 0 };

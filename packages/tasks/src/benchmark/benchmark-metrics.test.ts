@@ -43,7 +43,13 @@ function valuesOf(
   const numSamples = rows[0]!.rewards.length;
   const named = findMetrics("metrics", names, registry);
   const kit = metricKit<BenchmarkRow>();
-  return summarize(defineMetrics(named, { kit, numSamples, isSampled: numSamples > 1, breakdownKeys }), rows);
+  return summarize(
+    defineMetrics(
+      { metrics: named, numSamples, temperature: numSamples > 1 ? 1 : 0, breakdownKeys: [...breakdownKeys] },
+      kit,
+    ),
+    rows,
+  );
 }
 
 describe("closed forms", () => {

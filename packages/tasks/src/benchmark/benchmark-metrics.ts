@@ -96,18 +96,18 @@ export function findMetrics(
   });
 }
 
-export interface Defining {
-  readonly kit: MetricKit<BenchmarkRow>;
+/** The options of a benchmark by which its metrics are defined. */
+interface DefinedBy {
+  readonly metrics: readonly NamedMetric[];
   readonly numSamples: number;
-  /** Whether completions are drawn at random. */
-  readonly isSampled: boolean;
+  readonly temperature: number;
   readonly breakdownKeys: readonly string[];
 }
 
 /** Builds the metrics, with groups by the tasks' metadata: `pass_rate/topic/algebra`. */
 export function defineMetrics(
-  named: readonly NamedMetric[],
-  { kit, numSamples, isSampled, breakdownKeys }: Defining,
+  { metrics: named, numSamples, temperature, breakdownKeys }: DefinedBy,
+  kit: MetricKit<BenchmarkRow>,
 ): Readonly<Record<string, Metric<BenchmarkRow>>> {
   // With several completions per task, tasks are the independent units; with one, the share is a rate of answers.
   const cluster = numSamples > 1 ? { cluster: (row: BenchmarkRow) => row.id } : {};
@@ -118,7 +118,7 @@ export function defineMetrics(
   const by = breakdownKeys.length === 0 ? {} : { by: groupsBy(breakdownKeys) };
   const defined = named.map(({ name, k, define }) => {
     const metric = define({ kit, numSamples, k, share });
-    return [name, { ...metric, options: { sampled: isSampled, ...by, ...metric.options } }] as const;
+    return [name, { ...metric, options: { sampled: temperature > 0, ...by, ...metric.options } }] as const;
   });
   return Object.fromEntries(defined);
 }

@@ -1,14 +1,13 @@
 import type { Abilities, MeasureContext, Prompt, RenderedPrompt, Row } from "@periodic-eval/core";
 import { opensThinking, renderEach, requestsFor, stripThinking } from "@periodic-eval/core/evaluations";
+import type { CompleteOptions } from "./benchmark-options.ts";
 import type { BenchmarkCompletion } from "./benchmark-task.ts";
 import type { AnsweredCompletion, CompletionModel } from "./engine.ts";
 
-export interface GenerationOptions {
-  readonly numSamples: number;
-  readonly maxTokens: number;
-  readonly temperature: number;
-  readonly nConcurrent: number;
-}
+export type GenerationOptions = Pick<
+  CompleteOptions,
+  "numSamples" | "maxTokens" | "temperature" | "nConcurrent"
+>;
 
 /** Returns how many tasks make at most `nConcurrent` requests; at least one. */
 export const tasksPerCall = ({ numSamples, nConcurrent }: GenerationOptions): number =>

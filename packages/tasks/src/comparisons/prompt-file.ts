@@ -1,9 +1,10 @@
 import { type AnyEvaluation, type Row, type SourceOption, defineEvaluation } from "@periodic-eval/core";
-import { nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
+import { nestedSubset } from "@periodic-eval/core/evaluations";
 import { filledText, isFilled, parseRow } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 import { uniqueIds, type PlacedRow } from "@periodic-eval/data";
 import { readDocuments } from "../documents/read-documents.ts";
+import type { TaskOptions } from "../tasks/task.ts";
 import type { WrittenPrompt } from "./win-rate.ts";
 
 export interface FilePrompt extends Row {
@@ -16,12 +17,8 @@ export interface PromptFile {
   readonly sha256: string;
 }
 
-export interface PromptChoice {
-  /** Keeps the first prompts. */
-  readonly limit?: number | null;
-  /** A seeded, nested subset of these. */
-  readonly subsample?: Subsample;
-}
+/** Keeps the first prompts, and of these a seeded, nested subset. */
+export type PromptChoice = Pick<TaskOptions, "limit" | "subsample">;
 
 /**
  * Reads prompts: rows of `{prompt, id?}` in a file or a dataset on the hub. A prompt is a string, which becomes a chat with one user

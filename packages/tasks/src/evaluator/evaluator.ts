@@ -21,7 +21,13 @@ import { openSuite } from "../suite/open-suite.ts";
 import { openTasks, type ChosenTask, type OpenTask } from "../suite/open-tasks.ts";
 import type { EvaluableTrainer } from "./evaluator-options.ts";
 import { finishedRuns, isFinished, type ExpectedRun, checkSameWeights } from "./finished.ts";
-import { suiteOfTasks, taskRegistry, readSampling, sampleTasks } from "./own-evaluations.ts";
+import {
+  suiteOfTasks,
+  taskRegistry,
+  readSampling,
+  sampleTasks,
+  type GivenSampling,
+} from "./own-evaluations.ts";
 import {
   documentsOf,
   promote,
@@ -191,27 +197,16 @@ export class Evaluator {
   async evaluate(
     ...given: readonly [given?: Reduce | EvaluateOptions, others?: EvaluateOptions]
   ): Promise<Record<string, unknown>> {
-    const {
-      reduce,
-      returnIntermediates,
-      chunkSize,
-      guards,
-      signal = this.#call.signal,
-      ...sampling
-    } = readEvaluateOptions("Evaluator.evaluate", ...given);
+    const read = readEvaluateOptions("Evaluator.evaluate", ...given);
+    const { temperature, topP, maxNewTokens, samplesPerPrompt, seed: drawn, ...how } = read;
+    const sampling = { temperature, topP, maxNewTokens, samplesPerPrompt, seed: drawn };
     const { suite, chosen } = await this.#choose("Evaluator.evaluate", sampling);
     return this.#withTasks(chosen, async (subject, open) => {
       await this.#check(open);
       const values: Record<string, unknown> = {};
       for (const { name, evaluation } of open) {
-        values[name] = await evaluate(evaluation, subject.model, {
-          ...(reduce && { reduce }),
-          ...(chunkSize !== undefined && { chunkSize }),
-          ...(guards && { guards }),
-          returnIntermediates: returnIntermediates ?? false,
-          signal,
-          seed: seedOfRun(suite),
-        });
+        const options = { ...this.#call, ...how, seed: seedOfRun(suite) };
+        values[name] = await evaluate(evaluation, subject.model, options);
         await checkUnchanged(name, subject);
       }
       return values;
@@ -221,7 +216,7 @@ export class Evaluator {
   /** Reads the suite and returns its tasks, with the sampling of the call. */
   async #choose(
     where: string,
-    sampling: CallSampling,
+    sampling: GivenSampling,
   ): Promise<{ readonly suite: SampledSuite; readonly chosen: readonly ChosenTask[] }> {
     const { smoke = false, tasks } = this.#options;
     const given = this.#suite;

@@ -109,13 +109,8 @@ function hasSameTokenizer({ job }: RunFiles, { facts, tokenizer }: ExpectedRun):
   return hashJson(known) === hashJson(facts);
 }
 
-/** A run that is about to be measured. */
-interface NamedRun {
-  readonly name: string;
-  /** The model's name in results: its path as given. */
-  readonly model: string;
-  readonly adapter: string | null;
-}
+/** A run that is about to be measured. The model's name in results is its path as given. */
+type NamedRun = Pick<MetricsRun, "name" | "model" | "adapter">;
 
 /**
  * Refuses a run whose name another model or adapter has in `metrics.json`: tables and comparisons could not tell them apart.

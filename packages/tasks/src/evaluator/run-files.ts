@@ -21,23 +21,18 @@ import type { OpenTask } from "../suite/open-tasks.ts";
 import type { CheckpointOptions, EvaluatorOptions } from "./evaluator-options.ts";
 import type { Subject } from "./identity.ts";
 
-/** The paths of one run's files. Smoke runs have a separate folder. */
-export interface RunFiles {
-  readonly folder: string;
-  readonly metrics: string;
-  readonly partial: string;
-  readonly lock: string;
-  /** The folder of lm-evaluation-harness' files and `results.json`. */
-  readonly job: string;
-}
+/** The paths of one run's files. */
+export type RunFiles = ReturnType<typeof runFiles>;
 
-export function runFiles(results: string, name: string, isSmoke: boolean): RunFiles {
+export function runFiles(results: string, name: string, isSmoke: boolean) {
+  // Smoke runs have a separate folder.
   const folder = isSmoke ? join(results, "smoke") : results;
   return {
     folder,
     metrics: join(folder, "metrics.json"),
     partial: join(folder, `metrics.${name}.partial.json`),
     lock: join(folder, `.metrics.${name}.lock`),
+    /** The folder of lm-evaluation-harness' files and `results.json`. */
     job: join(folder, "jobs", name),
   };
 }

@@ -8,6 +8,7 @@ import {
   type ChoiceScores,
 } from "@periodic-eval/core/evaluations";
 import type * as z from "zod";
+import { familyOf } from "./evaluate.ts";
 import {
   documentFunction,
   familyParts,
@@ -95,7 +96,7 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
     gold: documentFunction,
     ...ownShape,
   });
-  return parts.family({
+  return familyOf(parts.common, {
     needs: ["logLikelihoods"],
     wants: ["tokenizer"],
     async items(model) {

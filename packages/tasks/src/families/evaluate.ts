@@ -20,7 +20,7 @@ import {
   type Reduce,
   type WithIntermediates,
 } from "./evaluate-options.ts";
-import type { AnyFamily, OnSequence, TokenSequence } from "./family.ts";
+import type { AnyFamily, FamilyParts, OnSequence, TokenSequence } from "./family.ts";
 
 const where = "evaluate";
 
@@ -55,7 +55,9 @@ export async function evaluate(
   if (returnIntermediates) checkIntermediates(evaluation, model);
   const sampled = withSampling(where, evaluation, sampling);
   const sequences = new Map<string, TokenSequence>();
-  const onSequence: OnSequence = (row, sequence) => void sequences.set(row, sequence);
+  const onSequence: OnSequence | undefined = returnIntermediates
+    ? (row, sequence) => void sequences.set(row, sequence)
+    : undefined;
   let places: ReadonlyMap<string, number> = new Map();
   const watched: AnyEvaluation = {
     ...sampled,
@@ -65,10 +67,7 @@ export async function evaluate(
       return items;
     },
     measure: (given, items, context) =>
-      inChunks(sampled, given, items, context, {
-        size: chunkSize,
-        ...(returnIntermediates && { onSequence }),
-      }),
+      inChunks(sampled, given, items, context, chunkSize ?? items.length, onSequence),
   };
   const { snapshot, rows } = await measure(watched, model, {
     ...(signal && { signal }),
@@ -94,6 +93,15 @@ export const evaluateMethodOf = (family: () => AnyEvaluation): EvaluateMethod =>
     const evaluation = isRecord(this) && "measure" in this ? (this as unknown as AnyEvaluation) : family();
     return evaluate(evaluation, model, ...(options as readonly [EvaluateOptions?]));
   } as EvaluateMethod;
+
+/** Returns a family of its fields, with the method `evaluate`. */
+export function familyOf<F extends AnyFamily>(
+  common: FamilyParts<Row>["common"],
+  own: Omit<F, keyof typeof common | "evaluate">,
+): F {
+  const family = { ...common, ...own, evaluate: evaluateMethodOf(() => family) } as unknown as F;
+  return family;
+}
 
 /**
  * Returns the evaluation with the given sampling; the seed is left to `measure`.
@@ -130,17 +138,13 @@ export function sumOfKnown(scores: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : known.reduce((sum, score) => sum + score, 0);
 }
 
-interface Chunking {
-  readonly size: number | undefined;
-  readonly onSequence?: OnSequence;
-}
-
 async function inChunks(
   family: Pick<AnyFamily, "measure">,
   model: EvaluableModel,
   items: readonly Row[],
   context: MeasureContext,
-  { size = items.length, onSequence }: Chunking,
+  size: number,
+  onSequence: OnSequence | undefined,
 ): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (let done = 0; done < items.length; done += size) {

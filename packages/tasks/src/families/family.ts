@@ -14,7 +14,6 @@ import type {
   ModelWith,
 } from "@periodic-eval/core";
 import { requireMetrics, nestedSubset, type Subsample } from "@periodic-eval/core/evaluations";
-import { evaluateMethodOf } from "./evaluate.ts";
 import type { CallSampling, EvaluateMethod } from "./evaluate-options.ts";
 
 /** Documents and their source, for provenance. */
@@ -121,10 +120,8 @@ const seedOfAll = 42;
 /** The parts that all families share. */
 export interface FamilyParts<D extends Row> {
   readonly name: string;
-  /** Returns the evaluation: the given fields, and those that are equal in all families. */
-  readonly family: <F extends AnyFamily>(
-    own: Omit<F, "name" | "version" | "length" | "evaluate" | "provenance">,
-  ) => F;
+  /** The fields that are equal in all families. */
+  readonly common: Pick<AnyFamily, "name" | "version" | "length" | "provenance">;
   /** Items in the order in which a smaller budget takes them. */
   readonly items: () => Promise<readonly FamilyItem<D>[]>;
   /** Returns the document of a row; reads the documents if `items` has not run yet. */
@@ -166,16 +163,11 @@ export function familyParts<D extends Row>(
   };
   return {
     name,
-    family<F extends AnyFamily>(own: Omit<F, "name" | "version" | "length" | "evaluate" | "provenance">) {
-      const family = {
-        ...own,
-        name,
-        version,
-        length: async () => Math.min((await read()).length, subsample?.n ?? Infinity),
-        evaluate: evaluateMethodOf(() => family),
-        provenance: () => provenance,
-      } as unknown as F;
-      return family;
+    common: {
+      name,
+      version,
+      length: async () => Math.min((await read()).length, subsample?.n ?? Infinity),
+      provenance: () => provenance,
     },
     async items() {
       const all = (await read()).map((document, at) => ({

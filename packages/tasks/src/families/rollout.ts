@@ -11,6 +11,7 @@ import type {
 import { configError, positiveInteger } from "@periodic-eval/contracts/options";
 import { resolveSampling, measureInBatches, requestsFor } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
+import { familyOf } from "./evaluate.ts";
 import {
   documentFunction,
   familyParts,
@@ -145,7 +146,7 @@ function rolloutFamily<D extends Row, S extends Json>(
   const given = Object.entries({ temperature, topP, topK, stop }).filter(([, value]) => value !== undefined);
   const defaults = { maxNewTokens, temperature };
   const sampling = resolveSampling(`${where} options`, Object.fromEntries(given), defaults);
-  return parts.family({
+  return familyOf(parts.common, {
     withSampling: (caller, other) => rolloutFamily(caller, { ...options, ...other }),
     needs: ["generate"],
     wants: ["tokenizer"],
@@ -164,11 +165,8 @@ function rolloutFamily<D extends Row, S extends Json>(
     prompts: (_, items) => items.map(({ prompt }) => prompt),
     async measure(model, items, context, onSequence) {
       const fitting = { budget: await promptBudget(parts.name, model, maxNewTokens), overflow };
-      const all = await fitPrompts(
-        model,
-        items.map(({ prompt }) => prompt),
-        fitting,
-      );
+      const asked = items.map(({ prompt }) => prompt);
+      const all = await fitPrompts(model, asked, fitting);
       const fittedOf = new Map(items.map((item, at) => [item, all[at]!]));
       const ask = async (some: readonly RolloutItem<D>[]) => {
         const ready = some.map((item) => ({

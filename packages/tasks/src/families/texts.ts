@@ -2,6 +2,7 @@ import * as z from "zod";
 import { configError, positiveInteger } from "@periodic-eval/contracts/options";
 import type { BulkTokenizer, CallOptions, LogLikelihood, Metric, MetricKit, Row } from "@periodic-eval/core";
 import { checkLogProbs, measureInBatches } from "@periodic-eval/core/evaluations";
+import { familyOf } from "./evaluate.ts";
 import {
   documentFunction,
   familyParts,
@@ -92,7 +93,7 @@ export function textsFamily<D extends Row, V extends object, G extends TextsRow 
 }: TextsFamily<D, V, G>): Family<D, TextsItem<D>, TextsRow & V, "tokenizer" | "logLikelihoods", G> {
   const parts = familyParts(where, options, { ...textsShape, ...ownShape });
   const { prefixToken = null, stride = null } = options;
-  return parts.family({
+  return familyOf(parts.common, {
     needs: ["tokenizer", "logLikelihoods"],
     async items({ contextLength }) {
       const items = (await parts.items()).map((item) => ({ ...item, text: options.text(item.document) }));

@@ -63,12 +63,6 @@ const jsonOf = (value: unknown): Json => JSON.parse(JSON.stringify(value)) as Js
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-/** The lines of a `samples_*.jsonl`, and their `task_hashes` in lm-evaluation-harness. */
-export interface Samples {
-  readonly lines: readonly string[];
-  readonly hash: string;
-}
-
 /**
  * Returns one line per filter and row, with the filter's metrics of that row; a ratio has numerator and denominator. Hashes are
  * SHA-256 as in lm-evaluation-harness 0.4.13: of `json.dumps(doc, indent=2, ensure_ascii=False)`, of the first request's context,
@@ -78,7 +72,7 @@ export function samplesOf(
   rows: readonly Row[],
   metrics: Readonly<Record<string, Metric<Row>>>,
   detailOf: DetailOf,
-): Samples {
+) {
   const names = Object.keys(metrics);
   const places = names.map((name) => ({ name, ...placeOf(name, names) }));
   const filters = [...new Set(places.map(({ filter }) => filter))];
@@ -91,6 +85,7 @@ export function samplesOf(
   );
   return {
     lines: samples.map((sample) => JSON.stringify(sample)),
+    /** `task_hashes` in lm-evaluation-harness. */
     hash: sha256(
       samples.map(({ doc_hash, prompt_hash, target_hash }) => doc_hash + prompt_hash + target_hash).join(""),
     ),

@@ -192,11 +192,8 @@ async function documentsOf<Q>(
     name,
   );
   const documents = asked.map(({ row, question }, at): TaskDocument<Q> => {
-    const shownExamples = examples[at]!.map((one) => ({
-      question: ask(one.question),
-      answer: answer(one.question),
-    }));
-    const prompt = harnessPrompt({ description, examples: shownExamples, question: ask(question), chat });
+    const shown = examples[at]!.map((one): Example => [ask(one.question), answer(one.question)]);
+    const prompt = harnessPrompt(description, shown, ask(question), chat);
     return { id: subject === null ? String(at) : `${subject}/${at}`, groups, question, row, prompt };
   });
   return { documents, provenance: { test: test.provenance, pool: pool?.provenance ?? null } };
@@ -227,19 +224,7 @@ async function placesOf(
 }
 
 /** A solved example. */
-interface Example {
-  readonly question: string;
-  readonly answer: string;
-}
-
-interface HarnessPrompt {
-  /** Comes before the examples; in a chat it is part of the system message. */
-  readonly description: string;
-  readonly examples: readonly Example[];
-  readonly question: string;
-  /** Default: plain text. */
-  readonly chat?: ChatOptions | undefined;
-}
+type Example = readonly [question: string, answer: string];
 
 const targetDelimiter = " ";
 const fewshotDelimiter = "\n\n";
@@ -254,12 +239,17 @@ const fewshotDelimiter = "\n\n";
  * the end of a template's generation prompt belongs to the context of a choice (the harness scores it with the choice): the
  * log-likelihoods of all choices of a question shift by that of the whitespace, by up to 3.5e-3 nats on SmolLM2.
  */
-function harnessPrompt({ description, examples, question, chat }: HarnessPrompt): Prompt {
+function harnessPrompt(
+  description: string,
+  examples: readonly Example[],
+  question: string,
+  chat: ChatOptions | undefined,
+): Prompt {
   if (chat === undefined) return { text: `${description}${asText(examples)}${question}` };
   const system = joined(chat.system ?? "", description);
-  const turns = examples.flatMap((one): Message[] => [
-    { role: "user", content: one.question },
-    { role: "assistant", content: one.answer },
+  const turns = examples.flatMap(([asked, answered]): Message[] => [
+    { role: "user", content: asked },
+    { role: "assistant", content: answered },
   ]);
   const messages =
     chat.fewshotAsMultiturn === false
@@ -274,9 +264,7 @@ export const choiceDelimiter = (chat: ChatOptions | undefined): string =>
   chat === undefined ? targetDelimiter : "";
 
 const asText = (examples: readonly Example[]): string =>
-  examples
-    .map(({ question, answer }) => `${question}${targetDelimiter}${answer}${fewshotDelimiter}`)
-    .join("");
+  examples.map(([question, answer]) => `${question}${targetDelimiter}${answer}${fewshotDelimiter}`).join("");
 
 /** Joins two strings with a blank line, unless one of them has whitespace at the seam. */
 function joined(system: string, description: string): string {
