@@ -302,7 +302,7 @@ export const budgets = {
     tfjs: 1977,
     tokenizers: 1028,
     trainers: 5229,
-    scripts: 3271,
+    scripts: 3272,
   },
   files: 830,
   /** Files under 30 lines that only one other file imports. */
