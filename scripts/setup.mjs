@@ -16,16 +16,17 @@ function refuseOldNode() {
 
 const lockedPackages = (file) => JSON.parse(readFileSync(file, "utf8")).packages;
 
-/** Whether every locked package is installed in its locked version (packages for other platforms may be absent). */
+/** Whether every locked package is installed in its locked version, and each of ours is linked (packages for other platforms may be absent). */
 function isInstalled() {
   const hidden = join(root, "node_modules", ".package-lock.json");
   if (!existsSync(hidden)) return false;
   const installed = lockedPackages(hidden);
   return Object.entries(lockedPackages(join(root, "package-lock.json")))
-    .filter(([path, { link }]) => path.startsWith("node_modules/") && !link)
-    .every(([path, { version, optional }]) =>
-      installed[path] ? installed[path].version === version : optional,
-    );
+    .filter(([path]) => path.startsWith("node_modules/"))
+    .every(([path, { version, optional, link }]) => {
+      if (link) return existsSync(join(root, path));
+      return installed[path] ? installed[path].version === version : optional;
+    });
 }
 
 function run(command, args) {

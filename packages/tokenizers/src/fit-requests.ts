@@ -135,6 +135,24 @@ export function checkIds(ids: readonly number[], vocabSize: number): void {
   });
 }
 
+/** Returns the largest difference of scores of the same tokens, in nats. A diverged model returns NaN; its measurement reports that. */
+export function furthest(
+  some: readonly Pick<PairScores, "nats">[],
+  others: readonly Pick<PairScores, "nats">[],
+): number {
+  const far = some.flatMap(({ nats }, index) =>
+    nats.map((value, at) => Math.abs(value - others[index]!.nats[at]!)),
+  );
+  return Math.max(0, ...far.filter((value) => !Number.isNaN(value)));
+}
+
+/** Returns the length of the common beginning of two sequences, at most `atMost`. */
+export function sharedLength(a: readonly number[], b: readonly number[], atMost: number): number {
+  const most = Math.min(a.length, b.length, atMost);
+  for (let at = 0; at < most; at++) if (a[at] !== b[at]) return at;
+  return most;
+}
+
 /**
  * Groups rows of similar length, longest first, so that there is little padding and a batch that is too large for memory fails first.
  * A row that alone does not fit gets its own batch.

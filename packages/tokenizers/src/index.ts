@@ -8,9 +8,11 @@ export { defaultDate, strftimeOn, templateDate } from "./template-date.ts";
 export { checkTemplateKwargs, plainMessage } from "./chat.ts";
 export {
   checkIds,
+  furthest,
   groupByLength,
   scorePairs,
   scorePrompts,
+  sharedLength,
   type FitLimits,
   type ScoredSequence,
 } from "./fit-requests.ts";

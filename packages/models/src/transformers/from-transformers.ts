@@ -15,6 +15,7 @@ import {
   completionOf,
   drawToken,
   fitRequests,
+  furthest,
   isWritten,
   scorePairs,
   scorePrompts,
@@ -176,18 +177,16 @@ async function selfCheck(engine: OnnxEngine, vocabSize: number, signal: AbortSig
   });
   const together = await scoreSequences(engine, sequences, signal);
   const most = tolerance(engine.facts.dtype);
-  for (const [index, sequence] of sequences.entries()) {
-    const { scores } = await scoreSequences(engine, [sequence], signal);
-    const far = scores[0]!.nats.map((nats, at) => Math.abs(nats - together.scores[index]!.nats[at]!));
-    const furthest = Math.max(...far);
-    if (furthest <= most) continue;
-    throw modelError({
-      where: `${where} scoring`,
-      got: `scores that padding changes by up to ${furthest.toPrecision(2)} nats per token`,
-      expected: `at most ${most}`,
-      fix: 'Pass { batching: "single" }: each row is then read alone.',
-    });
-  }
+  const alone: (typeof together.scores)[number][] = [];
+  for (const sequence of sequences) alone.push(...(await scoreSequences(engine, [sequence], signal)).scores);
+  const far = furthest(together.scores, alone);
+  if (far <= most) return;
+  throw modelError({
+    where: `${where} scoring`,
+    got: `scores that padding changes by up to ${far.toPrecision(2)} nats per token`,
+    expected: `at most ${most}`,
+    fix: 'Pass { batching: "single" }: each row is then read alone.',
+  });
 }
 
 /**

@@ -1,5 +1,5 @@
 import { yieldToEvents } from "@periodic-eval/core/model";
-import type { ScoredSequence } from "@periodic-eval/tokenizers";
+import { sharedLength, type ScoredSequence } from "@periodic-eval/tokenizers";
 import { modelError } from "../folder/model-error.ts";
 import type { OnnxEngine } from "./engine.ts";
 import { disposeCache, type OnnxCache, type OnnxLogits } from "./onnx-model.ts";
@@ -89,7 +89,10 @@ function familiesOf(rows: readonly Row[]): readonly Family[] {
   const families: Family[] = [];
   for (const row of rows) {
     const family = families.at(-1);
-    const prefix = family === undefined ? 0 : commonPrefix(family, row);
+    const prefix =
+      family === undefined
+        ? 0
+        : sharedLength(family.rows[0]!.ids, row.ids, Math.min(family.prefix, row.first));
     const longest = Math.max(row.ids.length, ...(family?.rows.map(({ ids }) => ids.length) ?? []));
     const fits = prefix >= shortestPrefix && longest - prefix <= longestRest;
     if (family !== undefined && fits && family.rows.length < largestFamily) {
@@ -98,12 +101,6 @@ function familiesOf(rows: readonly Row[]): readonly Family[] {
     } else families.push({ rows: [row], prefix: row.first });
   }
   return families.filter((family) => family.rows.length > 1);
-}
-
-function commonPrefix({ rows, prefix }: Family, { ids, first }: Row): number {
-  const most = Math.min(prefix, first);
-  const differs = rows[0]!.ids.findIndex((id, at) => at >= most || id !== ids[at]);
-  return differs < 0 ? most : differs;
 }
 
 /** Reads the prefix of a family, then its rows token by token, and calls `visit` with the logits of each step. */

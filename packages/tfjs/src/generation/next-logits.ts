@@ -1,5 +1,5 @@
 import * as tf from "@tensorflow/tfjs-core";
-import { checkIds } from "@periodic-eval/tokenizers";
+import { checkIds, sharedLength } from "@periodic-eval/tokenizers";
 import { batchByLength } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { incrementalOf, logitsAtPositions, inEvaluation } from "../causal-lm/forward.ts";
@@ -11,7 +11,7 @@ import {
   blockOf,
   type ExtendOptions,
 } from "../causal-lm/incremental.ts";
-import { sharedLength, shortestPrefix } from "../scoring/packing.ts";
+import { shortestPrefix } from "../scoring/packing.ts";
 
 /** A sequence that grows by one token per step. */
 export interface Growing {

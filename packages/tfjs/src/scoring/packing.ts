@@ -1,5 +1,5 @@
 import type { BatchCost } from "../batching/batches.ts";
-import type { ScoredSequence } from "@periodic-eval/tokenizers";
+import { sharedLength, type ScoredSequence } from "@periodic-eval/tokenizers";
 import { firstScored } from "./score-plain.ts";
 
 /** Sequences with a common beginning, read as one row: the beginning once, then their branches. */
@@ -114,11 +114,4 @@ function sizeOf(sequences: readonly ScoredSequence[], branches: readonly Branch[
     scoredRows += Math.max(0, to - Math.max(from, first)) + behind.scoredRows;
   }
   return { tokens, scoredRows };
-}
-
-/** Returns the length of the common beginning of two sequences, at most `atMost`. */
-export function sharedLength(a: readonly number[], b: readonly number[], atMost: number): number {
-  const most = Math.min(a.length, b.length, atMost);
-  for (let at = 0; at < most; at++) if (a[at] !== b[at]) return at;
-  return most;
 }

@@ -10,7 +10,13 @@ import {
 } from "@periodic-eval/core";
 import type { ForwardLimits } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { scorePairs, scorePrompts, type FitLimits, type ScoredSequence } from "@periodic-eval/tokenizers";
+import {
+  furthest,
+  scorePairs,
+  scorePrompts,
+  type FitLimits,
+  type ScoredSequence,
+} from "@periodic-eval/tokenizers";
 import { windowLength, incrementalOf } from "../causal-lm/forward.ts";
 import { isOnDevice } from "../batching/engine-memory.ts";
 import type { Incremental } from "../causal-lm/incremental.ts";
@@ -141,10 +147,10 @@ export async function selfCheck(lm: CausalLM, limits: ForwardLimits, signal: Abo
   const options = { signal, limits, withEntropy: false };
   const packed = await scorePacked(lm, incremental, sequences, options);
   const plain = await scorePlain(lm, sequences, options);
-  const most = furthest(plain, packed);
+  const most = furthest(plain.scores, packed.scores);
   if (most <= tolerance) return;
   // Scores that do not repeat (dropout left on) are no fault of packing. The session's probe warns of them.
-  if (furthest(plain, await scorePlain(lm, sequences, options)) > tolerance) return;
+  if (furthest(plain.scores, (await scorePlain(lm, sequences, options)).scores) > tolerance) return;
   throw new PeriodicEvalError({
     code: "model",
     where: "inMemory scoring",
@@ -152,14 +158,6 @@ export async function selfCheck(lm: CausalLM, limits: ForwardLimits, signal: Abo
     expected: `at most ${tolerance}`,
     fix: 'Score with `inMemory(lm, tokenizer, { scoring: "plain" })`, and correct the model\'s `incremental` or its causal mask.',
   });
-}
-
-/** Returns the largest difference of two scores. A diverged model returns NaN both ways; its measurement reports that. */
-function furthest(some: AllScores, others: AllScores): number {
-  const far = some.scores.flatMap(({ nats }, index) =>
-    nats.map((value, at) => Math.abs(value - others.scores[index]!.nats[at]!)),
-  );
-  return Math.max(0, ...far.filter((value) => !Number.isNaN(value)));
 }
 
 function questions(vocabSize: number, longest: number): readonly ScoredSequence[] {
