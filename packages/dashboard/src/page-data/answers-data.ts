@@ -1,7 +1,7 @@
 import type { AnswerFields, Json, AnswerCondition } from "@periodic-eval/core";
 
 /**
- * The answers of a run: the block `answers-data` of its page, and the reply to `GET /v1/eval?results_dir=…&view=answers`.
+ * The answers of a run: the block `answers-data` of its page, and the reply to `GET /v1/eval/answers?results_dir=…`.
  *
  * - In a file, each measurement has its rows in `packed`.
  * - A server sends the measurements without rows. With `&phase=…&id=…&step=…` it sends one measurement, with the rows
@@ -11,7 +11,7 @@ import type { AnswerFields, Json, AnswerCondition } from "@periodic-eval/core";
 export interface AnswersData {
   /** In run order; measurements whose rows are no answers (KL, margins) are left out. */
   readonly measurements: readonly MeasurementAnswers[];
-  /** The address of the server's reply, relative to the page: `?results_dir=…&view=answers`. Null on a page in a file. */
+  /** The address of the server's reply, relative to the page: `eval/answers?results_dir=…`. Null on a page in a file. */
   readonly address: string | null;
   /** The command that shows the measurements without rows; null if every measurement has rows. */
   readonly command: string | null;

@@ -124,8 +124,8 @@ const lastWritten: Readonly<Record<RunKind, readonly string[]>> = {
 
 async function writtenAt(path: string, kind: RunKind, files: ContainedFiles): Promise<Date> {
   for (const name of lastWritten[kind]) {
-    const time = await files.timeOf(join(path, name)).catch(() => null);
-    if (time !== null) return time;
+    const stamp = await files.stamp(join(path, name)).catch(() => null);
+    if (stamp !== null) return stamp.writtenAt;
   }
-  return files.timeOf(path);
+  return (await files.stamp(path)).writtenAt;
 }

@@ -1,4 +1,5 @@
 import { basename } from "node:path/posix";
+import type * as z from "zod";
 import type { RunProblem, RunRecord } from "@periodic-eval/contracts";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { samplesPath } from "@periodic-eval/store";
@@ -8,7 +9,7 @@ import { changesBetweenEnds, endsOf, type RunAnswers } from "../answers/read-ans
 import { problemText } from "../html/format.ts";
 import type { MeasurementAnswers, AnswersData } from "../page-data/answers-data.ts";
 import type { ContainedFiles } from "./contained-files.ts";
-import type { AnswersQuery } from "./query.ts";
+import type { answersParameters } from "./query.ts";
 import { largeRows, type rowReader } from "./row-index.ts";
 
 interface RowFiles {
@@ -52,8 +53,12 @@ export async function rowProblems(
 /** Largest measurements whose forgotten questions the summary of a page counts. */
 const comparedRows = 5000;
 
-const addressOf = (resultsDir: string): string =>
-  `?${new URLSearchParams({ results_dir: resultsDir, view: "answers" }).toString()}`;
+/** Returns measurements for a page, with the address of their rows. */
+const answersData = (run: RunRecord, measurements: readonly MeasurementAnswers[]): AnswersData => ({
+  measurements,
+  address: `eval/answers?${new URLSearchParams({ results_dir: run.runDir }).toString()}`,
+  command: null,
+});
 
 /** Returns the answers for the page of a served run. Its script requests their rows by address. */
 export async function servedAnswers(run: RunRecord, files: ContainedFiles): Promise<RunAnswers> {
@@ -61,7 +66,7 @@ export async function servedAnswers(run: RunRecord, files: ContainedFiles): Prom
     samples !== null && samples.rows <= comparedRows;
   const small = run.phases.map((phase) => ({ ...phase, snapshots: phase.snapshots.filter(isCompared) }));
   return {
-    data: { measurements: answeredMeasurements(run), address: addressOf(run.runDir), command: null },
+    data: answersData(run, answeredMeasurements(run)),
     changes: await changesBetweenEnds({ ...run, phases: small }, files),
   };
 }
@@ -69,26 +74,20 @@ export async function servedAnswers(run: RunRecord, files: ContainedFiles): Prom
 /** Returns the measurements of a run without rows, or one measurement with some rows; null if there is no such measurement. */
 export async function answersView(
   run: RunRecord,
-  asked: AnswersQuery,
+  { phase, id, step, first, count, verify }: Omit<z.output<typeof answersParameters>, "results_dir">,
   { files, rows: reader }: RowFiles,
 ): Promise<AnswersData | null> {
   const all = answeredMeasurements(run);
-  const reply = (measurements: readonly MeasurementAnswers[]): AnswersData => ({
-    measurements,
-    address: addressOf(run.runDir),
-    command: null,
-  });
-  const { of, first, ...range } = asked;
-  if (of === null) return reply(all);
-  const found = all.find(({ phase, id, step }) => phase === of.phase && id === of.id && step === of.step);
+  if (id === undefined) return answersData(run, all);
+  const found = all.find((one) => one.phase === phase && one.id === id && one.step === (step ?? 0));
   if (found === undefined) return null;
   try {
-    const { rows, total, isVerified } = await reader.read(rowsPlace(run, found), { first, ...range }, files);
+    const range = { first, count, verifiesLater: verify === "later" };
+    const { rows, total, isVerified } = await reader.read(rowsPlace(run, found), range, files);
     const later = isVerified ? {} : { isVerified: false as const };
-    return reply([
-      { ...found, first, total, rows: rows.flatMap((row) => answerRows(row, found.declared)), ...later },
-    ]);
+    const answers = rows.flatMap((row) => answerRows(row, found.declared));
+    return answersData(run, [{ ...found, first, total, rows: answers, ...later }]);
   } catch (error) {
-    return reply([{ ...found, first, rows: [], problem: problemText(error) }]);
+    return answersData(run, [{ ...found, first, rows: [], problem: problemText(error) }]);
   }
 }
