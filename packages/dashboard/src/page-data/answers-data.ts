@@ -15,6 +15,8 @@ export interface AnswersData {
   readonly address: string | null;
   /** The command that shows the measurements without rows; null if every measurement has rows. */
   readonly command: string | null;
+  /** Where the page sends a person's grades, relative to the page, and the token to send with them. Absent if it cannot. */
+  readonly labels?: { readonly address: string; readonly token: string };
 }
 
 /** The answers of one measurement. */
@@ -65,8 +67,16 @@ export interface AnswerRow {
   readonly choices: AnswerChoices | null;
   /** The whole prompt; null if the row lacks it. */
   readonly prompt: string | null;
+  /** The grades of a person; absent if nobody graded this answer. */
+  readonly label?: AnswerLabel;
   /** The fields of the row that are not shown elsewhere. */
   readonly fields: readonly (readonly [name: string, value: Json])[];
+}
+
+/** A person's grades of an answer, from 0 to 100; null without one. */
+export interface AnswerLabel {
+  readonly aligned: number | null;
+  readonly coherent: number | null;
 }
 
 /** The choices of a multiple-choice question. */

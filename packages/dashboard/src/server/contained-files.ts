@@ -6,12 +6,14 @@ import { PeriodicEvalError } from "@periodic-eval/core";
 import type { FileReader } from "@periodic-eval/store";
 
 /**
- * Read-only access to the files below a folder. Paths are relative to it (`""` is the folder itself), so that messages do not
+ * Access to the files below a folder, to read them. Paths are relative to it (`""` is the folder itself), so that messages do not
  * reveal where it is. Any path that leads outside throws `ENOENT`, like a missing file.
  */
 export interface ContainedFiles extends FileReader {
   /** Reads a file of any size in parts, from a position in bytes; by default from its beginning. */
   chunks(path: string, from?: number): AsyncGenerator<Uint8Array, void, void>;
+  /** Returns the absolute path of a file or folder, with all links resolved, to write into it. */
+  realPath(path: string): string;
   /** Returns the stamp of a file or folder. */
   stamp(path: string): Promise<FileStamp>;
   /** Returns the entries of a folder with their stamps. Reads no content. */
@@ -85,6 +87,7 @@ export function containedFiles(
       );
       yield* opened as AsyncIterable<Uint8Array>;
     },
+    realPath: resolveInside,
     stamp: async (path) =>
       withoutAbsolutePath(path, async () => {
         const stamp = stampOf(resolveInside(path));

@@ -52,6 +52,14 @@ export const answersParameters = z
     "phase and id together",
   );
 
+/** The parameters that name the measurement of a label. */
+export const labelParameters = z.strictObject({
+  results_dir: text,
+  phase: z.string(),
+  id: z.string(),
+  step: integer(0),
+});
+
 /** The parameters of a client that follows a folder. `since` is the version that it has. */
 export const eventsParameters = z.strictObject({ results_dir: text, since: z.string().optional() });
 
@@ -84,7 +92,15 @@ export function parseQuery<S extends z.ZodObject>(address: string, schema: S): z
     if (count > 1) throw wrongAddress(name, `${count} values`, "one");
     if (!known.includes(name)) throw wrongAddress("parameters", quoteValue(name), `only ${known.join(", ")}`);
   }
-  const given = Object.fromEntries(searchParams);
+  return parseInput(schema, Object.fromEntries(searchParams));
+}
+
+/**
+ * Checks what a client sent.
+ *
+ * @throws HTTPException 400 for a wrong value.
+ */
+export function parseInput<S extends z.ZodType>(schema: S, given: unknown): z.output<S> {
   const result = schema.safeParse(given);
   if (result.success) return result.data;
   const { path, value, expected } = describeZodIssue(result.error, given);

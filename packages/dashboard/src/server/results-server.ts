@@ -1,16 +1,23 @@
+import { randomBytes } from "node:crypto";
 import { parseOptions } from "@periodic-eval/contracts/options";
+import { isLoopback } from "@periodic-eval/data";
 import { Hono, type Context } from "hono";
+import { bodyLimit } from "hono/body-limit";
 import { HTTPException } from "hono/http-exception";
 import type { Html } from "../html/html.ts";
 import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
+import { answeredMeasurements } from "../answers/answered-measurements.ts";
 import { namesOf } from "./contained-files.ts";
 import type { FoundRun, FoundRuns } from "./find-runs.ts";
+import { labelSchema, labelsFile, saveLabel } from "./labels.ts";
 import { liveUpdates } from "./live-updates.ts";
 import { listPage, pageCount, overlayPage, runEntry, runPage, sampledPage, shortEntry } from "./pages.ts";
 import {
   answersParameters,
   eventsParameters,
+  labelParameters,
   pageParameters,
+  parseInput,
   parseQuery,
   wrongAddress,
   type Query,
@@ -18,23 +25,28 @@ import {
 import { readEnds, readIndexLines, readSample, type RunLines } from "./read-ends.ts";
 import { runJson } from "./read-run.ts";
 import { sendData, sendMessage, sendPage, setSafeHeaders, wantsJson } from "./replies.ts";
-import { requestGuard } from "./request-guard.ts";
+import { isSameSecret, labelsPath, requestGuard } from "./request-guard.ts";
 import { servedFolder, type ReplySize, type ServedFolder } from "./served-folder.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
 import { answersView, servedAnswers } from "./stored-answers.ts";
 
 export const evalPath = "/v1/eval";
 
+const maxLabelBytes = 2 ** 16;
+
 /**
  * Returns a server for the results below a folder, as pages or as JSON (`Accept: application/json`):
- * `GET /v1/eval?results_dir=&page=&per_page=`. It only reads files, and treats every string in them as hostile.
+ * `GET /v1/eval?results_dir=&page=&per_page=`. It treats every string in the files as hostile, and writes only the labels that
+ * people give to answers, in files beside their run.
  *
  * @throws PeriodicEvalError `config` for a wrong option, such as a `root` that is not a folder.
  */
 export function resultsServer(options: ResultsServerOptions): Hono {
   const checked = parseOptions("resultsServer options", serverOptions, options);
   const { root, host = "127.0.0.1", token = null, readResults = null, maxFileBytes } = checked;
-  const { forRequest, look } = servedFolder(realFolder(root)!, readResults, maxFileBytes);
+  // Anyone who can reach the server can read its pages, and so send labels.
+  const labelToken = token !== null || isLoopback(host) ? randomBytes(16).toString("base64url") : null;
+  const { forRequest, look } = servedFolder(realFolder(root)!, readResults, maxFileBytes, labelToken);
   const live = liveUpdates(look);
   const app = new Hono();
   app.use(setSafeHeaders, requestGuard(host, token));
@@ -52,15 +64,31 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   app.get(`${evalPath}/answers`, async (c) => {
     const { results_dir, ...range } = parsed(c, answersParameters);
     const served = forRequest(c.req.raw.signal);
-    const folder = folderOf(results_dir);
-    const run = (await runsBelow(folder, served)).runs.find(({ path }) => path === folder);
-    if (run === undefined) throw notFound();
+    const run = await runAt(results_dir, served);
     const answers = async () => {
       const { content } = await served.read(run);
       return content?.kind === "callbacks" ? answersView(content.run, range, served) : null;
     };
     const data = await served.make(answers, sizeOf(await largeIndex(run, served)));
     return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
+  });
+  const onError = (c: Context) =>
+    sendMessage(c, 413, "Too large", `A label has at most ${maxLabelBytes} bytes.`);
+  app.post(labelsPath, bodyLimit({ maxSize: maxLabelBytes, onError }), async (c) => {
+    if (labelToken === null || !isSameSecret(c.req.header("x-label-token") ?? "", labelToken))
+      return sendMessage(c, 403, "Wrong token", "Load the page again: a label needs the token of its page.");
+    const { results_dir, phase, id, step } = parsed(c, labelParameters);
+    const label = parseInput(labelSchema, await c.req.json<unknown>().catch(() => null));
+    const served = forRequest(c.req.raw.signal);
+    const found = await runAt(results_dir, served);
+    const { content } = await served.make(() => served.read(found), "small");
+    const run = content?.kind === "callbacks" ? content.run : null;
+    const of =
+      run &&
+      answeredMeasurements(run).find((one) => one.phase === phase && one.id === id && one.step === step);
+    if (!run || !of) return sendMessage(c, 404, "Not found", "This run has no such answers.");
+    await saveLabel(labelsFile(run, of), label, served.files);
+    return sendData(c, label);
   });
   app.get(`${evalPath}/events`, async (c) => {
     const { results_dir, since } = parsed(c, eventsParameters);
@@ -104,6 +132,14 @@ async function runsBelow(folder: string, served: ServedFolder): Promise<FoundRun
   served.signal.throwIfAborted();
   if (found === null) throw notFound();
   return found;
+}
+
+/** Finds the run in a folder. */
+async function runAt(path: string, served: ServedFolder): Promise<FoundRun> {
+  const folder = folderOf(path);
+  const run = (await runsBelow(folder, served)).runs.find((one) => one.path === folder);
+  if (run === undefined) throw notFound();
+  return run;
 }
 
 interface PageRequest {
@@ -159,7 +195,7 @@ async function replyWithRun(request: PageRequest, run: FoundRun): Promise<Respon
   const make = async () => {
     const read = await served.read(run);
     const { content } = read;
-    const answers = content?.kind === "callbacks" ? await servedAnswers(content.run, served.files) : null;
+    const answers = content?.kind === "callbacks" ? await servedAnswers(content.run, served) : null;
     return runPage(place, { read, answers });
   };
   const name = `run ${JSON.stringify({ ...query, isWhole: true })}`;

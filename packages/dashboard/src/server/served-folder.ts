@@ -13,6 +13,8 @@ import { versionOf } from "./run-version.ts";
 /** The served folder as one request sees it. */
 export interface ServedFolder {
   readonly rootName: string;
+  /** The secret that pages send with labels; null if this server takes none. */
+  readonly labelToken: string | null;
   readonly signal: AbortSignal;
   /** Reading them lets other requests run, and ends when the request is abandoned. */
   readonly files: ContainedFiles;
@@ -52,6 +54,7 @@ export function servedFolder(
   root: string,
   readResults: ReadOptions["readResults"],
   maxFileBytes: number | undefined,
+  labelToken: string | null = null,
 ) {
   const contained = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
   const isShown = ({ kind }: FoundRun): boolean => kind !== "results" || readResults !== null;
@@ -105,6 +108,7 @@ export function servedFolder(
       });
     return {
       rootName: basename(root),
+      labelToken,
       signal,
       files,
       rows,

@@ -9,8 +9,10 @@ import { changesBetweenEnds, endsOf, type RunAnswers } from "../answers/read-ans
 import { problemText } from "../html/format.ts";
 import type { MeasurementAnswers, AnswersData } from "../page-data/answers-data.ts";
 import type { ContainedFiles } from "./contained-files.ts";
+import { labelKey, labelsFile, readLabels } from "./labels.ts";
 import type { answersParameters } from "./query.ts";
 import { largeRows, type rowReader } from "./row-index.ts";
+import type { ServedFolder } from "./served-folder.ts";
 
 interface RowFiles {
   readonly files: ContainedFiles;
@@ -53,20 +55,28 @@ export async function rowProblems(
 /** Largest measurements whose forgotten questions the summary of a page counts. */
 const comparedRows = 5000;
 
-/** Returns measurements for a page, with the address of their rows. */
-const answersData = (run: RunRecord, measurements: readonly MeasurementAnswers[]): AnswersData => ({
-  measurements,
-  address: `eval/answers?${new URLSearchParams({ results_dir: run.runDir }).toString()}`,
-  command: null,
-});
+/** Returns measurements for a page, with the addresses of their rows and labels. */
+function answersData(
+  { runDir }: RunRecord,
+  measurements: readonly MeasurementAnswers[],
+  labelToken: string | null,
+): AnswersData {
+  const query = new URLSearchParams({ results_dir: runDir }).toString();
+  const labels =
+    labelToken === null ? {} : { labels: { address: `eval/labels?${query}`, token: labelToken } };
+  return { measurements, address: `eval/answers?${query}`, command: null, ...labels };
+}
 
 /** Returns the answers for the page of a served run. Its script requests their rows by address. */
-export async function servedAnswers(run: RunRecord, files: ContainedFiles): Promise<RunAnswers> {
+export async function servedAnswers(
+  run: RunRecord,
+  { files, labelToken }: Pick<ServedFolder, "files" | "labelToken">,
+): Promise<RunAnswers> {
   const isCompared = ({ samples }: { readonly samples: { readonly rows: number } | null }) =>
     samples !== null && samples.rows <= comparedRows;
   const small = run.phases.map((phase) => ({ ...phase, snapshots: phase.snapshots.filter(isCompared) }));
   return {
-    data: answersData(run, answeredMeasurements(run)),
+    data: answersData(run, answeredMeasurements(run), labelToken),
     changes: await changesBetweenEnds({ ...run, phases: small }, files),
   };
 }
@@ -75,19 +85,27 @@ export async function servedAnswers(run: RunRecord, files: ContainedFiles): Prom
 export async function answersView(
   run: RunRecord,
   { phase, id, step, first, count, verify }: Omit<z.output<typeof answersParameters>, "results_dir">,
-  { files, rows: reader }: RowFiles,
+  { files, rows: reader, labelToken }: ServedFolder,
 ): Promise<AnswersData | null> {
   const all = answeredMeasurements(run);
-  if (id === undefined) return answersData(run, all);
+  if (id === undefined) return answersData(run, all, labelToken);
   const found = all.find((one) => one.phase === phase && one.id === id && one.step === (step ?? 0));
   if (found === undefined) return null;
   try {
     const range = { first, count, verifiesLater: verify === "later" };
     const { rows, total, isVerified } = await reader.read(rowsPlace(run, found), range, files);
     const later = isVerified ? {} : { isVerified: false as const };
-    const answers = rows.flatMap((row) => answerRows(row, found.declared));
-    return answersData(run, [{ ...found, first, total, rows: answers, ...later }]);
+    const labels = await readLabels(labelsFile(run, found), files);
+    const answers = rows
+      .flatMap((row) => answerRows(row, found.declared))
+      .map((row) => {
+        const label = labels.get(labelKey(row.item, row.sample));
+        return label === undefined
+          ? row
+          : { ...row, label: { aligned: label.aligned, coherent: label.coherent } };
+      });
+    return answersData(run, [{ ...found, first, total, rows: answers, ...later }], labelToken);
   } catch (error) {
-    return answersData(run, [{ ...found, first, rows: [], problem: problemText(error) }]);
+    return answersData(run, [{ ...found, first, rows: [], problem: problemText(error) }], labelToken);
   }
 }

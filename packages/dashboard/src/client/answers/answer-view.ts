@@ -5,15 +5,26 @@ import {
   gradeText,
   tokensText,
   type AnswerChoices,
+  type AnswerLabel,
   type AnswerRow,
   choiceText,
   shareOfChoices,
 } from "../../page-data/answers-data.ts";
-import { create } from "../dom.ts";
+import { create, messageOf } from "../dom.ts";
 import type { MarkedFrom } from "./answer-selection.ts";
 
-/** Renders an answer with its question. `link` leads to the same question at all steps. */
-export function answerView(row: AnswerRow, link: string, example: string | null): HTMLElement {
+/**
+ * Renders an answer with its question.
+ *
+ * @param link Leads to the same question at all steps.
+ * @param save Saves a person's grades; null if this page cannot.
+ */
+export function answerView(
+  row: AnswerRow,
+  link: string,
+  example: string | null,
+  save: ((label: AnswerLabel) => Promise<void>) | null,
+): HTMLElement {
   const about = aboutView(row, true);
   about.append(" ", create("a", { href: link, class: "all-steps" }, "same question at all steps"));
   const asked = create("h3", { class: "asked" }, row.question ?? row.item);
@@ -24,6 +35,7 @@ export function answerView(row: AnswerRow, link: string, example: string | null)
     about,
     ...bodyOf(row, null),
     ...judgeOf(row),
+    ...(save === null ? [] : [labelView(row, save)]),
     ...promptOf(row, example),
     ...fieldsOf(row),
   );
@@ -72,12 +84,16 @@ function marksKey(since: Exclude<MarkedFrom, "none">): HTMLElement {
   return create("p", { class: "key" }, text, ...samples);
 }
 
-function aboutView({ persona, sample, flags, grades, tokens }: AnswerRow, isAlone: boolean): HTMLElement {
+function aboutView(
+  { persona, sample, flags, grades, tokens, label }: AnswerRow,
+  isAlone: boolean,
+): HTMLElement {
   const plain = [
     ...(isAlone && persona !== null ? [persona] : []),
     ...(isAlone && sample > 0 ? [`answer ${sample + 1}`] : []),
     ...grades.map(([name, value]) => gradeText(name, value)),
     tokensText(tokens),
+    label === undefined ? "" : labelText(label),
   ].filter((part) => part !== "");
   const marks = flags.map((flag) => create("span", { class: "flag" }, flagName(flag)));
   return create("p", { class: "about" }, ...marks, plain.join(" · "));
@@ -122,6 +138,38 @@ function choicesView(choices: AnswerChoices): HTMLElement {
 
 const judgeOf = ({ judge }: AnswerRow): readonly HTMLElement[] =>
   judge === null ? [] : [folded("Judge’s words", judge, false)];
+
+const labelText = ({ aligned, coherent }: AnswerLabel): string =>
+  `a person: ${gradeText("aligned", aligned)}, ${gradeText("coherent", coherent)}`;
+
+/** Renders fields for a person's grades, which begin with the judge's: whoever agrees only saves them. */
+function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>): HTMLElement {
+  const before: Readonly<Record<string, unknown>> = { ...Object.fromEntries(row.grades), ...row.label };
+  const fieldOf = (name: string) =>
+    create("input", { type: "number", min: "0", max: "100", step: "any", value: String(before[name] ?? "") });
+  const [aligned, coherent] = [fieldOf("aligned"), fieldOf("coherent")];
+  const said = create("span", { role: "status" });
+  const button = create("button", { type: "button" }, "Save");
+  const gradeIn = ({ value }: HTMLInputElement) => (value === "" ? null : Number(value));
+  button.addEventListener("click", () => {
+    const isValid = [aligned, coherent].every((field) => field.reportValidity());
+    const label = { aligned: gradeIn(aligned), coherent: gradeIn(coherent) };
+    if (isValid)
+      void save(label).then(
+        () => (said.textContent = `Saved: ${labelText(label)}.`),
+        (error: unknown) => (said.textContent = messageOf(error)),
+      );
+  });
+  return create(
+    "details",
+    { class: "judge label" },
+    create("summary", {}, "Grade this answer"),
+    create("label", {}, "aligned ", aligned),
+    create("label", {}, "coherent ", coherent),
+    button,
+    said,
+  );
+}
 
 function promptOf({ prompt }: AnswerRow, example: string | null): readonly HTMLElement[] {
   if (prompt) return [folded("Whole prompt", prompt, false)];

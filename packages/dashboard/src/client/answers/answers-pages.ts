@@ -1,10 +1,10 @@
-import type { MeasurementAnswers, AnswerRow } from "../../page-data/answers-data.ts";
+import { isAnchor, type MeasurementAnswers, type AnswerRow } from "../../page-data/answers-data.ts";
 import { evenly } from "../../page-data/run-data.ts";
-import { create, save } from "../dom.ts";
+import { create, messageOf, save } from "../dom.ts";
 import { matches, questionOf, shownKind, worstFirst } from "./answer-filters.ts";
 import { linkTo, type AnswerSelection } from "./answer-selection.ts";
 import { answerView, stepsView, type AnswerAtStep } from "./answer-view.ts";
-import type { AnswersSource, ReadAnswers } from "./source.ts";
+import type { AnswersSource, ReadAnswers, SaveLabel } from "./source.ts";
 
 /** A part of the page: what it shows in one sentence, and its content. */
 export interface View {
@@ -16,6 +16,7 @@ export interface View {
 export interface PageActions {
   turnTo(page: number): void;
   searchMore(): void;
+  readonly saveLabel: SaveLabel | null;
 }
 
 const answersPerPage = 20;
@@ -27,8 +28,10 @@ export function pageView(
   { rows, read, total }: ReadAnswers,
   measurement: MeasurementAnswers,
   selection: AnswerSelection,
-  actions: PageActions,
+  { saveLabel, ...actions }: PageActions,
 ): View {
+  const { grades = [] } = measurement.declared;
+  const canLabel = saveLabel !== null && grades.includes("aligned");
   const ofKind = shownKind(rows, selection.show);
   const kept = ofKind.filter((row) => matches(row, selection));
   const sorted = selection.order === "worst" ? worstFirst(kept, measurement.declared) : kept;
@@ -40,7 +43,12 @@ export function pageView(
     text: `${kept.length} of ${ofKind.length} ${selection.show === "anchor" ? "anchors" : "answers"}${onPage}`,
     content: [
       ...shown.map((row) =>
-        answerView(row, linkTo({ ...selection, item: row.item, sample: row.sample }), measurement.example),
+        answerView(
+          row,
+          linkTo({ ...selection, item: row.item, sample: row.sample }),
+          measurement.example,
+          canLabel && !isAnchor(row) ? (label) => saveLabel!(measurement, row, label) : null,
+        ),
       ),
       create(
         "p",
@@ -58,7 +66,7 @@ export function pageView(
   };
 }
 
-function pageButtons(page: number, pages: number, { turnTo }: PageActions): HTMLElement {
+function pageButtons(page: number, pages: number, { turnTo }: Pick<PageActions, "turnTo">): HTMLElement {
   const button = (to: number, text: string): HTMLElement => {
     const element = create("button", { type: "button" }, text);
     element.disabled = to < 1 || to > pages;
@@ -70,7 +78,7 @@ function pageButtons(page: number, pages: number, { turnTo }: PageActions): HTML
   return create("nav", attributes, button(page - 1, "← Previous"), here, button(page + 1, "Next →"));
 }
 
-function searchMore(read: number, total: number, actions: PageActions): HTMLElement {
+function searchMore(read: number, total: number, actions: Pick<PageActions, "searchMore">): HTMLElement {
   const button = create("button", { type: "button" }, "Search more");
   button.addEventListener("click", () => actions.searchMore());
   return create("p", { class: "key" }, `The first ${read} of ${total} stored rows are searched. `, button);
@@ -120,8 +128,6 @@ async function answerAt(
     return { title, phase: one.phase, isSelected, row: null, problem: messageOf(error) };
   }
 }
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** An answer and the measurement that it belongs to. */
 interface PlacedAnswer {

@@ -1,5 +1,5 @@
-import { create } from "../dom.ts";
-import { messageOf, distinct, selectControl, type Choice } from "./answers-pages.ts";
+import { create, messageOf } from "../dom.ts";
+import { distinct, selectControl, type Choice } from "./answers-pages.ts";
 import {
   type MeasurementAnswers,
   hashOf,

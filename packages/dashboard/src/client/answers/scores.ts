@@ -6,9 +6,8 @@ import {
   type MeasurementAnswers,
 } from "../../page-data/answers-data.ts";
 import type { RunData } from "../../page-data/run-data.ts";
-import { create, createSvg, readDataBlock } from "../dom.ts";
+import { create, createSvg, messageOf, readDataBlock } from "../dom.ts";
 import { menu, textCell } from "../downloads.ts";
-import { messageOf } from "./answers-pages.ts";
 import type { AnswersSource } from "./source.ts";
 
 /** Size of a scatter plot in units of its view box, and the place of its axes. */

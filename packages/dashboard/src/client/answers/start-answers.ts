@@ -6,7 +6,7 @@ import {
   type MeasurementAnswers,
   type AnswerRow,
 } from "../../page-data/answers-data.ts";
-import { create, readDataBlock } from "../dom.ts";
+import { create, messageOf, readDataBlock } from "../dom.ts";
 import { questionOf, shownKind } from "./answer-filters.ts";
 import {
   linkTo,
@@ -21,7 +21,6 @@ import {
 } from "./answer-selection.ts";
 import {
   itemView,
-  messageOf,
   pageView,
   type PageActions,
   distinct,
@@ -175,6 +174,7 @@ function browseAnswers(place: HTMLElement, source: AnswersSource): { readonly up
   place.replaceChildren(create("p", { class: "sub" }, aboutAnswers), filters.element, found, list, key);
 
   const actions: PageActions = {
+    saveLabel: source.saveLabel,
     turnTo(page) {
       select({ page });
       focusOn(place);
