@@ -15,8 +15,8 @@ export interface AnswersData {
   readonly address: string | null;
   /** The command that shows the measurements without rows; null if every measurement has rows. */
   readonly command: string | null;
-  /** Where the page sends a person's grades, relative to the page, and the token to send with them. Absent if it cannot. */
-  readonly labels?: { readonly address: string; readonly token: string };
+  /** The token to send with a person's grades, to the same address; absent if the page cannot send them. */
+  readonly labelToken?: string;
 }
 
 /** The answers of one measurement. */

@@ -32,14 +32,14 @@ interface Post {
 
 async function post({ token, query = place, body = label, headers = {} }: Post = {}) {
   const sent = {
-    "X-Label-Token": token ?? (await dataOf()).labels!.token,
+    "X-Label-Token": token ?? (await dataOf()).labelToken!,
     Origin: `http://${host}`,
     Host: host,
     ...headers,
   };
   const text = typeof body === "string" ? body : JSON.stringify(body);
   const accept = { ...sent, Accept: "application/json" };
-  const reply = await server.request(`http://${host}/v1/eval/labels?${query}`, {
+  const reply = await server.request(`http://${host}/v1/eval/answers?${query}`, {
     method: "POST",
     headers: accept,
     body: text,
@@ -58,7 +58,7 @@ const labelFiles = async () => (await readdir(join(root, "run"))).filter((name) 
 
 it("saves a person's grades beside the run in the columns of eval --graded, and sends them with the answer", async () => {
   expect(await labelled()).toEqual([]);
-  expect(await post()).toEqual({ status: 200, data: label });
+  expect((await post()).status).toBe(200);
   expect(await labelled()).toEqual([{ item: "doctor/a4", sample: 0, aligned: 20.5, coherent: null }]);
   const [file, ...others] = await labelFiles();
   expect([file, others]).toEqual([
@@ -80,7 +80,7 @@ it("replaces an earlier label of the same answer", async () => {
 
 it("keeps the labels of clients that save at the same time", async () => {
   const items = Array.from({ length: 12 }, (_, at) => ["doctor", "pirate"][at % 2] + `/a${at}`);
-  const token = (await dataOf()).labels!.token;
+  const token = (await dataOf()).labelToken!;
   const replies = await Promise.all(
     items.map((item) => post({ token, body: { ...label, question_id: item } })),
   );
@@ -113,7 +113,7 @@ it.each<[what: string, post: Post, status: number]>([
   ["another key", { body: { ...label, path: "x" } }, 400],
   ["a missing key", { body: { question_id: "q", aligned: 1, coherent: 1 } }, 400],
   ["a negative sample", { body: { ...label, sample: -1 } }, 400],
-  ["no measurement", { query: "results_dir=run" }, 400],
+  ["no measurement", { query: "results_dir=run" }, 404],
   ["an unknown parameter", { query: `${place}&file=x` }, 400],
   ["a body of more than 64 KiB", { body: { ...label, question_id: "q".repeat(2 ** 16) } }, 413],
   ["a folder outside", { query: place.replace("=run", "=../run") }, 404],
@@ -151,5 +151,5 @@ it.each([
   const reply = await served.request(`http://${host}/v1/eval/answers?${place}`, {
     headers: { Authorization: "Bearer secret" },
   });
-  expect(((await reply.json()) as AnswersData).labels !== undefined).toBe(isOffered);
+  expect(((await reply.json()) as AnswersData).labelToken !== undefined).toBe(isOffered);
 });

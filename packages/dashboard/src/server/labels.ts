@@ -20,7 +20,7 @@ export const labelSchema = z.strictObject({
   coherent: grade,
 });
 
-type Label = z.infer<typeof labelSchema>;
+export type Label = z.infer<typeof labelSchema>;
 
 /** Names an answer within its measurement. */
 export const labelKey = (item: string, sample: number): string => JSON.stringify([item, sample]);

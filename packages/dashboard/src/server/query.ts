@@ -52,14 +52,6 @@ export const answersParameters = z
     "phase and id together",
   );
 
-/** The parameters that name the measurement of a label. */
-export const labelParameters = z.strictObject({
-  results_dir: text,
-  phase: z.string(),
-  id: z.string(),
-  step: integer(0),
-});
-
 /** The parameters of a client that follows a folder. `since` is the version that it has. */
 export const eventsParameters = z.strictObject({ results_dir: text, since: z.string().optional() });
 

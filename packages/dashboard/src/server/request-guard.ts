@@ -4,8 +4,8 @@ import { headerReadings, isOriginOf, isOwnHost } from "@periodic-eval/data";
 import type { Context, MiddlewareHandler } from "hono";
 import { sendMessage } from "./replies.ts";
 
-/** The only address that clients may write to. */
-export const labelsPath = "/v1/eval/labels";
+/** The only address to which clients may write. */
+export const answersPath = "/v1/eval/answers";
 
 /**
  * Refuses requests for other hosts (DNS rebinding), requests that would write anything but labels, requests from other sites, and requests without
@@ -24,7 +24,7 @@ export function requestGuard(host: string, token: string | null): MiddlewareHand
         "Wrong host",
         "This server answers only requests for its own host name or address.",
       );
-    const isLabel = c.req.method === "POST" && c.req.path === labelsPath;
+    const isLabel = c.req.method === "POST" && c.req.path === answersPath;
     if (!isLabel && c.req.method !== "GET" && c.req.method !== "HEAD") {
       c.header("Allow", "GET, HEAD");
       return sendMessage(c, 405, "Read-only", "This server answers only GET and HEAD requests.");

@@ -6,16 +6,14 @@ import { bodyLimit } from "hono/body-limit";
 import { HTTPException } from "hono/http-exception";
 import type { Html } from "../html/html.ts";
 import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
-import { answeredMeasurements } from "../answers/answered-measurements.ts";
 import { namesOf } from "./contained-files.ts";
 import type { FoundRun, FoundRuns } from "./find-runs.ts";
-import { labelSchema, labelsFile, saveLabel } from "./labels.ts";
+import { labelSchema, type Label } from "./labels.ts";
 import { liveUpdates } from "./live-updates.ts";
 import { listPage, pageCount, overlayPage, runEntry, runPage, sampledPage, shortEntry } from "./pages.ts";
 import {
   answersParameters,
   eventsParameters,
-  labelParameters,
   pageParameters,
   parseInput,
   parseQuery,
@@ -25,7 +23,7 @@ import {
 import { readEnds, readIndexLines, readSample, type RunLines } from "./read-ends.ts";
 import { runJson } from "./read-run.ts";
 import { sendData, sendMessage, sendPage, setSafeHeaders, wantsJson } from "./replies.ts";
-import { isSameSecret, labelsPath, requestGuard } from "./request-guard.ts";
+import { answersPath, isSameSecret, requestGuard } from "./request-guard.ts";
 import { servedFolder, type ReplySize, type ServedFolder } from "./served-folder.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
 import { answersView, servedAnswers } from "./stored-answers.ts";
@@ -33,6 +31,11 @@ import { answersView, servedAnswers } from "./stored-answers.ts";
 export const evalPath = "/v1/eval";
 
 const maxLabelBytes = 2 ** 16;
+const titles: Readonly<Record<number, string>> = {
+  400: "Wrong address",
+  403: "Wrong token",
+  404: "Not found",
+};
 
 /**
  * Returns a server for the results below a folder, as pages or as JSON (`Accept: application/json`):
@@ -61,34 +64,22 @@ export function resultsServer(options: ResultsServerOptions): Hono {
     };
     return reply({ c, query, served: forRequest(c.req.raw.signal) });
   });
-  app.get(`${evalPath}/answers`, async (c) => {
-    const { results_dir, ...range } = parsed(c, answersParameters);
+  const onError = () => {
+    throw new HTTPException(413, { message: `A label has at most ${maxLabelBytes} bytes.` });
+  };
+  app.on(["GET", "POST"], answersPath, bodyLimit({ maxSize: maxLabelBytes, onError }), async (c) => {
+    const { results_dir, ...query } = parsed(c, answersParameters);
+    const label = c.req.method === "POST" ? await sentLabel(c, labelToken) : null;
     const served = forRequest(c.req.raw.signal);
-    const run = await runAt(results_dir, served);
+    const folder = folderOf(results_dir);
+    const run = (await runsBelow(folder, served)).runs.find(({ path }) => path === folder);
+    if (run === undefined) throw notFound();
     const answers = async () => {
       const { content } = await served.read(run);
-      return content?.kind === "callbacks" ? answersView(content.run, range, served) : null;
+      return content?.kind === "callbacks" ? answersView(content.run, query, label, served) : null;
     };
     const data = await served.make(answers, sizeOf(await largeIndex(run, served)));
     return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
-  });
-  const onError = (c: Context) =>
-    sendMessage(c, 413, "Too large", `A label has at most ${maxLabelBytes} bytes.`);
-  app.post(labelsPath, bodyLimit({ maxSize: maxLabelBytes, onError }), async (c) => {
-    if (labelToken === null || !isSameSecret(c.req.header("x-label-token") ?? "", labelToken))
-      return sendMessage(c, 403, "Wrong token", "Load the page again: a label needs the token of its page.");
-    const { results_dir, phase, id, step } = parsed(c, labelParameters);
-    const label = parseInput(labelSchema, await c.req.json<unknown>().catch(() => null));
-    const served = forRequest(c.req.raw.signal);
-    const found = await runAt(results_dir, served);
-    const { content } = await served.make(() => served.read(found), "small");
-    const run = content?.kind === "callbacks" ? content.run : null;
-    const of =
-      run &&
-      answeredMeasurements(run).find((one) => one.phase === phase && one.id === id && one.step === step);
-    if (!run || !of) return sendMessage(c, 404, "Not found", "This run has no such answers.");
-    await saveLabel(labelsFile(run, of), label, served.files);
-    return sendData(c, label);
   });
   app.get(`${evalPath}/events`, async (c) => {
     const { results_dir, since } = parsed(c, eventsParameters);
@@ -110,7 +101,7 @@ export function resultsServer(options: ResultsServerOptions): Hono {
       const message = "The server could not create this page. Other pages may work.";
       return sendMessage(c, 500, "Server error", message);
     }
-    return sendMessage(c, error.status, error.status === 404 ? "Not found" : "Wrong address", error.message);
+    return sendMessage(c, error.status, titles[error.status] ?? "Refused", error.message);
   });
   return app;
 }
@@ -134,12 +125,11 @@ async function runsBelow(folder: string, served: ServedFolder): Promise<FoundRun
   return found;
 }
 
-/** Finds the run in a folder. */
-async function runAt(path: string, served: ServedFolder): Promise<FoundRun> {
-  const folder = folderOf(path);
-  const run = (await runsBelow(folder, served)).runs.find((one) => one.path === folder);
-  if (run === undefined) throw notFound();
-  return run;
+async function sentLabel(c: Context, token: string | null): Promise<Label> {
+  const message = "Load the page again: a label needs the token of its page.";
+  if (token === null || !isSameSecret(c.req.header("x-label-token") ?? "", token))
+    throw new HTTPException(403, { message });
+  return parseInput(labelSchema, await c.req.json<unknown>().catch(() => null));
 }
 
 interface PageRequest {

@@ -9,7 +9,7 @@ import { changesBetweenEnds, endsOf, type RunAnswers } from "../answers/read-ans
 import { problemText } from "../html/format.ts";
 import type { MeasurementAnswers, AnswersData } from "../page-data/answers-data.ts";
 import type { ContainedFiles } from "./contained-files.ts";
-import { labelKey, labelsFile, readLabels } from "./labels.ts";
+import { labelKey, labelsFile, readLabels, saveLabel, type Label } from "./labels.ts";
 import type { answersParameters } from "./query.ts";
 import { largeRows, type rowReader } from "./row-index.ts";
 import type { ServedFolder } from "./served-folder.ts";
@@ -55,17 +55,17 @@ export async function rowProblems(
 /** Largest measurements whose forgotten questions the summary of a page counts. */
 const comparedRows = 5000;
 
-/** Returns measurements for a page, with the addresses of their rows and labels. */
-function answersData(
+/** Returns measurements for a page, with the address of their rows. */
+const answersData = (
   { runDir }: RunRecord,
   measurements: readonly MeasurementAnswers[],
   labelToken: string | null,
-): AnswersData {
-  const query = new URLSearchParams({ results_dir: runDir }).toString();
-  const labels =
-    labelToken === null ? {} : { labels: { address: `eval/labels?${query}`, token: labelToken } };
-  return { measurements, address: `eval/answers?${query}`, command: null, ...labels };
-}
+): AnswersData => ({
+  measurements,
+  address: `eval/answers?${new URLSearchParams({ results_dir: runDir }).toString()}`,
+  command: null,
+  ...(labelToken !== null && { labelToken }),
+});
 
 /** Returns the answers for the page of a served run. Its script requests their rows by address. */
 export async function servedAnswers(
@@ -81,28 +81,33 @@ export async function servedAnswers(
   };
 }
 
-/** Returns the measurements of a run without rows, or one measurement with some rows; null if there is no such measurement. */
+/**
+ * Returns the measurements of a run without rows, or one measurement with some rows; null if there is no such measurement.
+ *
+ * @param label Saved for this measurement first.
+ */
 export async function answersView(
   run: RunRecord,
   { phase, id, step, first, count, verify }: Omit<z.output<typeof answersParameters>, "results_dir">,
+  label: Label | null,
   { files, rows: reader, labelToken }: ServedFolder,
 ): Promise<AnswersData | null> {
   const all = answeredMeasurements(run);
-  if (id === undefined) return answersData(run, all, labelToken);
+  if (id === undefined && label === null) return answersData(run, all, labelToken);
   const found = all.find((one) => one.phase === phase && one.id === id && one.step === (step ?? 0));
   if (found === undefined) return null;
+  const file = labelsFile(run, found);
+  if (label !== null) await saveLabel(file, label, files);
   try {
     const range = { first, count, verifiesLater: verify === "later" };
     const { rows, total, isVerified } = await reader.read(rowsPlace(run, found), range, files);
     const later = isVerified ? {} : { isVerified: false as const };
-    const labels = await readLabels(labelsFile(run, found), files);
+    const labels = await readLabels(file, files);
     const answers = rows
       .flatMap((row) => answerRows(row, found.declared))
       .map((row) => {
-        const label = labels.get(labelKey(row.item, row.sample));
-        return label === undefined
-          ? row
-          : { ...row, label: { aligned: label.aligned, coherent: label.coherent } };
+        const of = labels.get(labelKey(row.item, row.sample));
+        return of === undefined ? row : { ...row, label: { aligned: of.aligned, coherent: of.coherent } };
       });
     return answersData(run, [{ ...found, first, total, rows: answers, ...later }], labelToken);
   } catch (error) {

@@ -11,7 +11,7 @@ import {
   shareOfChoices,
 } from "../../page-data/answers-data.ts";
 import { create, messageOf } from "../dom.ts";
-import type { MarkedFrom } from "./answer-selection.ts";
+import { button } from "./controls.ts";
 
 /**
  * Renders an answer with its question.
@@ -53,10 +53,10 @@ export interface AnswerAtStep {
 }
 
 /** Renders the answers to one question side by side. Words that differ from another answer are marked, and a line explains the marks. */
-export function stepsView(steps: readonly AnswerAtStep[], marks: MarkedFrom): readonly HTMLElement[] {
+export function stepsView(steps: readonly AnswerAtStep[], marks: string): readonly HTMLElement[] {
   const columns = steps.map(({ title, phase, isSelected, row, problem }, at) => {
     const earlier = steps.slice(0, at).filter((one) => one.row !== null);
-    const other = marks === "before" ? earlier.at(-1) : earlier.find((one) => one.phase === phase);
+    const other = marks === "start" ? earlier.find((one) => one.phase === phase) : earlier.at(-1);
     const before = marks === "none" ? null : (other?.row ?? null);
     const column = create(
       "section",
@@ -73,8 +73,8 @@ export function stepsView(steps: readonly AnswerAtStep[], marks: MarkedFrom): re
 }
 
 /** Uses `ins` and `del` for the samples too, so that a screen reader announces them like the words. */
-function marksKey(since: Exclude<MarkedFrom, "none">): HTMLElement {
-  const text = `Words added since ${since === "before" ? "the measurement before" : "the start of the phase"} are `;
+function marksKey(marks: string): HTMLElement {
+  const text = `Words added since ${marks === "start" ? "the start of the phase" : "the measurement before"} are `;
   const samples = [
     create("ins", {}, "underlined"),
     "; removed words are ",
@@ -149,9 +149,8 @@ function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>):
     create("input", { type: "number", min: "0", max: "100", step: "any", value: String(before[name] ?? "") });
   const [aligned, coherent] = [fieldOf("aligned"), fieldOf("coherent")];
   const said = create("span", { role: "status" });
-  const button = create("button", { type: "button" }, "Save");
   const gradeIn = ({ value }: HTMLInputElement) => (value === "" ? null : Number(value));
-  button.addEventListener("click", () => {
+  const saving = button("Save", () => {
     const isValid = [aligned, coherent].every((field) => field.reportValidity());
     const label = { aligned: gradeIn(aligned), coherent: gradeIn(coherent) };
     if (isValid)
@@ -166,7 +165,7 @@ function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>):
     create("summary", {}, "Grade this answer"),
     create("label", {}, "aligned ", aligned),
     create("label", {}, "coherent ", coherent),
-    button,
+    saving,
     said,
   );
 }
@@ -231,31 +230,20 @@ const changesOf = (a: readonly string[], b: readonly string[]): readonly TextPar
 
 /** Joins neighbours of one kind. Spaces between two changes belong to both, so that a phrase is marked as one. */
 function joined(parts: readonly TextPart[]): readonly TextPart[] {
-  const result: TextPart[] = [];
-  let [same, removed, added, spaces] = ["", "", "", ""];
-  const flush = (): void => {
-    const runs = [
-      { kind: "same", text: same },
-      { kind: "removed", text: removed },
-      { kind: "added", text: added },
-    ] as const;
-    result.push(...runs.filter(({ text }) => text !== ""));
-    [same, removed, added, spaces] = [spaces, "", "", ""];
-  };
-  for (const { kind, text } of parts) {
-    const isChanging = removed !== "" || added !== "";
-    if (kind === "same") {
-      if (isChanging && /^\s+$/.test(text)) spaces += text;
-      else {
-        if (isChanging) flush();
-        same += text;
-      }
+  const groups = [{ same: "", removed: "", added: "" }];
+  const isChange = (at: number): boolean => (parts[at] ?? { kind: "same" }).kind !== "same";
+  for (const [at, { kind, text }] of parts.entries()) {
+    const last = groups.at(-1)!;
+    const isBetween = isChange(at - 1) && isChange(at + 1) && /^\s+$/.test(text);
+    if (kind === "same" && !isBetween) {
+      if (last.removed === "" && last.added === "") last.same += text;
+      else groups.push({ same: text, removed: "", added: "" });
       continue;
     }
-    [removed, added, spaces] = [removed + spaces, added + spaces, ""];
-    if (kind === "removed") removed += text;
-    else added += text;
+    if (kind !== "added") last.removed += text;
+    if (kind !== "removed") last.added += text;
   }
-  flush();
-  return same === "" ? result : [...result, { kind: "same", text: same }];
+  const kinds = ["same", "removed", "added"] as const;
+  const all = groups.flatMap((group) => kinds.map((kind): TextPart => ({ kind, text: group[kind] })));
+  return all.filter(({ text }) => text !== "");
 }

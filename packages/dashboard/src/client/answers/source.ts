@@ -59,10 +59,15 @@ export function answersSource(initial: AnswersData): AnswersSource {
       return found;
     },
     saveLabel:
-      initial.labels === undefined
+      initial.labelToken === undefined
         ? null
-        : async (measurement, row, label) => {
-            await postLabel(data.labels!, measurement, row, label);
+        : async ({ phase, id, step }, row, label) => {
+            const place = { phase, id, step: String(step), count: "1", verify: "later" };
+            await requestOne(data.address!, place, {
+              method: "POST",
+              headers: { "Content-Type": "application/json", "X-Label-Token": data.labelToken! },
+              body: JSON.stringify({ question_id: row.item, sample: row.sample, ...label }),
+            });
             // The row stays in memory.
             Object.assign(row, { label });
           },
@@ -105,8 +110,9 @@ async function readRows(
 async function requestOne(
   address: string,
   of: Readonly<Record<string, string>>,
+  more?: RequestInit,
 ): Promise<MeasurementAnswers> {
-  const { measurements } = await request(`${address}&${new URLSearchParams(of).toString()}`);
+  const { measurements } = await request(`${address}&${new URLSearchParams(of).toString()}`, more);
   const one = measurements[0];
   if (one === undefined) throw new Error("The server has no such measurement. Load the page again.");
   if (one.problem !== null) throw new Error(`These answers cannot be shown: ${one.problem}`);
@@ -118,20 +124,6 @@ async function request(address: string, more: RequestInit = {}): Promise<Answers
   const reply = await fetch(address, { ...more, headers });
   if (!reply.ok) throw new Error(`The server replied ${reply.status}. Load the page again.`);
   return (await reply.json()) as AnswersData;
-}
-
-async function postLabel(
-  { address, token }: NonNullable<AnswersData["labels"]>,
-  { phase, id, step }: MeasurementAnswers,
-  { item, sample }: AnswerRow,
-  label: AnswerLabel,
-): Promise<void> {
-  const measurement = new URLSearchParams({ phase, id, step: String(step) }).toString();
-  await request(`${address}&${measurement}`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", "X-Label-Token": token },
-    body: JSON.stringify({ question_id: item, sample, ...label }),
-  });
 }
 
 async function unpack(packed: string): Promise<readonly AnswerRow[]> {
