@@ -117,9 +117,9 @@ export function summarizeMethods(
   return {
     methods,
     baseline: methods.indexOf(reference),
-    metrics: chosen.map(({ measured: _, ...metric }, at) => ({
+    metrics: chosen.map((metric) => ({
       ...metric,
-      measured: methods.map((method) => resultOf(method, reference, chosen[at]!, samples)),
+      measured: methods.map((method) => resultOf(method, reference, metric, samples)),
     })),
   };
 }

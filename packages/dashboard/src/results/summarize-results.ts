@@ -161,8 +161,7 @@ export function verdictOf(
 /** Returns the indices of runs, the best first. Treats higher as better if the metric has no direction. */
 function best({ measured, higherIsBetter }: ResultsMetric): readonly number[] {
   const sign = higherIsBetter === false ? 1 : -1;
-  const rankOf = (at: number) => (measured[at]!.value === null ? Infinity : sign * measured[at]!.value!);
-  return sortedBy(measured.map((_, at) => rankOf(at)));
+  return sortedBy(measured.map(({ value }) => (value === null ? Infinity : sign * value)));
 }
 
 /** Returns the indices of values, the smallest first. */

@@ -41,8 +41,10 @@ describe.skipIf(!hasBrowser)("the grades of a person", () => {
     const names = await readdir(join(pages.folder, "run"));
     const file = names.find((name) => name.startsWith("labels."))!;
     expect(JSON.parse(await readFile(join(pages.folder, "run", file), "utf8"))).toEqual({
-      ...{ question_id: "doctor/a0", sample: 0 },
-      ...{ aligned: 55.5, coherent: 80 },
+      question_id: "doctor/a0",
+      sample: 0,
+      aligned: 55.5,
+      coherent: 80,
     });
     expect(messages).toEqual([]);
     await tab.close();

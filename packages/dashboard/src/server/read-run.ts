@@ -181,10 +181,13 @@ function contentJson(content: RunContent, isWhole: boolean) {
     }
     case "feedback": {
       const { summary, preferences } = content.run;
-      return {
-        summary,
-        ...(isWhole && { preferences: preferences.map(({ summary: _, ...files }) => files) }),
-      };
+      const filesOf = ({ name, metadata, baseline, steps }: (typeof preferences)[number]) => ({
+        name,
+        metadata,
+        baseline,
+        steps,
+      });
+      return { summary, ...(isWhole && { preferences: preferences.map(filesOf) }) };
     }
     case "results":
       return { ...resultsData(content.summary), ...(isWhole && { runs: content.summary.runs }) };

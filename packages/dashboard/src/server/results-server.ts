@@ -57,11 +57,8 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   app.get(evalPath, async (c) => {
     const { results_dir, page, per_page: perPage, steps, view, runs = null } = parsed(c, pageParameters);
     const resultsDir = folderOf(results_dir);
-    const query = {
-      ...{ resultsDir, page, perPage, runs },
-      showsAllRows: steps === "all",
-      isWhole: view === "whole",
-    };
+    const [showsAllRows, isWhole] = [steps === "all", view === "whole"];
+    const query = { resultsDir, page, perPage, runs, showsAllRows, isWhole };
     return reply({ c, query, served: forRequest(c.req.raw.signal) });
   });
   const onError = () => {

@@ -5,10 +5,9 @@ import { LRUCache } from "lru-cache";
 import pLimit from "p-limit";
 import type { PageWithPolicy } from "../html/document.ts";
 import { containedFiles, type ContainedFiles } from "./contained-files.ts";
-import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
+import { findRuns, versionOf, type FoundRun, type FoundRuns } from "./find-runs.ts";
 import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
 import { rowReader } from "./row-index.ts";
-import { versionOf } from "./run-version.ts";
 
 /** The served folder as one request sees it. */
 export interface ServedFolder {
@@ -65,31 +64,10 @@ export function servedFolder(
   const look = coalesced((folder) => versionBelow(folder, contained, isShown));
   const replies = { small: pLimit(smallReplies), large: pLimit(1) };
   const oneResult = pLimit(1);
-  let lastBreak = performance.now();
-
-  /** Ends an abandoned request, and lets other work run: reading a small file is synchronous. */
-  async function beforePart(signal: AbortSignal): Promise<void> {
-    if (performance.now() - lastBreak > breakMs) {
-      await new Promise((resolve) => setImmediate(resolve));
-      lastBreak = performance.now();
-    }
-    signal.throwIfAborted();
-  }
+  const beforePart = breaks();
 
   function forRequest(signal: AbortSignal): ServedFolder {
-    const files: ContainedFiles = {
-      ...contained,
-      async read(path) {
-        await beforePart(signal);
-        return contained.read(path);
-      },
-      async *chunks(path, from) {
-        for await (const chunk of contained.chunks(path, from)) {
-          await beforePart(signal);
-          yield chunk;
-        }
-      },
-    };
+    const files = filesInParts(contained, () => beforePart(signal));
     // Looks once per request, because a run may have thousands of files. The next request sees later changes.
     const versions = new Map<string, Promise<string>>();
     const versionOnce = (run: FoundRun): Promise<string> => {
@@ -117,16 +95,17 @@ export function servedFolder(
       make,
       isKept: async (run) => (await keptRecord(run)) !== null,
       async read(run) {
+        const inTurn =
+          readResults &&
+          ((file: string) =>
+            oneResult(async () => {
+              signal.throwIfAborted();
+              return readResults(file, files);
+            }));
         const read = await readFound(run, {
           files,
           rows,
-          readResults:
-            readResults &&
-            ((file) =>
-              oneResult(async () => {
-                signal.throwIfAborted();
-                return readResults(file, files);
-              })),
+          readResults: inTurn,
           async record(readRecord) {
             const version = await versionOnce(run);
             const record = (await keptRecord(run)) ?? (await readRecord());
@@ -165,6 +144,33 @@ const keptRuns = () =>
     sizeCalculation: ({ record: { phases } }) =>
       phases.reduce((sum, { snapshots }) => sum + snapshots.length, 1),
   });
+
+/** Returns a function that ends an abandoned request, and lets other work run: reading a small file is synchronous. */
+function breaks() {
+  let lastBreak = performance.now();
+  return async (signal: AbortSignal): Promise<void> => {
+    if (performance.now() - lastBreak > breakMs) {
+      await new Promise((resolve) => setImmediate(resolve));
+      lastBreak = performance.now();
+    }
+    signal.throwIfAborted();
+  };
+}
+
+/** Returns files that call `beforePart` before each read. */
+const filesInParts = (contained: ContainedFiles, beforePart: () => Promise<void>): ContainedFiles => ({
+  ...contained,
+  async read(path) {
+    await beforePart();
+    return contained.read(path);
+  },
+  async *chunks(path, from) {
+    for await (const chunk of contained.chunks(path, from)) {
+      await beforePart();
+      yield chunk;
+    }
+  },
+});
 
 /** Returns the kept page, or the one that `make` makes; also if another client, for which it was being made, has disconnected. */
 async function sharedPage(

@@ -12,11 +12,12 @@ import type { ContainedFiles } from "./contained-files.ts";
 import { labelKey, labelsFile, readLabels, saveLabel, type Label } from "./labels.ts";
 import type { answersParameters } from "./query.ts";
 import { largeRows, type rowReader } from "./row-index.ts";
-import type { ServedFolder } from "./served-folder.ts";
 
 interface RowFiles {
   readonly files: ContainedFiles;
   readonly rows: ReturnType<typeof rowReader>;
+  /** The secret that pages send with labels; null if this server takes none. */
+  readonly labelToken: string | null;
 }
 
 /**
@@ -25,7 +26,7 @@ interface RowFiles {
  */
 export async function rowProblems(
   run: RunRecord,
-  { files, rows: reader }: RowFiles,
+  { files, rows: reader }: Omit<RowFiles, "labelToken">,
 ): Promise<readonly RunProblem[]> {
   const problems: RunProblem[] = [];
   for (const { last } of endsOf(answeredMeasurements(run))) {
@@ -70,7 +71,7 @@ const answersData = (
 /** Returns the answers for the page of a served run. Its script requests their rows by address. */
 export async function servedAnswers(
   run: RunRecord,
-  { files, labelToken }: Pick<ServedFolder, "files" | "labelToken">,
+  { files, labelToken }: Omit<RowFiles, "rows">,
 ): Promise<RunAnswers> {
   const isCompared = ({ samples }: { readonly samples: { readonly rows: number } | null }) =>
     samples !== null && samples.rows <= comparedRows;
@@ -90,7 +91,7 @@ export async function answersView(
   run: RunRecord,
   { phase, id, step, first, count, verify }: Omit<z.output<typeof answersParameters>, "results_dir">,
   label: Label | null,
-  { files, rows: reader, labelToken }: ServedFolder,
+  { files, rows: reader, labelToken }: RowFiles,
 ): Promise<AnswersData | null> {
   const all = answeredMeasurements(run);
   if (id === undefined && label === null) return answersData(run, all, labelToken);

@@ -62,7 +62,10 @@ describe("eval --graded", () => {
     for (const [sample, coherent] of [90, 20, null].entries())
       await saveLabel(file, { question_id: "a", sample, aligned: 10, coherent }, files);
     expect(JSON.parse((await run(file, "--json")).out)).toMatchObject({
-      ...{ sampled: 3, misaligned: 1, incoherent: 1, coherent_ungraded: 1 },
+      sampled: 3,
+      misaligned: 1,
+      incoherent: 1,
+      coherent_ungraded: 1,
     });
   });
 

@@ -144,7 +144,10 @@ const labelText = ({ aligned, coherent }: AnswerLabel): string =>
 
 /** Renders fields for a person's grades, which begin with the judge's: whoever agrees only saves them. */
 function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>): HTMLElement {
-  const before: Readonly<Record<string, unknown>> = { ...Object.fromEntries(row.grades), ...row.label };
+  const before: Readonly<Record<string, AnswerRow["grades"][number][1]>> = {
+    ...Object.fromEntries(row.grades),
+    ...row.label,
+  };
   const fieldOf = (name: string) =>
     create("input", { type: "number", min: "0", max: "100", step: "any", value: String(before[name] ?? "") });
   const [aligned, coherent] = [fieldOf("aligned"), fieldOf("coherent")];

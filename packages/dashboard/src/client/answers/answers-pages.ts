@@ -1,4 +1,9 @@
-import { isAnchor, type MeasurementAnswers, type AnswerRow } from "../../page-data/answers-data.ts";
+import {
+  isAnchor,
+  type AnswerLabel,
+  type MeasurementAnswers,
+  type AnswerRow,
+} from "../../page-data/answers-data.ts";
 import { evenly } from "../../page-data/run-data.ts";
 import { create, messageOf, save } from "../dom.ts";
 import { button } from "./controls.ts";
@@ -32,7 +37,10 @@ export function pageView(
   { saveLabel, turnTo, searchMore }: PageActions,
 ): View {
   const { grades = [] } = measurement.declared;
-  const canLabel = saveLabel !== null && grades.includes("aligned");
+  const saveOf = (row: AnswerRow) =>
+    saveLabel !== null && grades.includes("aligned") && !isAnchor(row)
+      ? (label: AnswerLabel) => saveLabel(measurement, row, label)
+      : null;
   const ofKind = shownKind(rows, selection.show);
   const kept = ofKind.filter((row) => matches(row, selection));
   const sorted = selection.order === "asked" ? kept : worstFirst(kept, measurement.declared);
@@ -48,7 +56,7 @@ export function pageView(
           row,
           linkTo({ ...selection, item: row.item, sample: row.sample }),
           measurement.example,
-          canLabel && !isAnchor(row) ? (label) => saveLabel!(measurement, row, label) : null,
+          saveOf(row),
         ),
       ),
       create(
