@@ -183,6 +183,8 @@ async function replyWithRun(request: PageRequest, run: FoundRun): Promise<Respon
     const read = await served.read(run);
     const { content } = read;
     const answers = content?.kind === "callbacks" ? await servedAnswers(content.run, served) : null;
+    // An aborted read looks like missing rows.
+    served.signal.throwIfAborted();
     return runPage(place, { read, answers });
   };
   const name = `run ${JSON.stringify({ ...query, isWhole: true })}`;
