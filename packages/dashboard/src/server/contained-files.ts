@@ -1,7 +1,7 @@
 import { fileError } from "@periodic-eval/contracts/options";
 import * as fs from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
-import { basename, isAbsolute, join, relative, sep } from "node:path";
+import { basename, isAbsolute, join, sep } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { FileReader } from "@periodic-eval/store";
 
@@ -131,10 +131,8 @@ export function namesOf(
   return names.includes("..") ? null : names;
 }
 
-const isWithin = (root: string, path: string): boolean => {
-  const fromRoot = relative(root, path);
-  return fromRoot === "" || (fromRoot !== ".." && !fromRoot.startsWith(`..${sep}`) && !isAbsolute(fromRoot));
-};
+const isWithin = (root: string, path: string): boolean =>
+  path === root || path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`);
 
 /** Returns a path with all links resolved; null if there is nothing. */
 function realPathOf(path: string): string | null {

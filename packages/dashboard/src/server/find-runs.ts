@@ -46,32 +46,29 @@ export async function findRuns(
 ): Promise<FoundRuns> {
   const runs: FoundRun[] = [];
   const unreadable: string[] = [];
-  const found = (unsearched: FoundRuns["unsearched"]) => ({
-    runs: runs.sort(newestFirst),
-    unreadable,
-    unsearched,
-  });
+  let unsearched: FoundRuns["unsearched"] = null;
+  const queue = [{ path: folder, depth: 0 }];
   let searched = 0;
-  let level: readonly string[] = [folder];
-  for (let depth = 0; depth <= maxLevels && level.length > 0; depth++) {
-    const below: string[] = [];
-    for (let at = 0; at < level.length; at += concurrentReads) {
-      if (searched >= maxFolders) return found("tooMany");
-      const some = level.slice(at, at + Math.min(concurrentReads, maxFolders - searched));
-      searched += some.length;
-      for (const { path, run, folders, problem } of await Promise.all(
-        some.map((one) => inspectFolder(one, files)),
-      )) {
-        if (problem !== null && path === folder) throw problem;
-        if (problem !== null) unreadable.push(errorMessage(problem));
-        const isFound = run !== null && isShown(run);
-        if (isFound) runs.push(run);
-        if (!isFound || mayContainOthers(run)) below.push(...folders.map((name) => join(path, name)));
-      }
+  while (searched < queue.length) {
+    const some = queue.slice(searched, Math.min(searched + concurrentReads, maxFolders));
+    searched += some.length;
+    if (some.length === 0) {
+      unsearched = "tooMany";
+      break;
     }
-    level = below;
+    const inspected = await Promise.all(some.map(({ path }) => inspectFolder(path, files)));
+    for (const [at, { path, run, folders, problem }] of inspected.entries()) {
+      if (problem !== null && path === folder) throw problem;
+      if (problem !== null) unreadable.push(errorMessage(problem));
+      const isFound = run !== null && isShown(run);
+      if (isFound) runs.push(run);
+      if (folders.length === 0 || (isFound && !mayContainOthers(run))) continue;
+      const depth = some[at]!.depth + 1;
+      if (depth > maxLevels) unsearched = "tooDeep";
+      else queue.push(...folders.map((name) => ({ path: join(path, name), depth })));
+    }
   }
-  return found(level.length > 0 ? "tooDeep" : null);
+  return { runs: runs.sort(newestFirst), unreadable, unsearched };
 }
 
 const newestFirst = (a: FoundRun, b: FoundRun): number =>
