@@ -48,7 +48,7 @@ export async function readLabels(file: string, files: FileReader): Promise<Map<s
 }
 
 /**
- * Saves a label in place of an earlier one of the same answer, whatever else saves one meanwhile.
+ * Saves a label. It replaces an earlier label of the same answer; labels that others save at the same time stay.
  *
  * @throws PeriodicEvalError `store` if the file cannot be written.
  */

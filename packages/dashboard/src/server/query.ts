@@ -92,10 +92,10 @@ export function parseQuery<S extends z.ZodObject>(address: string, schema: S): z
  *
  * @throws HTTPException 400 for a wrong value.
  */
-export function parseInput<S extends z.ZodType>(schema: S, given: unknown): z.output<S> {
-  const result = schema.safeParse(given);
+export function parseInput<S extends z.ZodType>(schema: S, input: unknown): z.output<S> {
+  const result = schema.safeParse(input);
   if (result.success) return result.data;
-  const { path, value, expected } = describeZodIssue(result.error, given);
+  const { path, value, expected } = describeZodIssue(result.error, input);
   throw wrongAddress(path.join(".") || "parameters", quoteValue(value), expected);
 }
 

@@ -142,7 +142,7 @@ const judgeOf = ({ judge }: AnswerRow): readonly HTMLElement[] =>
 const labelText = ({ aligned, coherent }: AnswerLabel): string =>
   `a person: ${gradeText("aligned", aligned)}, ${gradeText("coherent", coherent)}`;
 
-/** Renders fields for a person's grades, which begin with the judge's: whoever agrees only saves them. */
+/** Renders fields for a person's grades. They begin with the judge's grades, so that a person who agrees only saves them. */
 function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>): HTMLElement {
   const before: Readonly<Record<string, AnswerRow["grades"][number][1]>> = {
     ...Object.fromEntries(row.grades),
@@ -151,15 +151,15 @@ function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>):
   const fieldOf = (name: string) =>
     create("input", { type: "number", min: "0", max: "100", step: "any", value: String(before[name] ?? "") });
   const [aligned, coherent] = [fieldOf("aligned"), fieldOf("coherent")];
-  const said = create("span", { role: "status" });
+  const status = create("span", { role: "status" });
   const gradeIn = ({ value }: HTMLInputElement) => (value === "" ? null : Number(value));
   const saving = button("Save", () => {
     const isValid = [aligned, coherent].every((field) => field.reportValidity());
     const label = { aligned: gradeIn(aligned), coherent: gradeIn(coherent) };
     if (isValid)
       void save(label).then(
-        () => (said.textContent = `Saved: ${labelText(label)}.`),
-        (error: unknown) => (said.textContent = messageOf(error)),
+        () => (status.textContent = `Saved: ${labelText(label)}.`),
+        (error: unknown) => (status.textContent = messageOf(error)),
       );
   });
   return create(
@@ -169,7 +169,7 @@ function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>):
     create("label", {}, "aligned ", aligned),
     create("label", {}, "coherent ", coherent),
     saving,
-    said,
+    status,
   );
 }
 
