@@ -125,7 +125,7 @@ async function scale(folder: string): Promise<void> {
       first: "40",
       count: "20",
     };
-    return `?results_dir=run-${(at * 13) % 100}&view=answers&${new URLSearchParams(of).toString()}`;
+    return `/answers?results_dir=run-${(at * 13) % 100}&${new URLSearchParams(of).toString()}`;
   });
   const json = "application/json";
   const first = await inTurn(answers, json);
@@ -192,7 +192,7 @@ async function large(folder: string): Promise<void> {
     );
   };
   const answers = (first: number, more = "") =>
-    `?results_dir=rows&view=answers&phase=em&id=alignment&step=100&first=${first}&count=200${more}`;
+    `/answers?results_dir=rows&phase=em&id=alignment&step=100&first=${first}&count=200${more}`;
   const json = "application/json";
   const firsts = [0, 500_000, 999_800];
   // The script of a page asks for rows before they are verified, then for one row after that.

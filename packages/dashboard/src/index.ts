@@ -35,7 +35,6 @@ export {
 export { methodsData, resultsData } from "./results/summarize-methods.ts";
 export { renderResults } from "./results/results-page.ts";
 export type { ResultsRun } from "./results/paired-change.ts";
-export { changeOver } from "./results/methods-section.ts";
 export {
   hasMethods,
   summarizeMethods,
@@ -46,7 +45,13 @@ export {
   type MethodsOptions,
   type MethodsSummary,
 } from "./results/summarize-methods.ts";
-export { changeGlyph, formatScore, formatScoreChange } from "./results/task-section.ts";
+export {
+  changeGlyph,
+  changeOver,
+  formatScore,
+  formatScoreChange,
+  metricName,
+} from "./results/result-tables.ts";
 export { verdictKey } from "./html/verdict.ts";
 export {
   summarizeResults,
@@ -54,7 +59,6 @@ export {
   type ResultsSummary,
   type ResultsTask,
 } from "./results/summarize-results.ts";
-export { metricName } from "./results/task-section.ts";
 export { isGroupMetric, type Measurement } from "./charts/metric-curves.ts";
 export { overRuns } from "./overlay/summarize-overlay.ts";
 export { writePage } from "./run/run-page.ts";

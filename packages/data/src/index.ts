@@ -17,7 +17,7 @@ export { unpack } from "./rows/unpack.ts";
 
 export { ReplyTooLargeError, fetchBounded, joinBytes, maxReplyBytes } from "./http/fetch-bounded.ts";
 export { headerReadings } from "./http/host-names.ts";
-export { bareHost, isOriginOf, isOwnHost } from "./http/host-names.ts";
+export { bareHost, isLoopback, isOriginOf, isOwnHost } from "./http/host-names.ts";
 export { maskSecret } from "./http/fetch-bounded.ts";
 export { shardedCheckpoint } from "./hub/sharded-checkpoint.ts";
 export { findMarked, isMarkedNumber, markNumbers, withoutMark } from "./rows/walk-json.ts";

@@ -1,10 +1,18 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger, SnapshotKey, SnapshotStore } from "@periodic-eval/core";
-import { fileStore, readIfPresent, readLines, readRun, removeRunLeftovers } from "@periodic-eval/store";
+import {
+  fileStore,
+  nodeFiles,
+  readIfPresent,
+  readLines,
+  readRun,
+  removeRunLeftovers,
+} from "@periodic-eval/store";
 import { exampleSnapshot } from "@periodic-eval/testing";
 import { openSafetensors, writeSafetensors } from "@periodic-eval/safetensors";
 import { Evaluator } from "@periodic-eval/tasks";
+import { labelKey, readLabels, saveLabel } from "../../../dashboard/src/server/labels.ts";
 import { fakeEngine } from "../../../feedback/src/engine/fake-engine.test-data.ts";
 import { completeHarnessConfig } from "../../../feedback/src/config/load-config.ts";
 import { runHarness } from "../../../feedback/src/harness/run-harness.ts";
@@ -349,10 +357,34 @@ export const watchState: SimulatedUser = {
   },
 };
 
+const labelPaths = { ...nodeFiles, realPath: (path: string) => path };
+
+export const labels: SimulatedUser = {
+  name: "labels of answers",
+  weight: 1,
+  beside: "both succeed",
+  prepare: (folder) => mkdir(folder).then(quiet),
+  async command(folder, { process, does, done }) {
+    const path = join(folder, "labels.jsonl");
+    for (const sample of [0, 1]) {
+      const label = { question_id: process, sample, aligned: 20, coherent: null };
+      if ((await readLabels(path, nodeFiles)).has(labelKey(process, sample))) continue;
+      does(`${process}${sample}`);
+      await saveLabel(path, label, labelPaths);
+      done(`${process}${sample}`);
+    }
+  },
+  async outcome(folder) {
+    const text = await readFile(join(folder, "labels.jsonl"), "utf8");
+    return { lines: text.split("\n").toSorted(), files: await visible(folder) };
+  },
+};
+
 export const users: readonly SimulatedUser[] = [
   snapshots,
   checkpoints,
   metricsFile,
+  labels,
   outbox,
   lines,
   watchState,

@@ -62,6 +62,7 @@ export const answersStyle = `
 .turns:empty { display: none; }
 button:disabled { opacity: .5; cursor: default; }
 .judge { margin: 6px 0; padding: 0; border: 0; font-size: 13.5px; }
+.label label { margin-right: 14px; } .label input { width: 9ch; font: inherit; } .label span { margin-left: 10px; }
 .steps { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(240px, 100%), 1fr)); gap: 14px; margin-top: 12px; }
 .at-step { margin: 0; min-width: 0; padding-top: 8px; border-top: 3px solid var(--line); } .at-step.selected { border-color: var(--ink); }
 .at-step h4 { margin: 0 0 2px; font-size: 14px; overflow-wrap: anywhere; }

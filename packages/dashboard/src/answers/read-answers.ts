@@ -33,37 +33,28 @@ export interface ReadAnswersOptions {
 export async function readAnswers(run: RunRecord, options: ReadAnswersOptions = {}): Promise<RunAnswers> {
   const { maxBytes = 8_000_000, files = nodeFiles } = options;
   const measurements = answeredMeasurements(run);
-  const ends = endsOf(measurements);
-  const endMeasurements = new Set(ends.flatMap(({ first, last }) => [last, first]));
-  const order = [...endMeasurements, ...measurements.toReversed().filter((one) => !endMeasurements.has(one))];
+  const ends = endsOf(measurements).flatMap(({ first, last }) => [last, first]);
   const read = new Map<MeasurementAnswers, MeasurementAnswers>();
-  const endRows = new Map<MeasurementAnswers, readonly AnswerRow[]>();
   let bytes = 0;
-  let isFull = false;
-  for (const one of order) {
-    if (isFull && !endMeasurements.has(one)) break;
+  for (const one of new Set([...ends, ...measurements.toReversed()])) {
     try {
       const rows = await readAnswerRows(run, one, files);
-      const packed: string | null = isFull ? null : gzipSync(JSON.stringify(rows)).toString("base64");
-      isFull = packed === null || bytes + packed.length > maxBytes;
-      if (!isFull) bytes += packed!.length;
-      read.set(one, isFull ? one : { ...one, packed: packed! });
-      if (!endMeasurements.has(one)) continue;
-      // Completions are long, and their rows have no part in the changes.
-      if (rows.some(({ choices }) => choices !== null)) endRows.set(one, rows);
+      const packed: string = gzipSync(JSON.stringify(rows)).toString("base64");
+      bytes += packed.length;
+      if (bytes > maxBytes) break;
+      read.set(one, { ...one, packed });
     } catch (error) {
       read.set(one, { ...one, problem: problemText(error) });
     }
   }
-  const all = measurements.map((one) => read.get(one) ?? one);
-  const isWhole = all.every(({ packed, problem }) => packed !== undefined || problem !== null);
+  const isWhole = read.size === measurements.length;
   return {
     data: {
-      measurements: all,
+      measurements: measurements.map((one) => read.get(one) ?? one),
       address: null,
       command: isWhole ? null : `npx periodic-eval report ${JSON.stringify(run.runDir)} --serve`,
     },
-    changes: changesBetween(ends, endRows),
+    changes: await changesBetweenEnds(run, files),
   };
 }
 
@@ -93,36 +84,23 @@ export function endsOf(measurements: readonly MeasurementAnswers[]): readonly En
 }
 
 /**
- * Returns the changed questions between the ends of each phase, only of multiple-choice questions.
- *
- * @param rows The rows of the measurements. Ends without rows have no changes.
+ * Returns the changed questions between the ends of each phase, only of multiple-choice questions. Leaves out callbacks whose rows
+ * cannot be read.
  */
-const changesBetween = (
-  ends: readonly Ends[],
-  rows: ReadonlyMap<MeasurementAnswers, readonly AnswerRow[]>,
-): readonly PhaseChanges[] =>
-  ends.flatMap(({ first, last }) => {
-    const [from, to] = [rows.get(first), rows.get(last)];
-    if (first === last || from === undefined || to === undefined) return [];
-    if (![from, to].every((some) => some.some(({ choices }) => choices !== null))) return [];
-    const { phase, id } = last;
-    return [{ phase, id, fromStep: first.step, toStep: last.step, changes: questionChanges(from, to) }];
-  });
-
-/** Reads the ends of each phase and returns the changed questions. Leaves out callbacks whose rows cannot be read. */
 export async function changesBetweenEnds(
   run: RunRecord,
   files: FileReader,
 ): Promise<readonly PhaseChanges[]> {
-  const ends = endsOf(answeredMeasurements(run));
   const changes: PhaseChanges[] = [];
-  for (const one of ends) {
-    const rows = new Map<MeasurementAnswers, readonly AnswerRow[]>();
-    for (const end of one.first === one.last ? [] : [one.first, one.last]) {
-      const read = await readAnswerRows(run, end, files).catch(() => null);
-      if (read !== null) rows.set(end, read);
-    }
-    changes.push(...changesBetween([one], rows));
+  for (const { first, last } of endsOf(answeredMeasurements(run))) {
+    if (first === last || [first, last].some(({ declared }) => declared.choices === undefined)) continue;
+    const [from, to] = [
+      await readAnswerRows(run, first, files).catch(() => []),
+      await readAnswerRows(run, last, files).catch(() => []),
+    ];
+    if (![from, to].every((rows) => rows.some(({ choices }) => choices !== null))) continue;
+    const { phase, id } = last;
+    changes.push({ phase, id, fromStep: first.step, toStep: last.step, changes: questionChanges(from, to) });
   }
   return changes;
 }

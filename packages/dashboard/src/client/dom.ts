@@ -32,3 +32,5 @@ export function save(blob: Blob, name: string): void {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -77,7 +77,7 @@ function follow(onChange: () => void): void {
     });
     events.addEventListener("error", () => {
       const isRefused = events.readyState === EventSource.CLOSED;
-      // The server ends each stream after an hour, and the browser connects again: only a second error is a failure.
+      // A proxy may end a stream, and the browser connects again: only a second error is a failure.
       if (lostAt !== null) note.show(lostText(lostAt, isRefused));
       lostAt ??= new Date();
       if (!isRefused) return;

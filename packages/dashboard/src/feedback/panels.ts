@@ -1,8 +1,7 @@
-import { humanizeName } from "../html/format.ts";
+import { humanizeName, ownValue } from "../html/format.ts";
 import type {
   CollapseThresholds,
   FeedbackMeasurement,
-  FeedbackStep,
   FeedbackPreference,
   FeedbackRun,
 } from "./read-feedback.ts";
@@ -42,48 +41,44 @@ export interface PanelGroup {
   readonly panels: readonly Panel[];
 }
 
-const unbounded = [-Infinity, Infinity] as const;
-const positive = [0, Infinity] as const;
+const [unbounded, positive, share] = [
+  [-Infinity, Infinity],
+  [0, Infinity],
+  [0, 1],
+] as const;
+
+const panel = (
+  id: string,
+  title: string,
+  unit: string,
+  series: readonly Series[],
+  bounds: Panel["bounds"] = unbounded,
+  limits: readonly number[] = [],
+): Panel => ({ id, title, unit, bounds, limits, series });
 
 /** Returns all charts of a run, from its files only. */
-export function panelGroups({ preferences }: FeedbackRun): readonly PanelGroup[] {
-  return [
-    margins(preferences),
-    learningCurves(preferences),
-    collapse(preferences),
-    forgetting(preferences),
-    diagnostics(preferences),
-  ];
-}
+export const panelGroups = ({ preferences }: FeedbackRun): readonly PanelGroup[] =>
+  [margins, learningCurves, collapse, forgetting, diagnostics].map((group) => group(preferences));
 
 const margins = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
   title: "Margins",
   about:
     "Log-probability of the chosen answer minus that of the rejected answer, averaged over the preference's pairs. Higher values agree more with the preference.",
-  panels: [
-    marginPanel(preferences, "margin_delta", "margin, change from the baseline", "nats"),
-    marginPanel(preferences, "margin", "margin", "nats"),
-    marginPanel(preferences, "margin_per_token", "margin per token", "nats per token"),
-  ],
-});
-
-const marginPanel = (
-  preferences: readonly FeedbackPreference[],
-  key: "margin" | "margin_delta" | "margin_per_token",
-  title: string,
-  unit: string,
-): Panel => ({
-  id: key,
-  title,
-  unit,
-  bounds: unbounded,
-  limits: [],
-  series: perPreference(preferences, "logprob", (measurement, { baseline, summary }) => {
-    const seen = measurement.logprob_margin;
-    // The baseline is not compared with itself.
-    if (seen === null || (key === "margin_delta" && measurement === baseline)) return null;
-    const why = seen.reason ?? summary.unknown?.["logprob_margin_delta"] ?? "no reason was given";
-    return { ...readingOf(seen[key], why), n: seen.n };
+  panels: (
+    [
+      ["margin_delta", "margin, change from the baseline", "nats"],
+      ["margin", "margin", "nats"],
+      ["margin_per_token", "margin per token", "nats per token"],
+    ] as const
+  ).map(([key, title, unit]) => {
+    const read: Read = (measurement, { baseline, summary }) => {
+      const seen = measurement.logprob_margin;
+      // The baseline is not compared with itself.
+      if (seen === null || (key === "margin_delta" && measurement === baseline)) return null;
+      const why = seen.reason ?? summary.unknown?.["logprob_margin_delta"];
+      return { ...readingOf(seen[key], why), n: seen.n };
+    };
+    return panel(key, title, unit, perPreference(preferences, "logprob", read));
   }),
 });
 
@@ -91,166 +86,110 @@ const learningCurves = (preferences: readonly FeedbackPreference[]): PanelGroup 
   title: "Learning curves",
   about:
     "Compliance is the verifier's mean reward, on held-out prompts (solid) and on training prompts (dashed).",
-  panels: preferences.map((one, colour) => ({
-    id: `compliance-${one.name}`,
-    title: `compliance: ${one.name}`,
-    unit: "share",
-    bounds: [0, 1],
-    limits: [],
-    series: (["held_out", "seen"] as const).map((key) => ({
-      name: humanizeName(key),
-      colour,
-      isDashed: key === "seen",
-      points: pointsOf(
-        one,
-        "compliance",
-        ({ preference_compliance: seen }) =>
-          seen && {
-            ...readingOf(
-              seen[key],
-              (key === "held_out" ? one.summary.unknown?.["held_out_compliance"] : undefined) ??
-                `no answer was graded (grading failed for ${seen.ungraded})`,
-            ),
-            n: seen[`${key}_n`],
-          },
-      ),
-    })),
-  })),
+  panels: preferences.map((one, colour) => {
+    const series = (["held_out", "seen"] as const).map((key): Series => {
+      const isDashed = key === "seen";
+      const points = pointsOf(one, "compliance", ({ preference_compliance: seen }) => {
+        const why = isDashed ? undefined : one.summary.unknown?.["held_out_compliance"];
+        const ungraded = `no answer was graded (grading failed for ${seen?.ungraded})`;
+        return seen && { ...readingOf(seen[key], why ?? ungraded), n: seen[`${key}_n`] };
+      });
+      return { name: humanizeName(key), colour, isDashed, points };
+    });
+    return panel(`compliance-${one.name}`, `compliance: ${one.name}`, "share", series, share);
+  }),
 });
 
 function collapse(preferences: readonly FeedbackPreference[]): PanelGroup {
-  const thresholds = thresholdsOf(preferences);
   // Thresholds come from the run's files, not from current defaults. Preferences of one run can have different thresholds.
+  const all = preferences.map(({ metadata }) => metadata.collapse_thresholds);
   const linesAt = (limitsOf: (one: CollapseThresholds) => readonly number[]): readonly number[] => [
-    ...new Set(thresholds.flatMap(limitsOf)),
+    ...new Set(all.flatMap(limitsOf)),
   ];
   const drifts = linesAt(({ drift_nats: nats }) => [-nats, nats]);
   const metrics = [
     ["entropy_ratio", "entropy ratio", "", positive, linesAt((one) => [one.entropy_ratio])],
-    ["self_rouge_l", "self-ROUGE-L", "F1", [0, 1], linesAt((one) => [one.self_rouge_l])],
+    ["self_rouge_l", "self-ROUGE-L", "F1", share, linesAt((one) => [one.self_rouge_l])],
     ["own_drift", "drift on its own text", "nats per token", unbounded, drifts],
     ["baseline_drift", "drift on the baseline's text", "nats per token", unbounded, drifts],
   ] as const;
-  const rules = thresholds.map(
+  const rules = all.map(
     (one) =>
       `an entropy ratio below ${one.entropy_ratio}, self-ROUGE-L (similarity of answers to one prompt) above ${one.self_rouge_l}, or a drift beyond ±${one.drift_nats} nats per token`,
   );
   return {
     title: "Collapse",
-    about: `Values beyond a red line raise an alert${rules.length === 0 ? "" : `: ${rules.join("; or ")}`}.`,
-    panels: metrics.map(([metric, title, unit, bounds, lines]) => ({
-      id: metric,
-      title,
-      unit,
-      bounds,
-      limits: lines,
-      series: perPreference(
-        preferences,
-        "collapse",
-        ({ collapse: seen }) =>
-          seen && readingOf(seen[metric], seen.unknown[metric] ?? "no reason was given"),
-      ),
-    })),
+    about: `Values beyond a red line raise an alert${rules.length === 0 ? "" : `: ${[...new Set(rules)].join("; or ")}`}.`,
+    panels: metrics.map(([metric, title, unit, bounds, lines]) => {
+      const read: Read = ({ collapse: seen }) => seen && readingOf(seen[metric], seen.unknown[metric]);
+      return panel(metric, title, unit, perPreference(preferences, "collapse", read), bounds, lines);
+    }),
   };
 }
 
-/** Returns the distinct thresholds of all preferences. */
-function thresholdsOf(preferences: readonly FeedbackPreference[]): readonly CollapseThresholds[] {
-  const all = preferences.map(({ metadata }) => metadata.collapse_thresholds);
-  const keyOf = (one: CollapseThresholds) => [one.entropy_ratio, one.self_rouge_l, one.drift_nats].join();
-  return [...new Map(all.map((one) => [keyOf(one), one])).values()];
-}
-
-const forgetting = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
-  title: "Forgetting",
-  about: `General ability: ${generalRule(preferences)}. The ratio is relative to the baseline.`,
-  panels: [
-    {
-      id: "general",
-      title: "general",
-      unit: "share",
-      bounds: [0, 1],
-      limits: [],
-      series: perPreference(
-        preferences,
-        "general",
-        ({ general: seen }) => seen && readingOf(seen.general, failuresOf(seen.failures)),
+function forgetting(preferences: readonly FeedbackPreference[]): PanelGroup {
+  // All preferences of a run have the same questions.
+  const questions = preferences[0]?.metadata.general_questions;
+  const rule =
+    questions === undefined
+      ? "a coding task counts half, three instructions count half"
+      : `the share of right answers to ${questions.length} questions of the configuration`;
+  const general: Read = ({ general: seen }) => seen && readingOf(seen.general, failuresOf(seen.failures));
+  const ratio: Read = ({ general: now }, { baseline: { general: before } }) => {
+    if (now === null) return null;
+    if (now.general === null) return readingOf(null, failuresOf(now.failures));
+    if (before?.general == null) return readingOf(null, "the baseline is unknown");
+    return before.general === 0
+      ? readingOf(null, "the baseline is 0")
+      : readingOf(now.general / before.general);
+  };
+  return {
+    title: "Forgetting",
+    about: `General ability: ${rule}. The ratio is relative to the baseline.`,
+    panels: [
+      panel("general", "general", "share", perPreference(preferences, "general", general), share),
+      panel(
+        "capability_ratio",
+        "capability ratio",
+        "",
+        perPreference(preferences, "general", ratio),
+        positive,
       ),
-    },
-    {
-      id: "capability_ratio",
-      title: "capability ratio",
-      unit: "",
-      bounds: positive,
-      limits: [],
-      series: perPreference(preferences, "general", (measurement, { baseline }) =>
-        capabilityOf(measurement, baseline),
-      ),
-    },
-  ],
-});
-
-/** Describes how `general` is scored. All preferences of a run have the same questions. */
-function generalRule([first]: readonly FeedbackPreference[]): string {
-  const questions = first?.metadata.general_questions;
-  return questions === undefined
-    ? "a coding task counts half, three instructions count half"
-    : `the share of right answers to ${questions.length} questions of the configuration`;
+    ],
+  };
 }
 
-function capabilityOf(
-  { general: now }: FeedbackMeasurement,
-  { general: before }: FeedbackMeasurement,
-): Reading | null {
-  if (now === null) return null;
-  const missing = (reason: string): Reading => ({ value: null, reason });
-  if (now.general === null) return missing(failuresOf(now.failures));
-  if (before === null || before.general === null) return missing("the baseline is unknown");
-  if (before.general === 0) return missing("the baseline is 0");
-  return { value: now.general / before.general };
-}
-
-const failuresOf = (failures: Readonly<Record<string, string>>): string =>
+const failuresOf = (failures: Readonly<Record<string, string>>): string | undefined =>
   Object.entries(failures)
     .map(([probe, failure]) => `${probe}: ${failure}`)
-    .join("; ") || "no reason was given";
+    .join("; ") || undefined;
 
 const sdpo = [
   ["loss", "loss", "", unbounded],
   ["distill_loss", "distillation loss", "", unbounded],
   ["kl_reg", "KL to the base", "nats", unbounded],
   ["mean_is_ratio", "mean importance ratio", "", positive],
-  ["clip_fraction", "clipped tokens", "share", [0, 1]],
+  ["clip_fraction", "clipped tokens", "share", share],
   ["grad_norm", "gradient norm", "", positive],
 ] as const;
 
 const diagnostics = (preferences: readonly FeedbackPreference[]): PanelGroup => ({
   title: "SDPO diagnostics",
   about: "Values of the last gradient step on each batch, before its update.",
-  panels: sdpo.map(([name, title, unit, bounds]) => ({
-    id: name,
-    title,
-    unit,
-    bounds,
-    limits: [],
-    series: preferences.map(({ name: preference, steps }, colour) => ({
-      name: preference,
-      colour,
-      isDashed: false,
-      points: steps.map((line) => ({ updates: line.step + 1, ...trainedReading(line, name) })),
-    })),
-  })),
+  panels: sdpo.map(([metric, title, unit, bounds]) => {
+    const series = preferences.map(({ name, steps }, colour) => {
+      const points = steps.map(({ step, sdpo_metrics: metrics, unknown }) => {
+        const value = ownValue(metrics, metric);
+        const why = unknown?.[metric] ?? "the engine does not report it";
+        return { updates: step + 1, ...readingOf(typeof value === "number" ? value : null, why) };
+      });
+      return { name, colour, isDashed: false, points };
+    });
+    return panel(metric, title, unit, series, bounds);
+  }),
 });
 
-function trainedReading({ sdpo_metrics: metrics, unknown = {} }: FeedbackStep, name: string): Reading {
-  const value = Object.hasOwn(metrics, name) ? metrics[name] : null;
-  return readingOf(
-    typeof value === "number" ? value : null,
-    unknown[name] ?? "the engine does not report it",
-  );
-}
-
-const readingOf = (value: number | null, reason: string): Reading =>
+const readingOf = (value: number | null, reason = "no reason was given"): Reading =>
   value === null ? { value, reason } : { value };
 
 type Read = (measurement: FeedbackMeasurement, of: FeedbackPreference) => Reading | null;

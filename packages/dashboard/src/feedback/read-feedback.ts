@@ -70,16 +70,12 @@ function parsedText<T>(schema: z.ZodType<T>, text: string, where: string): T {
   } catch (cause) {
     throw damaged(where, text.trim() === "" ? "an empty file" : "text that is not JSON", "JSON", cause);
   }
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const { path, value: got, expected } = describeZodIssue(result.error, value);
+  const { success, data, error } = schema.safeParse(value);
+  if (success) return data;
+  const { path, value: got, expected } = describeZodIssue(error, value);
   const quoted = quoteValue(got);
-  throw damaged(
-    path.length === 0 ? where : `${where}: ${path.join(".")}`,
-    quoted.length > 80 ? `${quoted.slice(0, 79)}…` : quoted,
-    expected,
-    result.error,
-  );
+  const field = path.length === 0 ? where : `${where}: ${path.join(".")}`;
+  throw damaged(field, quoted.length > 80 ? `${quoted.slice(0, 79)}…` : quoted, expected, error);
 }
 
 const damaged = (where: string, got: string, expected: string, cause?: unknown): PeriodicEvalError =>

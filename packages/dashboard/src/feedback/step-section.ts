@@ -80,7 +80,7 @@ function measurementRow(name: string, measurement: FeedbackMeasurement, line: Fe
   return html`<tr>
     <th scope="row">${name}</th>
     ${cell(formatValue(margin?.margin, "nats"), { why })} ${cell(formatDelta(margin?.margin_delta, "nats"), { why: why ?? unknown["logprob_margin_delta"] ?? null })}
-    ${cell(formatP(margin?.p ?? null).replace(/^p (= )?/, ""), { why: why ?? unknown["logprob_margin_p"] ?? null })}
+    ${cell(pText(margin?.p ?? null), { why: why ?? unknown["logprob_margin_p"] ?? null })}
     ${cell(formatValue(compliance?.held_out, "share"), {
       why: unknown["held_out_compliance"] ?? null,
       n: compliance?.held_out_n,
@@ -96,6 +96,9 @@ function measurementRow(name: string, measurement: FeedbackMeasurement, line: Fe
     ${cell(line === null ? missingValueText : formatSeconds(line.timing_s))}
   </tr>`;
 }
+
+/** Returns a p value for a column with that heading. */
+export const pText = (p: number | null): string => formatP(p).replace(/^p (= )?/, "");
 
 interface CellNotes {
   readonly why?: string | null;

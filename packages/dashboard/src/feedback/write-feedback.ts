@@ -115,6 +115,7 @@ const headHeight = 52;
 const lineHeight = 15;
 /** Approximate number of characters that fit in a line below the chart. */
 const charactersPerLine = 62;
+const lineOfText = new RegExp(`.{1,${charactersPerLine}}(?= |$)|.{${charactersPerLine}}`, "gu");
 
 /** Renders a panel as a separate SVG file with title, legend and missing values, for light and dark mode. */
 function plotFile(panel: Panel): string {
@@ -147,16 +148,7 @@ const withoutControls = ({ markup }: Html): string =>
 
 /** Wraps a string at spaces. A string of more than four lines ends in an ellipsis. */
 function wrapped(text: string): readonly string[] {
-  const maxLines = 4;
-  const lines: string[] = [];
-  let rest = [...text.replaceAll(/\s+/g, " ")];
-  while (rest.length > 0 && lines.length < maxLines) {
-    const space = rest.length <= charactersPerLine ? -1 : rest.lastIndexOf(" ", charactersPerLine);
-    const end = rest.length <= charactersPerLine ? rest.length : space > 0 ? space : charactersPerLine;
-    lines.push(rest.slice(0, end).join("").trim());
-    rest = rest.slice(end);
-  }
-  return rest.length === 0
-    ? lines
-    : [...lines.slice(0, -1), `${lines.at(-1)!.slice(0, charactersPerLine - 1)}…`];
+  const found = text.replaceAll(/\s+/g, " ").match(lineOfText) ?? [];
+  const lines = found.map((line) => line.trim());
+  return lines.length > 4 ? [...lines.slice(0, 3), `${lines[3]!.slice(0, charactersPerLine - 1)}…`] : lines;
 }

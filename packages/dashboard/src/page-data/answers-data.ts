@@ -1,7 +1,7 @@
 import type { AnswerFields, Json, AnswerCondition } from "@periodic-eval/core";
 
 /**
- * The answers of a run: the block `answers-data` of its page, and the reply to `GET /v1/eval?results_dir=…&view=answers`.
+ * The answers of a run: the block `answers-data` of its page, and the reply to `GET /v1/eval/answers?results_dir=…`.
  *
  * - In a file, each measurement has its rows in `packed`.
  * - A server sends the measurements without rows. With `&phase=…&id=…&step=…` it sends one measurement, with the rows
@@ -11,10 +11,12 @@ import type { AnswerFields, Json, AnswerCondition } from "@periodic-eval/core";
 export interface AnswersData {
   /** In run order; measurements whose rows are no answers (KL, margins) are left out. */
   readonly measurements: readonly MeasurementAnswers[];
-  /** The address of the server's reply, relative to the page: `?results_dir=…&view=answers`. Null on a page in a file. */
+  /** The address of the server's reply, relative to the page: `eval/answers?results_dir=…`. Null on a page in a file. */
   readonly address: string | null;
   /** The command that shows the measurements without rows; null if every measurement has rows. */
   readonly command: string | null;
+  /** The token to send with a person's grades, to the same address; absent if the page cannot send them. */
+  readonly labelToken?: string;
 }
 
 /** The answers of one measurement. */
@@ -65,8 +67,16 @@ export interface AnswerRow {
   readonly choices: AnswerChoices | null;
   /** The whole prompt; null if the row lacks it. */
   readonly prompt: string | null;
+  /** The grades of a person; absent if nobody graded this answer. */
+  readonly label?: AnswerLabel;
   /** The fields of the row that are not shown elsewhere. */
   readonly fields: readonly (readonly [name: string, value: Json])[];
+}
+
+/** A person's grades of an answer, from 0 to 100; null without one. */
+export interface AnswerLabel {
+  readonly aligned: number | null;
+  readonly coherent: number | null;
 }
 
 /** The choices of a multiple-choice question. */

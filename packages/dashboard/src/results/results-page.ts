@@ -4,8 +4,7 @@ import { formatTime, plural, missingValueText, isMap, ownValue } from "../html/f
 import { html, type Html } from "../html/html.ts";
 import { factList, table } from "../html/table.ts";
 import { verdictKey } from "../html/verdict.ts";
-import { runCell, scoreCell, taskSection } from "./task-section.ts";
-import { methodsSection } from "./methods-section.ts";
+import { methodsSection, runCell, scoreCell, taskSection } from "./result-tables.ts";
 import type { MethodsSummary } from "./summarize-methods.ts";
 import type { ResultsSummary } from "./summarize-results.ts";
 

@@ -43,11 +43,7 @@ export interface MethodResult {
   readonly change: MethodChange | null;
 }
 
-export interface MethodMetric extends Pick<
-  ResultsMetric,
-  "key" | "group" | "metric" | "filter" | "higherIsBetter"
-> {
-  readonly task: string;
+export interface MethodMetric extends Omit<ResultsMetric, "measured"> {
   /** One result per method, in their order. */
   readonly measured: readonly MethodResult[];
 }
@@ -90,9 +86,15 @@ export function summarizeMethods(
   samples: readonly RunSamples[] = [],
   options: MethodsOptions = {},
 ): MethodsSummary {
-  const { methods: asked, baseline: base, metrics, where = optionNames } = options;
+  const { methods: asked, baseline: base, metrics: names, where = optionNames } = options;
   const all = methodsOf(runs);
-  const named = (option: "methods" | "baseline", label: string) => methodNamed(all, label, where[option]);
+  const known = all.map(({ label }) => label);
+  const named = (option: "methods" | "baseline", label: string): Method => {
+    const found = all[known.indexOf(label)];
+    const expected = known.join(", ") || "a method of the results, which are still empty";
+    if (found === undefined) throw unknownName(where[option], label, known, expected);
+    return found;
+  };
   const listed = asked === undefined ? all : [...new Set(asked)].map((label) => named("methods", label));
   const reference = base === undefined ? listed[0] : named("baseline", base);
   const methods = reference === undefined || listed.includes(reference) ? listed : [reference, ...listed];
@@ -100,30 +102,30 @@ export function summarizeMethods(
     throw configError({
       where: where.methods,
       got: methods.length === 0 ? "no runs" : `only ${methods[0]!.label}`,
-      expected: `two methods or more${all.length > 1 ? `: ${labelsOf(all)}` : ""}`,
+      expected: `two methods or more${all.length > 1 ? `: ${known.join(", ")}` : ""}`,
       fix: "Measure another one into the same results: periodic-eval eval --suite --method NAME.",
     });
-  const baseline = methods.indexOf(reference);
   const { tasks } = summarizeResults(runs);
-  const compared = tasks.flatMap(({ name, metrics: ofTask, groups }) => {
-    const chosen = chosenMetrics([...ofTask, ...groups], ofTask[0], metrics);
-    return chosen.map((metric) => ({ task: name, metric }));
-  });
-  checkMetrics(
-    tasks.flatMap((task) => [...task.metrics, ...task.groups]),
-    metrics,
-    where.metrics,
-  );
+  const chosen =
+    names === undefined
+      ? tasks.flatMap(({ metrics }) => metrics.slice(0, 1))
+      : chosenMetrics(
+          tasks.flatMap(({ metrics, groups }) => [...metrics, ...groups]),
+          names,
+          where.metrics,
+        );
   return {
     methods,
-    baseline,
-    metrics: compared.map(({ task, metric }) => {
-      const { key, group, metric: name, filter, higherIsBetter } = metric;
-      const measured = methods.map((method) => resultOf(method, reference, metric, samples));
-      return { task, key, group, metric: name, filter, higherIsBetter, measured };
-    }),
+    baseline: methods.indexOf(reference),
+    metrics: chosen.map((metric) => ({
+      ...metric,
+      measured: methods.map((method) => resultOf(method, reference, metric, samples)),
+    })),
   };
 }
+
+const unknownName = (where: string, value: string, known: readonly string[], expected: string) =>
+  configError({ where, value, expected, fix: didYouMean(value, known) ?? "Name one of these." });
 
 /** Whether results hold methods to compare: at least one label, and something to compare it with. */
 export function hasMethods(runs: readonly ResultsRun[]): boolean {
@@ -146,51 +148,20 @@ function methodsOf(runs: readonly ResultsRun[]): readonly Method[] {
   return [...methods.values()];
 }
 
-const labelsOf = (methods: readonly Method[]): string => methods.map(({ label }) => label).join(", ");
-
-function methodNamed(methods: readonly Method[], label: string, where: string): Method {
-  const found = methods.find((method) => method.label === label);
-  if (found !== undefined) return found;
-  throw configError({
-    where,
-    value: label,
-    expected: labelsOf(methods) || "a method of the results, which are still empty",
-    fix:
-      didYouMean(
-        label,
-        methods.map((method) => method.label),
-      ) ?? "Name one of these.",
-  });
-}
-
-const isNamed = ({ key, metric, filter }: ResultsMetric, names: readonly string[]): boolean =>
-  names.includes(key) || names.includes(metric) || names.includes(`${metric},${filter}`);
-
+/** @throws PeriodicEvalError `config` for a name that no metric has. */
 function chosenMetrics(
   metrics: readonly ResultsMetric[],
-  primary: ResultsMetric | undefined,
-  names: readonly string[] | undefined,
-): readonly ResultsMetric[] {
-  if (names === undefined) return primary === undefined ? [] : [primary];
-  // The metric of a group (`mmlu_stem/acc,none`) is chosen by its key only.
-  return metrics.filter((one) => (one.group === null ? isNamed(one, names) : names.includes(one.key)));
-}
-
-function checkMetrics(
-  metrics: readonly ResultsMetric[],
-  names: readonly string[] | undefined,
+  names: readonly string[],
   where: string,
-): void {
-  const wrong = names?.find((name) => !metrics.some((metric) => isNamed(metric, [name])));
-  if (wrong === undefined) return;
+): readonly ResultsMetric[] {
   const whole = metrics.filter(({ group }) => group === null);
+  // The metric of a group (`mmlu_stem/acc,none`) is chosen by its key only.
+  const isNamed = ({ key, group, metric, filter }: ResultsMetric, name: string): boolean =>
+    name === key || (group === null && (name === metric || name === `${metric},${filter}`));
+  const wrong = names.find((name) => !metrics.some((one) => isNamed({ ...one, group: null }, name)));
+  if (wrong === undefined) return metrics.filter((one) => names.some((name) => isNamed(one, name)));
   const known = [...new Set([...whole.map(({ metric }) => metric), ...whole.map(({ key }) => key)])];
-  throw configError({
-    where,
-    value: wrong,
-    expected: `a metric of the results: ${known.join(", ")}`,
-    fix: didYouMean(wrong, known) ?? "Use one of these names.",
-  });
+  throw unknownName(where, wrong, known, `a metric of the results: ${known.join(", ")}`);
 }
 
 function resultOf(

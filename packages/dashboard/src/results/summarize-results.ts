@@ -1,3 +1,4 @@
+import { grouped } from "@periodic-eval/contracts";
 import type { Json } from "@periodic-eval/core";
 import { moverDifference, z95, type Interval } from "@periodic-eval/core/statistics";
 import { isMap, ownValue } from "../html/format.ts";
@@ -20,6 +21,7 @@ export interface MetricResult {
 }
 
 export interface ResultsMetric {
+  readonly task: string;
   /** The key in the file: `mmlu_stem/acc,none`. */
   readonly key: string;
   /** Null if the metric describes the whole task. */
@@ -67,20 +69,36 @@ export function summarizeResults(
 ): ResultsSummary {
   const against = runs.length > 1 ? reference : null;
   const keys = [...new Set(runs.flatMap(({ metrics }) => Object.keys(metrics)))];
-  const places = keys.map((key) => placeOf(key, runs));
-  const tasks = [...new Set(places.map(({ task }) => task))].map((name): ResultsTask => {
-    const ofTask = places
-      .filter(({ task }) => task === name)
-      .map((place) => metricOf(place, runs, { reference: against, samples }));
+  const taskNames = [...new Set(runs.flatMap(({ suite }) => Object.keys(tasksOf(suite))))];
+  const all = keys.map((key): ResultsMetric => {
+    const directions = runs.map(({ higher_is_better: higher }) => ownValue(higher, key));
+    const higherIsBetter = directions.find((one) => one != null) ?? null;
+    const sides = runs.map((run, at) => ({
+      value: ownValue(run.metrics, key) ?? null,
+      stderr: ownValue(run.stderr, key) ?? null,
+      n: ownValue(run.n, key) ?? null,
+      ci95: ownValue(run.ci95, key) ?? null,
+      documents: samples[at]?.get(key),
+    }));
+    const base = against === null ? undefined : sides[against];
+    const measured = sides.map((side) => {
+      const { documents: _, ...result } = side;
+      const change = base === undefined || side === base ? null : changeBetween(side, base, higherIsBetter);
+      return { ...result, change };
+    });
+    return { key, ...placeOf(key, taskNames), higherIsBetter, measured };
+  });
+  const tasks = [...grouped(all, ({ task }) => task)].map(([name, ofTask]): ResultsTask => {
     const metrics = ofTask.filter(({ group }) => group === null);
     const [primary] = metrics;
-    const usesPrimary = ({ metric, filter }: ResultsMetric) =>
-      primary === undefined || (metric === primary.metric && filter === primary.filter);
-    const groups = ofTask.filter((metric) => metric.group !== null && usesPrimary(metric));
+    const groups = ofTask.filter(
+      ({ group, metric, filter }) =>
+        group !== null && (primary === undefined || (metric === primary.metric && filter === primary.filter)),
+    );
     const shown = metrics.length > 0 ? metrics : groups;
     return {
       name,
-      settings: settingsOf(name, runs),
+      settings: runs.length === 0 ? null : (ownValue(tasksOf(runs[0]!.suite), name) ?? null),
       metrics: shown,
       groups: metrics.length > 0 ? groups : [],
       order: shown.length === 0 ? runs.map((_, at) => at) : best(shown[0]!),
@@ -89,64 +107,17 @@ export function summarizeResults(
   return { runs, reference: against, tasks, order: byMeanRank(tasks, runs.length) };
 }
 
-interface Place {
-  readonly key: string;
-  readonly task: string;
-  readonly group: string | null;
-  readonly metric: string;
-  readonly filter: string;
-}
-
 /** Splits a key into its parts. The name of a group begins with the name of its task and an underscore. If several tasks match, the longest name wins. */
-function placeOf(key: string, runs: readonly ResultsRun[]): Place {
+function placeOf(key: string, taskNames: readonly string[]) {
   const [, entry, metric, filter] = /^([^/]+)\/([^,]+),(.+)$/s.exec(key) ?? [null, key, key, "none"];
-  const named = new Set(runs.flatMap(({ suite }) => Object.keys(tasksOf(suite))));
-  const task = named.has(entry)
-    ? entry
-    : ([...named].filter((name) => entry.startsWith(`${name}_`)).sort((a, b) => b.length - a.length)[0] ??
-      entry);
-  const group = task === entry ? null : entry.slice(task.length + 1);
-  return { key, task, group, metric, filter };
+  const begins = taskNames.filter((name) => entry === name || entry.startsWith(`${name}_`));
+  const task = begins.toSorted((a, b) => b.length - a.length)[0] ?? entry;
+  return { task, group: task === entry ? null : entry.slice(task.length + 1), metric, filter };
 }
 
 function tasksOf(suite: Json): { readonly [name: string]: Json } {
   const tasks = isMap(suite) ? ownValue(suite, "tasks") : undefined;
   return isMap(tasks) ? tasks : {};
-}
-
-const settingsOf = (task: string, [first]: readonly ResultsRun[]): Json =>
-  first === undefined ? null : (ownValue(tasksOf(first.suite), task) ?? null);
-
-function metricOf(
-  { key, group, metric, filter }: Place,
-  runs: readonly ResultsRun[],
-  { reference, samples }: { readonly reference: number | null; readonly samples: readonly RunSamples[] },
-): ResultsMetric {
-  const directions = runs.map(({ higher_is_better: higher }) => ownValue(higher, key));
-  const higherIsBetter = directions.find((one) => one != null) ?? null;
-  const measured = runs.map((run) => ({
-    value: ownValue(run.metrics, key) ?? null,
-    stderr: ownValue(run.stderr, key) ?? null,
-    n: ownValue(run.n, key) ?? null,
-    ci95: ownValue(run.ci95, key) ?? null,
-  }));
-  const base = reference === null ? null : measured[reference]!;
-  const changeOf = (one: (typeof measured)[number], at: number): Change | null => {
-    if (base === null || one === base) return null;
-    const sideAt = (result: typeof one, run: number): ComparedSide => ({
-      ...result,
-      documents: samples[run]?.get(key),
-    });
-    return changeBetween(sideAt(one, at), sideAt(base, reference!), higherIsBetter);
-  };
-  return {
-    key,
-    group,
-    metric,
-    filter,
-    higherIsBetter,
-    measured: measured.map((one, at) => ({ ...one, change: changeOf(one, at) })),
-  };
 }
 
 /** One side of a change: a run, or the mean of several. */
@@ -190,30 +161,30 @@ export function verdictOf(
 /** Returns the indices of runs, the best first. Treats higher as better if the metric has no direction. */
 function best({ measured, higherIsBetter }: ResultsMetric): readonly number[] {
   const sign = higherIsBetter === false ? 1 : -1;
-  const valueOf = (at: number) => measured[at]!.value;
-  const known = measured.flatMap(({ value }, at) => (value === null ? [] : [at]));
-  const unknown = measured.flatMap(({ value }, at) => (value === null ? [at] : []));
-  return [...known.sort((a, b) => sign * (valueOf(a)! - valueOf(b)!)), ...unknown];
+  return sortedBy(measured.map(({ value }) => (value === null ? Infinity : sign * value)));
 }
+
+/** Returns the indices of values, the smallest first. */
+const sortedBy = (values: readonly number[]): readonly number[] =>
+  values.map((_, at) => at).sort((a, b) => (values[a] === values[b] ? a - b : values[a]! - values[b]!));
 
 /** Sorts runs by their mean rank over the tasks whose metric has a direction. Equal values share the mean of their ranks. */
 function byMeanRank(tasks: readonly ResultsTask[], count: number): readonly number[] {
   const ranks = Array.from({ length: count }, (): number[] => []);
   for (const { metrics } of tasks) {
-    const [primary] = metrics;
-    if (primary === undefined || primary.higherIsBetter === null) continue;
-    const values = primary.measured.map(({ value }) => value);
-    for (const [at, value] of values.entries()) {
+    const { measured, higherIsBetter = null } = metrics[0] ?? { measured: [] };
+    if (higherIsBetter === null) continue;
+    const values = measured.flatMap(({ value }) => value ?? []);
+    for (const [at, { value }] of measured.entries()) {
       if (value === null) continue;
-      const isAhead = (other: number | null) =>
-        other !== null && other > value === primary.higherIsBetter && other !== value;
+      const ahead = values.filter((other) => other !== value && other > value === higherIsBetter).length;
       const ties = values.filter((other) => other === value).length;
-      ranks[at]!.push(values.filter(isAhead).length + (ties + 1) / 2);
+      ranks[at]!.push(ahead + (ties + 1) / 2);
     }
   }
-  const means = ranks.map((ofRun) =>
-    ofRun.length === 0 ? Infinity : ofRun.reduce((sum, rank) => sum + rank, 0) / ofRun.length,
+  return sortedBy(
+    ranks.map((ofRun) =>
+      ofRun.length === 0 ? Infinity : ofRun.reduce((sum, rank) => sum + rank, 0) / ofRun.length,
+    ),
   );
-  const indices = means.map((_, at) => at);
-  return indices.sort((a, b) => (means[a] === means[b] ? a - b : means[a]! - means[b]!));
 }

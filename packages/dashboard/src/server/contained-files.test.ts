@@ -47,7 +47,7 @@ it.each([
 ])("throws ENOENT for %s, without an absolute path", async (path) => {
   const error = await files.read(path).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ code: "ENOENT", message: `${path}: no such file or folder` });
-  await expect(files.timeOf(path)).rejects.toMatchObject({ code: "ENOENT" });
+  await expect(files.stamp(path)).rejects.toMatchObject({ code: "ENOENT" });
   await expect(files.list(path)).rejects.toMatchObject({ code: "ENOENT" });
   expect(await readIfPresent(path, files)).toBeNull();
 });

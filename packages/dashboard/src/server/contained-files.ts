@@ -1,28 +1,31 @@
 import { fileError } from "@periodic-eval/contracts/options";
 import * as fs from "node:fs";
-import { readdir, readFile, stat } from "node:fs/promises";
-import { basename, isAbsolute, join, relative, sep } from "node:path";
+import { readdir, readFile } from "node:fs/promises";
+import { basename, isAbsolute, join, sep } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import type { FileReader } from "@periodic-eval/store";
 
 /**
- * Read-only access to the files below a folder. Paths are relative to it (`""` is the folder itself), so that messages do not
+ * Access to the files below a folder, to read them. Paths are relative to it (`""` is the folder itself), so that messages do not
  * reveal where it is. Any path that leads outside throws `ENOENT`, like a missing file.
  */
 export interface ContainedFiles extends FileReader {
-  /** Returns the time of the last write to a file or folder. */
-  timeOf(path: string): Promise<Date>;
   /** Reads a file of any size in parts, from a position in bytes; by default from its beginning. */
   chunks(path: string, from?: number): AsyncGenerator<Uint8Array, void, void>;
-  /** Returns the entries of a folder with a stamp of each, which changes with its content; or one entry. Reads no content. */
-  stamps(folder: string, name?: string): Promise<readonly FileStamp[]>;
+  /** Returns the absolute path of a file or folder, with all links resolved, to write into it. */
+  realPath(path: string): string;
+  /** Returns the stamp of a file or folder. */
+  stamp(path: string): Promise<FileStamp>;
+  /** Returns the entries of a folder with their stamps. Reads no content. */
+  stamps(folder: string): Promise<readonly FileStamp[]>;
 }
 
 export interface FileStamp {
   readonly name: string;
-  readonly isFolder: boolean;
-  /** Size and times. */
+  /** Size and times: changes with the content. */
   readonly stamp: string;
+  /** Time of the last write. */
+  readonly writtenAt: Date;
 }
 
 /** Number of entries to look at before other work may run. */
@@ -84,39 +87,34 @@ export function containedFiles(
       );
       yield* opened as AsyncIterable<Uint8Array>;
     },
-    async stamps(folder, name) {
+    realPath: resolveInside,
+    stamp: async (path) =>
+      withoutAbsolutePath(path, async () => {
+        const stamp = stampOf(resolveInside(path));
+        if (stamp === null) throw notFound(path);
+        return stamp;
+      }),
+    async stamps(folder) {
       const real = resolveInside(folder);
-      if (name === undefined) return stampsOf(await entriesOf(folder), real);
-      const stamp = stampOf(join(real, name), null);
-      return stamp === null ? [] : [stamp];
+      const found: FileStamp[] = [];
+      for (const [at, { name }] of (await entriesOf(folder)).entries()) {
+        if (at % stampsAtOnce === stampsAtOnce - 1) await new Promise((resolve) => setImmediate(resolve));
+        const stamp = stampOf(join(real, name));
+        if (stamp !== null) found.push(stamp);
+      }
+      return found;
     },
-    timeOf: async (path) => withoutAbsolutePath(path, async () => (await stat(resolveInside(path))).mtime),
   };
-}
-
-async function stampsOf(entries: readonly fs.Dirent[], folder: string): Promise<readonly FileStamp[]> {
-  const found: FileStamp[] = [];
-  for (const [at, entry] of entries.entries()) {
-    if (at % stampsAtOnce === stampsAtOnce - 1) await new Promise((resolve) => setImmediate(resolve));
-    const stamp = stampOf(join(folder, entry.name), entry);
-    if (stamp !== null) found.push(stamp);
-  }
-  return found;
 }
 
 /** Synchronous: thousands of promises would take longer than the system calls. Null for an entry that is gone. */
-function stampOf(path: string, entry: fs.Dirent | null): FileStamp | null {
-  const found =
-    (entry === null || entry.isSymbolicLink() ? fs.statSync(path, { throwIfNoEntry: false }) : undefined) ??
-    fs.lstatSync(path, { throwIfNoEntry: false });
+function stampOf(path: string): FileStamp | null {
+  const options = { throwIfNoEntry: false };
+  // A link that leads nowhere has only its own times.
+  const found = fs.statSync(path, options) ?? fs.lstatSync(path, options);
   if (found === undefined) return null;
-  const { size, ino, mtimeMs, ctimeMs } = found;
-  const stamp = `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
-  return {
-    name: basename(path),
-    isFolder: found.isDirectory(),
-    stamp,
-  };
+  const { size, ino, mtime, mtimeMs, ctimeMs } = found;
+  return { name: basename(path), stamp: `${ino} ${size} ${mtimeMs} ${ctimeMs}`, writtenAt: mtime };
 }
 
 /**
@@ -133,10 +131,8 @@ export function namesOf(
   return names.includes("..") ? null : names;
 }
 
-const isWithin = (root: string, path: string): boolean => {
-  const fromRoot = relative(root, path);
-  return fromRoot === "" || (fromRoot !== ".." && !fromRoot.startsWith(`..${sep}`) && !isAbsolute(fromRoot));
-};
+const isWithin = (root: string, path: string): boolean =>
+  path === root || path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`);
 
 /** Returns a path with all links resolved; null if there is nothing. */
 function realPathOf(path: string): string | null {

@@ -31,8 +31,8 @@ beforeEach(async () => {
 });
 
 const answersOf = async (id = "capability") => {
-  const query = `results_dir=run&view=answers&phase=em&id=${id}&step=100`;
-  const data = (await (await server.request(`/v1/eval?${query}`)).json()) as AnswersData;
+  const query = `results_dir=run&phase=em&id=${id}&step=100`;
+  const data = (await (await server.request(`/v1/eval/answers?${query}`)).json()) as AnswersData;
   return data.measurements[0]!;
 };
 

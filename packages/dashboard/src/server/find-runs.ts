@@ -1,5 +1,7 @@
+import { createHash, type Hash } from "node:crypto";
 import { join } from "node:path/posix";
 import { errorMessage } from "@periodic-eval/contracts/options";
+import { readWriter } from "@periodic-eval/store";
 import type { ContainedFiles } from "./contained-files.ts";
 
 /** `callbacks`: measured during training. `feedback`: training on feedback. `results`: benchmarks of finished models. */
@@ -44,32 +46,29 @@ export async function findRuns(
 ): Promise<FoundRuns> {
   const runs: FoundRun[] = [];
   const unreadable: string[] = [];
-  const found = (unsearched: FoundRuns["unsearched"]) => ({
-    runs: runs.sort(newestFirst),
-    unreadable,
-    unsearched,
-  });
+  let unsearched: FoundRuns["unsearched"] = null;
+  const queue = [{ path: folder, depth: 0 }];
   let searched = 0;
-  let level: readonly string[] = [folder];
-  for (let depth = 0; depth <= maxLevels && level.length > 0; depth++) {
-    const below: string[] = [];
-    for (let at = 0; at < level.length; at += concurrentReads) {
-      if (searched >= maxFolders) return found("tooMany");
-      const some = level.slice(at, at + Math.min(concurrentReads, maxFolders - searched));
-      searched += some.length;
-      for (const { path, run, folders, problem } of await Promise.all(
-        some.map((one) => inspectFolder(one, files)),
-      )) {
-        if (problem !== null && path === folder) throw problem;
-        if (problem !== null) unreadable.push(errorMessage(problem));
-        const isFound = run !== null && isShown(run);
-        if (isFound) runs.push(run);
-        if (!isFound || mayContainOthers(run)) below.push(...folders.map((name) => join(path, name)));
-      }
+  while (searched < queue.length) {
+    const some = queue.slice(searched, Math.min(searched + concurrentReads, maxFolders));
+    searched += some.length;
+    if (some.length === 0) {
+      unsearched = "tooMany";
+      break;
     }
-    level = below;
+    const inspected = await Promise.all(some.map(({ path }) => inspectFolder(path, files)));
+    for (const [at, { path, run, folders, problem }] of inspected.entries()) {
+      if (problem !== null && path === folder) throw problem;
+      if (problem !== null) unreadable.push(errorMessage(problem));
+      const isFound = run !== null && isShown(run);
+      if (isFound) runs.push(run);
+      if (folders.length === 0 || (isFound && !mayContainOthers(run))) continue;
+      const depth = some[at]!.depth + 1;
+      if (depth > maxLevels) unsearched = "tooDeep";
+      else queue.push(...folders.map((name) => ({ path: join(path, name), depth })));
+    }
   }
-  return found(level.length > 0 ? "tooDeep" : null);
+  return { runs: runs.sort(newestFirst), unreadable, unsearched };
 }
 
 const newestFirst = (a: FoundRun, b: FoundRun): number =>
@@ -124,8 +123,59 @@ const lastWritten: Readonly<Record<RunKind, readonly string[]>> = {
 
 async function writtenAt(path: string, kind: RunKind, files: ContainedFiles): Promise<Date> {
   for (const name of lastWritten[kind]) {
-    const time = await files.timeOf(join(path, name)).catch(() => null);
-    if (time !== null) return time;
+    const stamp = await files.stamp(join(path, name)).catch(() => null);
+    if (stamp !== null) return stamp.writtenAt;
   }
-  return files.timeOf(path);
+  return (await files.stamp(path)).writtenAt;
+}
+
+/**
+ * Returns a string that changes when a file of a run changes, and when the process that writes the run ends.
+ *
+ * @param depth `files`: looks at each file. `folders`: only at the files that a session writes with each snapshot, for a watcher.
+ */
+export async function versionOf(
+  { path, kind }: FoundRun,
+  files: ContainedFiles,
+  depth: "files" | "folders",
+): Promise<string> {
+  const hash = createHash("sha1");
+  if (kind === "callbacks") await addMeasuredRun(hash, join(path, "periodic_eval"), files, depth);
+  else await addFolder(hash, path, files, () => true);
+  return hash.digest("hex");
+}
+
+async function addMeasuredRun(
+  hash: Hash,
+  folder: string,
+  files: ContainedFiles,
+  depth: "files" | "folders",
+): Promise<void> {
+  const isAll = depth === "files";
+  const isWatched = (name: string) => isAll || !/\.jsonl?$/.test(name) || name === "index.jsonl";
+  await addFolder(hash, folder, files, isWatched);
+  for (const { name, isFolder } of await files.list(folder).catch(() => [])) {
+    // A watcher sees new snapshots by the time of their folder, and new losses by the size of their file.
+    if (!isFolder || !(isAll || name === "training")) continue;
+    await addFolder(hash, join(folder, name), files, () => true);
+  }
+}
+
+/** Adds the stamps of a folder's entries. */
+async function addFolder(
+  hash: Hash,
+  folder: string,
+  files: ContainedFiles,
+  isWatched: (name: string) => boolean,
+): Promise<void> {
+  // The page in the folder is written from its snapshots.
+  for (const { name, stamp } of await files.stamps(folder).catch(() => [])) {
+    if (!isWatched(name) || name === "index.html" || name.endsWith(".tmp")) continue;
+    if (name.endsWith(".lock")) {
+      // Its process renews a lock every few seconds, which changes the file but not the run.
+      hash.update(JSON.stringify(await readWriter(join(folder, name), files)));
+      continue;
+    }
+    hash.update(`${folder}/${name} ${stamp}\n`);
+  }
 }

@@ -61,8 +61,8 @@ it("reads all measurements of a large run if one of the sample is damaged", asyn
 });
 
 async function rowsOf(server: Server, parameters: string) {
-  const place = "results_dir=rows&view=answers&phase=em&id=alignment&step=9";
-  const reply = await server.request(`/v1/eval?${place}${parameters}`);
+  const place = "results_dir=rows&phase=em&id=alignment&step=9";
+  const reply = await server.request(`/v1/eval/answers?${place}${parameters}`);
   return ((await reply.json()) as AnswersData).measurements[0]!;
 }
 
@@ -108,10 +108,10 @@ it("lists large runs as JSON, and sends all 1,200 snapshots of one", async () =>
   expect(one.snapshots).toHaveLength(manySnapshots);
 });
 
-it.each(["view=partly", "view=answers&verify=never", "verify=later"])(
+it.each(["eval?view=partly&", "eval/answers?verify=never&", "eval?verify=later&"])(
   "rejects %s as a wrong address",
   async (query) => {
-    const reply = await resultsServer({ root }).request(`/v1/eval?results_dir=rows&${query}`);
+    const reply = await resultsServer({ root }).request(`/v1/${query}results_dir=rows`);
     expect(reply.status).toBe(400);
   },
 );

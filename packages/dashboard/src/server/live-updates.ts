@@ -2,15 +2,16 @@
 const mostClients = 200;
 /** Messages that wait for a client which does not read; then it is dropped. */
 const mostWaiting = 16;
-/** Milliseconds between two checks of the files of a run, between two heartbeats, and until a client has to connect again. */
-const [pollMs, heartbeatMs, lifetimeMs] = [2000, 15_000, 3_600_000];
+/** Milliseconds between two checks of the files of a run, and between two heartbeats. */
+const [pollMs, heartbeatMs] = [2000, 15_000];
 /** The pause after a check, as a multiple of its duration: following takes at most a twentieth of a processor. */
 const restFactor = 20;
 
+type Client = ReadableStreamDefaultController<Uint8Array>;
+
 interface Topic {
   version: string;
-  /** With the timer that ends the stream of each. */
-  readonly clients: Map<ReadableStreamDefaultController<Uint8Array>, ReturnType<typeof setTimeout>>;
+  readonly clients: Set<Client>;
 }
 
 const encoder = new TextEncoder();
@@ -24,23 +25,23 @@ const hello = encoder.encode("retry: 5000\n\n");
  *
  * @param look Returns a string that changes with the files of a folder.
  */
-export function liveUpdates(look: (folder: string) => Promise<string>, limits: Partial<LiveLimits> = {}) {
-  const { clients: most, everyMs } = { clients: mostClients, everyMs: pollMs, ...limits };
+export function liveUpdates(
+  look: (folder: string) => Promise<string>,
+  { clients: most = mostClients, everyMs = pollMs }: Partial<LiveLimits> = {},
+) {
   const topics = new Map<string, Topic>();
   let timer: ReturnType<typeof setTimeout> | null = null;
   let heartbeatAt = performance.now() + heartbeatMs;
   const count = () => [...topics.values()].reduce((sum, { clients }) => sum + clients.size, 0);
 
-  function remove(folder: string, client: ReadableStreamDefaultController<Uint8Array>): void {
-    const topic = topics.get(folder);
-    // A timer keeps the client in memory.
-    clearTimeout(topic?.clients.get(client));
-    topic?.clients.delete(client);
-    if (topic?.clients.size === 0) topics.delete(folder);
+  function remove(folder: string, client: Client): void {
+    const clients = topics.get(folder)?.clients;
+    clients?.delete(client);
+    if (clients?.size === 0) topics.delete(folder);
   }
 
   function send(folder: string, message: Uint8Array): void {
-    for (const client of topics.get(folder)?.clients.keys() ?? []) {
+    for (const client of topics.get(folder)?.clients ?? []) {
       if ((client.desiredSize ?? 0) > 0) client.enqueue(message);
       else {
         remove(folder, client);
@@ -80,18 +81,14 @@ export function liveUpdates(look: (folder: string) => Promise<string>, limits: P
      */
     follow(folder: string, version: string, isStale: boolean): ReadableStream<Uint8Array> | null {
       if (count() >= most) return null;
-      let own: ReadableStreamDefaultController<Uint8Array>;
+      let own: Client;
       return new ReadableStream<Uint8Array>(
         {
           start(client) {
             own = client;
-            const topic = topics.get(folder) ?? { version, clients: new Map() };
+            const topic = topics.get(folder) ?? { version, clients: new Set() };
             topics.set(folder, topic);
-            const end = () => {
-              remove(folder, client);
-              client.close();
-            };
-            topic.clients.set(client, setTimeout(end, lifetimeMs).unref());
+            topic.clients.add(client);
             client.enqueue(hello);
             if (isStale) client.enqueue(changed);
             if (timer === null) schedule(everyMs);

@@ -1,7 +1,61 @@
-import { type PeriodicEvalError } from "@periodic-eval/core";
-import { quoteValue, configError } from "@periodic-eval/contracts/options";
+import { quoteValue, describeZodIssue } from "@periodic-eval/contracts/options";
+import { HTTPException } from "hono/http-exception";
+import * as z from "zod";
 
-/** The parameters of a request. */
+/** Most runs in a comparison: more lines cannot be distinguished. */
+export const maxRuns = 10;
+const defaultPerPage = 20;
+
+const text = z.string().default("");
+
+function integer(min: number, max = 999_999_999) {
+  const limits = min === 1 ? "a positive integer" : "an integer that is not negative";
+  const expected = max === 999_999_999 ? limits : `an integer from ${min} to ${max}`;
+  const digits = z.string().regex(/^\d{1,9}$/, expected);
+  return digits.transform(Number).refine((value) => value >= min && value <= max, expected);
+}
+
+/** Parses `a,b`. A comma in a path is written `%2C`, as `addressOf` does. */
+const runs = z
+  .string()
+  .transform((paths) => paths.split(",").map((path) => path.replaceAll("%2C", ",").replaceAll("%25", "%")))
+  .refine(
+    (paths) => new Set(paths).size === paths.length && paths.length <= maxRuns,
+    `up to ${maxRuns} different runs`,
+  );
+
+/** The parameters of a page, or of the same data as JSON. */
+export const pageParameters = z.strictObject({
+  results_dir: text,
+  page: integer(1).default(1),
+  per_page: integer(1, 200).default(defaultPerPage),
+  steps: z.literal("all", '"all"').optional(),
+  view: z.literal("whole", '"whole"').optional(),
+  runs: runs.optional(),
+});
+
+/** The parameters of the answers of a run: without `phase` and `id` all measurements, without rows. */
+export const answersParameters = z
+  .strictObject({
+    results_dir: text,
+    phase: z.string().optional(),
+    id: z.string().optional(),
+    step: integer(0).optional(),
+    /** 0-based. */
+    first: integer(0).default(0),
+    count: integer(1, 1000).default(200),
+    /** `later`: rows of a large file may be sent before they are verified. */
+    verify: z.literal("later", '"later"').optional(),
+  })
+  .refine(
+    ({ phase, id, step }) => (phase === undefined && step === undefined) === (id === undefined),
+    "phase and id together",
+  );
+
+/** The parameters of a client that follows a folder. `since` is the version that it has. */
+export const eventsParameters = z.strictObject({ results_dir: text, since: z.string().optional() });
+
+/** The parameters of a page. */
 export interface Query {
   /** Path relative to the served folder; empty for that folder. */
   readonly resultsDir: string;
@@ -12,124 +66,41 @@ export interface Query {
   readonly showsAllRows: boolean;
   /** Whether the page of a run waits until all files are read and verified, however many there are. */
   readonly isWhole: boolean;
-  /** The answers that the script of a page requests; null for a page. */
-  readonly answers: AnswersQuery | null;
   /** Paths of the runs to compare; null for another page. */
   readonly runs: readonly string[] | null;
 }
 
-/** Most runs in a comparison: more lines cannot be distinguished. */
-export const maxRuns = 10;
-
-/** Which answers of a run to send. */
-export interface AnswersQuery {
-  /** Null: all measurements, without rows. */
-  readonly of: { readonly phase: string; readonly id: string; readonly step: number } | null;
-  /** 0-based. */
-  readonly first: number;
-  readonly count: number;
-  /** Whether rows of a large file may be sent before they are verified. */
-  readonly verifiesLater: boolean;
-}
-
-/** Largest number of rows in a reply. */
-const maxRows = 1000;
-const answersNames = ["phase", "id", "step", "first", "count", "verify"];
-
-const maxPerPage = 200;
-const defaultPerPage = 20;
-
 /**
  * Parses the parameters of an address.
  *
- * @param given The values of each parameter.
- * @throws PeriodicEvalError `config` for a wrong or repeated parameter.
+ * @throws HTTPException 400 for a wrong or repeated parameter.
  */
-export function parseQuery(given: Readonly<Record<string, readonly string[]>>): Query {
-  const valueOf = (key: string): string | null => {
-    const values = Object.hasOwn(given, key) ? given[key]! : [];
-    if (values.length > 1) throw parameterError(key, `${values.length} values`, "one");
-    return values[0] ?? null;
-  };
-  const numberOf = (key: string, fallback: number, max: number, min = 1): number => {
-    const text = valueOf(key);
-    if (text === null) return fallback;
-    const value = Number(text);
-    const expected =
-      max === Infinity
-        ? min === 1
-          ? "a positive integer"
-          : "an integer that is not negative"
-        : `an integer from ${min} to ${max}`;
-    if (!/^\d{1,9}$/.test(text) || value < min || value > max)
-      throw parameterError(key, quoteValue(text), expected);
-    return value;
-  };
-  const view = valueOf("view");
-  if (view !== null && view !== "answers" && view !== "whole")
-    throw parameterError("view", quoteValue(view), '"answers" or "whole"');
-  checkNames(
-    given,
-    view === "answers"
-      ? ["results_dir", "view", ...answersNames]
-      : ["results_dir", "page", "per_page", "steps", "view", "runs"],
-  );
-  const verify = valueOf("verify");
-  if (verify !== null && verify !== "later") throw parameterError("verify", quoteValue(verify), '"later"');
-  const [phase, id] = [valueOf("phase"), valueOf("id")];
-  if (phase === null && id === null ? valueOf("step") !== null : phase === null || id === null)
-    throw parameterError("phase, id, step", "some of them", "all or none");
-  const steps = valueOf("steps");
-  if (steps !== null && steps !== "all") throw parameterError("steps", quoteValue(steps), '"all"');
-  return {
-    resultsDir: valueOf("results_dir") ?? "",
-    page: numberOf("page", 1, Infinity),
-    perPage: numberOf("per_page", defaultPerPage, maxPerPage),
-    showsAllRows: steps === "all",
-    isWhole: view === "whole",
-    runs: parseRuns(valueOf("runs")),
-    answers:
-      view !== "answers"
-        ? null
-        : {
-            of: phase === null || id === null ? null : { phase, id, step: numberOf("step", 0, Infinity, 0) },
-            first: numberOf("first", 0, Infinity, 0),
-            count: numberOf("count", 200, maxRows),
-            verifiesLater: verify === "later",
-          },
-  };
+export function parseQuery<S extends z.ZodObject>(address: string, schema: S): z.output<S> {
+  // Hono's own parameters leave out those without a name.
+  const { searchParams } = new URL(address);
+  const known = Object.keys(schema.shape);
+  for (const name of searchParams.keys()) {
+    const count = searchParams.getAll(name).length;
+    if (count > 1) throw wrongAddress(name, `${count} values`, "one");
+    if (!known.includes(name)) throw wrongAddress("parameters", quoteValue(name), `only ${known.join(", ")}`);
+  }
+  return parseInput(schema, Object.fromEntries(searchParams));
 }
 
-/** Parses the parameters of a client that follows a folder. `since` is the version that it has; null if it has none. */
-export function parseFollow({ since, ...given }: Readonly<Record<string, readonly string[]>>): {
-  readonly resultsDir: string;
-  readonly since: string | null;
-} {
-  checkNames(given, ["results_dir"]);
-  if (since !== undefined && since.length > 1) throw parameterError("since", `${since.length} values`, "one");
-  return { resultsDir: parseQuery(given).resultsDir, since: since?.[0] ?? null };
+/**
+ * Checks what a client sent.
+ *
+ * @throws HTTPException 400 for a wrong value.
+ */
+export function parseInput<S extends z.ZodType>(schema: S, input: unknown): z.output<S> {
+  const result = schema.safeParse(input);
+  if (result.success) return result.data;
+  const { path, value, expected } = describeZodIssue(result.error, input);
+  throw wrongAddress(path.join(".") || "parameters", quoteValue(value), expected);
 }
 
-/** Parses `a,b`. A comma in a path is written `%2C`, as `runsText` does. */
-function parseRuns(text: string | null): readonly string[] | null {
-  if (text === null) return null;
-  const paths = text.split(",").map((part) => part.replaceAll("%2C", ",").replaceAll("%25", "%"));
-  if (new Set(paths).size < paths.length || paths.length > maxRuns)
-    throw parameterError("runs", `${paths.length} runs`, `up to ${maxRuns} different runs`);
-  return paths;
-}
-
-export const runsText = (paths: readonly string[]): string =>
-  paths.map((path) => path.replaceAll("%", "%25").replaceAll(",", "%2C")).join(",");
-
-function checkNames(given: Readonly<Record<string, unknown>>, known: readonly string[]): void {
-  const unknown = Object.keys(given).find((name) => !known.includes(name));
-  if (unknown !== undefined)
-    throw parameterError("parameters", quoteValue(unknown), `only ${known.join(", ")}`);
-}
-
-const parameterError = (where: string, got: string, expected: string): PeriodicEvalError =>
-  configError({ where, got, expected, fix: "Correct this parameter in the address." });
+export const wrongAddress = (where: string, got: string | number, expected: string): HTTPException =>
+  new HTTPException(400, { message: `${where}: got ${got}, expected ${expected}.` });
 
 /** Returns a relative address with the given parameters. */
 export function addressOf({
@@ -138,7 +109,7 @@ export function addressOf({
   perPage = defaultPerPage,
   showsAllRows = false,
   isWhole = false,
-  runs = null,
+  runs: compared = null,
 }: Partial<Query>): string {
   const query = new URLSearchParams();
   if (resultsDir) query.set("results_dir", resultsDir);
@@ -146,6 +117,7 @@ export function addressOf({
   if (perPage !== defaultPerPage) query.set("per_page", String(perPage));
   if (showsAllRows) query.set("steps", "all");
   if (isWhole) query.set("view", "whole");
-  if (runs !== null) query.set("runs", runsText(runs));
+  if (compared !== null)
+    query.set("runs", compared.map((path) => path.replaceAll("%", "%25").replaceAll(",", "%2C")).join(","));
   return `?${query.toString()}`;
 }

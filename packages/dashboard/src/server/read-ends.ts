@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
 import { readIfPresent, readRun } from "@periodic-eval/store";
-import { type RunRecord } from "@periodic-eval/contracts";
+import { grouped, type RunRecord } from "@periodic-eval/contracts";
 import { evenly } from "../page-data/run-data.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 
@@ -58,17 +58,9 @@ export async function readSample(
   return readSome(path, [...spaced, ...lines.slice(-newestMeasurements)], files);
 }
 
-/** Groups lines by phase and callback. */
-function byCallback(lines: RunLines): readonly RunLines[] {
-  const groups = new Map<string, IndexLine[]>();
-  for (const line of lines) {
-    const key = JSON.stringify([line.phase, line.id]);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [line]);
-    else group.push(line);
-  }
-  return [...groups.values()];
-}
+const byCallback = (lines: RunLines): readonly RunLines[] => [
+  ...grouped(lines, ({ phase, id }) => JSON.stringify([phase, id])).values(),
+];
 
 /** Reads a run as if it had only these snapshots; null if one of them is missing or damaged. */
 async function readSome(path: string, lines: RunLines, files: ContainedFiles): Promise<RunRecord | null> {
@@ -102,11 +94,10 @@ function onlyFiles(root: string, names: readonly string[], files: ContainedFiles
   return {
     ...files,
     async list(folder) {
-      const inside = folder === root ? "" : `${folder.slice(root.length + 1)}/`;
-      const isInside = folder === root || folder.startsWith(`${root}/`);
-      const rests = isInside
-        ? names.filter((name) => name.startsWith(inside)).map((name) => name.slice(inside.length))
-        : [];
+      const rests = names.flatMap((name) => {
+        const path = join(root, name);
+        return path.startsWith(`${folder}/`) ? [path.slice(folder.length + 1)] : [];
+      });
       const entries = rests.map((rest) => ({ name: rest.split("/")[0]!, isFolder: rest.includes("/") }));
       return [...new Map(entries.map((entry) => [entry.name, entry])).values()];
     },

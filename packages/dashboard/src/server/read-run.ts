@@ -124,31 +124,26 @@ async function stateFromLock({ path, kind }: FoundRun, files: ContainedFiles): P
 }
 
 function stateOfFeedback({ preferences }: FeedbackRun): RunState {
-  if (preferences.length === 0)
-    return {
-      state: "interrupted",
-      explanation: "No process is writing this run, and it has no measurements.",
-    };
   const unfinished = preferences.find(({ summary }) => summary.status !== "finished");
-  if (unfinished !== undefined)
-    return {
-      state: "interrupted",
-      explanation: `No process is writing this run. Training of ${unfinished.name} ended after ${unfinished.steps.length} of ${unfinished.metadata.config.num_steps} steps.`,
-    };
   // The configuration of the newest preference lists all preferences of the run.
   const config = preferences.at(-1)?.metadata.config as Json | undefined;
-  const planned = isMap(config) ? ownValue(config, "preferences") : undefined;
-  const plannedCount = Array.isArray(planned) ? planned.length : preferences.length;
-  return preferences.length < plannedCount
-    ? {
-        state: "interrupted",
-        explanation: `No process is writing this run. It trained ${preferences.length} of ${plannedCount} preferences.`,
-      }
-    : {
-        state: "finished",
-        explanation: "No process is writing this run. Training finished for all preferences.",
-      };
+  const listed = isMap(config) ? ownValue(config, "preferences") : undefined;
+  const planned = Array.isArray(listed) ? listed.length : preferences.length;
+  if (preferences.length === 0)
+    return interrupted("No process is writing this run, and it has no measurements.");
+  if (unfinished !== undefined)
+    return interrupted(
+      `No process is writing this run. Training of ${unfinished.name} ended after ${unfinished.steps.length} of ${unfinished.metadata.config.num_steps} steps.`,
+    );
+  return preferences.length < planned
+    ? interrupted(
+        `No process is writing this run. It trained ${preferences.length} of ${planned} preferences.`,
+      )
+    : finished("No process is writing this run. Training finished for all preferences.");
 }
+
+const interrupted = (explanation: string): RunState => ({ state: "interrupted", explanation });
+const finished = (explanation: string): RunState => ({ state: "finished", explanation });
 
 /** Returns the state of a suite. Each model that is being measured has a lock and a file of partial results. */
 async function stateOfResults(
@@ -162,64 +157,39 @@ async function stateOfResults(
     if (lockState !== null) return { ...lockState, explanation: `${name}: ${lockState.explanation}` };
   }
   return unfinished.length > 0
-    ? {
-        state: "interrupted",
-        explanation: `No process is measuring, and ${unfinished.join(", ")} did not finish.`,
-      }
-    : { state: "finished", explanation: "No process is measuring, and all runs finished." };
+    ? interrupted(`No process is measuring, and ${unfinished.join(", ")} did not finish.`)
+    : finished("No process is measuring, and all runs finished.");
 }
 
-/** Returns a run as JSON: its state and a summary of its results. */
-export const shortData = (read: ReadRun) => ({
-  ...about(read),
-  ...(read.content && summaryOf(read.content)),
-});
-
-/** Returns a run as JSON, with everything from its files. */
-export const wholeData = (read: ReadRun) => ({
-  ...shortData(read),
-  ...(read.content && detailsOf(read.content)),
-});
-
-const about = ({ found, state, problem }: ReadRun) => ({
+/** Returns a run as JSON: its state and a summary of its results; `isWhole`: everything from its files. */
+export const runJson = ({ found, state, content, problem }: ReadRun, isWhole: boolean) => ({
   results_dir: found.path,
   kind: found.kind,
   state: state.state,
   state_told: state.explanation,
   written_at: found.writtenAt.toISOString(),
   problem,
+  ...(content && contentJson(content, isWhole)),
 });
 
-function summaryOf(content: RunContent) {
-  switch (content.kind) {
-    case "callbacks":
-      return { phases: phaseData(content.run), problems: content.run.problems };
-    case "feedback":
-      return { summary: content.run.summary };
-    case "results":
-      return resultsData(content.summary);
-  }
-}
-
-function detailsOf(content: RunContent) {
+function contentJson(content: RunContent, isWhole: boolean) {
   switch (content.kind) {
     case "callbacks": {
-      const { run } = content;
-      return {
-        snapshots: run.phases.flatMap(({ snapshots }) => snapshots),
-        superseded: run.superseded,
-      };
+      const { phases, problems, superseded } = content.run;
+      const snapshots = phases.flatMap((phase) => phase.snapshots);
+      return { phases: phaseData(content.run), problems, ...(isWhole && { snapshots, superseded }) };
     }
-    case "feedback":
-      return {
-        preferences: content.run.preferences.map(({ name, metadata, baseline, steps }) => ({
-          name,
-          metadata,
-          baseline,
-          steps,
-        })),
-      };
+    case "feedback": {
+      const { summary, preferences } = content.run;
+      const filesOf = ({ name, metadata, baseline, steps }: (typeof preferences)[number]) => ({
+        name,
+        metadata,
+        baseline,
+        steps,
+      });
+      return { summary, ...(isWhole && { preferences: preferences.map(filesOf) }) };
+    }
     case "results":
-      return { runs: content.summary.runs };
+      return { ...resultsData(content.summary), ...(isWhole && { runs: content.summary.runs }) };
   }
 }

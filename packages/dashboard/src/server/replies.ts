@@ -1,68 +1,55 @@
-import type { Context } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import { accepts } from "hono/accepts";
+import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { PageWithPolicy } from "../html/document.ts";
 import { messagePage } from "./pages.ts";
 
-const commonHeaders = [
-  ["X-Content-Type-Options", "nosniff"],
-  ["Referrer-Policy", "no-referrer"],
-  ["Cross-Origin-Resource-Policy", "same-origin"],
-  ["Cache-Control", "no-store"],
-  ["Vary", "Accept"],
-] as const;
+const safeHeaders: Readonly<Record<string, string>> = {
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Cache-Control": "no-store",
+  Vary: "Accept",
+};
 
-/** The policy of replies that are not pages. */
-export const strictPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'";
+/** Sets the headers of every reply. Hono's own middleware sets them after a reply is made, which turns its bytes into a stream. */
+export const setSafeHeaders: MiddlewareHandler = async (c, next) => {
+  for (const [name, value] of Object.entries(safeHeaders)) c.header(name, value);
+  setPolicy(c, "default-src 'none'; base-uri 'none'; form-action 'none'");
+  await next();
+};
 
-export function setHeaders(c: Context, policy: string): void {
-  for (const [name, value] of commonHeaders) c.header(name, value);
+const setPolicy = (c: Context, policy: string): void =>
   c.header("Content-Security-Policy", `${policy}; frame-ancestors 'none'`);
+
+export function sendPage(
+  c: Context,
+  { markup, policy }: PageWithPolicy,
+  status: ContentfulStatusCode = 200,
+): Response {
+  setPolicy(c, policy);
+  return sendText(c, "text/html; charset=UTF-8", markup, status);
 }
 
-type Status = 200 | 400 | 401 | 403 | 404 | 405 | 500 | 503;
-
-export function sendPage(c: Context, status: Status, { markup, policy }: PageWithPolicy) {
-  setHeaders(c, policy);
-  return sendText(c, pageType, markup, status);
-}
-
-const pageType = "text/html; charset=UTF-8";
 const encoder = new TextEncoder();
 
 /** Sends bytes: a string would stay in the heap until its client has read it. */
-function sendText(c: Context, type: string, text: string, status: Status) {
+function sendText(c: Context, type: string, text: string, status: ContentfulStatusCode): Response {
   c.header("Content-Type", type);
   return c.body(encoder.encode(text), status);
 }
 
-export function sendData(c: Context, data: object, status: Status = 200) {
-  setHeaders(c, strictPolicy);
-  return sendText(c, "application/json", JSON.stringify(data), status);
-}
-
-/**
- * Sends a stream of server-sent events.
- *
- * @param open Returns null if there are too many clients.
- */
-export function sendEvents(c: Context, open: () => ReadableStream<Uint8Array> | null) {
-  setHeaders(c, strictPolicy);
-  c.header("Content-Type", "text/event-stream; charset=UTF-8");
-  if (c.req.method === "HEAD") return c.body(null, 200);
-  const events = open();
-  if (events !== null) return c.body(events, 200);
-  c.header("Retry-After", "30");
-  return sendMessage(
-    c,
-    503,
-    "Too many clients",
-    "Too many pages follow this folder. Reload the page to update it.",
-  );
-}
+export const sendData = (c: Context, data: object, status: ContentfulStatusCode = 200): Response =>
+  sendText(c, "application/json", JSON.stringify(data), status);
 
 /** Sends a message as a page or, if the client prefers it, as JSON. */
-export const sendMessage = (c: Context, status: Status, title: string, message: string) =>
-  wantsJson(c) ? sendData(c, { error: message }, status) : sendPage(c, status, messagePage(title, message));
+export const sendMessage = (
+  c: Context,
+  status: ContentfulStatusCode,
+  title: string,
+  message: string,
+): Response =>
+  wantsJson(c) ? sendData(c, { error: message }, status) : sendPage(c, messagePage(title, message), status);
 
 export const wantsJson = (c: Context): boolean =>
   accepts(c, { header: "Accept", supports: ["text/html", "application/json"], default: "text/html" }) ===

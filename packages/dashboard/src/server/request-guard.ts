@@ -4,8 +4,11 @@ import { headerReadings, isOriginOf, isOwnHost } from "@periodic-eval/data";
 import type { Context, MiddlewareHandler } from "hono";
 import { sendMessage } from "./replies.ts";
 
+/** The only address to which clients may write. */
+export const answersPath = "/v1/eval/answers";
+
 /**
- * Refuses requests for other hosts (DNS rebinding), requests that would write, requests from other sites, and requests without
+ * Refuses requests for other hosts (DNS rebinding), requests that would write anything but labels, requests from other sites, and requests without
  * the token. A program sends the token as a bearer token; a browser asks for it as a password, with any user name.
  *
  * @param token Null: no token is required.
@@ -21,7 +24,8 @@ export function requestGuard(host: string, token: string | null): MiddlewareHand
         "Wrong host",
         "This server answers only requests for its own host name or address.",
       );
-    if (c.req.method !== "GET" && c.req.method !== "HEAD") {
+    const isLabel = c.req.method === "POST" && c.req.path === answersPath;
+    if (!isLabel && c.req.method !== "GET" && c.req.method !== "HEAD") {
       c.header("Allow", "GET, HEAD");
       return sendMessage(c, 405, "Read-only", "This server answers only GET and HEAD requests.");
     }
@@ -40,16 +44,19 @@ export function requestGuard(host: string, token: string | null): MiddlewareHand
   };
 }
 
-/** Compares hashes in constant time, so that the time of a reply reveals nothing about the token. */
+const hash = (text: string) => createHash("sha256").update(text).digest();
+
+/** Compares hashes in constant time, so that the time of a reply reveals nothing about the secret. */
+export const isSameSecret = (text: string, secret: string): boolean =>
+  timingSafeEqual(hash(text), hash(secret));
+
 function tokenCheck(token: string): (header: string) => boolean {
-  const hash = (text: string) => createHash("sha256").update(text).digest();
-  const expected = hash(token);
   return (header) => {
     const [, scheme = "", given = ""] = /^(\w+) +(.*)$/.exec(header) ?? [];
     const isBasic = scheme.toLowerCase() === "basic";
     if (!isBasic && scheme.toLowerCase() !== "bearer") return false;
     const secrets = isBasic ? [passwordOf(given)] : headerReadings(given);
-    return secrets.some((secret) => timingSafeEqual(hash(secret), expected));
+    return secrets.some((secret) => isSameSecret(secret, token));
   };
 }
 

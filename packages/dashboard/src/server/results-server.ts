@@ -1,131 +1,157 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { randomBytes } from "node:crypto";
 import { parseOptions } from "@periodic-eval/contracts/options";
+import { isLoopback } from "@periodic-eval/data";
 import { Hono, type Context } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { HTTPException } from "hono/http-exception";
 import type { Html } from "../html/html.ts";
-import { answersView, servedAnswers } from "./stored-answers.ts";
+import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
 import { namesOf } from "./contained-files.ts";
 import type { FoundRun, FoundRuns } from "./find-runs.ts";
+import { labelSchema, type Label } from "./labels.ts";
 import { liveUpdates } from "./live-updates.ts";
+import { listPage, pageCount, overlayPage, runEntry, runPage, sampledPage, shortEntry } from "./pages.ts";
 import {
-  listPage,
-  pageCount,
-  overlayPage,
-  runEntry,
-  runPage,
-  sampledPage,
-  shortEntry,
-  type Place,
-} from "./pages.ts";
-import { parseFollow, parseQuery, type AnswersQuery, type Query } from "./query.ts";
-import {
-  sendData,
-  sendEvents,
-  sendMessage,
-  sendPage,
-  setHeaders,
-  strictPolicy,
-  wantsJson,
-} from "./replies.ts";
+  answersParameters,
+  eventsParameters,
+  pageParameters,
+  parseInput,
+  parseQuery,
+  wrongAddress,
+  type Query,
+} from "./query.ts";
 import { readEnds, readIndexLines, readSample, type RunLines } from "./read-ends.ts";
-import { requestGuard } from "./request-guard.ts";
-import { shortData, wholeData, type ReadRun } from "./read-run.ts";
-import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
-import type { RunOfPage } from "./run-sections.ts";
+import { runJson } from "./read-run.ts";
+import { sendData, sendMessage, sendPage, setSafeHeaders, wantsJson } from "./replies.ts";
+import { answersPath, isSameSecret, requestGuard } from "./request-guard.ts";
 import { servedFolder, type ReplySize, type ServedFolder } from "./served-folder.ts";
 import { realFolder, serverOptions, type ResultsServerOptions } from "./server-options.ts";
+import { answersView, servedAnswers } from "./stored-answers.ts";
 
 export const evalPath = "/v1/eval";
-const eventsPath = `${evalPath}/events`;
+
+const maxLabelBytes = 2 ** 16;
+const titles: Readonly<Record<number, string>> = {
+  400: "Wrong address",
+  403: "Wrong token",
+  404: "Not found",
+};
 
 /**
  * Returns a server for the results below a folder, as pages or as JSON (`Accept: application/json`):
- * `GET /v1/eval?results_dir=&page=&per_page=`. It only reads files, and treats every string in them as hostile.
+ * `GET /v1/eval?results_dir=&page=&per_page=`. It treats every string in the files as hostile, and writes only the labels that
+ * people give to answers, in files beside their run.
  *
  * @throws PeriodicEvalError `config` for a wrong option, such as a `root` that is not a folder.
  */
 export function resultsServer(options: ResultsServerOptions): Hono {
   const checked = parseOptions("resultsServer options", serverOptions, options);
   const { root, host = "127.0.0.1", token = null, readResults = null, maxFileBytes } = checked;
-  const { forRequest, look } = servedFolder(realFolder(root)!, readResults, maxFileBytes);
+  // Anyone who can reach the server can read its pages, and so send labels.
+  const labelToken = token !== null || isLoopback(host) ? randomBytes(16).toString("base64url") : null;
+  const { forRequest, look } = servedFolder(realFolder(root)!, readResults, maxFileBytes, labelToken);
   const live = liveUpdates(look);
   const app = new Hono();
-  app.use(requestGuard(host, token));
-  app.get("/", (c) => {
-    setHeaders(c, strictPolicy);
-    return c.redirect(evalPath, 302);
-  });
-  app.get(eventsPath, async (c) => {
-    const asked = parsed(c, parseFollow);
-    if (asked instanceof Response) return asked;
-    const folder = namesOf(asked.resultsDir)?.join("/") ?? null;
-    const version = folder === null ? null : await look(folder).catch(() => null);
-    if (folder === null || version === null) return sendNotFound(c);
-    const isStale = asked.since !== null && asked.since !== version;
-    return sendEvents(c, () => live.follow(folder, version, isStale));
-  });
+  app.use(setSafeHeaders, requestGuard(host, token));
+  app.get("/", (c) => c.redirect(evalPath));
   app.get(evalPath, async (c) => {
-    const query = parsed(c, parseQuery);
-    if (query instanceof Response) return query;
-    return reply(c, query, forRequest(c.req.raw.signal));
+    const { results_dir, page, per_page: perPage, steps, view, runs = null } = parsed(c, pageParameters);
+    const resultsDir = folderOf(results_dir);
+    const [showsAllRows, isWhole] = [steps === "all", view === "whole"];
+    const query = { resultsDir, page, perPage, runs, showsAllRows, isWhole };
+    return reply({ c, query, served: forRequest(c.req.raw.signal) });
+  });
+  const onError = () => {
+    throw new HTTPException(413, { message: `A label has at most ${maxLabelBytes} bytes.` });
+  };
+  app.on(["GET", "POST"], answersPath, bodyLimit({ maxSize: maxLabelBytes, onError }), async (c) => {
+    const { results_dir, ...query } = parsed(c, answersParameters);
+    const label = c.req.method === "POST" ? await sentLabel(c, labelToken) : null;
+    const served = forRequest(c.req.raw.signal);
+    const folder = folderOf(results_dir);
+    const run = (await runsBelow(folder, served)).runs.find(({ path }) => path === folder);
+    if (run === undefined) throw notFound();
+    const answers = async () => {
+      const { content } = await served.read(run);
+      return content?.kind === "callbacks" ? answersView(content.run, query, label, served) : null;
+    };
+    const data = await served.make(answers, sizeOf(await largeIndex(run, served)));
+    return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
+  });
+  app.get(`${evalPath}/events`, async (c) => {
+    const { results_dir, since } = parsed(c, eventsParameters);
+    const folder = folderOf(results_dir);
+    const version = await look(folder).catch(() => {
+      throw notFound();
+    });
+    c.header("Content-Type", "text/event-stream; charset=UTF-8");
+    if (c.req.method === "HEAD") return c.body(null);
+    const events = live.follow(folder, version, since !== undefined && since !== version);
+    if (events !== null) return c.body(events);
+    c.header("Retry-After", "30");
+    const message = "Too many pages follow this folder. Reload the page to update it.";
+    return sendMessage(c, 503, "Too many clients", message);
   });
   app.notFound((c) => sendMessage(c, 404, "Not found", `The results are at ${evalPath}.`));
-  app.onError((_, c) =>
-    sendMessage(c, 500, "Server error", "The server could not create this page. Other pages may work."),
-  );
+  app.onError((error, c) => {
+    if (!(error instanceof HTTPException)) {
+      const message = "The server could not create this page. Other pages may work.";
+      return sendMessage(c, 500, "Server error", message);
+    }
+    return sendMessage(c, error.status, titles[error.status] ?? "Refused", error.message);
+  });
   return app;
 }
 
-/** Returns the parsed parameters of a request; the reply to a wrong one. */
-function parsed<T>(c: Context, parse: (given: Record<string, string[]>) => T): T | Response {
-  try {
-    // Hono's own parameters leave out those without a name.
-    const { searchParams: all } = new URL(c.req.url);
-    return parse(Object.fromEntries([...all.keys()].map((name) => [name, all.getAll(name)])));
-  } catch (error) {
-    if (!PeriodicEvalError.is(error) || error.code !== "config") throw error;
-    const { where, got, expected } = error;
-    return sendMessage(c, 400, "Wrong address", `${where}: got ${got}, expected ${expected}.`);
-  }
-}
+const parsed = <S extends Parameters<typeof parseQuery>[1]>(c: Context, schema: S) =>
+  parseQuery(c.req.url, schema);
 
-async function reply(c: Context, query: Query, served: ServedFolder): Promise<Response> {
-  const names = namesOf(query.resultsDir);
-  if (names === null) return sendNotFound(c);
-  const folder = names.join("/");
-  const normalized: Query = { ...query, resultsDir: folder };
-  let found: FoundRuns;
-  try {
-    found = await served.find(folder);
-  } catch {
-    served.signal.throwIfAborted();
-    return sendNotFound(c);
-  }
+/** Returns a folder's path in one form. A path that leads outside stays as it is: its files cannot be read. */
+const folderOf = (path: string): string => namesOf(path)?.join("/") ?? path;
+
+/** The same error for folders outside the root as for missing ones, so that it reveals nothing about them. */
+const notFound = () =>
+  new HTTPException(404, {
+    message: "results_dir: expected a folder below the served one. It may have been renamed or deleted.",
+  });
+
+async function runsBelow(folder: string, served: ServedFolder): Promise<FoundRuns> {
+  const found = await served.find(folder).catch(() => null);
   served.signal.throwIfAborted();
-  const { runs } = found;
-  if (query.runs !== null) return replyWithOverlay(c, { ...normalized, runs: query.runs }, found, served);
-  const requestedRun = runs.find(({ path }) => path === folder);
-  // If the served folder itself is a run, the list shows it with the runs below. `steps=all` then requests only this run.
-  const isOneRun = requestedRun !== undefined && (folder !== "" || runs.length === 1 || query.showsAllRows);
-  if (normalized.answers !== null)
-    return requestedRun === undefined
-      ? sendNotFound(c)
-      : replyWithAnswers(c, normalized.answers, requestedRun, served);
-  return isOneRun
-    ? replyWithRun(c, normalized, requestedRun, served)
-    : replyWithList(c, normalized, found, served);
+  if (found === null) throw notFound();
+  return found;
 }
 
-/** Sends the answers of a run as JSON, whatever the client accepts: only the script of a page requests them. */
-async function replyWithAnswers(c: Context, asked: AnswersQuery, run: FoundRun, served: ServedFolder) {
-  const data = await served.make(
-    async () => {
-      const { content } = await served.read(run);
-      return content?.kind === "callbacks" ? answersView(content.run, asked, served) : null;
-    },
-    sizeOf(await largeIndex(run, served)),
-  );
-  return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
+async function sentLabel(c: Context, token: string | null): Promise<Label> {
+  const message = "Load the page again: a label needs the token of its page.";
+  if (token === null || !isSameSecret(c.req.header("x-label-token") ?? "", token))
+    throw new HTTPException(403, { message });
+  return parseInput(labelSchema, await c.req.json<unknown>().catch(() => null));
 }
+
+interface PageRequest {
+  readonly c: Context;
+  readonly query: Query;
+  readonly served: ServedFolder;
+}
+
+async function reply(request: PageRequest): Promise<Response> {
+  const { query, served } = request;
+  const { resultsDir: folder, runs: compared, showsAllRows } = query;
+  const found = await runsBelow(folder, served);
+  if (compared !== null) return replyWithOverlay(request, compared, found.runs);
+  const run = found.runs.find(({ path }) => path === folder);
+  // If the served folder itself is a run, the list shows it with the runs below. `steps=all` then requests only this run.
+  const isOneRun = folder !== "" || found.runs.length === 1 || showsAllRows;
+  return run !== undefined && isOneRun ? replyWithRun(request, run) : replyWithList(request, found);
+}
+
+/** Returns the served folder and the request for a page of it. */
+const placeOf = async ({ query, served }: PageRequest) => ({
+  rootName: served.rootName,
+  query,
+  version: await served.look(query.resultsDir),
+});
 
 /** The page of a run with this many measurements or more begins with a sample. */
 const largeRun = 1000;
@@ -139,43 +165,42 @@ async function largeIndex(run: FoundRun, served: ServedFolder): Promise<RunLines
 
 const sizeOf = (index: RunLines | null): ReplySize => (index === null ? "small" : "large");
 
-async function replyWithRun(c: Context, query: Query, run: FoundRun, served: ServedFolder) {
-  if (query.page > 1) return sendUnknownPage(c, query, 1);
+async function replyWithRun(request: PageRequest, run: FoundRun): Promise<Response> {
+  const { c, query, served } = request;
+  if (query.page > 1) throw wrongAddress("page", query.page, "at most 1");
   const index = await largeIndex(run, served);
   const size = sizeOf(index);
   if (wantsJson(c))
-    return sendData(c, await served.make(async () => wholeData(await served.read(run)), size));
-  const place = { rootName: served.rootName, query, version: await served.look(query.resultsDir) };
-  const sampled = query.isWhole || index === null ? null : await samplePage(place, run, index, served);
-  if (sampled !== null) return sendPage(c, 200, sampled);
+    return sendData(c, await served.make(async () => runJson(await served.read(run), true), size));
+  const place = await placeOf(request);
+  if (!query.isWhole && index !== null) {
+    // Null for a run that has to be read in full.
+    const sample = await readSample(run.path, index, served.files).catch(() => null);
+    served.signal.throwIfAborted();
+    if (sample !== null) return sendPage(c, sampledPage(place, run, sample, index.length));
+  }
+  const make = async () => {
+    const read = await served.read(run);
+    const { content } = read;
+    const answers = content?.kind === "callbacks" ? await servedAnswers(content.run, served) : null;
+    // An aborted read looks like missing rows.
+    served.signal.throwIfAborted();
+    return runPage(place, { read, answers });
+  };
   const name = `run ${JSON.stringify({ ...query, isWhole: true })}`;
-  const page = served.page(
-    name,
-    [run],
-    async () => runPage(place, await withAnswers(await served.read(run), served)),
-    size,
-  );
-  return sendPage(c, 200, await page);
-}
-
-/** Renders a sample of a large run. Returns null for a run that has to be read in full. */
-async function samplePage(place: Place, run: FoundRun, index: RunLines, served: ServedFolder) {
-  const sample = await readSample(run.path, index, served.files).catch(() => null);
-  served.signal.throwIfAborted();
-  return sample && sampledPage(place, run, sample, index.length);
+  return sendPage(c, await served.page(name, [run], make, size));
 }
 
 /** Sends several runs in the same charts. */
 async function replyWithOverlay(
-  c: Context,
-  query: Query & { readonly runs: readonly string[] },
-  { runs }: FoundRuns,
-  served: ServedFolder,
-) {
+  request: PageRequest,
+  compared: readonly string[],
+  runs: readonly FoundRun[],
+): Promise<Response> {
+  const { c, query, served } = request;
   const measured = runs.filter(({ kind }) => kind === "callbacks");
-  const selected = query.runs.map((path) => measured.find((run) => run.path === path));
-  const known = selected.filter((run) => run !== undefined);
-  if (known.length < selected.length)
+  const known = compared.flatMap((path) => measured.find((run) => run.path === path) ?? []);
+  if (known.length < compared.length)
     return sendMessage(c, 404, "Not found", "runs: expected paths of measured runs below the served folder.");
   const named = async () =>
     inSequence(known, async (run) => {
@@ -183,43 +208,34 @@ async function replyWithOverlay(
       if (content?.kind !== "callbacks") throw new Error(problem ?? "not a measured run");
       return { name: run.path || "this folder", run: content.run };
     });
-  if (wantsJson(c))
-    return sendData(
-      c,
-      await served.make(async () => ({ metrics: summarizeOverlay(await named()) }), "large"),
-    );
-  const place = { rootName: served.rootName, query, version: await served.look(query.resultsDir) };
+  if (wantsJson(c)) {
+    const data = async () => ({ metrics: summarizeOverlay(await named()) });
+    return sendData(c, await served.make(data, "large"));
+  }
+  const place = await placeOf(request);
   const paths = measured.map(({ path }) => path);
   const name = `overlay ${place.version} ${JSON.stringify(query)}`;
-  const page = served.page(name, known, async () => overlayPage(place, paths, await named()), "large");
-  return sendPage(c, 200, await page);
+  const page = async () => overlayPage(place, paths, await named());
+  return sendPage(c, await served.page(name, known, page, "large"));
 }
 
-/** Adds the answers and scores that the page of a run shows. */
-async function withAnswers(read: ReadRun, { files }: ServedFolder): Promise<RunOfPage> {
-  const { content } = read;
-  if (content?.kind !== "callbacks") return { read, answers: null };
-  const { run } = content;
-  return {
-    read,
-    answers: await servedAnswers(run, files),
-  };
-}
-
-async function replyWithList(c: Context, query: Query, found: FoundRuns, served: ServedFolder) {
+async function replyWithList(request: PageRequest, found: FoundRuns): Promise<Response> {
+  const { c, query, served } = request;
   const { runs, unsearched, unreadable } = found;
   const { page, perPage, resultsDir } = query;
   const runsOfPage = runs.slice((page - 1) * perPage, page * perPage);
   const isUnknown = runsOfPage.length === 0 && page > 1;
   if (!wantsJson(c)) {
-    const place = { rootName: served.rootName, query, version: await served.look(resultsDir) };
-    if (isUnknown) return sendPage(c, 400, listPage(place, found, []));
-    const name = `list ${place.version} ${listName(query, found)}`;
-    const entries = async () => listPage(place, found, await entriesOf(runsOfPage, served));
-    return sendPage(c, 200, await served.page(name, runsOfPage, entries, "small"));
+    const place = await placeOf(request);
+    if (isUnknown) return sendPage(c, listPage(place, found, []), 400);
+    // Changes with the content of the list, besides its runs.
+    const name = `list ${place.version} ${JSON.stringify([query, runs.length, unreadable, unsearched])}`;
+    const make = async () => listPage(place, found, await entriesOf(runsOfPage, served));
+    return sendPage(c, await served.page(name, runsOfPage, make, "small"));
   }
   const pages = pageCount(runs.length, query);
-  if (isUnknown) return sendUnknownPage(c, query, pages);
+  if (isUnknown) throw wrongAddress("page", page, `at most ${pages}`);
+  const data = async () => inSequence(runsOfPage, async (run) => runJson(await served.read(run), false));
   return sendData(c, {
     results_dir: resultsDir,
     page,
@@ -228,10 +244,7 @@ async function replyWithList(c: Context, query: Query, found: FoundRuns, served:
     total: runs.length,
     is_whole: unsearched === null,
     unreadable,
-    runs: await served.make(
-      async () => inSequence(runsOfPage, async (run) => shortData(await served.read(run))),
-      "large",
-    ),
+    runs: await served.make(data, "large"),
   });
 }
 
@@ -251,25 +264,9 @@ async function entriesOf(runs: readonly FoundRun[], folder: ServedFolder): Promi
   });
 }
 
-/** Returns a string that changes with the content of a list, besides its runs. */
-const listName = (query: Query, { runs, unreadable, unsearched }: FoundRuns): string =>
-  JSON.stringify([query, runs.length, unreadable, unsearched]);
-
 /** Maps one item after the other, so that a page of several large runs needs the memory of one. */
 async function inSequence<T, R>(items: readonly T[], map: (item: T, at: number) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   for (const [at, item] of items.entries()) results.push(await map(item, at));
   return results;
 }
-
-const sendUnknownPage = (c: Context, { page }: Query, last: number) =>
-  sendMessage(c, 400, "Wrong address", `page: got ${page}, expected at most ${last}.`);
-
-/** Sends the same reply for folders outside the root as for missing ones, so that it reveals nothing about them. */
-const sendNotFound = (c: Context) =>
-  sendMessage(
-    c,
-    404,
-    "Not found",
-    "results_dir: expected a folder below the served one. It may have been renamed or deleted.",
-  );

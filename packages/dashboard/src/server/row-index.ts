@@ -1,6 +1,5 @@
 import { dataError } from "@periodic-eval/contracts/options";
 import { createHash } from "node:crypto";
-import { dirname, basename } from "node:path/posix";
 import type { Json } from "@periodic-eval/core";
 import { checkRows, samplesPath } from "@periodic-eval/store";
 import { LRUCache } from "lru-cache";
@@ -48,18 +47,6 @@ export function rowReader() {
     sizeCalculation: ({ positions }) => Math.max(1, positions.length),
   });
 
-  const stampOfPlace = async (place: RowsPlace, files: ContainedFiles): Promise<string> =>
-    `${place.samples?.sha256 ?? ""} ${await stampOf(samplesPath(place.snapshotFile), files)}`;
-
-  async function indexOf(place: RowsPlace, files: ContainedFiles): Promise<RowIndex> {
-    const file = samplesPath(place.snapshotFile);
-    const stamp = await stampOfPlace(place, files);
-    const known = kept.get(file);
-    const index = known?.stamp === stamp ? known : await build(place, stamp, files);
-    kept.set(file, index);
-    return index;
-  }
-
   return {
     /**
      * Returns rows and the number of all rows.
@@ -67,16 +54,21 @@ export function rowReader() {
      * @throws Error if the rows are not those that the snapshot names.
      */
     async read(place: RowsPlace, range: RowRange, files: ContainedFiles): Promise<ReadRows> {
-      const file = samplesPath(place.snapshotFile);
-      const isLater =
-        range.verifiesLater === true &&
-        (place.samples?.rows ?? 0) > largeRows &&
-        kept.get(file)?.stamp !== (await stampOfPlace(place, files));
+      const { snapshotFile, samples } = place;
+      const file = samplesPath(snapshotFile);
+      const written = await files.stamp(file).catch(() => null);
+      const stamp = `${samples?.sha256} ${written?.stamp}`;
+      const known = kept.get(file);
+      const isLater = range.verifiesLater === true && (samples?.rows ?? 0) > largeRows;
+      let index: Pick<RowIndex, "positions" | "rows"> | null = known?.stamp === stamp ? known : null;
+      const isVerified = index !== null || !isLater;
+      if (!isLater) {
+        index ??= await verifiedRows(place, files);
+        kept.set(file, { stamp, ...index });
+      }
       // Rows before the wanted ones are found, but not hashed.
-      const { positions, rows: total } = isLater
-        ? { ...(await findRows(files.chunks(file), { until: range.first })), rows: place.samples!.rows }
-        : await indexOf(place, files);
-      return { rows: await rowsFrom(file, positions, range, files), total, isVerified: !isLater };
+      index ??= { ...(await findRows(files.chunks(file), { until: range.first })), rows: samples!.rows };
+      return { rows: await rowsFrom(file, index.positions, range, files), total: index.rows, isVerified };
     },
   };
 }
@@ -94,41 +86,26 @@ async function rowsFrom(
   if (position === undefined || count < 1) return rows;
   let number = entry * rowsPerEntry;
   for await (const line of linesOf(file, files.chunks(file, position))) {
-    if (line === "") continue;
+    if (line === "" || line === "\r") continue;
     if (number >= first) rows.push(JSON.parse(line) as Json);
     if (++number >= first + count) break;
   }
   return rows;
 }
 
-interface FindOptions {
-  readonly onChunk?: (chunk: Uint8Array) => unknown;
-  readonly until?: number;
-}
-
-async function stampOf(file: string, files: ContainedFiles): Promise<string> {
-  const entries = await files.stamps(dirname(file), basename(file));
-  return entries[0]?.stamp ?? "";
-}
-
-async function build(
-  { snapshotFile, samples }: RowsPlace,
-  stamp: string,
-  files: ContainedFiles,
-): Promise<RowIndex> {
+/** Reads all rows of a measurement. Throws if they are not those that the snapshot names. */
+async function verifiedRows({ snapshotFile, samples }: RowsPlace, files: ContainedFiles) {
   const file = samplesPath(snapshotFile);
   const hash = createHash("sha256");
-  const { positions, rows } = await findRows(files.chunks(file), {
-    onChunk: (chunk) => hash.update(chunk),
-  });
+  const found = await findRows(files.chunks(file), { onChunk: (chunk) => hash.update(chunk) });
   const digest = hash.digest("hex");
   const check =
     samples === null ? { state: "damaged" } : await checkRows(snapshotFile, samples, digest, files);
   const isSound = check.state === "sound" || ("samples" in check && check.samples?.sha256 === digest);
-  if (isSound) return { stamp, positions, rows };
+  if (isSound) return found;
   throw dataError(
     file,
-    `${rows} rows, edited or damaged after they were written`,
+    `${found.rows} rows, edited or damaged after they were written`,
     "those that the snapshot names",
     "Load the page again; if this stays, restore the file, or measure again.",
   );
@@ -141,7 +118,10 @@ async function build(
  */
 async function findRows(
   chunks: AsyncIterable<Uint8Array>,
-  { onChunk = () => undefined, until = Infinity }: FindOptions,
+  {
+    onChunk,
+    until = Infinity,
+  }: { readonly onChunk?: (chunk: Uint8Array) => unknown; readonly until?: number },
 ): Promise<Pick<RowIndex, "positions" | "rows">> {
   const positions: number[] = [];
   let [rows, chunkStart, lineStart] = [0, 0, 0];
@@ -149,7 +129,7 @@ async function findRows(
     if (bytes > 0 && rows++ % rowsPerEntry === 0) positions.push(lineStart);
   };
   for await (const chunk of chunks) {
-    onChunk(chunk);
+    onChunk?.(chunk);
     for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, end + 1)) {
       const isCarriageReturn = chunkStart + end - lineStart === 1 && chunk[end - 1] === 13;
       add(isCarriageReturn ? 0 : chunkStart + end - lineStart);
@@ -162,8 +142,8 @@ async function findRows(
   return { positions, rows };
 }
 
-/** Largest line, in bytes. */
-const maxLineBytes = 64 * 2 ** 20;
+/** Longest line, in characters. */
+const maxLineLength = 64 * 2 ** 20;
 
 /**
  * Splits chunks of a file into lines without their ends, with the memory of one line.
@@ -175,30 +155,19 @@ export async function* linesOf(
   file: string,
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<string, void, void> {
-  let rest: Buffer[] = [];
-  let restBytes = 0;
-  const take = (end: Uint8Array) => {
-    const line = Buffer.concat([...rest, end])
-      .toString("utf8")
-      .replace(/\r$/, "");
-    [rest, restBytes] = [[], 0];
-    return line;
-  };
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  let rest = "";
   for await (const chunk of chunks) {
-    let from = 0;
-    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
-      yield take(chunk.subarray(from, end));
-      from = end + 1;
-    }
-    rest.push(Buffer.from(chunk.subarray(from)));
-    restBytes += chunk.length - from;
-    if (restBytes > maxLineBytes) throw tooLongLine(file);
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop()!;
+    if (rest.length > maxLineLength) throw tooLongLine(file);
+    yield* lines;
   }
-  if (restBytes > 0) yield take(new Uint8Array());
+  if (rest !== "") yield rest;
 }
 
 const tooLongLine = (file: string): Error =>
   new Error(
-    `${file}: got a line of more than ${maxLineBytes / 2 ** 20} MiB, expected rows of at most that size. ` +
+    `${file}: got a line of more than ${maxLineLength / 2 ** 20} MiB, expected rows of at most that size. ` +
       "Restore the file, or measure again.",
   );

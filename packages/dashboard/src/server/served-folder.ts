@@ -5,16 +5,17 @@ import { LRUCache } from "lru-cache";
 import pLimit from "p-limit";
 import type { PageWithPolicy } from "../html/document.ts";
 import { containedFiles, type ContainedFiles } from "./contained-files.ts";
-import { findRuns, type FoundRun, type FoundRuns } from "./find-runs.ts";
+import { findRuns, versionOf, type FoundRun, type FoundRuns } from "./find-runs.ts";
 import { readFound, type ReadOptions, type ReadRun } from "./read-run.ts";
 import { rowReader } from "./row-index.ts";
-import { versionOf } from "./run-version.ts";
 
 /** The served folder as one request sees it. */
 export interface ServedFolder {
   readonly rootName: string;
+  /** The secret that pages send with labels; null if this server takes none. */
+  readonly labelToken: string | null;
   readonly signal: AbortSignal;
-  /** Requests take turns in reading them. */
+  /** Reading them lets other requests run, and ends when the request is abandoned. */
   readonly files: ContainedFiles;
   readonly rows: ReturnType<typeof rowReader>;
   /** Finds the runs in a folder and below it. Throws if the folder itself cannot be read. */
@@ -52,6 +53,7 @@ export function servedFolder(
   root: string,
   readResults: ReadOptions["readResults"],
   maxFileBytes: number | undefined,
+  labelToken: string | null = null,
 ) {
   const contained = containedFiles(root, maxFileBytes === undefined ? {} : { maxFileBytes });
   const isShown = ({ kind }: FoundRun): boolean => kind !== "results" || readResults !== null;
@@ -60,10 +62,12 @@ export function servedFolder(
   // A search reads thousands of folders, also for clients that have left, so it must not run for each client.
   const find = coalesced((folder) => findRuns(folder, contained, isShown));
   const look = coalesced((folder) => versionBelow(folder, contained, isShown));
-  const [takeTurn, replies] = [turns(), { small: pLimit(smallReplies), large: pLimit(1) }];
+  const replies = { small: pLimit(smallReplies), large: pLimit(1) };
+  const oneResult = pLimit(1);
+  const beforePart = breaks();
 
   function forRequest(signal: AbortSignal): ServedFolder {
-    const files = filesInTurns(contained, async (part) => takeTurn(signal, part));
+    const files = filesInParts(contained, () => beforePart(signal));
     // Looks once per request, because a run may have thousands of files. The next request sees later changes.
     const versions = new Map<string, Promise<string>>();
     const versionOnce = (run: FoundRun): Promise<string> => {
@@ -71,7 +75,10 @@ export function servedFolder(
       versions.set(run.path, version);
       return version;
     };
-    const keyOf = async (run: FoundRun): Promise<string> => `${run.path}\n${await versionOnce(run)}`;
+    const keptRecord = async (run: FoundRun): Promise<RunRecord | null> => {
+      const kept = records.get(run.path);
+      return kept !== undefined && kept.version === (await versionOnce(run)) ? kept.record : null;
+    };
     const make: ServedFolder["make"] = async (work, size) =>
       replies[size](async () => {
         signal.throwIfAborted();
@@ -79,29 +86,33 @@ export function servedFolder(
       });
     return {
       rootName: basename(root),
+      labelToken,
       signal,
       files,
       rows,
       find,
       look,
       make,
-      isKept: async (run) =>
-        [...records.keys()].some((key) => key.startsWith(`${run.path}\n`)) && records.has(await keyOf(run)),
+      isKept: async (run) => (await keptRecord(run)) !== null,
       async read(run) {
-        // Reading benchmark results is one part, in which it must not wait for another turn.
-        const untilAbort = filesInTurns(contained, async (part) => {
-          signal.throwIfAborted();
-          return part();
-        });
         const inTurn =
-          readResults && ((file: string) => takeTurn(signal, () => readResults(file, untilAbort)));
-        const record = async (make: () => Promise<RunRecord>): Promise<RunRecord> => {
-          const key = await keyOf(run);
-          const made = records.get(key) ?? (await make());
-          records.set(key, made);
-          return made;
-        };
-        const read = await readFound(run, { files, readResults: inTurn, record, rows });
+          readResults &&
+          ((file: string) =>
+            oneResult(async () => {
+              signal.throwIfAborted();
+              return readResults(file, files);
+            }));
+        const read = await readFound(run, {
+          files,
+          rows,
+          readResults: inTurn,
+          async record(readRecord) {
+            const version = await versionOnce(run);
+            const record = (await keptRecord(run)) ?? (await readRecord());
+            records.set(run.path, { version, record });
+            return record;
+          },
+        });
         // `readFound` reports an aborted read as a damaged file.
         signal.throwIfAborted();
         return read;
@@ -110,7 +121,7 @@ export function servedFolder(
         // Not all files of the other kinds are known.
         if (runs.some(({ kind }) => kind !== "callbacks")) return make(work, size);
         const keys: string[] = [];
-        for (const run of runs) keys.push(await keyOf(run));
+        for (const run of runs) keys.push(run.path, await versionOnce(run));
         return sharedPage(pages, JSON.stringify([name, keys]), signal, async () => make(work, size));
       },
     };
@@ -127,27 +138,39 @@ const keptPages = () =>
   });
 
 const keptRuns = () =>
-  new LRUCache<string, RunRecord>({
+  new LRUCache<string, { readonly version: string; readonly record: RunRecord }>({
     maxSize: keptSnapshots,
     maxEntrySize: keptSnapshots / 4,
-    sizeCalculation: ({ phases }) => phases.reduce((sum, { snapshots }) => sum + snapshots.length, 1),
+    sizeCalculation: ({ record: { phases } }) =>
+      phases.reduce((sum, { snapshots }) => sum + snapshots.length, 1),
   });
 
-/** Returns a function that runs one part of the work on a reply at a time, so that a small reply waits for single parts of larger ones. */
-function turns() {
-  const parts = pLimit(1);
+/** Returns a function that ends an abandoned request, and lets other work run: reading a small file is synchronous. */
+function breaks() {
   let lastBreak = performance.now();
-  return async <T>(signal: AbortSignal, part: () => Promise<T>): Promise<T> =>
-    parts(async () => {
-      // Reading a small file is synchronous.
-      if (performance.now() - lastBreak > breakMs) {
-        await new Promise((resolve) => setImmediate(resolve));
-        lastBreak = performance.now();
-      }
-      signal.throwIfAborted();
-      return part();
-    });
+  return async (signal: AbortSignal): Promise<void> => {
+    if (performance.now() - lastBreak > breakMs) {
+      await new Promise((resolve) => setImmediate(resolve));
+      lastBreak = performance.now();
+    }
+    signal.throwIfAborted();
+  };
 }
+
+/** Returns files that call `beforePart` before each read. */
+const filesInParts = (contained: ContainedFiles, beforePart: () => Promise<void>): ContainedFiles => ({
+  ...contained,
+  async read(path) {
+    await beforePart();
+    return contained.read(path);
+  },
+  async *chunks(path, from) {
+    for await (const chunk of contained.chunks(path, from)) {
+      await beforePart();
+      yield chunk;
+    }
+  },
+});
 
 /** Returns the kept page, or the one that `make` makes; also if another client, for which it was being made, has disconnected. */
 async function sharedPage(
@@ -169,29 +192,6 @@ async function sharedPage(
       if (isMaker) throw error;
     }
   }
-}
-
-/** Returns files whose reads take a turn for each part. */
-function filesInTurns(
-  contained: ContainedFiles,
-  turn: <T>(part: () => Promise<T>) => Promise<T>,
-): ContainedFiles {
-  return {
-    ...contained,
-    read: (path) => turn(() => contained.read(path)),
-    async *chunks(path, from) {
-      const parts = contained.chunks(path, from);
-      try {
-        for (;;) {
-          const part = await turn(() => parts.next());
-          if (part.done === true) return;
-          yield part.value;
-        }
-      } finally {
-        await parts.return();
-      }
-    },
-  };
 }
 
 /** Runs of a list whose locks and training curves a watcher looks at. It sees new snapshots of all. */
@@ -218,23 +218,20 @@ async function versionBelow(
  * the next run, and so never receives what was read before its call.
  */
 export function coalesced<T>(work: (key: string) => Promise<T>): (key: string) => Promise<T> {
-  const latest = new Map<string, { promise: Promise<T>; hasBegun: boolean }>();
+  const waiting = new Map<string, Promise<T>>();
+  const running = new Map<string, Promise<T>>();
   return (key) => {
-    const before = latest.get(key);
-    if (before?.hasBegun === false) return before.promise;
-    const ended = before?.promise.catch(() => undefined) ?? Promise.resolve();
-    const run = async (): Promise<T> => {
-      await ended;
-      entry.hasBegun = true;
-      try {
-        return await work(key);
-      } finally {
-        if (latest.get(key) === entry) latest.delete(key);
-      }
-    };
-    const entry = { promise: Promise.resolve() as Promise<unknown> as Promise<T>, hasBegun: false };
-    entry.promise = run();
-    latest.set(key, entry);
-    return entry.promise;
+    const next =
+      waiting.get(key) ??
+      Promise.resolve(running.get(key))
+        .catch(() => undefined)
+        .then(async () => {
+          waiting.delete(key);
+          running.set(key, next);
+          return work(key);
+        })
+        .finally(() => running.get(key) === next && running.delete(key));
+    waiting.set(key, next);
+    return next;
   };
 }

@@ -38,7 +38,7 @@ beforeEach(async () => {
 });
 
 async function viewOf(parameters: string): Promise<{ status: number; data: AnswersData }> {
-  const reply = await server.request(`/v1/eval?results_dir=run&view=answers${parameters}`, {
+  const reply = await server.request(`/v1/eval/answers?results_dir=run${parameters}`, {
     headers: { Accept: "application/json" },
   });
   return { status: reply.status, data: (await reply.json()) as AnswersData };
@@ -53,7 +53,7 @@ it("lists the measurements with answers", async () => {
     [50, 300, null],
     [100, 300, null],
   ]);
-  expect(data.address).toBe("?results_dir=run&view=answers");
+  expect(data.address).toBe("eval/answers?results_dir=run");
 });
 
 it.each([
@@ -104,7 +104,7 @@ it("reads a line of many parts", async () => {
     ["short", text].map((one) => ({ id: one.slice(0, 5), text: one })),
   );
   await store.close!();
-  const query = "results_dir=long&view=answers&phase=em&id=capability&step=100";
-  const reply = await server.request(`/v1/eval?${query}`);
+  const query = "results_dir=long&phase=em&id=capability&step=100";
+  const reply = await server.request(`/v1/eval/answers?${query}`);
   expect(textsOf((await reply.json()) as AnswersData)).toEqual(["short", text]);
 });

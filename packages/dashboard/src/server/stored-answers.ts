@@ -1,4 +1,5 @@
 import { basename } from "node:path/posix";
+import type * as z from "zod";
 import type { RunProblem, RunRecord } from "@periodic-eval/contracts";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { samplesPath } from "@periodic-eval/store";
@@ -8,12 +9,15 @@ import { changesBetweenEnds, endsOf, type RunAnswers } from "../answers/read-ans
 import { problemText } from "../html/format.ts";
 import type { MeasurementAnswers, AnswersData } from "../page-data/answers-data.ts";
 import type { ContainedFiles } from "./contained-files.ts";
-import type { AnswersQuery } from "./query.ts";
+import { labelKey, labelsFile, readLabels, saveLabel, type Label } from "./labels.ts";
+import type { answersParameters } from "./query.ts";
 import { largeRows, type rowReader } from "./row-index.ts";
 
 interface RowFiles {
   readonly files: ContainedFiles;
   readonly rows: ReturnType<typeof rowReader>;
+  /** The secret that pages send with labels; null if this server takes none. */
+  readonly labelToken: string | null;
 }
 
 /**
@@ -22,7 +26,7 @@ interface RowFiles {
  */
 export async function rowProblems(
   run: RunRecord,
-  { files, rows: reader }: RowFiles,
+  { files, rows: reader }: Omit<RowFiles, "labelToken">,
 ): Promise<readonly RunProblem[]> {
   const problems: RunProblem[] = [];
   for (const { last } of endsOf(answeredMeasurements(run))) {
@@ -52,43 +56,62 @@ export async function rowProblems(
 /** Largest measurements whose forgotten questions the summary of a page counts. */
 const comparedRows = 5000;
 
-const addressOf = (resultsDir: string): string =>
-  `?${new URLSearchParams({ results_dir: resultsDir, view: "answers" }).toString()}`;
+/** Returns measurements for a page, with the address of their rows. */
+const answersData = (
+  { runDir }: RunRecord,
+  measurements: readonly MeasurementAnswers[],
+  labelToken: string | null,
+): AnswersData => ({
+  measurements,
+  address: `eval/answers?${new URLSearchParams({ results_dir: runDir }).toString()}`,
+  command: null,
+  ...(labelToken !== null && { labelToken }),
+});
 
 /** Returns the answers for the page of a served run. Its script requests their rows by address. */
-export async function servedAnswers(run: RunRecord, files: ContainedFiles): Promise<RunAnswers> {
+export async function servedAnswers(
+  run: RunRecord,
+  { files, labelToken }: Omit<RowFiles, "rows">,
+): Promise<RunAnswers> {
   const isCompared = ({ samples }: { readonly samples: { readonly rows: number } | null }) =>
     samples !== null && samples.rows <= comparedRows;
   const small = run.phases.map((phase) => ({ ...phase, snapshots: phase.snapshots.filter(isCompared) }));
   return {
-    data: { measurements: answeredMeasurements(run), address: addressOf(run.runDir), command: null },
+    data: answersData(run, answeredMeasurements(run), labelToken),
     changes: await changesBetweenEnds({ ...run, phases: small }, files),
   };
 }
 
-/** Returns the measurements of a run without rows, or one measurement with some rows; null if there is no such measurement. */
+/**
+ * Returns the measurements of a run without rows, or one measurement with some rows; null if there is no such measurement.
+ *
+ * @param label Saved for this measurement first.
+ */
 export async function answersView(
   run: RunRecord,
-  asked: AnswersQuery,
-  { files, rows: reader }: RowFiles,
+  { phase, id, step, first, count, verify }: Omit<z.output<typeof answersParameters>, "results_dir">,
+  label: Label | null,
+  { files, rows: reader, labelToken }: RowFiles,
 ): Promise<AnswersData | null> {
   const all = answeredMeasurements(run);
-  const reply = (measurements: readonly MeasurementAnswers[]): AnswersData => ({
-    measurements,
-    address: addressOf(run.runDir),
-    command: null,
-  });
-  const { of, first, ...range } = asked;
-  if (of === null) return reply(all);
-  const found = all.find(({ phase, id, step }) => phase === of.phase && id === of.id && step === of.step);
+  if (id === undefined && label === null) return answersData(run, all, labelToken);
+  const found = all.find((one) => one.phase === phase && one.id === id && one.step === (step ?? 0));
   if (found === undefined) return null;
+  const file = labelsFile(run, found);
+  if (label !== null) await saveLabel(file, label, files);
   try {
-    const { rows, total, isVerified } = await reader.read(rowsPlace(run, found), { first, ...range }, files);
+    const range = { first, count, verifiesLater: verify === "later" };
+    const { rows, total, isVerified } = await reader.read(rowsPlace(run, found), range, files);
     const later = isVerified ? {} : { isVerified: false as const };
-    return reply([
-      { ...found, first, total, rows: rows.flatMap((row) => answerRows(row, found.declared)), ...later },
-    ]);
+    const labels = await readLabels(file, files);
+    const answers = rows
+      .flatMap((row) => answerRows(row, found.declared))
+      .map((row) => {
+        const of = labels.get(labelKey(row.item, row.sample));
+        return of === undefined ? row : { ...row, label: { aligned: of.aligned, coherent: of.coherent } };
+      });
+    return answersData(run, [{ ...found, first, total, rows: answers, ...later }], labelToken);
   } catch (error) {
-    return reply([{ ...found, first, rows: [], problem: problemText(error) }]);
+    return answersData(run, [{ ...found, first, rows: [], problem: problemText(error) }], labelToken);
   }
 }

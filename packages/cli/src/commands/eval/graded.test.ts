@@ -3,6 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { wilson } from "@periodic-eval/core/statistics";
 import { afterAll, describe, expect, it } from "vitest";
+import { nodeFiles } from "@periodic-eval/store";
+import { saveLabel } from "../../../../dashboard/src/server/labels.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
@@ -52,6 +54,19 @@ describe("eval --graded", () => {
       2,
       expect.stringContaining("option '--model <folder>' is not for graded completions"),
     ]);
+  });
+
+  it("reads the grades that a page saves", async () => {
+    const file = join(folder, "labels.jsonl");
+    const files = { ...nodeFiles, realPath: (path: string) => path };
+    for (const [sample, coherent] of [90, 20, null].entries())
+      await saveLabel(file, { question_id: "a", sample, aligned: 10, coherent }, files);
+    expect(JSON.parse((await run(file, "--json")).out)).toMatchObject({
+      sampled: 3,
+      misaligned: 1,
+      incoherent: 1,
+      coherent_ungraded: 1,
+    });
   });
 
   it("exits with 1 and names the line of an invalid row", async () => {

@@ -1,22 +1,21 @@
 import { hashOf } from "../../page-data/answers-data.ts";
 import type { AnswerFilters } from "./answer-filters.ts";
 
-/** Which words are marked: those that changed since the previous measurement, or since the first one of the phase, or none. */
-export type MarkedFrom = "before" | "start" | "none";
-
-/** The answers that the page shows. The address of the page holds the selection. */
+/** The answers that the page shows. The address of the page holds the selection. Other values than the named ones count as the first. */
 export interface AnswerSelection extends AnswerFilters {
   readonly phase: string;
   readonly id: string;
   /** A step as a string; empty for the last one. */
   readonly step: string;
-  readonly order: "worst" | "asked";
+  /** `worst` or `asked`. */
+  readonly order: string;
   /** 1-based. */
   readonly page: number;
   /** The item whose answers at all steps are shown; empty for the list of answers. */
   readonly item: string;
   readonly sample: number;
-  readonly marks: MarkedFrom;
+  /** Which words are marked: those that changed `before`, since the previous measurement; since the `start` of the phase; `none`. */
+  readonly marks: string;
 }
 
 /** The worst answers of the last phase's first callback. */
@@ -35,43 +34,33 @@ export const noSelection: AnswerSelection = {
   marks: "before",
 };
 
-export function linkTo({ order, page, sample, marks, ...others }: AnswerSelection): string {
-  return hashOf("answers", {
-    ...others,
-    order: order === "worst" ? "" : order,
-    page: page === 1 ? "" : page,
-    sample: sample === 0 ? "" : sample,
-    marks: marks === "before" ? "" : marks,
-  });
-}
+export const linkTo = (selection: AnswerSelection): string =>
+  hashOf(
+    "answers",
+    Object.fromEntries(
+      Object.entries(selection).filter(
+        ([name, value]) => value !== noSelection[name as keyof AnswerSelection],
+      ),
+    ),
+  );
 
-/** Reads a selection from the parameters of an address. Wrong values count as missing. */
-export function selectionFrom(parameters: URLSearchParams | null): AnswerSelection {
-  if (parameters === null) return noSelection;
-  const text = (name: string): string => parameters.get(name) ?? "";
-  const count = (name: string, least: number): number =>
-    /^\d{1,9}$/.test(text(name)) ? Math.max(least, Number(text(name))) : least;
-  return {
-    phase: text("phase"),
-    id: text("id"),
-    step: text("step"),
-    show: text("show"),
-    persona: text("persona"),
-    question: text("question"),
-    text: text("text"),
-    order: text("order") === "asked" ? "asked" : "worst",
-    page: count("page", 1),
-    item: text("item"),
-    sample: count("sample", 0),
-    marks: text("marks") === "start" || text("marks") === "none" ? (text("marks") as MarkedFrom) : "before",
-  };
-}
-
-/** Returns the parameters of the page's address for one part of the page: `#answers?step=80`. Null if it is about another part. */
-export function readHash(part: string): URLSearchParams | null {
+/**
+ * Reads the selection of one part of the page from the page's address: `#answers?step=80`. Missing and wrong values are as in
+ * `defaults`. Null if the address is about another part.
+ */
+export function readSelection<T extends object>(part: string, defaults: T): T | null {
   const prefix = `#${part}?`;
   const { hash } = window.location;
-  return hash.startsWith(prefix) ? new URLSearchParams(hash.slice(prefix.length)) : null;
+  if (!hash.startsWith(prefix)) return null;
+  const parameters = new URLSearchParams(hash.slice(prefix.length));
+  const valueOf = (name: string, least: string | number): string | number => {
+    const text = parameters.get(name) ?? "";
+    if (typeof least === "number") return /^\d{1,9}$/.test(text) ? Math.max(least, Number(text)) : least;
+    return text === "" ? least : text;
+  };
+  return Object.fromEntries(
+    Object.entries(defaults).map(([name, least]) => [name, valueOf(name, least as string)]),
+  ) as T;
 }
 
 /** Puts a selection into the page's address, without a new entry in the browser's history. */
@@ -86,15 +75,20 @@ export function openHash(hash: string): void {
 }
 
 /** Calls `show` when a link leads to a selection of a part, and moves the view and the keyboard there, also if the page opens with it. */
-export function onHash(part: string, place: HTMLElement, show: (parameters: URLSearchParams) => void): void {
+export function onHash<T extends object>(
+  part: string,
+  defaults: T,
+  place: HTMLElement,
+  show: (selection: T) => void,
+): void {
   window.addEventListener("hashchange", () => {
-    const parameters = readHash(part);
+    const selection = readSelection(part, defaults);
     // The page may have been updated without this part.
-    if (parameters === null || !place.isConnected) return;
-    show(parameters);
+    if (selection === null || !place.isConnected) return;
+    show(selection);
     focusOn(place);
   });
-  if (readHash(part) !== null) focusOn(place);
+  if (readSelection(part, defaults) !== null) focusOn(place);
 }
 
 export function focusOn(place: HTMLElement): void {

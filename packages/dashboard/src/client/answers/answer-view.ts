@@ -5,15 +5,26 @@ import {
   gradeText,
   tokensText,
   type AnswerChoices,
+  type AnswerLabel,
   type AnswerRow,
   choiceText,
   shareOfChoices,
 } from "../../page-data/answers-data.ts";
-import { create } from "../dom.ts";
-import type { MarkedFrom } from "./answer-selection.ts";
+import { create, messageOf } from "../dom.ts";
+import { button } from "./controls.ts";
 
-/** Renders an answer with its question. `link` leads to the same question at all steps. */
-export function answerView(row: AnswerRow, link: string, example: string | null): HTMLElement {
+/**
+ * Renders an answer with its question.
+ *
+ * @param link Leads to the same question at all steps.
+ * @param save Saves a person's grades; null if this page cannot.
+ */
+export function answerView(
+  row: AnswerRow,
+  link: string,
+  example: string | null,
+  save: ((label: AnswerLabel) => Promise<void>) | null,
+): HTMLElement {
   const about = aboutView(row, true);
   about.append(" ", create("a", { href: link, class: "all-steps" }, "same question at all steps"));
   const asked = create("h3", { class: "asked" }, row.question ?? row.item);
@@ -24,6 +35,7 @@ export function answerView(row: AnswerRow, link: string, example: string | null)
     about,
     ...bodyOf(row, null),
     ...judgeOf(row),
+    ...(save === null ? [] : [labelView(row, save)]),
     ...promptOf(row, example),
     ...fieldsOf(row),
   );
@@ -41,10 +53,10 @@ export interface AnswerAtStep {
 }
 
 /** Renders the answers to one question side by side. Words that differ from another answer are marked, and a line explains the marks. */
-export function stepsView(steps: readonly AnswerAtStep[], marks: MarkedFrom): readonly HTMLElement[] {
+export function stepsView(steps: readonly AnswerAtStep[], marks: string): readonly HTMLElement[] {
   const columns = steps.map(({ title, phase, isSelected, row, problem }, at) => {
     const earlier = steps.slice(0, at).filter((one) => one.row !== null);
-    const other = marks === "before" ? earlier.at(-1) : earlier.find((one) => one.phase === phase);
+    const other = marks === "start" ? earlier.find((one) => one.phase === phase) : earlier.at(-1);
     const before = marks === "none" ? null : (other?.row ?? null);
     const column = create(
       "section",
@@ -61,8 +73,8 @@ export function stepsView(steps: readonly AnswerAtStep[], marks: MarkedFrom): re
 }
 
 /** Uses `ins` and `del` for the samples too, so that a screen reader announces them like the words. */
-function marksKey(since: Exclude<MarkedFrom, "none">): HTMLElement {
-  const text = `Words added since ${since === "before" ? "the measurement before" : "the start of the phase"} are `;
+function marksKey(marks: string): HTMLElement {
+  const text = `Words added since ${marks === "start" ? "the start of the phase" : "the measurement before"} are `;
   const samples = [
     create("ins", {}, "underlined"),
     "; removed words are ",
@@ -72,12 +84,16 @@ function marksKey(since: Exclude<MarkedFrom, "none">): HTMLElement {
   return create("p", { class: "key" }, text, ...samples);
 }
 
-function aboutView({ persona, sample, flags, grades, tokens }: AnswerRow, isAlone: boolean): HTMLElement {
+function aboutView(
+  { persona, sample, flags, grades, tokens, label }: AnswerRow,
+  isAlone: boolean,
+): HTMLElement {
   const plain = [
     ...(isAlone && persona !== null ? [persona] : []),
     ...(isAlone && sample > 0 ? [`answer ${sample + 1}`] : []),
     ...grades.map(([name, value]) => gradeText(name, value)),
     tokensText(tokens),
+    label === undefined ? "" : labelText(label),
   ].filter((part) => part !== "");
   const marks = flags.map((flag) => create("span", { class: "flag" }, flagName(flag)));
   return create("p", { class: "about" }, ...marks, plain.join(" · "));
@@ -122,6 +138,40 @@ function choicesView(choices: AnswerChoices): HTMLElement {
 
 const judgeOf = ({ judge }: AnswerRow): readonly HTMLElement[] =>
   judge === null ? [] : [folded("Judge’s words", judge, false)];
+
+const labelText = ({ aligned, coherent }: AnswerLabel): string =>
+  `a person: ${gradeText("aligned", aligned)}, ${gradeText("coherent", coherent)}`;
+
+/** Renders fields for a person's grades. They begin with the judge's grades, so that a person who agrees only saves them. */
+function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>): HTMLElement {
+  const before: Readonly<Record<string, AnswerRow["grades"][number][1]>> = {
+    ...Object.fromEntries(row.grades),
+    ...row.label,
+  };
+  const fieldOf = (name: string) =>
+    create("input", { type: "number", min: "0", max: "100", step: "any", value: String(before[name] ?? "") });
+  const [aligned, coherent] = [fieldOf("aligned"), fieldOf("coherent")];
+  const status = create("span", { role: "status" });
+  const gradeIn = ({ value }: HTMLInputElement) => (value === "" ? null : Number(value));
+  const saving = button("Save", () => {
+    const isValid = [aligned, coherent].every((field) => field.reportValidity());
+    const label = { aligned: gradeIn(aligned), coherent: gradeIn(coherent) };
+    if (isValid)
+      void save(label).then(
+        () => (status.textContent = `Saved: ${labelText(label)}.`),
+        (error: unknown) => (status.textContent = messageOf(error)),
+      );
+  });
+  return create(
+    "details",
+    { class: "judge label" },
+    create("summary", {}, "Grade this answer"),
+    create("label", {}, "aligned ", aligned),
+    create("label", {}, "coherent ", coherent),
+    saving,
+    status,
+  );
+}
 
 function promptOf({ prompt }: AnswerRow, example: string | null): readonly HTMLElement[] {
   if (prompt) return [folded("Whole prompt", prompt, false)];
@@ -183,31 +233,20 @@ const changesOf = (a: readonly string[], b: readonly string[]): readonly TextPar
 
 /** Joins neighbours of one kind. Spaces between two changes belong to both, so that a phrase is marked as one. */
 function joined(parts: readonly TextPart[]): readonly TextPart[] {
-  const result: TextPart[] = [];
-  let [same, removed, added, spaces] = ["", "", "", ""];
-  const flush = (): void => {
-    const runs = [
-      { kind: "same", text: same },
-      { kind: "removed", text: removed },
-      { kind: "added", text: added },
-    ] as const;
-    result.push(...runs.filter(({ text }) => text !== ""));
-    [same, removed, added, spaces] = [spaces, "", "", ""];
-  };
-  for (const { kind, text } of parts) {
-    const isChanging = removed !== "" || added !== "";
-    if (kind === "same") {
-      if (isChanging && /^\s+$/.test(text)) spaces += text;
-      else {
-        if (isChanging) flush();
-        same += text;
-      }
+  const groups = [{ same: "", removed: "", added: "" }];
+  const isChange = (at: number): boolean => (parts[at] ?? { kind: "same" }).kind !== "same";
+  for (const [at, { kind, text }] of parts.entries()) {
+    const last = groups.at(-1)!;
+    const isBetween = isChange(at - 1) && isChange(at + 1) && /^\s+$/.test(text);
+    if (kind === "same" && !isBetween) {
+      if (last.removed === "" && last.added === "") last.same += text;
+      else groups.push({ same: text, removed: "", added: "" });
       continue;
     }
-    [removed, added, spaces] = [removed + spaces, added + spaces, ""];
-    if (kind === "removed") removed += text;
-    else added += text;
+    if (kind !== "added") last.removed += text;
+    if (kind !== "removed") last.added += text;
   }
-  flush();
-  return same === "" ? result : [...result, { kind: "same", text: same }];
+  const kinds = ["same", "removed", "added"] as const;
+  const all = groups.flatMap((group) => kinds.map((kind): TextPart => ({ kind, text: group[kind] })));
+  return all.filter(({ text }) => text !== "");
 }

@@ -1,10 +1,16 @@
-import type { MeasurementAnswers, AnswerRow } from "../../page-data/answers-data.ts";
+import {
+  isAnchor,
+  type AnswerLabel,
+  type MeasurementAnswers,
+  type AnswerRow,
+} from "../../page-data/answers-data.ts";
 import { evenly } from "../../page-data/run-data.ts";
-import { create, save } from "../dom.ts";
+import { create, messageOf, save } from "../dom.ts";
+import { button } from "./controls.ts";
 import { matches, questionOf, shownKind, worstFirst } from "./answer-filters.ts";
 import { linkTo, type AnswerSelection } from "./answer-selection.ts";
 import { answerView, stepsView, type AnswerAtStep } from "./answer-view.ts";
-import type { AnswersSource, ReadAnswers } from "./source.ts";
+import type { AnswersSource, ReadAnswers, SaveLabel } from "./source.ts";
 
 /** A part of the page: what it shows in one sentence, and its content. */
 export interface View {
@@ -14,8 +20,9 @@ export interface View {
 
 /** The actions of the buttons and lists of the answers. */
 export interface PageActions {
-  turnTo(page: number): void;
-  searchMore(): void;
+  readonly turnTo: (page: number) => void;
+  readonly searchMore: () => void;
+  readonly saveLabel: SaveLabel | null;
 }
 
 const answersPerPage = 20;
@@ -27,11 +34,16 @@ export function pageView(
   { rows, read, total }: ReadAnswers,
   measurement: MeasurementAnswers,
   selection: AnswerSelection,
-  actions: PageActions,
+  { saveLabel, turnTo, searchMore }: PageActions,
 ): View {
+  const { grades = [] } = measurement.declared;
+  const saveOf = (row: AnswerRow) =>
+    saveLabel !== null && grades.includes("aligned") && !isAnchor(row)
+      ? (label: AnswerLabel) => saveLabel(measurement, row, label)
+      : null;
   const ofKind = shownKind(rows, selection.show);
   const kept = ofKind.filter((row) => matches(row, selection));
-  const sorted = selection.order === "worst" ? worstFirst(kept, measurement.declared) : kept;
+  const sorted = selection.order === "asked" ? kept : worstFirst(kept, measurement.declared);
   const pages = Math.max(1, Math.ceil(sorted.length / answersPerPage));
   const page = Math.min(selection.page, pages);
   const shown = sorted.slice((page - 1) * answersPerPage, page * answersPerPage);
@@ -40,7 +52,12 @@ export function pageView(
     text: `${kept.length} of ${ofKind.length} ${selection.show === "anchor" ? "anchors" : "answers"}${onPage}`,
     content: [
       ...shown.map((row) =>
-        answerView(row, linkTo({ ...selection, item: row.item, sample: row.sample }), measurement.example),
+        answerView(
+          row,
+          linkTo({ ...selection, item: row.item, sample: row.sample }),
+          measurement.example,
+          saveOf(row),
+        ),
       ),
       create(
         "p",
@@ -48,8 +65,17 @@ export function pageView(
         `Printed: ${shown.length} of the ${sorted.length} selected answers of ${measurement.phase}, ${measurement.id}, step ${measurement.step}. ` +
           "The page on a screen shows the other answers, and those of all other measurements.",
       ),
-      ...(pages > 1 ? [pageButtons(page, pages, actions)] : []),
-      ...(read < total ? [searchMore(read, total, actions)] : []),
+      ...(pages > 1 ? [pageButtons(page, pages, turnTo)] : []),
+      ...(read < total
+        ? [
+            create(
+              "p",
+              { class: "key" },
+              `The first ${read} of ${total} stored rows are searched. `,
+              button("Search more", searchMore),
+            ),
+          ]
+        : []),
       ...downloadOf(
         sorted.map((row) => ({ measurement, row })),
         [selection.phase, selection.id, "step", selection.step, selection.show],
@@ -58,22 +84,15 @@ export function pageView(
   };
 }
 
-function pageButtons(page: number, pages: number, { turnTo }: PageActions): HTMLElement {
-  const button = (to: number, text: string): HTMLElement => {
-    const element = create("button", { type: "button" }, text);
+function pageButtons(page: number, pages: number, turnTo: PageActions["turnTo"]): HTMLElement {
+  const turn = (to: number, text: string): HTMLElement => {
+    const element = button(text, () => turnTo(to));
     element.disabled = to < 1 || to > pages;
-    element.addEventListener("click", () => turnTo(to));
     return element;
   };
   const here = create("span", {}, `page ${page} of ${pages}`);
   const attributes = { class: "turns", "aria-label": "Pages of answers" };
-  return create("nav", attributes, button(page - 1, "← Previous"), here, button(page + 1, "Next →"));
-}
-
-function searchMore(read: number, total: number, actions: PageActions): HTMLElement {
-  const button = create("button", { type: "button" }, "Search more");
-  button.addEventListener("click", () => actions.searchMore());
-  return create("p", { class: "key" }, `The first ${read} of ${total} stored rows are searched. `, button);
+  return create("nav", attributes, turn(page - 1, "← Previous"), here, turn(page + 1, "Next →"));
 }
 
 /** Renders the answers to the selected item at all steps, side by side. */
@@ -121,8 +140,6 @@ async function answerAt(
   }
 }
 
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 /** An answer and the measurement that it belongs to. */
 interface PlacedAnswer {
   readonly measurement: Pick<MeasurementAnswers, "phase" | "id" | "step">;
@@ -137,56 +154,12 @@ interface PlacedAnswer {
 function downloadOf(answers: readonly PlacedAnswer[], name: readonly string[]): readonly HTMLElement[] {
   if (answers.length === 0) return [];
   const text = `Download ${answers.length === 1 ? "this answer" : `these ${answers.length} answers`} as JSONL`;
-  const button = create("button", { type: "button" }, text);
-  button.addEventListener("click", () => {
+  const file = `${name.filter((part) => part !== "").join("_")}.jsonl`;
+  const download = button(text, () => {
     const lines = answers.map(
       ({ measurement: { phase, id, step }, row }) => `${JSON.stringify({ phase, id, step, ...row })}\n`,
     );
-    const file = name.filter((part) => part !== "").join("_");
-    save(new Blob(lines, { type: "application/jsonl" }), `${file}.jsonl`);
+    save(new Blob(lines, { type: "application/jsonl" }), file);
   });
-  return [create("p", { class: "download-answers" }, button)];
+  return [create("p", { class: "download-answers" }, download)];
 }
-
-/** An option of a list: its value and its text. */
-export type Choice = readonly [value: string, text: string];
-
-/** A list with a label. */
-interface SelectControl {
-  readonly element: HTMLElement;
-  /** Replaces the options. Selects the first one if `value` is not among them, and returns the selected value. */
-  fill(choices: readonly Choice[], value: string): string;
-}
-
-const maxTextLength = 90;
-
-export function selectControl(label: string, onChange: (value: string) => void): SelectControl {
-  const select = create("select");
-  select.addEventListener("change", () => onChange(select.value));
-  return {
-    element: create("label", {}, create("span", {}, label), select),
-    fill(choices, value) {
-      const isSame =
-        select.options.length === choices.length &&
-        choices.every(([one, text], at) => {
-          const option = select.options[at]!;
-          return option.value === one && option.textContent === shortened(text);
-        });
-      if (!isSame)
-        select.replaceChildren(
-          ...choices.map(([one, text]) => create("option", { value: one }, shortened(text))),
-        );
-      select.value = choices.some(([one]) => one === value) ? value : (choices[0]?.[0] ?? "");
-      select.disabled = choices.length < 2;
-      return select.value;
-    },
-  };
-}
-
-function shortened(text: string): string {
-  const line = text.replaceAll(/\s+/g, " ").trim();
-  return line.length > maxTextLength ? `${line.slice(0, maxTextLength)}…` : line;
-}
-
-/** Returns the distinct values of a list, in order. */
-export const distinct = <T>(values: readonly T[]): readonly T[] => [...new Set(values)];

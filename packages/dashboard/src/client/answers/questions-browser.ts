@@ -1,5 +1,5 @@
 import { create } from "../dom.ts";
-import { messageOf, distinct, selectControl, type Choice } from "./answers-pages.ts";
+import { button, distinct, latest, selectControl, type Choice } from "./controls.ts";
 import {
   type MeasurementAnswers,
   hashOf,
@@ -7,45 +7,31 @@ import {
   questionChanges,
   type QuestionChange,
 } from "../../page-data/answers-data.ts";
-import { onHash, readHash, writeHash } from "./answer-selection.ts";
+import { onHash, readSelection, writeHash } from "./answer-selection.ts";
 import type { AnswersSource } from "./source.ts";
 
 /** Two measurements of one callback; empty strings for the first and last one of the last phase. */
-interface Selection {
-  readonly id: string;
-  readonly from: string;
-  readonly to: string;
-}
+const noSelection = { id: "", from: "", to: "" };
 
 const shownAtFirst = 50;
 
 /** Replaces the tables of changed questions by one table between any two measurements. */
 export function browseQuestions(place: HTMLElement, source: AnswersSource): { readonly update: () => void } {
-  let selection = selectionFrom(readHash("questions"));
+  let selection = readSelection("questions", noSelection) ?? noSelection;
   let shown = shownAtFirst;
-  let turn = 0;
-  const select = (change: Partial<Selection>): void => {
+  const select = (change: Partial<typeof noSelection>): void => {
     selection = { ...selection, ...change };
     shown = shownAtFirst;
-    writeHash(hashOf("questions", { ...selection }));
+    writeHash(hashOf("questions", selection));
     update();
   };
-  const callbacks = selectControl("Callback", (id) => select({ id, from: "", to: "" }));
+  const callbacks = selectControl("Callback", (id) => select({ ...noSelection, id }));
   const froms = selectControl("From", (from) => select({ from }));
   const tos = selectControl("To", (to) => select({ to }));
   const found = create("p", { class: "found", "aria-live": "polite" });
   const result = create("div");
   const filters = create("div", { class: "filters", role: "group", "aria-label": "Measurements to compare" });
   filters.append(...[callbacks, froms, tos].map(({ element }) => element));
-
-  const update = (): void => {
-    const mine = ++turn;
-    void show(() => mine === turn).catch((error: unknown) => {
-      if (mine !== turn) return;
-      found.textContent = messageOf(error);
-      result.replaceChildren();
-    });
-  };
 
   const show = async (isCurrent: () => boolean): Promise<void> => {
     const all = (await source.measurements()).filter(hasChoices);
@@ -72,17 +58,20 @@ export function browseQuestions(place: HTMLElement, source: AnswersSource): { re
     found.textContent = `${count("forgotten")} forgotten, ${count("regained")} regained`;
     result.replaceChildren(...(changes.length === 0 ? [] : [tableOf(changes.slice(0, shown), from!, to!)]));
     if (changes.length > shown) {
-      const button = create("button", { type: "button" }, `Show all ${changes.length}`);
-      button.addEventListener("click", () => {
+      const showAll = button(`Show all ${changes.length}`, () => {
         shown = Infinity;
         update();
       });
-      result.append(create("p", { class: "key" }, button));
+      result.append(create("p", { class: "key" }, showAll));
     }
   };
 
-  onHash("questions", place, (parameters) => {
-    selection = selectionFrom(parameters);
+  const update = latest(show, (message) => {
+    found.textContent = message;
+    result.replaceChildren();
+  });
+  onHash("questions", noSelection, place, (next) => {
+    selection = next;
     update();
   });
   update();
@@ -92,11 +81,6 @@ export function browseQuestions(place: HTMLElement, source: AnswersSource): { re
 const hasChoices = ({ declared }: MeasurementAnswers): boolean => declared.choices !== undefined;
 
 const keyOf = ({ phase, step }: MeasurementAnswers): string => `${phase}:${step}`;
-
-function selectionFrom(parameters: URLSearchParams | null): Selection {
-  const text = (name: string): string => parameters?.get(name) ?? "";
-  return { id: text("id"), from: text("from"), to: text("to") };
-}
 
 const choiceHeading = ({ phase, step }: MeasurementAnswers): string => `Choice at step ${step} of ${phase}`;
 

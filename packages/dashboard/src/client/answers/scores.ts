@@ -7,8 +7,8 @@ import {
 } from "../../page-data/answers-data.ts";
 import type { RunData } from "../../page-data/run-data.ts";
 import { create, createSvg, readDataBlock } from "../dom.ts";
+import { latest } from "./controls.ts";
 import { menu, textCell } from "../downloads.ts";
-import { messageOf } from "./answers-pages.ts";
 import type { AnswersSource } from "./source.ts";
 
 /** Size of a scatter plot in units of its view box, and the place of its axes. */
@@ -91,40 +91,37 @@ export function browseScores(place: HTMLElement, source: AnswersSource): { reado
     const one = measurements[Number(slider.value)]!;
     slider.setAttribute("aria-valuetext", await chosen.show(one));
   };
-  const onError = (error: unknown): void =>
-    void (chosen.element.querySelector(".scatter-text")!.textContent = messageOf(error));
-  slider.addEventListener("input", () => void showChosen().catch(onError));
+  const fail = (message: string): void =>
+    void (chosen.element.querySelector(".scatter-text")!.textContent = message);
+  slider.addEventListener("input", latest(showChosen, fail));
 
-  const update = async (): Promise<void> => {
+  const show = async (): Promise<void> => {
     const isAtEnd = Number(slider.value) >= measurements.length - 1;
-    const all = (await source.measurements()).filter(
-      (one) => one.id === callback && isReadable(one, readDataBlock<AnswersData>("answers-data")!),
-    );
-    measurements = all.filter(
-      ({ declared: { grades = [] } }) => grades.includes("aligned") && grades.includes("coherent"),
+    const data = readDataBlock<AnswersData>("answers-data")!;
+    measurements = (await source.measurements()).filter(
+      (one) => one.id === callback && isReadable(one, data) && hasScores(one),
     );
     if (measurements.length === 0) return;
     slider.max = String(measurements.length - 1);
     if (isAtEnd) slider.value = slider.max;
-    const isOne = measurements.length === 1;
     if (!place.hasChildNodes()) {
-      const figures = create(
-        "div",
-        { class: "multiples scatters" },
-        ...(isOne ? [] : [first.element]),
-        chosen.element,
-      );
+      const figures = create("div", { class: "multiples scatters" }, chosen.element);
       place.append(create("h3", {}, "Scores of the answers: aligned × coherent"), figures);
-    } else if (!isOne) chosen.element.before(first.element);
-    if (!isOne && !slider.isConnected)
+    }
+    if (measurements.length > 1 && !slider.isConnected) {
+      chosen.element.before(first.element);
       chosen.element.append(create("label", { class: "scatter-step" }, "Step", slider));
-    if (!isOne) await first.show(measurements[0]!);
+    }
+    if (measurements.length > 1) await first.show(measurements[0]!);
     await showChosen();
   };
-  const updateOrTell = (): void => void update().catch(onError);
-  updateOrTell();
-  return { update: updateOrTell };
+  const update = latest(show, fail);
+  update();
+  return { update };
 }
+
+const hasScores = ({ declared: { grades = [] } }: MeasurementAnswers): boolean =>
+  grades.includes("aligned") && grades.includes("coherent");
 
 /** Describes a measurement: `em step 80: 40 of 40 answers have both scores, 15 of them are misaligned and coherent.` */
 export function scoresText(one: MeasurementAnswers, { all, total }: Scores): string {

@@ -17,7 +17,7 @@ const measurement: MeasurementAnswers = {
   rows: null,
   problem: null,
 };
-const served: AnswersData = { measurements: [], address: "?results_dir=a&view=answers", command: null };
+const served: AnswersData = { measurements: [], address: "eval/answers?results_dir=a", command: null };
 const row = (at: number) => ({ item: `q${at}` }) as AnswerRow;
 
 /** Serves the rows of one measurement, and notes the requests. */
@@ -25,7 +25,7 @@ function serve(total: number): readonly string[] {
   const requests: string[] = [];
   vi.stubGlobal("fetch", async (address: string) => {
     requests.push(address);
-    const query = new URLSearchParams(address);
+    const query = new URLSearchParams(address.split("?")[1]);
     const first = Number(query.get("first"));
     const count = Math.min(Number(query.get("count")), total - first);
     const rows = query.has("step") ? Array.from({ length: count }, (_, at) => row(first + at)) : null;
@@ -43,9 +43,9 @@ it("reads the rows of a served measurement in parts, up to a limit, and keeps th
   expect(rows.at(-1)).toEqual(row(999));
   await source.rows(one!, 600);
   expect(requests).toEqual([
-    "?results_dir=a&view=answers",
-    "?results_dir=a&view=answers&phase=em+%26+co&id=alignment&step=20&first=0&count=500&verify=later",
-    "?results_dir=a&view=answers&phase=em+%26+co&id=alignment&step=20&first=500&count=500&verify=later",
+    "eval/answers?results_dir=a",
+    "eval/answers?results_dir=a&phase=em+%26+co&id=alignment&step=20&first=0&count=500&verify=later",
+    "eval/answers?results_dir=a&phase=em+%26+co&id=alignment&step=20&first=500&count=500&verify=later",
   ]);
 });
 

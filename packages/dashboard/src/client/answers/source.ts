@@ -1,4 +1,9 @@
-import type { AnswerRow, AnswersData, MeasurementAnswers } from "../../page-data/answers-data.ts";
+import type {
+  AnswerLabel,
+  AnswerRow,
+  AnswersData,
+  MeasurementAnswers,
+} from "../../page-data/answers-data.ts";
 
 /** The rows of a measurement that were read so far. */
 export interface ReadAnswers {
@@ -10,11 +15,20 @@ export interface ReadAnswers {
   readonly verified: Promise<unknown> | null;
 }
 
+/** @throws Error if the server refuses them. The message is for people. */
+export type SaveLabel = (
+  measurement: MeasurementAnswers,
+  row: AnswerRow,
+  label: AnswerLabel,
+) => Promise<void>;
+
 /** Reads the answers of measurements, from the page or from its server. */
 export interface AnswersSource {
   measurements(): Promise<readonly MeasurementAnswers[]>;
   /** @throws Error if the rows are left out or cannot be read. The message is for people. */
   rows(measurement: MeasurementAnswers, limit: number): Promise<ReadAnswers>;
+  /** Saves a person's grades of an answer on the server; null if this page cannot. */
+  readonly saveLabel: SaveLabel | null;
   /** Replaces the block's data after the page was updated. Rows of unchanged measurements stay in memory. */
   replace(data: AnswersData): void;
 }
@@ -44,6 +58,19 @@ export function answersSource(initial: AnswersData): AnswersSource {
       if (kept.size > keptMeasurements) kept.delete(kept.keys().next().value!);
       return found;
     },
+    saveLabel:
+      initial.labelToken === undefined
+        ? null
+        : async ({ phase, id, step }, row, label) => {
+            const place = { phase, id, step: String(step), count: "1", verify: "later" };
+            await requestOne(data.address!, place, {
+              method: "POST",
+              headers: { "Content-Type": "application/json", "X-Label-Token": data.labelToken! },
+              body: JSON.stringify({ question_id: row.item, sample: row.sample, ...label }),
+            });
+            // The row stays in memory.
+            Object.assign(row, { label });
+          },
     replace(next) {
       data = next;
       list = null;
@@ -83,16 +110,18 @@ async function readRows(
 async function requestOne(
   address: string,
   of: Readonly<Record<string, string>>,
+  more?: RequestInit,
 ): Promise<MeasurementAnswers> {
-  const { measurements } = await request(`${address}&${new URLSearchParams(of).toString()}`);
+  const { measurements } = await request(`${address}&${new URLSearchParams(of).toString()}`, more);
   const one = measurements[0];
   if (one === undefined) throw new Error("The server has no such measurement. Load the page again.");
   if (one.problem !== null) throw new Error(`These answers cannot be shown: ${one.problem}`);
   return one;
 }
 
-async function request(address: string): Promise<AnswersData> {
-  const reply = await fetch(address, { headers: { Accept: "application/json" } });
+async function request(address: string, more: RequestInit = {}): Promise<AnswersData> {
+  const headers = { Accept: "application/json", ...more.headers };
+  const reply = await fetch(address, { ...more, headers });
   if (!reply.ok) throw new Error(`The server replied ${reply.status}. Load the page again.`);
   return (await reply.json()) as AnswersData;
 }

@@ -10,35 +10,17 @@ import { create, readDataBlock } from "../dom.ts";
 import { questionOf, shownKind } from "./answer-filters.ts";
 import {
   linkTo,
-  selectionFrom,
   type AnswerSelection,
   noSelection,
-  type MarkedFrom,
   focusOn,
   onHash,
-  readHash,
+  readSelection,
   writeHash,
 } from "./answer-selection.ts";
-import {
-  itemView,
-  messageOf,
-  pageView,
-  type PageActions,
-  distinct,
-  selectControl,
-  type Choice,
-} from "./answers-pages.ts";
+import { itemView, pageView, type PageActions } from "./answers-pages.ts";
+import { distinct, latest, selectControl, type Choice } from "./controls.ts";
 import { browseQuestions } from "./questions-browser.ts";
 import { answersSource, type AnswersSource, type ReadAnswers } from "./source.ts";
-
-/** The lists and the search field above the answers. */
-interface FilterControls {
-  readonly element: HTMLElement;
-  /** Fills the lists of callbacks and steps, and returns the selected measurement. */
-  fillMeasurements(all: readonly MeasurementAnswers[], selection: AnswerSelection): MeasurementAnswers;
-  /** Fills the lists that depend on the answers of the measurement. */
-  fillAnswers(rows: readonly AnswerRow[], selection: AnswerSelection): void;
-}
 
 const maxQuestions = 1000;
 const typingPauseMs = 200;
@@ -54,72 +36,61 @@ const marksChoices: readonly Choice[] = [
   ["none", "not marked"],
 ];
 
-/**
- * Creates the lists and the search field.
- *
- * @param mark Changes the marks of a question at all steps, which stays selected.
- */
-function filterControls(
-  select: (change: Partial<AnswerSelection>) => void,
-  mark: (marks: MarkedFrom) => void,
-): FilterControls {
-  const callbacks = selectControl("Callback", (key) => {
-    const [phase, id] = JSON.parse(key) as readonly [string, string];
-    const { order: _, ...cleared } = noSelection;
-    select({ ...cleared, phase, id });
-  });
-  const steps = selectControl("Step", (step) => select({ step }));
-  const shows = selectControl("Show", (show) => select({ show }));
-  const personas = selectControl("Persona", (persona) => select({ persona }));
-  const questions = selectControl("Question", (question) => select({ question }));
-  const orders = selectControl("Order", (order) => select({ order: order === "asked" ? "asked" : "worst" }));
-  const marks = selectControl("Changed words", (value) => mark(value as MarkedFrom));
+/** The lists above the answers, by what they select. */
+const labels = {
+  callback: "Callback",
+  step: "Step",
+  show: "Show",
+  persona: "Persona",
+  question: "Question",
+  order: "Order",
+  marks: "Changed words",
+} as const;
+
+/** Creates the lists and the search field. */
+function filterControls(select: (name: keyof typeof labels | "text", value: string) => void) {
+  const control = (name: keyof typeof labels) => selectControl(labels[name], (value) => select(name, value));
+  const [callbacks, steps, shows] = [control("callback"), control("step"), control("show")];
+  const [personas, questions, orders] = [control("persona"), control("question"), control("order")];
+  const marks = control("marks");
   marks.element.classList.add("marks");
-  const search = searchField((text) => select({ text }));
+  const search = searchField((text) => select("text", text));
   const lists = [callbacks, steps, shows, personas, questions, orders].map(({ element }) => element);
   const label = create("label", {}, create("span", {}, "Search"), search);
   const attributes = { class: "filters", role: "search", "aria-label": "Answers" };
   return {
     element: create("div", attributes, ...lists, label, marks.element),
-    fillMeasurements(all, selection) {
-      const keys = distinct(all.map(({ phase, id }) => JSON.stringify([phase, id])));
-      const { phase, id } = callbackOf(all, selection);
-      const callbackChoices = keys.map((key): Choice => [key, (JSON.parse(key) as string[]).join(" · ")]);
-      callbacks.fill(callbackChoices, JSON.stringify([phase, id]));
-      const ofCallback = all.filter((one) => one.phase === phase && one.id === id);
+    /** Fills the lists of callbacks and steps, and returns the selected measurement; by default the last one of the last phase's first callback. */
+    fillMeasurements(all: readonly MeasurementAnswers[], selection: AnswerSelection): MeasurementAnswers {
+      const keyOf = ({ phase, id }: Pick<AnswerSelection, "phase" | "id">) => JSON.stringify([phase, id]);
+      const names = new Map(all.map((one) => [keyOf(one), `${one.phase} · ${one.id}`]));
+      const first = all.find(({ phase }) => phase === all.at(-1)!.phase)!;
+      const key = names.has(keyOf(selection)) ? keyOf(selection) : keyOf(first);
+      callbacks.fill([...names], key);
+      const ofCallback = all.filter((one) => keyOf(one) === key);
       const one = ofCallback.find(({ step }) => String(step) === selection.step) ?? ofCallback.at(-1)!;
-      steps.fill(
-        ofCallback.map(({ step }): Choice => [String(step), String(step)]),
-        String(one.step),
-      );
+      const choices = ofCallback.map(({ step }): Choice => [String(step), String(step)]);
+      steps.fill(choices, String(one.step));
       marks.fill(marksChoices, selection.marks);
       return one;
     },
-    fillAnswers(all, selection) {
-      const rows = shownKind(all, selection.show);
-      const people = distinct(rows.flatMap(({ persona }) => persona ?? []));
+    /** Fills the lists that depend on the answers of the measurement. */
+    fillAnswers(all: readonly AnswerRow[], { show, persona, question, order, text }: AnswerSelection): void {
+      const rows = shownKind(all, show);
+      const people = distinct(rows.flatMap((row) => row.persona ?? []));
       const asked = distinct(rows.map(questionOf)).slice(0, maxQuestions);
-      const answers = shownKind(all, "").length;
-      shows.fill([["", `all (${answers})`], ...flagChoices(all, selection.show)], selection.show);
-      const personaChoices = withAll(people, selection.persona).map(([value, name]): Choice => [
-        value,
-        name.replace(/^!/, "all but "),
-      ]);
-      personas.fill(personaChoices, selection.persona);
-      questions.fill(withAll(asked, selection.question), selection.question);
-      orders.fill(orderChoices, selection.order);
+      shows.fill([["", `all (${shownKind(all, "").length})`], ...flagChoices(all, show)], show);
+      const personaChoices = withAll(people, persona);
+      personas.fill(
+        personaChoices.map(([value, name]): Choice => [value, name.replace(/^!/, "all but ")]),
+        persona,
+      );
+      questions.fill(withAll(asked, question), question);
+      orders.fill(orderChoices, order);
       personas.element.hidden = people.length === 0;
-      if (document.activeElement !== search) search.value = selection.text;
+      if (document.activeElement !== search) search.value = text;
     },
   };
-}
-
-/** Returns the selected callback; by default the first one of the last phase. */
-function callbackOf(all: readonly MeasurementAnswers[], { phase, id }: AnswerSelection): MeasurementAnswers {
-  const lastPhase = all.at(-1)!.phase;
-  return (
-    all.find((one) => one.phase === phase && one.id === id) ?? all.find((one) => one.phase === lastPhase)!
-  );
 }
 
 function flagChoices(rows: readonly AnswerRow[], selected: string): readonly Choice[] {
@@ -153,9 +124,8 @@ const searchedRows = 5000;
 
 /** Replaces the first answers by all answers, with filters, a search and pages. */
 function browseAnswers(place: HTMLElement, source: AnswersSource): { readonly update: () => void } {
-  let selection = selectionFrom(readHash("answers"));
+  let selection = readSelection("answers", noSelection) ?? noSelection;
   let limit = searchedRows;
-  let turn = 0;
   /** Describes the shown list. An update that changes nothing of it leaves it as it is. */
   let shown = "";
   /** The measurement that is shown. */
@@ -166,15 +136,20 @@ function browseAnswers(place: HTMLElement, source: AnswersSource): { readonly up
     writeHash(linkTo(selection));
     update();
   };
-  const filters = filterControls(select, (marks) => {
+  const filters = filterControls((name, value) => {
     const { item, sample } = selection;
-    select({ item, sample, marks });
+    // The marks are those of a question at all steps, which stays selected.
+    if (name === "marks") return select({ item, sample, marks: value });
+    if (name !== "callback") return select({ [name]: value });
+    const [phase, id] = JSON.parse(value) as readonly [string, string];
+    select({ ...noSelection, order: selection.order, phase, id });
   });
   const [found, list] = [create("p", { class: "found", "aria-live": "polite" }), create("div")];
   const key = create("p", { class: "key" });
   place.replaceChildren(create("p", { class: "sub" }, aboutAnswers), filters.element, found, list, key);
 
   const actions: PageActions = {
+    saveLabel: source.saveLabel,
     turnTo(page) {
       select({ page });
       focusOn(place);
@@ -183,16 +158,6 @@ function browseAnswers(place: HTMLElement, source: AnswersSource): { readonly up
       limit += searchedRows;
       update();
     },
-  };
-
-  const update = (): void => {
-    const mine = ++turn;
-    void show(() => mine === turn).catch((error: unknown) => {
-      if (mine !== turn) return;
-      shown = "";
-      found.textContent = messageOf(error);
-      list.replaceChildren();
-    });
   };
 
   const show = async (isCurrent: () => boolean): Promise<void> => {
@@ -223,8 +188,13 @@ function browseAnswers(place: HTMLElement, source: AnswersSource): { readonly up
     if (isCurrent()) found.textContent = view.text;
   };
 
-  onHash("answers", place, (parameters) => {
-    selection = selectionFrom(parameters);
+  const update = latest(show, (message) => {
+    shown = "";
+    found.textContent = message;
+    list.replaceChildren();
+  });
+  onHash("answers", noSelection, place, (next) => {
+    selection = next;
     update();
   });
   update();

@@ -1,9 +1,11 @@
 import type { Json } from "@periodic-eval/core";
+import type { Interval } from "@periodic-eval/core/statistics";
 import { plural, isMap, formatTime, missingValueText } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { table } from "../html/table.ts";
-import { verdictGlyph, verdictStyles } from "../html/verdict.ts";
-import type { Change } from "./paired-change.ts";
+import { verdictGlyph, verdictKey, verdictStyles } from "../html/verdict.ts";
+import type { Change, ResultsRun } from "./paired-change.ts";
+import type { MethodChange, MethodResult, MethodsSummary } from "./summarize-methods.ts";
 import {
   type ResultsMetric,
   type ResultsSummary,
@@ -96,23 +98,36 @@ export const changeGlyph = (verdict: Change["verdict"]): string =>
 
 /** Renders a score with its standard error, `0.4112 ± 0.0144`, and the change below it. */
 export function scoreCell({ value, stderr, n, ci95, change }: MetricResult): Html {
-  const interval = ci95 === null ? "" : `, 95 % ${formatScore(ci95[0])} to ${formatScore(ci95[1])}`;
-  const title = value === null ? "not measured" : `n = ${n ?? missingValueText}${interval}`;
-  return html`<td class="score" title="${title}">
-    <strong>${formatScore(value)}</strong>${stderr !== null && html` <span class="same">± ${formatScore(stderr)}</span>`}
-    ${change && changeNote(change)}
-  </td>`;
+  const error = stderr !== null && html` <span class="same">± ${formatScore(stderr)}</span>`;
+  const limits = ci95 === null ? "" : `, ${limitsText(ci95, formatScore)}`;
+  return scoreTag(
+    value,
+    `n = ${n ?? missingValueText}${limits}`,
+    html`${error} ${change && changeNote(change)}`,
+  );
 }
 
-function changeNote({ delta, ci95, verdict, pairs }: Change): Html {
-  const className = verdict === null ? "none" : verdictStyles[verdict].className;
+const limitsText = ([low, high]: Interval, format: (value: number) => string): string =>
+  `95 % ${format(low)} to ${format(high)}`;
+
+const scoreTag = (value: number | null, title: string, more: Html): Html =>
+  html`<td class="score" title="${value === null ? "not measured" : title}">
+    <strong>${formatScore(value)}</strong>${more}
+  </td>`;
+
+function changeNote(change: Change): Html {
+  const { ci95, verdict, pairs } = change;
   const interval =
-    ci95 === null
-      ? "no interval"
-      : `95 % ${formatScoreChange(ci95[0])} to ${formatScoreChange(ci95[1])}: ${verdict ?? missingValueText}`;
+    ci95 === null ? "no interval" : `${limitsText(ci95, formatScoreChange)}: ${verdict ?? missingValueText}`;
   const title = `${interval} (${pairs === null ? "as independent samples" : plural(pairs, "pair")})`;
-  return html`<small class="${className}" title="${title}"><span role="img" aria-label="${verdict ?? ""}">${changeGlyph(verdict)}</span> ${formatScoreChange(delta)}</small>`;
+  return html`<small class="${classOf(change)}" title="${title}">${changeMark(change)}</small>`;
 }
+
+const classOf = ({ verdict }: Pick<Change, "verdict">): string =>
+  verdict === null ? "none" : verdictStyles[verdict].className;
+
+const changeMark = ({ delta, verdict }: Pick<Change, "delta" | "verdict">): Html =>
+  html`<span role="img" aria-label="${verdict ?? ""}">${changeGlyph(verdict)}</span> ${formatScoreChange(delta)}`;
 
 /** Renders a run's name as the heading of its row. Adds its time if several runs have this name. */
 export function runCell({ runs, reference }: ResultsSummary, at: number): Html {
@@ -157,4 +172,57 @@ function intervalPlot({ measured }: ResultsMetric, run: number, reference: numbe
       <circle cx="${x(value)}" cy="${plotHeight / 2}" r="4" fill="currentColor" />
     </svg>
   </td>`;
+}
+
+/** Returns what the interval of a change is over: `1172 pairs of answers, these 3 runs against 1`, `over 3 runs against 2`. */
+export function changeOver({ over, pairs }: MethodChange, own: number, base: number): string {
+  if (over === "runs") return `over ${plural(own, "run")} against ${base}`;
+  const units = over === "documents" ? `${plural(pairs!, "pair")} of answers` : "independent samples";
+  return own === 1 && base === 1
+    ? units
+    : `${units}, ${own === 1 ? "this run" : `these ${own} runs`} against ${base}`;
+}
+
+/** Renders a row for each method and a column for each task, with the change against the baseline and its interval. */
+export function methodsSection(
+  { methods, baseline, metrics }: MethodsSummary,
+  runs: readonly Pick<ResultsRun, "name">[],
+): Html {
+  const rows = methods.map(
+    ({ label, runs: own }, at) => html`<tr>
+      <th scope="row" class="run">
+        <span class="${at === baseline && "reference"}">${label}</span>
+        <small title="${own.map((run) => runs[run]!.name).join(", ")}">${plural(own.length, "run")}</small>
+        ${at === baseline && html`<small>baseline</small>`}
+      </th>
+      ${metrics.map(({ measured }) => methodCell(measured[at]!, measured[baseline]!))}
+    </tr>`,
+  );
+  const columns = metrics.map((metric) => `${metric.task} ${metricName(metric)}`);
+  return html`<section>
+    <h2>Methods</h2>
+    <p class="sub">
+      Below each value: the change against ${methods[baseline]!.label} and its 95 % interval, without correction for multiple
+      comparisons; ${verdictKey}. ${intervalNote(methods.map((method) => method.runs.length))}
+    </p>
+    ${table("Methods", [{ heading: "method" }, ...columns], rows)}
+  </section>`;
+}
+
+const intervalNote = (counts: readonly number[]): string =>
+  counts.every((count) => count === 1)
+    ? "Each method has one run: intervals are over answers, and do not show how training varies."
+    : "A method with several runs shows their mean. Between two such methods, intervals are over runs and include how training varies. Against a single run, intervals are over answers: they hold for these runs, and do not show how training varies.";
+
+function methodCell({ value, ci95, runs, change }: MethodResult, base: MethodResult): Html {
+  const limits = ci95 === null ? "" : `, ${limitsText(ci95, formatScore)}`;
+  const title = `${runs > 1 ? `mean of ${runs} runs` : "1 run"}${limits}`;
+  return scoreTag(value, title, html` ${change && changeLines(change, runs, base.runs)}`);
+}
+
+function changeLines(change: MethodChange, runs: number, base: number): Html {
+  const { ci95 } = change;
+  const limits = ci95 === null ? "no interval" : `[${ci95.map(formatScoreChange).join(", ")}]`;
+  return html`<small class="${classOf(change)}">${changeMark(change)} ${limits}</small
+    ><small class="none">${changeOver(change, runs, base)}</small>`;
 }
