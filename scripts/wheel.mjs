@@ -114,10 +114,16 @@ const withoutTfjs = (program) => ({
       contents: missing(path),
       resolveDir: root,
     }));
-    onLoad({ filter: /(models\/dist\/backend\/(use-backend|backends)|kernels\/dist\/(index|native-build\/build-native))\.js$/ }, () => ({
-      contents: `export * from "./without-tfjs.mjs";`,
-      resolveDir: join(root, "scripts", "wheel"),
-    }));
+    onLoad(
+      {
+        filter:
+          /(models\/dist\/backend\/(use-backend|backends)|kernels\/dist\/(index|native-build\/build-native))\.js$/,
+      },
+      () => ({
+        contents: `export * from "./without-tfjs.mjs";`,
+        resolveDir: join(root, "scripts", "wheel"),
+      }),
+    );
     onLoad({ filter: /\.m?js$/ }, ({ path }) => {
       const file = relative(root, path).replaceAll("\\", "/");
       const text = readFileSync(path, "utf8");
