@@ -299,7 +299,7 @@ export const budgets = {
     store: 3056,
     tasks: 7588,
     testing: 1483,
-    tfjs: 1977,
+    tfjs: 1972,
     tokenizers: 1028,
     trainers: 5229,
     scripts: 3272,
