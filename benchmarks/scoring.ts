@@ -94,6 +94,7 @@ async function ourArms(backend: string): Promise<Arm[]> {
     return [];
   }
   const lm = await loadCausalLM(values.model);
+  const { incremental: _, ...plain } = lm;
   const scorings = backend === "wasm" && isBesideFaster ? "packed" : values.scorings;
   return (scorings.split(",") as ("packed" | "plain")[]).map((scoring) => ({
     name: `${scoring} on ${backend}`,
@@ -101,7 +102,7 @@ async function ourArms(backend: string): Promise<Arm[]> {
     ...(backend === "tfjs-node" && { productSeconds: () => productSeconds(lm) }),
     async run(requests) {
       await useBackend({ backend });
-      const model = inMemory(lm, tokenizer, { scoring });
+      const model = inMemory(scoring === "packed" ? lm : plain, tokenizer);
       let tokens = 0;
       const began = performance.now();
       const scored = await model.logLikelihoods(requests, {

@@ -34,11 +34,6 @@ export interface InMemoryOptions {
    * fit into 512 MiB (1.5 GiB with the kernels that `periodic-eval native` compiles), or of this many if that is more.
    */
   readonly maxBatchTokens?: number;
-  /**
-   * `"packed"` (default, for models that read incrementally): a common beginning of questions and choices is read once.
-   * `"plain"`: one row per choice.
-   */
-  readonly scoring?: "packed" | "plain";
   /** Describes for a `memory` error what else is in memory and which settings need less. Trainers pass it. */
   readonly adviseMemory?: () => MemoryAdvice;
 }
@@ -56,7 +51,6 @@ const maxLogits = 2 ** 24;
 const optionsSchema = z.strictObject({
   name: z.string().optional(),
   maxBatchTokens: positiveInteger.meta({ fix: `Omit it for ${defaultBatchTokens}.` }).optional(),
-  scoring: z.enum(["packed", "plain"]).optional(),
   adviseMemory: functionSchema<() => MemoryAdvice>().optional(),
 } satisfies Record<keyof InMemoryOptions, z.ZodType>);
 
@@ -86,8 +80,8 @@ export function inMemory(
 }
 
 function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryOptions): InMemoryModel {
-  const { name = lm.name ?? "in-memory", maxBatchTokens = defaultBatchTokens, scoring = "packed" } = options;
-  const limits: ForwardLimits = { maxBatchTokens, maxLogits, scoring };
+  const { name = lm.name ?? "in-memory", maxBatchTokens = defaultBatchTokens } = options;
+  const limits: ForwardLimits = { maxBatchTokens, maxLogits };
   const bulk = bulkTokenizer(tokenizer);
   const base = lm.base && measuredInMemory(lm.base, tokenizer, options);
   const checked = async <T>(doing: MeasuringCall, run: () => Promise<T>): Promise<T> => {

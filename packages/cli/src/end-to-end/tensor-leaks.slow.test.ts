@@ -46,7 +46,9 @@ const evaluations = [
       const questions = microWorld("questions.jsonl");
       const evaluation = capabilityEvaluation({ questions, method, subsample: { n: 4, seed } });
       const guards = tfjsGuards(model);
-      const { snapshot } = await measure(evaluation, inMemory(model, tokenizer, { scoring }), { guards });
+      const { incremental: _, ...plain } = model;
+      const measured = inMemory(scoring === "packed" ? model : plain, tokenizer);
+      const { snapshot } = await measure(evaluation, measured, { guards });
       expect(snapshot.status).toBe("complete");
     }),
   ),

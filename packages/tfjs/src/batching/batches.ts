@@ -10,8 +10,6 @@ export interface ForwardLimits {
   readonly maxBatchTokens: number;
   /** Numbers in one matrix of logits [scored rows, vocabulary]. */
   readonly maxLogits: number;
-  /** `packed`: a model that reads incrementally reads a common beginning of sequences once. `plain`: one row per sequence. */
-  readonly scoring: "packed" | "plain";
 }
 
 /** The size of one batch. */

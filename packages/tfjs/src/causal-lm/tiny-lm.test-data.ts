@@ -31,6 +31,12 @@ export interface TinyLMOptions {
   readonly reach?: number;
 }
 
+/** Returns the model without incremental reading, so that every sequence is scored in a row of its own. */
+export function withoutIncremental(lm: CausalLM): CausalLM {
+  const { incremental: _, ...plain } = lm;
+  return plain;
+}
+
 const width = 8;
 
 /**

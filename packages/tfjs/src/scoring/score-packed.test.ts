@@ -2,7 +2,7 @@ import * as tf from "@tensorflow/tfjs";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
-import { tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
+import { tinyLM, withoutIncremental } from "../causal-lm/tiny-lm.test-data.ts";
 import { scorePacked } from "./score-packed.ts";
 import type { ScoredSequence } from "@periodic-eval/tokenizers";
 import { scoreSequences } from "./scoring.ts";
@@ -10,12 +10,9 @@ import { scoreSequences } from "./scoring.ts";
 const { signal } = new AbortController();
 const limits = { maxBatchTokens: 64, maxLogits: 2 ** 20 };
 
-function score(lm: CausalLM, sequences: readonly ScoredSequence[], scoring: "packed" | "plain", more = {}) {
-  return scoreSequences(lm, sequences, {
-    signal,
-    withEntropy: true,
-    limits: { ...limits, scoring, ...more },
-  });
+function score(lm: CausalLM, sequences: readonly ScoredSequence[], scoring: "packed" | "plain") {
+  const scored = scoring === "packed" ? lm : withoutIncremental(lm);
+  return scoreSequences(scored, sequences, { signal, withEntropy: true, limits });
 }
 
 describe("packed scoring", () => {
@@ -47,7 +44,7 @@ describe("packed scoring", () => {
           const packed = await scorePacked(lm, lm.incremental, sequences, {
             signal,
             withEntropy: true,
-            limits: { ...limits, scoring: "packed", maxLogits },
+            limits: { ...limits, maxLogits },
           });
           const plain = await score(lm, sequences, "plain");
           expect(packed.tokens).toBeLessThanOrEqual(plain.tokens);
@@ -140,14 +137,15 @@ describe("out of memory", () => {
     "shrinks %s batches until they fit, and keeps that size",
     async (scoring) => {
       await tf.setBackend("cpu");
-      const { lm, passes, dispose } = small(20);
-      const { scores } = await score(lm, sequences, scoring);
+      const { lm: whole, passes, dispose } = small(20);
+      const lm = scoring === "packed" ? whole : withoutIncremental(whole);
+      const { scores } = await score(lm, sequences, "packed");
       const reference = tinyLM({ vocabSize: 12 });
       const wanted = await score(reference, sequences, scoring);
       scores.forEach(({ nats }, i) => expect(nats[0]).toBeCloseTo(wanted.scores[i]!.nats[0]!, 5));
       expect(passes.slice(0, 3)).toEqual([64, 32, 16]);
       passes.length = 0;
-      await score(lm, sequences, scoring);
+      await score(lm, sequences, "packed");
       expect(Math.max(...passes)).toBeLessThanOrEqual(16);
       reference.dispose();
       dispose();

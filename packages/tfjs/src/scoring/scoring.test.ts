@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { bulkTokenizer } from "@periodic-eval/core";
 import { fakeTokenizer } from "@periodic-eval/testing";
 import { inMemory } from "../in-memory.ts";
-import { type TinyLM, tinyLM } from "../causal-lm/tiny-lm.test-data.ts";
+import { type TinyLM, tinyLM, withoutIncremental } from "../causal-lm/tiny-lm.test-data.ts";
 
 const call = { signal: new AbortController().signal };
 const tokenizer = fakeTokenizer();
@@ -57,7 +57,7 @@ describe.each(["cpu", "wasm"])("scoring on %s", (backend) => {
   it.each(["packed", "plain"] as const)(
     "returns the most likely tokens if a request asks (%s)",
     async (scoring) => {
-      const model = inMemory(lm, tokenizer, { scoring });
+      const model = inMemory(scoring === "packed" ? lm : withoutIncremental(lm), tokenizer);
       const asked = requests.map((request, at) => ({ ...request, greedyIds: at % 2 === 0 }));
       const scored = await model.logLikelihoods(asked, call);
       const without = await model.logLikelihoods(requests, call);
@@ -168,23 +168,19 @@ describe("windows", () => {
     lm.dispose();
   });
 
-  it.each(["packed", "plain"] as const)(
-    "does not depend on the length of other sequences, %s",
-    async (scoring) => {
-      const lm = tinyLM({ reach: 8 });
-      const model = inMemory(lm, tokenizer, { scoring });
-      const asked = ["abcdef", "x", "0123456789abcdef", "zyxwvu", text, "12345678"].map((text) => ({
-        prompt: { text },
-        candidates: [65, 66],
-      }));
-      const together = await model.nextToken(asked, call);
-      together.forEach(({ nats }, i) => {
-        const expected = lm.reference(tokenizer.encode(asked[i]!.prompt.text));
-        [65, 66].forEach((id, at) => expect(nats[at]).toBeCloseTo(expected[id]!, 5));
-      });
-      lm.dispose();
-    },
-  );
+  it("does not depend on the length of other sequences", async () => {
+    const lm = tinyLM({ reach: 8 });
+    const asked = ["abcdef", "x", "0123456789abcdef", "zyxwvu", text, "12345678"].map((text) => ({
+      prompt: { text },
+      candidates: [65, 66],
+    }));
+    const together = await inMemory(lm, tokenizer).nextToken(asked, call);
+    together.forEach(({ nats }, i) => {
+      const expected = lm.reference(tokenizer.encode(asked[i]!.prompt.text));
+      [65, 66].forEach((id, at) => expect(nats[at]).toBeCloseTo(expected[id]!, 5));
+    });
+    lm.dispose();
+  });
 
   it("pads every row to a fixed length", async () => {
     const fixed = tinyLM({ fixedLength: 32 });
@@ -244,16 +240,14 @@ describe("bad input", () => {
     const lm = tinyLM({ vocabSize: 300 });
     const { logLikelihoods } = await import("./scoring.ts");
     const request = [{ context: { text: "ab" }, continuation: "abcdefghijklmnopqrst" }];
-    const [whole] = await logLikelihoods(lm, bulkTokenizer(tokenizer), request, call, {
+    const [whole] = await logLikelihoods(withoutIncremental(lm), bulkTokenizer(tokenizer), request, call, {
       maxBatchTokens: 99,
       maxLogits: 1e6,
-      scoring: "plain",
     });
     lm.passes.length = 0;
-    const [parts] = await logLikelihoods(lm, bulkTokenizer(tokenizer), request, call, {
+    const [parts] = await logLikelihoods(withoutIncremental(lm), bulkTokenizer(tokenizer), request, call, {
       maxBatchTokens: 99,
       maxLogits: 8 * 300,
-      scoring: "plain",
     });
     expect(lm.passes.length).toBe(3);
     expect(parts).toEqual(whole);

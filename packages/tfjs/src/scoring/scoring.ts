@@ -87,7 +87,7 @@ export async function scoreSequences(
   sequences: readonly ScoredSequence[],
   options: ScoreOptions,
 ): Promise<AllScores> {
-  const incremental = packingOf(lm, options.limits);
+  const incremental = incrementalOf(lm);
   const all =
     incremental === null
       ? await scorePlain(lm, sequences, options)
@@ -127,10 +127,6 @@ async function scoreWithin(
   };
 }
 
-/** Returns the incremental reading for packed scoring; null if sequences are scored one row each. */
-export const packingOf = (lm: CausalLM, { scoring }: ForwardLimits): Incremental | null =>
-  scoring === "packed" ? incrementalOf(lm) : null;
-
 /** Nats per token. Rounding changes scores by about 1e-5; a wrong mask or position by 1e-2 or more. */
 const tolerance = 1e-3;
 
@@ -141,7 +137,7 @@ const tolerance = 1e-3;
  * @throws PeriodicEvalError `model` if a token's score differs by more than 1e-3 nats; `aborted`.
  */
 export async function selfCheck(lm: CausalLM, limits: ForwardLimits, signal: AbortSignal): Promise<void> {
-  const incremental = packingOf(lm, limits);
+  const incremental = incrementalOf(lm);
   if (incremental === null) return;
   const sequences = questions(lm.vocabSize, Math.min(windowLength(lm), incremental.reach));
   const options = { signal, limits, withEntropy: false };
@@ -156,7 +152,7 @@ export async function selfCheck(lm: CausalLM, limits: ForwardLimits, signal: Abo
     where: "inMemory scoring",
     got: `packed scores that differ from plain ones by up to ${most.toPrecision(2)} nats per token`,
     expected: `at most ${tolerance}`,
-    fix: 'Score with `inMemory(lm, tokenizer, { scoring: "plain" })`, and correct the model\'s `incremental` or its causal mask.',
+    fix: "Correct the model's `incremental` or its causal mask; without `incremental` every sequence is read alone.",
   });
 }
 
