@@ -95,3 +95,20 @@ it("reads rows that a file leaves out as an error that names the command", async
   });
   await expect(source.rows(measurement, 600)).rejects.toThrow("npx periodic-eval report runs/a --serve");
 });
+
+it("sends a person's grades with the token of the page's newest data, and keeps them with the row", async () => {
+  const sent: RequestInit[] = [];
+  vi.stubGlobal("fetch", async (_: string, request: RequestInit) => {
+    sent.push(request);
+    return Response.json({ ...served, measurements: [measurement] });
+  });
+  expect(answersSource(served).saveLabel).toBeNull();
+  const source = answersSource({ ...served, labelToken: "first" });
+  source.replace({ ...served, labelToken: "second" });
+  const graded: AnswerRow = { ...row(3), sample: 1 };
+  const label = { aligned: 20, coherent: null };
+  await source.saveLabel!(measurement, graded, label);
+  expect(graded.label).toEqual(label);
+  expect(sent).toMatchObject([{ method: "POST", headers: { "X-Label-Token": "second" } }]);
+  expect(JSON.parse(sent[0]!.body as string)).toEqual({ question_id: "q3", sample: 1, ...label });
+});
