@@ -295,7 +295,7 @@ export const budgets = {
     tfjs: 2019,
     tokenizers: 971,
     trainers: 5229,
-    scripts: 3265,
+    scripts: 3264,
   },
   files: 826,
   /** Files under 30 lines that only one other file imports. */
