@@ -60,7 +60,6 @@ const placed = new Set([
   "packages/feedback/dist/preferences/preference.js",
   "packages/tasks/dist/ifeval/text/language-detection.js",
   "packages/tasks/dist/ifeval/text/sentences.js",
-  "packages/tasks/dist/tasks/datasets.js",
   "packages/tasks/dist/evaluator/finished.js",
   "packages/tasks/dist/suite/suite-file.js",
   "node_modules/@jitl/quickjs-wasmfile-release-sync/dist/emscripten-module.mjs",

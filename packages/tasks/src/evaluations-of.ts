@@ -37,7 +37,7 @@ const nested = (shape: Readonly<Record<string, z.ZodType>>) =>
     .nullish()
     .transform((given) => (given == null ? undefined : camelCaseKeys(given)));
 
-const { subsample: _subsample, ...otherTaskFields } = taskShape;
+const { subsample: _subsample, chat: _chat, ...otherTaskFields } = taskShape;
 const taskSchema = z.strictObject({
   task: z.string(),
   // The task checks these.

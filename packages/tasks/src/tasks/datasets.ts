@@ -1,12 +1,32 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fetchSplit, readSplit, type PlacedRow } from "@periodic-eval/data";
 import { writeOnce } from "@periodic-eval/store";
 
+const namesIn = (text: string): readonly string[] => text.trim().split(/\s+/);
+
 /** The 57 subjects of MMLU (arXiv:2009.03300) in four groups, as lm-evaluation-harness 0.4.13 tags them. */
-export const mmluGroups = JSON.parse(
-  readFileSync(new URL("../../tables/mmlu-subjects.json", import.meta.url), "utf8"),
-) as Readonly<Record<"stem" | "other" | "social_sciences" | "humanities", readonly string[]>>;
+export const mmluGroups = {
+  stem: namesIn(`
+    abstract_algebra anatomy astronomy college_biology college_chemistry college_computer_science
+    college_mathematics college_physics computer_security conceptual_physics electrical_engineering
+    elementary_mathematics high_school_biology high_school_chemistry high_school_computer_science
+    high_school_mathematics high_school_physics high_school_statistics machine_learning
+  `),
+  other: namesIn(`
+    business_ethics clinical_knowledge college_medicine global_facts human_aging management marketing
+    medical_genetics miscellaneous nutrition professional_accounting professional_medicine virology
+  `),
+  social_sciences: namesIn(`
+    econometrics high_school_geography high_school_government_and_politics high_school_macroeconomics
+    high_school_microeconomics high_school_psychology human_sexuality professional_psychology
+    public_relations security_studies sociology us_foreign_policy
+  `),
+  humanities: namesIn(`
+    formal_logic high_school_european_history high_school_us_history high_school_world_history
+    international_law jurisprudence logical_fallacies moral_disputes moral_scenarios philosophy
+    prehistory professional_law world_religions
+  `),
+};
 
 /** A dataset that tasks and evaluations read. */
 export interface TaskDataset {

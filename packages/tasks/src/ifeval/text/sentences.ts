@@ -1,29 +1,25 @@
 import { readFileSync } from "node:fs";
 import { nltkPattern, isLower, isUpper, stripEnd } from "./pattern.ts";
 
+const read = new Map<string, ReadonlySet<string>>();
+
 /**
- * Reads English words of `tables/`. They are general knowledge, not NLTK's English model, whose licence is not stated.
+ * Whether a word is in a file of `tables/`. The words are general knowledge, not NLTK's English model, whose licence is not stated;
  * benchmarks/results/ifeval.md reports how often both decide alike.
+ *
+ * - `abbreviations`: their period ends no sentence, unless the next word looks like a beginning. "etc.", "e.g." and "i.e." are not
+ *   listed, because NLTK ends a sentence after them.
+ * - `openers` are rarely part of a name. Capitalized, they begin a sentence even after an abbreviation or an ellipsis.
+ * - `common-words` are usually in lower case. Capitalized, they begin a sentence after an initial: "Plan A. Make a list." has two
+ *   sentences, "J. Smith" has one.
  */
-const listed = (name: string): ReadonlySet<string> => {
-  const text = readFileSync(new URL(`../../../tables/${name}.txt`, import.meta.url), "utf8");
-  return new Set(text.trim().split(/\s+/u));
-};
-
-/**
- * Abbreviations whose period ends no sentence, unless the next word looks like a beginning. "etc.", "e.g." and "i.e." are not
- * listed, because NLTK ends a sentence after them.
- */
-const abbreviations = listed("abbreviations");
-
-/** Words that are rarely part of a name. Capitalized, they begin a sentence even after an abbreviation or an ellipsis. */
-const openers = listed("openers");
-
-/**
- * Words that are usually in lower case. Capitalized, they begin a sentence after an initial: "Plan A. Make a list." has two
- * sentences, "J. Smith" has one.
- */
-const commonWords = listed("common-words");
+function isAmong(table: "abbreviations" | "openers" | "common-words", word: string): boolean {
+  if (!read.has(table)) {
+    const text = readFileSync(new URL(`../../../tables/${table}.txt`, import.meta.url), "utf8");
+    read.set(table, new Set(text.trim().split(/\s+/u)));
+  }
+  return read.get(table)!.has(word);
+}
 
 /** The characters that may directly follow a sentence's final period; they also end words. */
 const closing = String.raw`[!?;:@*"'‘’“”«»(){}[\]]`;
@@ -41,7 +37,7 @@ const number = nltkPattern(String.raw`^-?[.,]?\d[\d,.\-]*\.?$`);
 const initial = nltkPattern(String.raw`^(?!\d)\w\.$`);
 
 /**
- * Splits a text into sentences with Punkt (Kiss and Strunk 2006), as in NLTK 3.10, with the tables above. A
+ * Splits a text into sentences with Punkt (Kiss and Strunk 2006), as in NLTK 3.10, with the words of `isAmong`. A
  * period, question mark or exclamation mark before whitespace or a closing mark ends a sentence, unless its word is an
  * abbreviation, an initial or a number and the next word does not look like a beginning. Line breaks end no sentence.
  * benchmarks/results/ifeval.md describes the tables and how often they agree with NLTK's.
@@ -104,7 +100,8 @@ function classOf(text: string, lower: string): Word["is"] {
   if (/^\.{2,}$/u.test(text)) return "ellipsis";
   if (!text.endsWith(".") || text.endsWith("..")) return "other";
   const stem = lower.slice(0, -1);
-  return abbreviations.has(stem) || abbreviations.has(stem.split("-").at(-1)!) ? "abbreviation" : "end";
+  const isListed = [stem, stem.split("-").at(-1)!].some((word) => isAmong("abbreviations", word));
+  return isListed ? "abbreviation" : "end";
 }
 
 /** Whether a sentence ends before the last word of the context. */
@@ -123,12 +120,12 @@ function isEnd(word: Word, next: Word): boolean {
   return !(isInitial && start === "unknown" && isUpper(first(next)) && !isCommon(bare(next)));
 }
 
-const isCommon = (word: string): boolean => openers.has(word) || commonWords.has(word);
+const isCommon = (word: string): boolean => isAmong("openers", word) || isAmong("common-words", word);
 
 /** Whether a word looks like the first of a sentence. */
 function beginningOf(next: Word): "yes" | "no" | "unknown" {
   if (/^[;:,.!?]$/u.test(next.text)) return "no";
-  if (isUpper(first(next)) && openers.has(bare(next))) return "yes";
+  if (isUpper(first(next)) && isAmong("openers", bare(next))) return "yes";
   return isLower(first(next)) ? "no" : "unknown";
 }
 
