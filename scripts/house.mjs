@@ -290,7 +290,7 @@ export const budgets = {
     remote: 3159,
     safetensors: 404,
     store: 3047,
-    tasks: 6998,
+    tasks: 7000,
     testing: 1483,
     tfjs: 2019,
     tokenizers: 971,
