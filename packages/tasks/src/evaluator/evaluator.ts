@@ -26,7 +26,7 @@ import {
   taskRegistry,
   readSampling,
   sampleTasks,
-  type GivenSampling,
+  type SamplingInput,
 } from "./own-evaluations.ts";
 import {
   documentsOf,
@@ -216,7 +216,7 @@ export class Evaluator {
   /** Reads the suite and returns its tasks, with the sampling of the call. */
   async #choose(
     where: string,
-    sampling: GivenSampling,
+    sampling: SamplingInput,
   ): Promise<{ readonly suite: SampledSuite; readonly chosen: readonly ChosenTask[] }> {
     const { smoke = false, tasks } = this.#options;
     const given = this.#suite;

@@ -68,10 +68,10 @@ function firstItems(evaluation: AnyEvaluation, count: number): AnyEvaluation {
 
 const schema = z.strictObject(callSamplingShape);
 
-export type GivenSampling = { readonly [Name in keyof CallSampling]: CallSampling[Name] | undefined };
+export type SamplingInput = { readonly [Name in keyof CallSampling]: CallSampling[Name] | undefined };
 
 /** Checks the sampling of a run, and leaves out undefined values; null for no options. */
-export function readSampling(where: string, sampling: GivenSampling): CallSampling | null {
+export function readSampling(where: string, sampling: SamplingInput): CallSampling | null {
   parseOptions(`${where} options`, schema, sampling);
   const given = Object.entries(sampling).filter(([, value]) => value !== undefined);
   return given.length === 0 ? null : Object.fromEntries(given);

@@ -19,7 +19,6 @@ import {
   type FamilyOptions,
   type FamilyRow,
   sequenceOf,
-  type OnSequence,
 } from "./family.ts";
 import { firstText, fitPrompts, type TokenizingModel } from "./fit-prompt.ts";
 
@@ -123,7 +122,7 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
           { signal: context.signal },
         );
         const next = answers.values();
-        const preferred: PreferredChoice[] = [];
+        const preferred: { id: string; context: Prompt; continuation: string }[] = [];
         const rows = ready.map(({ item, reason }): ChoicesRow & V => {
           const { id, groups, gold } = item;
           const row = { id, item: id, groups, gold };
@@ -135,7 +134,12 @@ export function choicesFamily<D extends Row, V extends ChoiceVerdict>({
           preferred.push({ id, context: item.prompt, continuation });
           return { ...row, status: "scored", ...scores, ...verdict };
         });
-        if (onSequence !== undefined) await reportChoices(model, preferred, onSequence);
+        if (onSequence !== undefined) {
+          // `evaluate` requires a tokenizer.
+          const pairs = await encodePairs((model as TokenizingModel).tokenizer!, preferred);
+          for (const [at, { context: before, continuation }] of pairs.entries())
+            onSequence(preferred[at]!.id, sequenceOf(before, continuation));
+        }
         return rows;
       });
     },
@@ -170,22 +174,6 @@ async function templateFailures<I extends { readonly prompt: Prompt }>(
       return "reason" in one ? [[item, one.reason] as const] : [];
     }),
   );
-}
-
-interface PreferredChoice {
-  readonly id: string;
-  readonly context: Prompt;
-  readonly continuation: string;
-}
-
-/** Reports prompts with the choice that the model prefers. `evaluate` requires a tokenizer. */
-async function reportChoices(
-  { tokenizer }: TokenizingModel,
-  choices: readonly PreferredChoice[],
-  onSequence: OnSequence,
-): Promise<void> {
-  const pairs = await encodePairs(tokenizer!, choices);
-  choices.forEach(({ id }, at) => onSequence(id, sequenceOf(pairs[at]!.context, pairs[at]!.continuation)));
 }
 
 function checkChoices(where: string, choices: readonly string[], gold: readonly number[]): void {

@@ -97,7 +97,8 @@ function tokenFamily<D extends Row>(options: TextsOptions<D>): Family<D, TextsIt
 function textFamily<D extends Row, S extends Json>(
   options: EncodingOptions<D, S>,
 ): Family<D, TextsItem<D>, PredictedRow, Needs, ScoredPredictionRow<S>> {
-  const family = textsFamily<D, Omit<PredictedRow, keyof TextsRow>, ScoredPredictionRow<S>>({
+  checkHooks(where, options);
+  return textsFamily<D, Omit<PredictedRow, keyof TextsRow>, ScoredPredictionRow<S>>({
     where,
     options,
     ownShape: hooksShape,
@@ -117,8 +118,6 @@ function textFamily<D extends Row, S extends Json>(
         ),
     metrics: options.metrics ?? hooksMetric(where, options),
   });
-  checkHooks(where, options);
-  return family;
 }
 
 function unknownTokens(

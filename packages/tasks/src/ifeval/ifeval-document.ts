@@ -47,10 +47,10 @@ export function readDocument(record: unknown, place: string): IFEvalDocument {
 /** Removes nulls and converts bigints. Returns a value that is not an object unchanged; the instruction's kind rejects it. */
 function filled(kwargs: unknown): IFEvalInstruction["kwargs"] {
   if (!isRecord(kwargs)) return kwargs as never;
-  const given = Object.entries(kwargs as Record<string, Json | bigint>).filter(([, value]) => value !== null);
-  return Object.fromEntries(
-    given.map(([name, value]) => [name, typeof value === "bigint" ? Number(value) : value]),
+  const given = Object.entries(kwargs as Record<string, Json | bigint>).flatMap(([name, value]) =>
+    value === null ? [] : [[name, typeof value === "bigint" ? Number(value) : value] as const],
   );
+  return Object.fromEntries(given);
 }
 
 /**

@@ -39,16 +39,14 @@ export async function readSamples(
   for (const [key, recorded] of Object.entries(metrics)) {
     const [, entry, metric, filter] = /^([^/]+)\/([^,]+),(.+)$/s.exec(key) ?? [];
     if (recorded === null || entry === undefined) continue;
-    const own: Sample[] = [];
-    let isWhole = true;
+    let own: readonly Sample[] | null = [];
     for (const leaf of leavesOf(entry, below)) {
       if (!files.has(leaf))
         files.set(leaf, samplesIn(leaf, await fileOf(`samples_${leaf}_${dateId(timestamp)}.jsonl`)));
       const samples = files.get(leaf)!;
-      if (samples === null) isWhole = false;
-      else for (const sample of samples) if (sample.filter === filter) own.push(sample);
+      own = samples && own && [...own, ...samples.filter((sample) => sample.filter === filter)];
     }
-    const parts = isWhole ? partsOf(own, metric!) : null;
+    const parts = own && partsOf(own, metric!);
     if (parts !== null && isAbout(ratioOf(parts), recorded)) found.set(key, parts);
   }
   return found;
@@ -93,12 +91,8 @@ function partsOf(samples: readonly Sample[], metric: string): DocumentParts | nu
 }
 
 function ratioOf(parts: DocumentParts): number {
-  let [sum, count] = [0, 0];
-  for (const [value, weight] of parts.values()) {
-    sum += value;
-    count += weight;
-  }
-  return sum / count;
+  const total = (part: 0 | 1) => [...parts.values()].reduce((sum, one) => sum + one[part], 0);
+  return total(0) / total(1);
 }
 
 const isAbout = (value: number, recorded: number): boolean =>

@@ -8,7 +8,7 @@ import {
   quoteValue,
 } from "@periodic-eval/contracts/options";
 import * as z from "zod";
-import type { Json, Prompt, Row, SourceOption, Message } from "@periodic-eval/core";
+import type { Json, Prompt, Row, Message } from "@periodic-eval/core";
 import { hashJson } from "@periodic-eval/core/random";
 import type { DataRow, PlacedRow } from "@periodic-eval/data";
 import { drawExamples } from "../documents/few-shot.ts";
@@ -199,19 +199,13 @@ async function documentsOf<Q>(
   return { documents, provenance: { test: test.provenance, pool: pool?.provenance ?? null } };
 }
 
-/** A source, and the option that names it. */
-interface Place {
-  readonly source: string;
-  readonly option: SourceOption;
-}
-
 /** Finds the documents of a part, and those that its examples are drawn from. */
 async function placesOf(
   { test, pool }: TaskPart,
   task: string,
   { data, fewshotPool }: TaskOptions,
   shots: number,
-): Promise<{ readonly test: Place; readonly pool: Place | null }> {
+) {
   const option = codeOption(task, "data");
   const documents = { source: await locate(data, test, option, task), option };
   if (shots === 0) return { test: documents, pool: null };
