@@ -298,7 +298,7 @@ export const budgets = {
     remote: 3099,
     safetensors: 404,
     store: 3045,
-    tasks: 7020,
+    tasks: 7000,
     testing: 1410,
     tfjs: 1960,
     tokenizers: 1028,
