@@ -56,13 +56,15 @@ it("removes folders, and the leftovers of an interrupted write", async () => {
     ".step_3.old",
     ".step_4.removed",
     ".step_5.old",
+    "train.tokenizer",
+    ".train.tokenizer.old",
     ".kept",
   ];
   for (const name of names) await mkdir(join(parent, name));
   await removeWholeFolder(join(parent, "step_1"));
   await removeLeftovers(parent);
   // Only the old version of step_5 is left, complete.
-  expect((await readdir(parent)).sort()).toEqual([".kept", "step_3", "step_5"]);
+  expect((await readdir(parent)).sort()).toEqual([".kept", "step_3", "step_5", "train.tokenizer"]);
   await removeLeftovers(join(parent, "nowhere"));
 });
 

@@ -2,8 +2,8 @@ import { basename, dirname, join, open, randomUUID, readdir, rename, rm, stat, p
 import { isRunning } from "../process/process.ts";
 import { nodeFiles, storeError, syncFolder, checkFolder } from "./file-system.ts";
 
-/** Names of folders that are being written, and of checkpoints that are being replaced or removed. */
-const temporary = /^\.(?:(step_\d+)\.(draft-\w+|old|removed)|.+\.draft-[0-9a-f]{8})$/;
+/** Names of folders that are being written, and of checkpoints and tokenizers that are being replaced or removed. */
+const temporary = /^\.(?:(step_\d+|.+\.tokenizer)\.(draft-\w+|old|removed)|.+\.draft-[0-9a-f]{8})$/;
 const beside = (path: string, kind: string) => join(dirname(path), `.${basename(path)}.${kind}`);
 
 /**
