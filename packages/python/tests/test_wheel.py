@@ -120,7 +120,7 @@ def test_is_small_and_has_the_version_of_npm_and_all_licences(installed: Install
         licences = archive.read(f"{folder}/THIRD-PARTY-LICENSES.txt").decode()
         program = archive.read("periodic_eval/host/periodic-eval.mjs").decode()
     # Packages that are bundled at once, in a bundle of a package, as a file, and in the page's script.
-    for name in ("openai", "hyparquet", "mathjs", "@resvg/resvg-wasm", "@observablehq/plot", "d3-shape"):
+    for name in ("openai", "hyparquet", "mathjs", "@resvg/resvg-wasm", "diff"):
         assert f"\n{name} " in licences
     assert "SIL OPEN FONT LICENSE" in licences
     assert str(ROOT) not in program
