@@ -165,6 +165,10 @@ async function bundle() {
     });
     for (const input of Object.keys(metafile.inputs)) inputs.add(input);
   }
+  // The page's script is an asset. What it holds needs its licence too.
+  const page = { entryPoints: [join(root, "packages/dashboard/dist/client/main.js")], write: false };
+  const { metafile } = await build({ absWorkingDir: root, ...page, bundle: true, metafile: true });
+  for (const input of Object.keys(metafile.inputs)) inputs.add(input);
   return [...inputs];
 }
 
