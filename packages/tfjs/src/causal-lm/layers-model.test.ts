@@ -69,8 +69,8 @@ describe("fromLayersModel", () => {
     const lm = fromLayersModel(layers, { contextLength: 16 });
     expect(lm.modes!().split("\n")).toEqual([
       "embedding trainable=true",
-      "rnn trainable=true",
-      "drop trainable=true",
+      "rnn trainable=true dropout=0.25 recurrentDropout=0",
+      "drop trainable=true rate=0.5",
       expect.stringMatching(/^dense_\S+ trainable=true$/) as string,
     ]);
     const weights = lm.weights!();

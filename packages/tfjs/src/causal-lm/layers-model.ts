@@ -36,8 +36,8 @@ const optionsSchema = z.strictObject({
  * softmax, as `categoricalCrossentropy` requires, the logits are the logarithms of its output (at least log 1e-38).
  *
  * The model must be causal: its output at a position must not depend on later positions, because rows are padded on the right.
- * `predict` never applies dropout, so the model has no training mode to leave; `modes` reports each layer's `trainable` flag. Its
- * `fit` and `fitDataset` then call `tf.Callback`s before `fitCallbacks`.
+ * `predict` never applies dropout, so the model has no training mode to leave; `modes` reports each layer's `trainable` flag and
+ * dropout rates, which a callback could change. Its `fit` and `fitDataset` then call `tf.Callback`s before `fitCallbacks`.
  *
  * @throws PeriodicEvalError `model` for other shapes, for several inputs or outputs, and for stateful layers, whose state a
  *   measurement would change; `config` for a wrong option or an unknown context length.
@@ -100,10 +100,27 @@ export function fromLayersModel(model: LayersModel, options: LayersModelOptions 
         const values = model.predict(ids, { batchSize: ids.shape[0] }) as tf.Tensor3D;
         return givesProbabilities ? tf.log(tf.maximum(values, 1e-38)) : values;
       }),
-    modes: () => model.layers.map(({ name, trainable }) => `${name} trainable=${trainable}`).join("\n"),
+    modes: () => model.layers.map(modeLine).join("\n"),
     weights: () => model.weights.map((weight) => ({ name: weight.name, read: () => weight.read() })),
   };
 }
+
+/** Numbers of a layer that have an effect in training only. */
+const trainingFields = ["rate", "dropout", "recurrentDropout", "stddev"] as const;
+
+function modeLine(layer: Layer): string {
+  // Recurrent layers have their dropout in a cell, wrappers (TimeDistributed, Bidirectional) in the wrapped layer.
+  const holders = [layer, ...["cell", "layer"].map((part) => fieldsOf(layer)[part])].map(fieldsOf);
+  const fields = trainingFields.flatMap((field) => {
+    const value = holders
+      .map((holder) => holder[field])
+      .find((candidate): candidate is number => typeof candidate === "number");
+    return value === undefined ? [] : [`${field}=${value}`];
+  });
+  return [layer.name, `trainable=${layer.trainable}`, ...fields].join(" ");
+}
+
+const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> => (isRecord(value) ? value : {});
 
 /** Whether the output is a softmax. `sourceLayer` may be a wrapper (TimeDistributed) around the layer that computes it. */
 function endsInSoftmax(sourceLayer: object): boolean {
