@@ -40,6 +40,10 @@ describe("wrong usage ends with 2 and an explanation", () => {
   it.each([
     [["dmo"], "Did you mean demo?"],
     [["nonsense"], "unknown command 'nonsense'"],
+    [["help", "nonsense"], "unknown command 'nonsense', expected one of demo, "],
+    [["nonsense", "--help"], "unknown command 'nonsense'"],
+    [["help", "data", "nonsense"], "unknown command 'nonsense', expected one of list, get"],
+    [["data", "nonsense", "-h"], "unknown command 'nonsense', expected one of list, get"],
     [["train"], "missing required argument 'config'"],
     [["demo", "--steps", "0"], "Expected an integer of 1 or more."],
     [

@@ -82,6 +82,7 @@ export async function runCli(
     running = command;
   });
   try {
+    checkHelp(program, args);
     await program.parseAsync([...args], { from: "user" });
     return exitCodes.done;
   } catch (thrown) {
@@ -96,6 +97,29 @@ export async function runCli(
     return code ?? exitCodes.failed;
   }
 }
+
+/**
+ * Ends with an error for help of an unknown command (`help nonsense`, `data nonsense --help`), for which commander prints the help
+ * of the parent command.
+ *
+ * @throws CommanderError after printing the error.
+ */
+function checkHelp(program: Command, args: readonly string[]): void {
+  const isHelp = args[0] === "help";
+  const words = isHelp ? args.slice(1) : args.slice(0, args.findIndex(isHelpFlag) + 1);
+  let command = program;
+  for (const word of words) {
+    if (word.startsWith("-") || word === "help" || command.commands.length === 0) return;
+    const next = command.commands.find((one) => one.name() === word);
+    if (next === undefined)
+      return command.error(
+        `error: unknown command '${word}', expected one of ${command.commands.map((one) => one.name()).join(", ")}`,
+      );
+    command = next;
+  }
+}
+
+const isHelpFlag = (arg: string): boolean => arg === "--help" || arg === "-h";
 
 /** Prints an error: the message of a PeriodicEvalError, which says what to do, and the stack of any other error. */
 function printError(error: unknown, terminal: Terminal, isInterrupted: boolean): void {

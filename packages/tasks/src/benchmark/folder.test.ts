@@ -156,25 +156,48 @@ describe("an invalid folder", () => {
     [
       { name: "numeric", args: { rel_tool: 1 } },
       2,
-      'args.rel_tool: got the unknown option "rel_tool", expected one of abs_tol, extract, rel_tol. Did you mean "rel_tol"?',
+      'args.rel_tool: got the unknown argument "rel_tool", expected one of abs_tol, extract, rel_tol. Did you mean "rel_tol"?',
     ],
     [
       { name: "numeric", args: { rel_tol: -1 } },
       2,
       "args.rel_tol: got -1, expected a number of 0 or more. Leave it out for 1e-9.",
     ],
-    ["numeric", "two", 'answer: got "two", expected a number, or an expression such as "1/2"'],
+    [
+      "numeric",
+      "two",
+      'answer: got "two", expected a number, or an expression such as "1/2". Write the number.',
+    ],
     [
       "exact_match",
       2,
       "answer: got 2, expected a non-empty string, or an array of them. Put it in quotes, or use the verifier numeric.",
     ],
     [{ name: "contains", args: { all: "yes" } }, "2", 'args.all: got "yes", expected true or false'],
-    ["regex_match", "(", 'answer: got "(", expected a JavaScript pattern'],
+    [
+      "numeric",
+      true,
+      'answer: got true, expected a number, or an expression such as "1/2". Write the number.',
+    ],
+    [
+      "regex_match",
+      "(",
+      'answer: got "(", expected a JavaScript pattern. Write a JavaScript pattern without',
+    ],
+    [
+      { name: "numeric", args: { extract: "(" } },
+      2,
+      'args.extract: got "(", expected a JavaScript pattern. Write a JavaScript pattern without',
+    ],
+    [
+      { name: "regex_match", args: { flags: "u" } },
+      "\\-",
+      "expected a JavaScript pattern with the flags u. Write a JavaScript pattern without",
+    ],
     [
       { name: "regex_match", args: { flags: "g" } },
       "2",
-      'args.flags: got "g", expected some of i, m, s, u, v',
+      'args.flags: got "g", expected some of i, m, s, u, v. Remove other flags, such as g and y.',
     ],
     ["json_schema", { type: "nonsense" }, 'answer: got {"type":"nonsense"} (schema is invalid'],
     ["json_schema", null, "answer: got null, expected a JSON Schema"],

@@ -140,6 +140,10 @@ describe("options", () => {
       'winRate options.reference.answers: got no answer for the prompt "loss"',
     ],
     [{ reference: { identity: fakeModel().identity, contextLength: null } }, "which cannot generate"],
+    [
+      { prompts: [{ id: "win", prompt: { ids: [1, 2] } as never }] },
+      'winRate options.prompts[0].prompt: got {"ids":[1,2]}, expected a string, { text } or { messages }. Write the prompt as text',
+    ],
     [{ sampling: { maxNewTokens: 0 } }, "winRate options.sampling.maxNewTokens: got 0"],
     [{ sampling: { temperature: -1 } }, "winRate options.sampling.temperature: got -1"],
     [{ sampling: { topp: 1 } }, 'Did you mean "topP"?'],

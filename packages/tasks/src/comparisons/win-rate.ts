@@ -224,8 +224,19 @@ function failureOf(rows: readonly JudgedPair[], maxErrorShare: number): Periodic
 const prompts = "a non-empty array of { id, prompt }";
 const share = "a share from 0 to 1";
 
+const written = "a string, { text } or { messages }";
+
+const promptSchema = z.looseObject({
+  prompt: z
+    .union(
+      [z.string(), z.looseObject({ text: z.string() }), z.looseObject({ messages: z.array(z.unknown()) })],
+      written,
+    )
+    .meta({ fix: "Write the prompt as text: the judge reads it." }),
+});
+
 const optionsSchema = z.strictObject({
-  prompts: z.array(z.unknown(), prompts).min(1, prompts),
+  prompts: z.array(promptSchema, prompts).min(1, prompts),
   reference: z.custom(isRecord, "a model, or { answers }"),
   judge: graderSchema,
   // `resolveSampling` checks it.

@@ -384,6 +384,28 @@ describe("an interrupted run", () => {
     expect((await evaluator({}, fakeTrainer("v")).run()).measured).toEqual(["choices", "replies"]);
   });
 
+  it.each<
+    readonly [title: string, given: Partial<EvaluatorOptions>, weights: string | undefined, kept: boolean]
+  >([
+    ["replaces samples of its first task in a run with the same settings", {}, undefined, true],
+    ["leaves no samples behind in a run that writes none", { samples: false }, undefined, false],
+    ["leaves no samples behind in a run of another model", {}, "v", false],
+  ])("%s", async (_, given, weights, kept) => {
+    const before = () => {
+      throw new Error("out of power");
+    };
+    await expect(evaluator({ tasks: tasksOf({ before }) }).run()).rejects.toThrow("out of power");
+    const { timestamp } = (await jsonAt("metrics.sft.partial.json")) as { readonly timestamp: string };
+    const end = `_${timestamp.replaceAll(":", "-")}.jsonl`;
+    const old = join(results, "jobs", "sft", `samples_choices_law${end}`);
+    await writeFile(old, "old");
+    const { run, folder: job } = await evaluator(given, fakeTrainer(weights)).run();
+    expect(run.timestamp === timestamp).toBe(kept);
+    const files = (await readdir(job)).filter((file) => file.endsWith(end));
+    expect(files).toHaveLength(kept ? 4 : 0);
+    if (kept) expect(await readFile(old, "utf8")).not.toBe("old");
+  });
+
   it("removes its drafts, however the path of the results folder is written", async () => {
     await mkdir(results);
     const draft = ".metrics.sft.partial.json.7.1.tmp";

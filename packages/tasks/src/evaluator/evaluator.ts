@@ -282,7 +282,7 @@ export class Evaluator {
     const identity = identityOf(subject, suite, open);
     const runHash = hashJson(identity);
     const isKnown = subject.fingerprint !== null;
-    const interrupted = await readInterrupted(files, { identity, isKnown }, fs);
+    const interrupted = await readInterrupted(files, { identity, isKnown, samples }, fs);
     const found = Object.keys(interrupted?.tasks ?? {}).length > 0 ? interrupted : null;
     const same = runs.find((run) => run.name === name && run.run_hash === runHash);
     if (found === null && isKnown && same !== undefined)

@@ -65,23 +65,46 @@ const partialSchema = z.object({
 export type PartialRun = z.infer<typeof partialSchema>;
 
 /**
- * Reads an interrupted run; returns null if there is none. Without a finished task it may have any identity: only its time is kept,
- * so that samples of its first task are replaced.
+ * Reads an interrupted run with the same identity; returns null if there is none. Without a finished task a run with another
+ * identity, or one whose samples are not written again, is as none: samples of its first task are removed.
  *
  * @throws PeriodicEvalError `store` if the finished tasks measured something else, if the weights cannot be compared, and for
  *   a damaged file.
  */
 export async function readInterrupted(
   files: RunFiles,
-  { identity, isKnown }: { readonly identity: Json; readonly isKnown: boolean },
+  { identity, isKnown, samples }: Resumption,
   fs: FileSystem,
 ): Promise<PartialRun | null> {
   const text = await readIfPresent(files.partial, fs);
-  const found = text === null ? null : parsePartial(files, text);
-  if (found === null || Object.keys(found.tasks).length === 0) return found;
-  if (!isKnown) throw unknownWeights(files, found);
-  checkSameRun(files, found, identity);
-  return found;
+  if (text === null) return null;
+  const found = parsePartial(files, text);
+  if (Object.keys(found.tasks).length > 0) {
+    if (!isKnown) throw unknownWeights(files, found);
+    checkSameRun(files, found, identity);
+    return found;
+  }
+  if (samples && found.run_hash === hashJson(identity)) return found;
+  await removeSamples(files, found, fs);
+  return null;
+}
+
+interface Resumption {
+  readonly identity: Json;
+  /** Whether the model has a fingerprint. */
+  readonly isKnown: boolean;
+  /** Whether this run writes samples. */
+  readonly samples: boolean;
+}
+
+async function removeSamples({ job }: RunFiles, { timestamp }: PartialRun, fs: FileSystem): Promise<void> {
+  try {
+    const names = (await fs.list(job)).map(({ name }) => name);
+    const samples = names.filter((name) => name.endsWith(`_${dateId(timestamp)}.jsonl`));
+    for (const name of samples) await fs.remove(join(job, name));
+  } catch (error) {
+    throw storeError(job, error);
+  }
 }
 
 /** @throws PeriodicEvalError `store` for a damaged file. */

@@ -82,6 +82,7 @@ function isArithmetic(node: MathNode): boolean {
 }
 
 const rightNumber = 'a number, or an expression such as "1/2"';
+const numberFix = "Write the number.";
 
 const tolerance = (otherwise: number) =>
   numberFromZero("a number of 0 or more")
@@ -97,12 +98,13 @@ const tolerance = (otherwise: number) =>
 export const numeric = verifierKind(
   "2",
   {
-    answer: z.union([z.number(), z.string()], rightNumber),
+    answer: z.union([z.number(), z.string()], rightNumber).meta({ fix: numberFix }),
     args: { abs_tol: tolerance(0), extract, rel_tol: tolerance(1e-9) },
   },
   async (answer, { abs_tol: absTol, extract: extracted, rel_tol: relTol }) => {
     const right = typeof answer === "string" ? await numberOf(answer) : answer;
-    if (right === null) throw configError({ where: "answer", value: answer, expected: rightNumber });
+    if (right === null)
+      throw configError({ where: "answer", value: answer, expected: rightNumber, fix: numberFix });
     return async (completion) => {
       const said = extracted(completion);
       if (said === null) return nothingExtracted;

@@ -4,6 +4,7 @@ import {
   extract,
   flag,
   nothingExtracted,
+  patternFix,
   patternSchema,
   regExpOf,
   short,
@@ -61,6 +62,7 @@ export const regexMatch = verifierKind(
       flags: z
         .string()
         .regex(/^[imsuv]*$/, "some of i, m, s, u, v")
+        .meta({ fix: "Remove other flags, such as g and y." })
         .default(""),
     },
   },
@@ -70,7 +72,8 @@ export const regexMatch = verifierKind(
       throw configError({
         where: "answer",
         value: source,
-        expected: `a JavaScript pattern with the flags ${flags}`,
+        expected: `a JavaScript pattern${flags === "" ? "" : ` with the flags ${flags}`}`,
+        fix: patternFix,
       });
     return (completion) => (pattern.test(completion) ? null : `no match of ${short(pattern.source)}`);
   },

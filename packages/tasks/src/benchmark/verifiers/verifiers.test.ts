@@ -57,6 +57,9 @@ describe("regex_match", () => {
     ["\\d{4}", "in 1999.", {}, null],
     ["^\\d{4}$", "in 1999.", {}, 'no match of "^\\\\d{4}$"'],
     ["yes", "YES", { flags: "i" }, null],
+    // Only a pattern with this flag can subtract a class.
+    ["^[\\p{L}--[a-z]]$", "A", { flags: "v" }, null],
+    ["^[\\p{L}--[a-z]]$", "a", { flags: "v" }, 'no match of "^[\\\\p{L}--[a-z]]$"'],
   ])("%j of %j, %j: %j", async (answer, completion, args, expected) => {
     expect(await reason("regex_match", answer, completion, args)).toBe(expected);
   });
