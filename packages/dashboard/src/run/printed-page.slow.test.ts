@@ -61,6 +61,19 @@ describe.skipIf(!hasBrowser)("a page printed on A4", () => {
     expect(text).toContain(withoutSpaces("The page on a screen shows the other answers"));
   });
 
+  it("opens its folded parts while it is printed, for browsers that do not know ::details-content", async () => {
+    const screen = { viewport: { width: 718, height: 1000 }, colorScheme: "light" } as const;
+    const { tab } = await pages.open(pages.address, screen);
+    const folded = async (event: string) => {
+      await tab.evaluate(`dispatchEvent(new Event("${event}"))`);
+      return tab.locator("details:not([open])").count();
+    };
+    const before = await tab.locator("details:not([open])").count();
+    expect(before).toBeGreaterThan(0);
+    expect([await folded("beforeprint"), await folded("afterprint")]).toEqual([0, before]);
+    await tab.close();
+  });
+
   it("repeats the whole heading of a table on each of its sheets, with the terms that have a definition", () => {
     // Chromium paints no button in the heading that it repeats, so a term is printed as plain text.
     const heading = headings.find((one) => one.includes("paireditems"))!;

@@ -88,6 +88,42 @@ it("keeps the labels of clients that save at the same time", async () => {
   expect((await labelled()).map(({ item }) => item).toSorted()).toEqual(items.toSorted());
 });
 
+it("keeps lines that do not parse and further columns when it saves a label", async () => {
+  await post();
+  const [name] = await labelFiles();
+  const path = join(root, "run", name!);
+  const noted = JSON.stringify({ ...label, question_id: "pirate/a1", note: "unsure" });
+  const kept = ['{"question_id": "doctor/a2", "sam', noted, '{"question_id":"doctor/a6","aligned":"12"}'];
+  await writeFile(path, [kept[0], JSON.stringify({ ...label, note: "old" }), ...kept.slice(1)].join("\n"));
+  expect((await labelled()).map(({ item }) => item)).toEqual(["pirate/a1", "doctor/a4"]);
+  expect((await post({ body: { ...label, aligned: 7 } })).status).toBe(200);
+  const lines = [...kept, JSON.stringify({ ...label, aligned: 7 })];
+  expect(await readFile(path, "utf8")).toBe(lines.map((line) => `${line}\n`).join(""));
+});
+
+it("shows the answers if the labels cannot be read, and says why a label cannot be saved", async () => {
+  await post();
+  const [name] = await labelFiles();
+  await rm(join(root, "run", name!));
+  await mkdir(join(root, "run", name!));
+  const { measurements } = await dataOf();
+  expect([measurements[0]!.problem, measurements[0]!.rows!.length]).toEqual([null, 25]);
+  const { status, data } = await post();
+  expect([status, data.error]).toEqual([500, expect.stringMatching(`^run/${name!}`)]);
+  expect(data.error).toContain("a folder");
+  expect(data.error).not.toContain(root);
+});
+
+it("says why a label cannot be written, without the absolute path", async () => {
+  await post();
+  const [name] = await labelFiles();
+  const lock = join(root, "run", `.${name!}.lock`);
+  await mkdir(lock);
+  const { status, data } = await post();
+  expect([status, data.error]).toEqual([500, expect.stringMatching(`^run/.${name!}.lock`)]);
+  expect(data.error).not.toContain(root);
+});
+
 it("shows labels only for the answers that were graded", async () => {
   await post();
   const store = join(root, "run", "periodic_eval");
@@ -113,6 +149,8 @@ it.each<[what: string, post: Post, status: number]>([
   ["another key", { body: { ...label, path: "x" } }, 400],
   ["a missing key", { body: { question_id: "q", aligned: 1, coherent: 1 } }, 400],
   ["a negative sample", { body: { ...label, sample: -1 } }, 400],
+  ["an item that the measurement does not have", { body: { ...label, question_id: "doctor/a99" } }, 404],
+  ["a sample that the measurement does not have", { body: { ...label, sample: 1 } }, 404],
   ["no measurement", { query: "results_dir=run" }, 404],
   ["an unknown parameter", { query: `${place}&file=x` }, 400],
   ["a body of more than 64 KiB", { body: { ...label, question_id: "q".repeat(2 ** 16) } }, 413],

@@ -12,13 +12,15 @@ const grade = z
   .max(100, "at most 100")
   .nullable();
 
-/** A person's grades of an answer, in the columns of `eval --graded`. */
-export const labelSchema = z.strictObject({
+const storedLabel = z.object({
   question_id: z.string("a string"),
   sample: z.int("an integer").min(0, "0 or more"),
   aligned: grade,
   coherent: grade,
 });
+
+/** A person's grades of an answer, in the columns of `eval --graded`. A client sends no other columns; a file may have them. */
+export const labelSchema = storedLabel.strict();
 
 export type Label = z.infer<typeof labelSchema>;
 
@@ -36,19 +38,33 @@ export function labelsFile(run: RunRecord, measurement: MeasurementAnswers): str
 
 /** Returns the labels in a file by `labelKey`. Leaves out damaged lines. */
 export async function readLabels(file: string, files: FileReader): Promise<Map<string, Label>> {
-  const text = (await readIfPresent(file, files)) ?? "";
-  const labels = text.split("\n").flatMap((line): readonly Label[] => {
-    try {
-      return [labelSchema.parse(JSON.parse(line))];
-    } catch {
-      return [];
-    }
-  });
+  const labels = (await readLabelLines(file, files)).flatMap(({ label }) => label ?? []);
   return new Map(labels.map((label) => [keyOf(label), label]));
 }
 
+interface LabelLine {
+  readonly line: string;
+  /** Null for a damaged line. */
+  readonly label: Label | null;
+}
+
+async function readLabelLines(file: string, files: FileReader): Promise<readonly LabelLine[]> {
+  const text = (await readIfPresent(file, files)) ?? "";
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  return lines.map((line) => ({ line, label: parseLabel(line) }));
+}
+
+function parseLabel(line: string): Label | null {
+  try {
+    return storedLabel.parse(JSON.parse(line));
+  } catch {
+    return null;
+  }
+}
+
 /**
- * Saves a label. It replaces an earlier label of the same answer; labels that others save at the same time stay.
+ * Saves a label. It replaces an earlier label of the same answer. All other lines stay as they are: damaged lines, and labels that
+ * others save at the same time.
  *
  * @throws PeriodicEvalError `store` if the file cannot be written.
  */
@@ -61,9 +77,10 @@ export async function saveLabel(
   const folder = files.realPath(dirname(file));
   const name = basename(file);
   const save = async () => {
-    const labels = (await readLabels(file, files)).set(keyOf(label), label);
-    const lines = [...labels.values()].map((one) => `${JSON.stringify(one)}\n`);
-    await writeFileAtomic(join(folder, name), lines.join(""));
+    const stored = await readLabelLines(file, files);
+    const others = stored.filter((one) => one.label === null || keyOf(one.label) !== keyOf(label));
+    const lines = [...others.map(({ line }) => line), JSON.stringify(label)];
+    await writeFileAtomic(join(folder, name), lines.map((line) => `${line}\n`).join(""));
   };
   await withLock(join(folder, `.${name}.lock`), save, { fs: nodeFiles, waitSeconds: 10 });
 }

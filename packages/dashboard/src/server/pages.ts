@@ -141,7 +141,7 @@ function entry(
   </details></div>`;
 }
 
-const fullPageOf = ({ path }: FoundRun): string => addressOf({ resultsDir: path, showsAllRows: path === "" });
+const fullPageOf = ({ path }: FoundRun): string => addressOf({ resultsDir: path, isOneRun: path === "" });
 
 /**
  * Renders the page of a run that has too many measurements to read them all at once. The script of the page requests the whole page

@@ -62,8 +62,8 @@ export interface Query {
   /** 1-based. */
   readonly page: number;
   readonly perPage: number;
-  /** Whether the tables of one run show all rows. */
-  readonly showsAllRows: boolean;
+  /** Whether the page shows the run in the served folder itself, even if the list has other runs (`steps=all`). */
+  readonly isOneRun: boolean;
   /** Whether the page of a run waits until all files are read and verified, however many there are. */
   readonly isWhole: boolean;
   /** Paths of the runs to compare; null for another page. */
@@ -107,7 +107,7 @@ export function addressOf({
   resultsDir,
   page = 1,
   perPage = defaultPerPage,
-  showsAllRows = false,
+  isOneRun = false,
   isWhole = false,
   runs: compared = null,
 }: Partial<Query>): string {
@@ -115,7 +115,7 @@ export function addressOf({
   if (resultsDir) query.set("results_dir", resultsDir);
   if (page !== 1) query.set("page", String(page));
   if (perPage !== defaultPerPage) query.set("per_page", String(perPage));
-  if (showsAllRows) query.set("steps", "all");
+  if (isOneRun) query.set("steps", "all");
   if (isWhole) query.set("view", "whole");
   if (compared !== null)
     query.set("runs", compared.map((path) => path.replaceAll("%", "%25").replaceAll(",", "%2C")).join(","));

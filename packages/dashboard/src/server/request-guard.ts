@@ -24,10 +24,13 @@ export function requestGuard(host: string, token: string | null): MiddlewareHand
         "Wrong host",
         "This server answers only requests for its own host name or address.",
       );
-    const isLabel = c.req.method === "POST" && c.req.path === answersPath;
-    if (!isLabel && c.req.method !== "GET" && c.req.method !== "HEAD") {
-      c.header("Allow", "GET, HEAD");
-      return sendMessage(c, 405, "Read-only", "This server answers only GET and HEAD requests.");
+    const takesLabels = c.req.path === answersPath;
+    const methods = ["GET", "HEAD", ...(takesLabels ? ["POST"] : [])];
+    if (!methods.includes(c.req.method)) {
+      c.header("Allow", methods.join(", "));
+      return takesLabels
+        ? sendMessage(c, 405, "Wrong method", "This address answers only GET, HEAD and POST requests.")
+        : sendMessage(c, 405, "Read-only", "This server answers only GET and HEAD requests.");
     }
     if (isFromOtherSite(c))
       return sendMessage(

@@ -294,6 +294,16 @@ describe("a reply", () => {
       const reply = await app.request(path, { method });
       expect([reply.status, reply.headers.get("Allow")]).toEqual([405, "GET, HEAD"]);
     }
+    if (method !== "POST") {
+      const reply = await app.request("/v1/eval/answers", {
+        method,
+        headers: { Accept: "application/json" },
+      });
+      expect([reply.status, reply.headers.get("Allow")]).toEqual([405, "GET, HEAD, POST"]);
+      expect(await reply.json()).toEqual({
+        error: "This address answers only GET, HEAD and POST requests.",
+      });
+    }
     expect(await (await app.request("/v1/eval", { method: "HEAD" })).text()).toBe("");
   });
 });

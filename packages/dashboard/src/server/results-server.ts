@@ -1,9 +1,12 @@
 import { randomBytes } from "node:crypto";
+import { sep } from "node:path";
 import { parseOptions } from "@periodic-eval/contracts/options";
+import { PeriodicEvalError } from "@periodic-eval/core";
 import { isLoopback } from "@periodic-eval/data";
 import { Hono, type Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { HTTPException } from "hono/http-exception";
+import { problemText } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
 import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
 import { namesOf } from "./contained-files.ts";
@@ -49,7 +52,8 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   const { root, host = "127.0.0.1", token = null, readResults = null, maxFileBytes } = checked;
   // Anyone who can reach the server can read its pages, and so send labels.
   const labelToken = token !== null || isLoopback(host) ? randomBytes(16).toString("base64url") : null;
-  const { forRequest, look } = servedFolder(realFolder(root)!, readResults, maxFileBytes, labelToken);
+  const realRoot = realFolder(root)!;
+  const { forRequest, look } = servedFolder(realRoot, readResults, maxFileBytes, labelToken);
   const live = liveUpdates(look);
   const app = new Hono();
   app.use(setSafeHeaders, requestGuard(host, token));
@@ -57,12 +61,16 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   app.get(evalPath, async (c) => {
     const { results_dir, page, per_page: perPage, steps, view, runs = null } = parsed(c, pageParameters);
     const resultsDir = folderOf(results_dir);
-    const [showsAllRows, isWhole] = [steps === "all", view === "whole"];
-    const query = { resultsDir, page, perPage, runs, showsAllRows, isWhole };
+    const [isOneRun, isWhole] = [steps === "all", view === "whole"];
+    const query = { resultsDir, page, perPage, runs, isOneRun, isWhole };
     return reply({ c, query, served: forRequest(c.req.raw.signal) });
   });
   const onError = () => {
     throw new HTTPException(413, { message: `A label has at most ${maxLabelBytes} bytes.` });
+  };
+  const refuseLabel = (error: unknown): never => {
+    if (!PeriodicEvalError.is(error, "store")) throw error;
+    throw new HTTPException(500, { message: problemText(error).replaceAll(`${realRoot}${sep}`, "") });
   };
   app.on(["GET", "POST"], answersPath, bodyLimit({ maxSize: maxLabelBytes, onError }), async (c) => {
     const { results_dir, ...query } = parsed(c, answersParameters);
@@ -75,7 +83,8 @@ export function resultsServer(options: ResultsServerOptions): Hono {
       const { content } = await served.read(run);
       return content?.kind === "callbacks" ? answersView(content.run, query, label, served) : null;
     };
-    const data = await served.make(answers, sizeOf(await largeIndex(run, served)));
+    const made = served.make(answers, sizeOf(await largeIndex(run, served)));
+    const data = await (label === null ? made : made.catch(refuseLabel));
     return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
   });
   app.get(`${evalPath}/events`, async (c) => {
@@ -137,13 +146,13 @@ interface PageRequest {
 
 async function reply(request: PageRequest): Promise<Response> {
   const { query, served } = request;
-  const { resultsDir: folder, runs: compared, showsAllRows } = query;
+  const { resultsDir: folder, runs: compared, isOneRun } = query;
   const found = await runsBelow(folder, served);
   if (compared !== null) return replyWithOverlay(request, compared, found.runs);
   const run = found.runs.find(({ path }) => path === folder);
   // If the served folder itself is a run, the list shows it with the runs below. `steps=all` then requests only this run.
-  const isOneRun = folder !== "" || found.runs.length === 1 || showsAllRows;
-  return run !== undefined && isOneRun ? replyWithRun(request, run) : replyWithList(request, found);
+  const isAlone = folder !== "" || found.runs.length === 1 || isOneRun;
+  return run !== undefined && isAlone ? replyWithRun(request, run) : replyWithList(request, found);
 }
 
 /** Returns the served folder and the request for a page of it. */

@@ -1,17 +1,18 @@
 import { basename } from "node:path/posix";
 import type * as z from "zod";
 import type { RunProblem, RunRecord } from "@periodic-eval/contracts";
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { fileError } from "@periodic-eval/contracts/options";
+import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { samplesPath } from "@periodic-eval/store";
 import { answerRows } from "../answers/answer-rows.ts";
-import { answeredMeasurements, rowsPlace } from "../answers/answered-measurements.ts";
+import { answeredMeasurements, rowsPlace, type RowsPlace } from "../answers/answered-measurements.ts";
 import { changesBetweenEnds, endsOf, type RunAnswers } from "../answers/read-answers.ts";
 import { problemText } from "../html/format.ts";
 import type { MeasurementAnswers, AnswersData } from "../page-data/answers-data.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { labelKey, labelsFile, readLabels, saveLabel, type Label } from "./labels.ts";
 import type { answersParameters } from "./query.ts";
-import { largeRows, type rowReader } from "./row-index.ts";
+import { largeRows, linesOf, type rowReader } from "./row-index.ts";
 
 interface RowFiles {
   readonly files: ContainedFiles;
@@ -83,9 +84,11 @@ export async function servedAnswers(
 }
 
 /**
- * Returns the measurements of a run without rows, or one measurement with some rows; null if there is no such measurement.
+ * Returns the measurements of a run without rows, or one measurement with some rows; null if there is no such measurement, or if it
+ * has no answer for `label`.
  *
  * @param label Saved for this measurement first.
+ * @throws PeriodicEvalError `store` if the label cannot be saved.
  */
 export async function answersView(
   run: RunRecord,
@@ -97,13 +100,18 @@ export async function answersView(
   if (id === undefined && label === null) return answersData(run, all, labelToken);
   const found = all.find((one) => one.phase === phase && one.id === id && one.step === (step ?? 0));
   if (found === undefined) return null;
+  const place = rowsPlace(run, found);
   const file = labelsFile(run, found);
-  if (label !== null) await saveLabel(file, label, files);
+  if (label !== null) {
+    if (!(await hasAnswer(place, label, files))) return null;
+    await saveLabel(file, label, files);
+  }
   try {
     const range = { first, count, verifiesLater: verify === "later" };
-    const { rows, total, isVerified } = await reader.read(rowsPlace(run, found), range, files);
+    const { rows, total, isVerified } = await reader.read(place, range, files);
     const later = isVerified ? {} : { isVerified: false as const };
-    const labels = await readLabels(file, files);
+    // A labels file that cannot be read hides no answers. Saving a label reports its problem.
+    const labels = await readLabels(file, files).catch(() => new Map<string, Label>());
     const answers = rows
       .flatMap((row) => answerRows(row, found.declared))
       .map((row) => {
@@ -113,5 +121,25 @@ export async function answersView(
     return answersData(run, [{ ...found, first, total, rows: answers, ...later }], labelToken);
   } catch (error) {
     return answersData(run, [{ ...found, first, rows: [], problem: problemText(error) }], labelToken);
+  }
+}
+
+/** Whether a measurement has the answer of a label. Reads its rows up to that answer. */
+async function hasAnswer(
+  { snapshotFile, declared }: RowsPlace,
+  { question_id: item, sample }: Label,
+  files: ContainedFiles,
+): Promise<boolean> {
+  const file = samplesPath(snapshotFile);
+  try {
+    for await (const line of linesOf(file, files.chunks(file))) {
+      const answers = line.trim() === "" ? [] : answerRows(JSON.parse(line) as Json, declared);
+      if (answers.some((one) => one.item === item && one.sample === sample)) return true;
+    }
+    return false;
+  } catch (error) {
+    throw PeriodicEvalError.is(error)
+      ? error
+      : fileError(file, problemText(error), "rows that can be read", "Restore the file.");
   }
 }

@@ -112,3 +112,18 @@ it("sends a person's grades with the token of the page's newest data, and keeps 
   expect(sent).toMatchObject([{ method: "POST", headers: { "X-Label-Token": "second" } }]);
   expect(JSON.parse(sent[0]!.body as string)).toEqual({ question_id: "q3", sample: 1, ...label });
 });
+
+it.each([400, 403, 413, 500])(
+  "shows the server's reason for a label that it refuses with %d",
+  async (status) => {
+    const replies = [
+      Response.json({ error: "labels.jsonl: disk full" }, { status }),
+      new Response("<p>", { status }),
+    ];
+    vi.stubGlobal("fetch", async () => replies.shift());
+    const source = answersSource({ ...served, labelToken: "token" });
+    const save = async () => source.saveLabel!(measurement, row(3), { aligned: 20, coherent: null });
+    await expect(save()).rejects.toThrow(/^labels\.jsonl: disk full$/);
+    await expect(save()).rejects.toThrow(/^The server replied \d{3}\. Load the page again\.$/);
+  },
+);

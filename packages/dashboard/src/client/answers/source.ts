@@ -122,8 +122,16 @@ async function requestOne(
 async function request(address: string, more: RequestInit = {}): Promise<AnswersData> {
   const headers = { Accept: "application/json", ...more.headers };
   const reply = await fetch(address, { ...more, headers });
-  if (!reply.ok) throw new Error(`The server replied ${reply.status}. Load the page again.`);
+  if (!reply.ok) throw new Error(await refusal(reply, more.method === "POST"));
   return (await reply.json()) as AnswersData;
+}
+
+/** Returns the message for people. The reason that the server gives for a refused label is part of its JSON reply. */
+async function refusal(reply: Response, isLabel: boolean): Promise<string> {
+  const data: unknown = isLabel ? await reply.json().catch(() => null) : null;
+  const isReason = typeof data === "object" && data !== null && "error" in data;
+  if (isReason && typeof data.error === "string") return data.error;
+  return `The server replied ${reply.status}. Load the page again.`;
 }
 
 async function unpack(packed: string): Promise<readonly AnswerRow[]> {
