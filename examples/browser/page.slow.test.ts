@@ -84,7 +84,9 @@ describe.skipIf(!hasBrowser)("the example page (needs Chromium)", () => {
     await tab.reload();
     await inState(tab, "finished");
     expect(await tab.locator(".card.receipt .figure").textContent()).toBe("yes");
-    expect(messages).toEqual([]);
+    // The reload may interrupt the write of a snapshot, whose unfinished file the store then removes.
+    const others = messages.filter((message) => !message.includes("left over from an interrupted write"));
+    expect(others).toEqual([]);
     await tab.close();
   });
 

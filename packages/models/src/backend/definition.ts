@@ -29,8 +29,11 @@ export async function importOptional(name: string): Promise<unknown> {
 /** Whether an import failed because a package is not installed. */
 export function isMissing(error: unknown): boolean {
   const { code = "", message = "" } = (error ?? {}) as Partial<NodeJS.ErrnoException>;
-  // Vite replaces a missing optional peer by a module that throws an error of its own.
+  // Vite replaces a missing optional peer by a module that throws an error of its own. The others are Chromium's, Firefox's, Safari's.
   return (
-    ["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"].includes(code) || message.startsWith("Could not resolve ")
+    ["ERR_MODULE_NOT_FOUND", "MODULE_NOT_FOUND"].includes(code) ||
+    /^Could not resolve |^Failed to resolve module specifier|was a bare specifier|does not resolve to a valid URL/.test(
+      message,
+    )
   );
 }

@@ -10,10 +10,11 @@ export const loadedKernels = (): typeof Kernels | null => kernels ?? null;
  * Imports `@periodic-eval/kernels` if it is installed. Without it operations of TensorFlow.js compute the same up to rounding, more
  * slowly.
  */
-export async function findKernels(load = () => import("@periodic-eval/kernels")): Promise<void> {
+export async function findKernels(load?: () => Promise<typeof Kernels>): Promise<void> {
   if (kernels !== undefined) return;
   try {
-    kernels = await load();
+    // Bundlers accept a missing package only where `import()` stands in a `try`.
+    kernels = await (load === undefined ? import("@periodic-eval/kernels") : load());
   } catch (error) {
     if (!isMissing(error)) throw error;
     kernels = null;

@@ -130,7 +130,7 @@ const readModel = (part: Part): Model =>
 function typeByFields({ fields }: Part): string {
   if (fields["merges"] !== undefined) return "BPE";
   if (Array.isArray(fields["vocab"])) return "Unigram";
-  return "WordLevel";
+  return fields["max_input_chars_per_word"] === undefined ? "WordLevel" : "WordPiece";
 }
 
 /** Reads a model whose words are in the vocabulary or unknown. */
