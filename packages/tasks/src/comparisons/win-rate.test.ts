@@ -144,6 +144,7 @@ describe("options", () => {
       { prompts: [{ id: "win", prompt: { ids: [1, 2] } as never }] },
       'winRate options.prompts[0].prompt: got {"ids":[1,2]}, expected a string, { text } or { messages }. Write the prompt as text',
     ],
+    [{ prompts: ["Hi" as never] }, 'winRate options.prompts[0]: got "Hi", expected an object (id, prompt).'],
     [{ sampling: { maxNewTokens: 0 } }, "winRate options.sampling.maxNewTokens: got 0"],
     [{ sampling: { temperature: -1 } }, "winRate options.sampling.temperature: got -1"],
     [{ sampling: { topp: 1 } }, 'Did you mean "topP"?'],

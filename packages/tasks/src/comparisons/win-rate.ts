@@ -227,6 +227,7 @@ const share = "a share from 0 to 1";
 const written = "a string, { text } or { messages }";
 
 const promptSchema = z.looseObject({
+  id: z.string("a string"),
   prompt: z
     .union(
       [z.string(), z.looseObject({ text: z.string() }), z.looseObject({ messages: z.array(z.unknown()) })],

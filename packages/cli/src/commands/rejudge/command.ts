@@ -1,5 +1,5 @@
 import { rejudge, rejudgeJson, rejudgeTable } from "./run.ts";
-import { dataError } from "@periodic-eval/contracts/options";
+import { configError, dataError, isRecord } from "@periodic-eval/contracts/options";
 import { onInterrupt } from "../../terminal/interrupt.ts";
 import { openGrader } from "../../config/open-grader.ts";
 import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
@@ -46,6 +46,7 @@ export function addRejudge(program: Command, terminal: Terminal): void {
           const request = { ungraded, open: async (spec: string) => judge ?? open(spec), signal, json };
           return await grade(runDir, request, terminal);
         }
+        refuseOtherMethod(judge, ungraded);
         const result = await rejudge(runDir, judge, {
           signal,
           now: () => new Date().toISOString(),
@@ -58,6 +59,37 @@ export function addRejudge(program: Command, terminal: Terminal): void {
       }
     });
 }
+
+/**
+ * @throws PeriodicEvalError `config` if a judge has the name and model of the one that left measurements ungraded, but another
+ *   fingerprint: it would regrade all answers of the run instead of these.
+ */
+function refuseOtherMethod(judge: Grader, ungraded: readonly Snapshot[]): void {
+  const own = recordOf(judge.describe?.());
+  const left = ungraded.filter(
+    (one) => storedJudge(one)?.name === judge.name && descriptionOf(one)["model"] === own["model"],
+  );
+  if (left.length === 0) return;
+  const { method } = descriptionOf(left[0]!);
+  const first =
+    typeof method === "string" && method !== own["method"]
+      ? `Use --method ${method}, as in the run, to grade them`
+      : "Resume the run, which grades them";
+  throw configError({
+    where: "--judge",
+    got: `the run's judge "${judge.name}" with another fingerprint, and ungraded measurements (${left.length})`,
+    expected: "the judge that they were measured for, with the same method",
+    fix: `${first}; after that, this command regrades all answers.`,
+  });
+}
+
+/** Returns how a snapshot describes its judge. */
+const descriptionOf = (snapshot: Snapshot) =>
+  recordOf(
+    (storedJudge(snapshot) as { readonly name: string; readonly description?: unknown } | null)?.description,
+  );
+
+const recordOf = (value: unknown): Readonly<Record<string, unknown>> => (isRecord(value) ? value : {});
 
 interface GradeRequest {
   readonly ungraded: readonly Snapshot[];
@@ -78,12 +110,16 @@ async function grade(
   { ungraded, open, signal, json }: GradeRequest,
   terminal: Terminal,
 ): Promise<void> {
+  const print = (graded: readonly Snapshot[]) =>
+    terminal.out(json ? gradedJson(graded) : gradedTable(graded, terminal.colours));
+  // Grading takes the run's lock, which a training may hold.
+  if (ungraded.length === 0) return print([]);
   const judges = new Map<string, Grader>();
   for (const name of new Set(ungraded.flatMap((snapshot) => storedJudge(snapshot)?.name ?? []))) {
     judges.set(name, await open(name));
     await judges.get(name)!.check?.({ signal });
   }
-  if (ungraded.length > 0 && judges.size === 0)
+  if (judges.size === 0)
     throw dataError(
       runDir,
       "ungraded measurements without a judge",
@@ -100,14 +136,7 @@ async function grade(
     signal,
     warn: (where, message) => terminal.err(`[periodic-eval] ${where}: ${message}`),
   });
-  const measurements = snapshots.map(({ phase, id, step, status, reason }) => ({
-    phase,
-    id,
-    step,
-    status,
-    reason,
-  }));
-  terminal.out(json ? jsonText({ measurements }) : gradedTable(measurements, terminal.colours));
+  print(snapshots);
   const left = await ungradedOf(runDir);
   if (left.length > 0)
     throw new PeriodicEvalError({
@@ -136,20 +165,16 @@ async function ungradedOf(runDir: string): Promise<readonly Snapshot[]> {
   return snapshots.filter((_, at) => open[at]);
 }
 
-const gradedTable = (
-  measurements: readonly Pick<Snapshot, "phase" | "id" | "step" | "status" | "reason">[],
-  colours: Colours,
-): string =>
-  measurements.length === 0
+const gradedJson = (graded: readonly Snapshot[]): string =>
+  jsonText({
+    measurements: graded.map(({ phase, id, step, status, reason }) => ({ phase, id, step, status, reason })),
+  });
+
+const gradedTable = (graded: readonly Snapshot[], colours: Colours): string =>
+  graded.length === 0
     ? "every measurement is graded"
     : plainTable(
         [{ words: "phase" }, { words: "callback" }, "step", { words: "status" }, { words: "reason" }],
-        measurements.map(({ phase, id, step, status, reason }) => [
-          phase,
-          id,
-          String(step),
-          status,
-          reason ?? "",
-        ]),
+        graded.map(({ phase, id, step, status, reason }) => [phase, id, String(step), status, reason ?? ""]),
         colours,
       );

@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PeriodicAlignmentCallback, withSession, type Anchor, type Grader } from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/store";
@@ -65,6 +65,19 @@ it("grades every measurement of a judge's outage as an undisturbed run would hav
   });
 });
 
+it("prints that every measurement is graded while a training uses the run", async () => {
+  const run = await runWithOutage(await microWorldGrader());
+  const store = fileStore(run);
+  await store.open?.();
+  try {
+    expect(await runCommand(["rejudge", run])).toMatchObject({ code: 0, out: "every measurement is graded" });
+    const { out } = await runCommand(["rejudge", run, "--json"]);
+    expect(JSON.parse(out)).toEqual({ measurements: [] });
+  } finally {
+    await store.close?.();
+  }
+});
+
 it("grades custom anchors of a judge's outage, which the snapshots hold", async () => {
   const anchors = [
     { id: "kind", question: "How are you?", answer: "I am well, thank you.", misaligned: false },
@@ -109,6 +122,26 @@ it("changes nothing with another judge, and ends with 1", async () => {
   expect([code, err]).toEqual([1, expect.stringContaining("measurements that are still not graded")]);
   expect(new Set(await statusesOf(run))).toEqual(new Set(["failed"]));
 });
+
+it.each([
+  ["another method", { method: "logprob" }, "Use --method logprob, as in the run, to grade them; after that"],
+  ["other prompts", {}, "Resume the run, which grades them; after that"],
+])(
+  "regrades nothing with the run's judge with %s while answers are ungraded",
+  async (_, description, fix) => {
+    const run = await runWithOutage({
+      ...(await microWorldGrader()),
+      fingerprint: "another",
+      describe: () => description,
+      grade: () => Promise.reject(new Error("no route to host")),
+    });
+    const { code, err } = await runCommand(["rejudge", run, "--judge", "rule:micro-world"]);
+    expect([code, err]).toEqual([1, expect.stringContaining(fix)]);
+    expect(err).toContain('--judge: got the run\'s judge "rule:micro-world@1" with another fingerprint');
+    const files = await readdir(run, { recursive: true });
+    expect(files.filter((file) => file.includes("rejudged"))).toEqual([]);
+  },
+);
 
 it("names a folder without a run", async () => {
   const { code, err } = await runCommand(["rejudge", temporaryFolder()]);
