@@ -13,8 +13,8 @@ export const loadedKernels = (): typeof Kernels | null => kernels ?? null;
 export async function findKernels(load?: () => Promise<typeof Kernels>): Promise<void> {
   if (kernels !== undefined) return;
   try {
-    // Bundlers accept a missing package only where `import()` stands in a `try`.
-    kernels = await (load === undefined ? import("@periodic-eval/kernels") : load());
+    // esbuild accepts a missing package only where `await import()` stands in a `try`.
+    kernels = load === undefined ? await import("@periodic-eval/kernels") : await load();
   } catch (error) {
     if (!isMissing(error)) throw error;
     kernels = null;
