@@ -1,4 +1,4 @@
-/** What runs in a browser too. */
+/** The exports that also run in browsers. */
 export { type GraphBackend, GraphFunction } from "./graph/graph-function.ts";
 export { GraphSet, registerFusedCalls } from "./graph/graph-set.ts";
 export { checkEqual, trace, type TensorSpec, type Trace } from "./graph/trace.ts";

@@ -142,7 +142,7 @@ async function grade(
     throw new PeriodicEvalError({
       code: "judge",
       where: runDir,
-      got: `${left.length} of ${snapshots.length} measurements that are still not graded`,
+      got: `${left.length} of ${ungraded.length} measurements that are still not graded`,
       expected: "the judge that they were measured for, with the same method, reachable",
       fix: "Read the reasons, and try again with --method as in the run; or resume the run.",
     });
