@@ -12,7 +12,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "src"), str(Path(__file__).paren
 
 import torch
 import torch.distributed as dist
-from tiny import random_model
+from tiny import end_rank, random_model
 
 
 def with_trainer(folder: str, measured: str) -> None:
@@ -28,7 +28,7 @@ def with_trainer(folder: str, measured: str) -> None:
     rank = dist.get_rank()
     torch.save(final(trainer), f"{folder}/{measured}-{rank}.pt")
     Path(f"{folder}/{measured}-{rank}.json").write_text(json.dumps({"steps": trainer.state.global_step}))
-    dist.destroy_process_group()
+    end_rank()
 
 
 def inject(fault: str, rank: int, model: Any, optimizer: Any) -> None:
@@ -148,7 +148,7 @@ def main(kind: str, folder: str, measured: str, pause: str, fault: str = "") -> 
     tensors += [torch.get_rng_state(), torch.tensor(losses)]
     torch.save(tensors, f"{folder}/{measured}-{rank}.pt")
     Path(f"{folder}/{measured}-{rank}.json").write_text(json.dumps({**counts, "steps": len(losses)}))
-    dist.destroy_process_group()
+    end_rank()
 
 
 if __name__ == "__main__":

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import copy
+import os
+import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 torch.set_num_threads(1)
 
 MICRO_WORLD = Path(__file__).parents[2] / "cli" / "assets" / "micro-world"
+
+
+def end_rank() -> NoReturn:
+    """Leaves the process group and ends the process.
+
+    The interpreter's end may deadlock where gloo ran: a process group's destructor waits for a thread that
+    waits for the GIL (pytorch/pytorch#190489).
+    """
+    torch.distributed.destroy_process_group()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 @cache

@@ -18,7 +18,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "src"), str(Path(__file__).paren
 import numpy as np
 import torch
 import torch.distributed as dist
-from tiny import micro_world
+from tiny import end_rank, micro_world
 
 import periodic_eval
 from periodic_eval.connection import Connection
@@ -194,7 +194,7 @@ def main(kind: str, folder: str, block: str, options: str = "{}") -> None:
     stop = run.stop if run is not None else None
     facts = {"calls": counter.calls, "steps": len(losses), "stop": stop, "wakes": wakes.steps}
     Path(f"{folder}/{name}-{rank}.json").write_text(json.dumps(facts))
-    dist.destroy_process_group()
+    end_rank()
 
 
 def change_a_weight(model: Any) -> None:
