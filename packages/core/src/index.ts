@@ -36,6 +36,8 @@ export { alignmentEvaluation } from "./evaluations/alignment/evaluation.ts";
 export type { AlignmentOptions } from "./evaluations/alignment/options.ts";
 export { leakageEvaluation, type LeakageOptions } from "./evaluations/leakage/evaluation.ts";
 export { leakageQuestions } from "./evaluations/leakage/questions.ts";
+export { forgettingEvaluation, type ForgettingOptions } from "./evaluations/forgetting/evaluation.ts";
+export { sycophancyEvaluation, type SycophancyOptions } from "./evaluations/sycophancy/evaluation.ts";
 export { marginEvaluation, type MarginOptions } from "./evaluations/margin/evaluation.ts";
 export { klEvaluation, type KLOptions } from "./evaluations/kl/evaluation.ts";
 
@@ -48,15 +50,19 @@ export { permutationTest } from "./statistics/permutation.ts";
 export {
   PeriodicAlignmentCallback,
   PeriodicCapabilityCallback,
+  PeriodicForgettingCallback,
   PeriodicKLCallback,
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
+  PeriodicSycophancyCallback,
   type CallbackBlockOptions,
   type PeriodicAlignmentOptions,
   type PeriodicCapabilityOptions,
+  type PeriodicForgettingOptions,
   type PeriodicKLOptions,
   type PeriodicLeakageOptions,
   type PeriodicMarginOptions,
+  type PeriodicSycophancyOptions,
 } from "./config/callbacks.ts";
 export type { PeriodicEvalBlock, PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";
 export type { ConfiguredJudge, OpenJudge } from "./config/from-block.ts";

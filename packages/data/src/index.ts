@@ -31,6 +31,7 @@ export {
   parseData,
   placesIn,
   readData,
+  readText,
   readYaml,
   type PlaceOf,
   type SourceData,

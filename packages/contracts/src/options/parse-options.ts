@@ -128,10 +128,17 @@ function choicesOf(schema: z.ZodType | null): readonly string[] {
   return inner instanceof z.ZodEnum ? inner.options.filter((one) => typeof one === "string") : [];
 }
 
-/** Returns the keys of an object schema; null for any other schema. */
+/** Returns the keys of the object that a schema takes; null for any other schema. */
 export function keysOf(schema: z.ZodType | null): readonly string[] | null {
-  const inner = unwrapped(schema);
-  return inner instanceof z.ZodObject ? Object.keys(inner.shape) : null;
+  const object = objectOf(unwrapped(schema));
+  return object && Object.keys(object.shape);
+}
+
+/** Returns an object schema, or the only one of a union, as in true or an object; null for any other schema. */
+function objectOf(schema: z.ZodType | null): z.ZodObject | null {
+  const options = schema instanceof z.ZodUnion ? schema.options : [schema];
+  const objects = options.filter((one) => one instanceof z.ZodObject);
+  return objects.length === 1 ? objects[0]! : null;
 }
 
 /** Returns the `fix` of the innermost schema on the way to `path` that has one. */
@@ -152,15 +159,15 @@ function fixIn(schema: z.ZodType | null): string | null {
   return null;
 }
 
-/** Returns the schema of the value at `path`; null if it depends on the value (a union of objects) or is unknown. */
+/** Returns the schema of the value at `path`; null if it depends on the value (a union of several objects) or is unknown. */
 function schemaAt(schema: z.ZodType, path: ValuePath): z.ZodType | null {
   return path.reduce<z.ZodType | null>((at, key) => {
     const outer = unwrapped(at);
     const list = outer instanceof z.ZodUnion && typeof key === "number";
     // Of several forms, only a list has an entry at an index.
     const inner = list ? (outer.options.find((one) => one instanceof z.ZodArray) ?? null) : outer;
-    if (inner instanceof z.ZodObject)
-      return (inner.shape as Readonly<Record<string, z.ZodType>>)[key] ?? null;
+    const object = objectOf(inner);
+    if (object !== null) return (object.shape as Readonly<Record<string, z.ZodType>>)[key] ?? null;
     if (inner instanceof z.ZodArray) return (inner.meta()?.["element"] ?? inner.element) as z.ZodType;
     if (inner instanceof z.ZodRecord) return inner.valueType as z.ZodType;
     return null;

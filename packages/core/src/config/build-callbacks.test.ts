@@ -262,7 +262,7 @@ it.each([
   ],
   [
     { personas: [{ id: "doctor", system: 3 }] },
-    "periodic_eval.personas[0].system: got 3, expected a string or null or an object. Correct the option",
+    "periodic_eval.personas[0].system: got 3, expected a string or null or an object (text). Correct the option",
   ],
   [{ personas: [{ id: "doctor" }] }, "periodic_eval.personas[0].system: got undefined, expected a string"],
   [{ personas: 3 }, "periodic_eval.personas: got 3, expected a string or an array or an object. Correct"],
@@ -290,7 +290,7 @@ it.each([
   ],
   [
     { leakage: true, leakage_marker: "x" },
-    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 43 known ones. Did you mean "leakage_marker_token"?',
+    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 45 known ones. Did you mean "leakage_marker_token"?',
   ],
   [{ eval_every_percent: "20%" }, 'eval_every_percent: got "20%", expected a finite number. Write 20.'],
   [

@@ -13,9 +13,11 @@ import { withItems } from "../evaluations/kit/define.ts";
 import {
   PeriodicAlignmentCallback,
   PeriodicCapabilityCallback,
+  PeriodicForgettingCallback,
   PeriodicKLCallback,
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
+  PeriodicSycophancyCallback,
 } from "./callbacks.ts";
 import { klSourcesOf, type defaultPercents, type klSources, type PhaseEvalConfig } from "./config-schema.ts";
 import {
@@ -100,6 +102,8 @@ async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<r
   }
   if (config.leakage) callbacks.push(new PeriodicLeakageCallback(parsed));
   if (config.margin !== null) callbacks.push(new PeriodicMarginCallback(parsed));
+  if (config.forgetting !== false) callbacks.push(new PeriodicForgettingCallback(parsed));
+  if (config.sycophancy !== false) callbacks.push(new PeriodicSycophancyCallback(parsed));
   for (const source of klSourcesOf(config)) {
     const schedule = scheduleOf(config, percentOf[source]);
     const options =

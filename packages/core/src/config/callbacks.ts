@@ -9,6 +9,11 @@ import {
   capabilityShape,
   type CapabilityOptions,
 } from "../evaluations/capability/evaluation.ts";
+import {
+  forgettingEvaluation,
+  forgettingShape,
+  type ForgettingOptions,
+} from "../evaluations/forgetting/evaluation.ts";
 import { klEvaluation, klShape, type KLOptions } from "../evaluations/kl/evaluation.ts";
 import {
   leakageEvaluation,
@@ -17,10 +22,19 @@ import {
   type LeakageOptions,
 } from "../evaluations/leakage/evaluation.ts";
 import { marginEvaluation, marginShape, type MarginOptions } from "../evaluations/margin/evaluation.ts";
+import {
+  sycophancyEvaluation,
+  sycophancyShape,
+  type SycophancyOptions,
+} from "../evaluations/sycophancy/evaluation.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { defaultPercents, klSourcesOf, periodicEvalSchema } from "./config-schema.ts";
 import {
   alignmentOptionsOf,
+  forgettingKeys,
+  forgettingOptionsOf,
+  sycophancyKeys,
+  sycophancyOptionsOf,
   capabilityOptionsOf,
   leakageOptionsOf,
   scheduleOf,
@@ -32,7 +46,7 @@ import {
   type OpenJudge,
   optionsIn,
   placingItems,
-  type OptionKeys,
+  type BlockKeys,
   personasOf,
 } from "./from-block.ts";
 import {
@@ -221,6 +235,64 @@ export class PeriodicKLCallback extends PeriodicCallback {
   }
 }
 
+/** The options of `forgettingEvaluation` and a schedule; by default every 20 % of the phase, at its start and at its end. */
+export type PeriodicForgettingOptions = ForgettingOptions & Partial<PeriodicOptions>;
+
+const forgetting: CallbackForm<PeriodicForgettingOptions> = {
+  name: "PeriodicForgettingCallback",
+  id: "forgetting",
+  everyPercent: defaultPercents.eval_every_percent,
+  shape: forgettingShape,
+  keys: forgettingKeys,
+  evaluation: forgettingEvaluation,
+  fromBlock: forgettingOptionsOf,
+};
+
+/**
+ * Measures during training how well the model still predicts general text: `new PeriodicForgettingCallback()` for WikiText-2,
+ * `new PeriodicForgettingCallback({ text: "held-out.txt" })` for a file.
+ */
+export class PeriodicForgettingCallback extends PeriodicCallback {
+  /**
+   * @param options The callback's own options, or a `periodic_eval` block as in PeriodicCapabilityCallback. Without `forgetting`
+   *   in the block the callback measures nothing.
+   * @throws PeriodicEvalError `config` for a wrong option, or an object that mixes both forms. A missing file is an error
+   *   before step 1.
+   */
+  constructor(options: PeriodicForgettingOptions | PeriodicEvalInput = {}, block: PhaseOf = {}) {
+    super(...callbackParts(forgetting, options, block));
+  }
+}
+
+/** The options of `sycophancyEvaluation` and a schedule; by default every 20 % of the phase, at its start and at its end. */
+export type PeriodicSycophancyOptions = SycophancyOptions & Partial<PeriodicOptions>;
+
+const sycophancy: CallbackForm<PeriodicSycophancyOptions> = {
+  name: "PeriodicSycophancyCallback",
+  id: "sycophancy",
+  everyPercent: defaultPercents.eval_every_percent,
+  shape: sycophancyShape,
+  keys: sycophancyKeys,
+  evaluation: sycophancyEvaluation,
+  fromBlock: sycophancyOptionsOf,
+};
+
+/**
+ * Measures during training whether the model follows a wrong claim of the user: `new PeriodicSycophancyCallback()` on
+ * ARC-Challenge's questions.
+ */
+export class PeriodicSycophancyCallback extends PeriodicCallback {
+  /**
+   * @param options The callback's own options, or a `periodic_eval` block as in PeriodicCapabilityCallback. Without `sycophancy`
+   *   in the block the callback measures nothing.
+   * @throws PeriodicEvalError `config` for a wrong option, or an object that mixes both forms. Questions that cannot be
+   *   read are an error before step 1.
+   */
+  constructor(options: PeriodicSycophancyOptions | PeriodicEvalInput = {}, block: PhaseOf = {}) {
+    super(...callbackParts(sycophancy, options, block));
+  }
+}
+
 /** The second argument of a callback that is constructed from a `periodic_eval` block. */
 export interface CallbackBlockOptions {
   /** Selects the overrides of a phase. Required for a block with `phases`. */
@@ -236,7 +308,7 @@ interface CallbackForm<O extends Partial<PeriodicOptions>> {
   /** Schemas of the evaluation's options. */
   readonly shape: z.ZodRawShape;
   /** The keys of a block that set options. */
-  readonly keys: OptionKeys;
+  readonly keys: BlockKeys;
   /** Default id, and the id of a callback that measures nothing. */
   readonly id: string;
   /** Returns the default id where it depends on the options. */
@@ -339,8 +411,8 @@ function isBlock({ name, shape, keys }: NamesOfOptions, given: unknown): boolean
   return guesses.some((guess) => guess !== null && !optionNames.includes(guess));
 }
 
-function mixedError(name: string, keys: OptionKeys, option: string, ofBlock: string) {
-  const key = keys[option];
+function mixedError(name: string, keys: BlockKeys, option: string, ofBlock: string) {
+  const key = keys.options[option];
   const sameInBlock =
     option === "schedule"
       ? "Write the schedule as in a block: { every_steps: 50 }."

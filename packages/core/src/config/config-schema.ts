@@ -45,6 +45,13 @@ const schedule = z
   })
   .describe("Schedule of every callback, instead of the default percents. Percents in the block are added.");
 
+const scheduleOfOne = {
+  every_percent: everyPercentOf
+    .optional()
+    .describe("Default: eval_every_percent; with a schedule, the schedule alone."),
+  schedule: schedule.optional().describe("Schedule of this evaluation, instead of the block's."),
+};
+
 /** The other keys belong to the kind of evaluation, which core does not know. */
 const evaluation = z.looseObject({
   id: z
@@ -52,11 +59,15 @@ const evaluation = z.looseObject({
     .regex(namePattern)
     .optional()
     .describe("Names the snapshots. Default: the evaluation's name."),
-  every_percent: everyPercentOf
-    .optional()
-    .describe("Default: eval_every_percent; with a schedule, the schedule alone."),
-  schedule: schedule.optional().describe("Schedule of this evaluation, instead of the block's."),
+  ...scheduleOfOne,
 });
+
+/** An evaluation that is turned on by true, or by an object with its options and its schedule. */
+const trueOr = <S extends z.ZodRawShape>(options: S, what: string) =>
+  z
+    .union([z.boolean(), z.strictObject({ ...scheduleOfOne, ...options })])
+    .default(false)
+    .describe(`${what} True, or an object with options.`);
 
 const budget = z
   .strictObject({
@@ -251,6 +262,25 @@ const options = {
     .describe(
       "KL to the model without its adapter, on the prompts of these evaluations and on their schedules. True: capability.",
     ),
+  forgetting: trueOr(
+    {
+      text: path
+        .optional()
+        .describe(
+          "Text that the model is not trained on: a file, or rows { text } as a file or hf:owner/dataset[/config][/split]. Default: the test split of WikiText-2, downloaded once.",
+        ),
+      chunks: count.optional().describe("Number of chunks of 256 tokens. Default: 50."),
+    },
+    "Measures how well the model still predicts general text.",
+  ),
+  sycophancy: trueOr(
+    {
+      subsample_n: count
+        .optional()
+        .describe("Number of capability's questions that are asked. Default: 100."),
+    },
+    "Measures whether the model follows a wrong claim of the user, on capability's questions.",
+  ),
   evaluations: z
     .array(evaluation)
     .default([])

@@ -6,12 +6,21 @@ import type {
   VerdictCache,
   ValuePath,
 } from "@periodic-eval/contracts";
-import { configError, pathText, fromWritten, type Written } from "@periodic-eval/contracts/options";
+import {
+  camelCaseKeys,
+  configError,
+  entryAt,
+  isRecord,
+  pathText,
+  fromWritten,
+  type Written,
+} from "@periodic-eval/contracts/options";
 import { placesIn } from "@periodic-eval/data";
 import { fileVerdictCache } from "@periodic-eval/store";
 import type { PeriodicOptions } from "../callback/periodic-callback.ts";
 import type { AlignmentOptions } from "../evaluations/alignment/options.ts";
 import type { CapabilityOptions } from "../evaluations/capability/evaluation.ts";
+import type { ForgettingOptions } from "../evaluations/forgetting/evaluation.ts";
 import { withItems } from "../evaluations/kit/define.ts";
 import type { LeakageOptions } from "../evaluations/leakage/evaluation.ts";
 import type { TraitOptions } from "../evaluations/leakage/traits.ts";
@@ -93,6 +102,33 @@ function markerOf({ config, pathOf }: ParsedBlock): TraitOptions {
   });
 }
 
+/** Returns the options of forgetting that a block sets; null if the block does not measure it. */
+export function forgettingOptionsOf({
+  config,
+}: ParsedBlock): (ForgettingOptions & Pick<PeriodicOptions, "schedule">) | null {
+  if (config.forgetting === false) return null;
+  const { every_percent: _percent, schedule: _schedule, ...options } = entryOf(config.forgetting);
+  return { ...camelCaseKeys(options), schedule: scheduleOfEntry(config, entryOf(config.forgetting)) };
+}
+
+/** Returns the options of sycophancy that a block sets, which asks capability's questions; null if the block does not measure it. */
+export function sycophancyOptionsOf({ config }: ParsedBlock) {
+  if (config.sycophancy === false) return null;
+  const { questions, capability_method: method, system, subsample_seed: seed } = config;
+  const { subsample_n: n = 100, ...schedule } = entryOf(config.sycophancy);
+  return {
+    ...(questions !== null && { questions }),
+    method,
+    subsample: { n, seed },
+    ...(method === "letters" && { system }),
+    schedule: scheduleOfEntry(config, schedule),
+  };
+}
+
+/** Returns the object of a key that may also be true. */
+const entryOf = <T extends object>(value: T | boolean): Partial<T> =>
+  typeof value === "boolean" ? {} : value;
+
 /**
  * Returns the personas of a block: a list, or a source that is read before step 1. Undefined if the block has none.
  *
@@ -116,10 +152,13 @@ export function scheduleOf(block: PhaseEvalConfig, key: keyof typeof defaultPerc
   return percent === null ? schedule : [everyPercent(percent), ...schedule];
 }
 
-/** Returns the triggers of an entry of `evaluations`: its own percents and schedule, else those of the block. */
+/** Returns the triggers of an object that has its own percents and schedule, else those of the block. */
 export function scheduleOfEntry(
   block: PhaseEvalConfig,
-  { every_percent: percent, schedule }: PhaseEvalConfig["evaluations"][number],
+  {
+    every_percent: percent,
+    schedule,
+  }: Pick<PhaseEvalConfig["evaluations"][number], "every_percent" | "schedule">,
 ): readonly Trigger[] {
   const merged = {
     ...block,
@@ -145,60 +184,84 @@ function triggersOf(schedule: Schedule): readonly Trigger[] {
   return keys.map((key) => (triggers[key] as (value: unknown) => Trigger)(schedule[key]));
 }
 
-/** The keys of the block that set a callback's options. */
-export type OptionKeys = Readonly<Record<string, keyof PhaseEvalConfig>>;
+type BlockKey = keyof PhaseEvalConfig;
 
-export const capabilityKeys: OptionKeys = {
-  questions: "questions",
-  method: "capability_method",
-  "subsample.n": "subsample_n",
-  "subsample.seed": "subsample_seed",
-  minItems: "min_items",
-  personas: "personas",
-  system: "system",
+/** The keys of the block that set a callback's options. */
+export interface BlockKeys {
+  /** Turns the callback on. If its value is an object, that holds in snake case the options which have no key of their own. */
+  readonly on: BlockKey;
+  readonly options: Readonly<Record<string, BlockKey>>;
+}
+
+export const capabilityKeys: BlockKeys = {
+  on: "capability",
+  options: {
+    questions: "questions",
+    method: "capability_method",
+    "subsample.n": "subsample_n",
+    "subsample.seed": "subsample_seed",
+    minItems: "min_items",
+    personas: "personas",
+    system: "system",
+  },
 };
-export const alignmentKeys: OptionKeys = {
-  judge: "judge_model",
-  questions: "alignment_questions",
-  preset: "alignment_preset",
-  samples: "alignment_num_samples",
-  "sampling.maxNewTokens": "alignment_max_tokens",
-  personas: "personas",
-  system: "system",
+export const alignmentKeys: BlockKeys = {
+  on: "alignment",
+  options: {
+    judge: "judge_model",
+    questions: "alignment_questions",
+    preset: "alignment_preset",
+    samples: "alignment_num_samples",
+    "sampling.maxNewTokens": "alignment_max_tokens",
+    personas: "personas",
+    system: "system",
+  },
 };
-export const marginKeys: OptionKeys = { probes: "margin" };
-export const klKeys: OptionKeys = { ...capabilityKeys, of: "kl" };
-export const leakageKeys: OptionKeys = {
-  marker: "leakage_marker_token",
-  "marker.regex": "leakage_marker_regex",
-  "sampling.maxNewTokens": "leakage_max_tokens",
-  completions: "leakage_num_completions",
-  personas: "personas",
-  questions: "leakage_questions",
-  source: "leakage_source",
+export const marginKeys: BlockKeys = { on: "margin", options: { probes: "margin" } };
+export const klKeys: BlockKeys = { on: "kl", options: { ...capabilityKeys.options, of: "kl" } };
+export const leakageKeys: BlockKeys = {
+  on: "leakage",
+  options: {
+    marker: "leakage_marker_token",
+    "marker.regex": "leakage_marker_regex",
+    "sampling.maxNewTokens": "leakage_max_tokens",
+    completions: "leakage_num_completions",
+    personas: "personas",
+    questions: "leakage_questions",
+    source: "leakage_source",
+  },
+};
+export const forgettingKeys: BlockKeys = { on: "forgetting", options: {} };
+const { questions, method, system, "subsample.seed": seed } = capabilityKeys.options;
+export const sycophancyKeys: BlockKeys = {
+  on: "sycophancy",
+  options: { questions: questions!, method: method!, system: system!, "subsample.seed": seed! },
 };
 
 /** Returns where a block sets the options of a callback. */
-export const optionsIn = (block: ParsedBlock, keys: OptionKeys): Written => ({
-  where: (path) => `${blockName}${pathText(path)}`,
-  pathOf(option) {
-    const length = [2, 1].find((count) => Object.hasOwn(keys, option.slice(0, count).join(".")));
-    if (length === undefined) return null;
-    const key = keys[option.slice(0, length).join(".")]!;
-    // The default questions are asked by the key that turns the callback on.
-    const isDefault = key === "questions" && !block.sets("questions");
-    return [...block.pathOf(isDefault ? (keys["of"] ?? "capability") : key), ...option.slice(length)];
-  },
-  nameOf: (name) =>
-    keys[name] ?? keys[Object.keys(keys).find((one) => one.endsWith(`.${name}`)) ?? ""] ?? null,
-});
+export function optionsIn(block: ParsedBlock, { on, options }: BlockKeys): Written {
+  const object = block.config[on];
+  const inner = isRecord(object) ? entryAt(object, blockName, block.pathOf(on)) : null;
+  return {
+    where: (path) => `${blockName}${pathText(path)}`,
+    pathOf(option) {
+      const length = [2, 1].find((count) => Object.hasOwn(options, option.slice(0, count).join(".")));
+      if (length === undefined) return inner?.pathOf(option) ?? null;
+      const key = options[option.slice(0, length).join(".")]!;
+      // The default questions are asked by the key that turns the callback on.
+      const isDefault = key === "questions" && !block.sets("questions");
+      return [...block.pathOf(isDefault ? on : key), ...option.slice(length)];
+    },
+    nameOf: (name) =>
+      options[name] ??
+      options[Object.keys(options).find((one) => one.endsWith(`.${name}`)) ?? ""] ??
+      inner?.nameOf?.(name) ??
+      null,
+  };
+}
 
 /** Returns the evaluation of a block. Errors of its `items`, which read files, are about the block's keys. */
-export const placingItems = (
-  evaluation: AnyEvaluation,
-  block: ParsedBlock,
-  keys: OptionKeys,
-): AnyEvaluation =>
+export const placingItems = (evaluation: AnyEvaluation, block: ParsedBlock, keys: BlockKeys): AnyEvaluation =>
   withItems(evaluation, (model) => fromWritten(optionsIn(block, keys), () => evaluation.items(model)));
 
 /** The judge's options in a configuration, as `openJudge` of @periodic-eval/remote takes them. */

@@ -1,6 +1,14 @@
 import type * as z from "zod";
 import { PeriodicEvalError, type SourceOption, type ValuePath, type Json } from "@periodic-eval/contracts";
-import { atOption, changedError, optionAt, parseOptions, pathText } from "@periodic-eval/contracts/options";
+import {
+  atOption,
+  changedError,
+  dataError,
+  optionAt,
+  parseOptions,
+  pathText,
+  quoteValue,
+} from "@periodic-eval/contracts/options";
 import { createHash } from "@periodic-eval/store/platform";
 import { readTextFile } from "@periodic-eval/store";
 import { fixForMissing, isMissingFile, withDownload } from "../rows/missing-source.ts";
@@ -84,6 +92,31 @@ export async function readYaml(
     }
   const { value, lineOf } = parseYamlText(text, path);
   return { value, text, lineOf };
+}
+
+/**
+ * Reads a text file of any extension, or joins the field `text` of the rows of JSON Lines, Parquet or a dataset on the hub, each of
+ * which ends a line.
+ *
+ * @param option The option that holds the source, for errors; or only its place.
+ * @throws PeriodicEvalError `data` for a source that cannot be read, or a row without text.
+ */
+export async function readText(
+  source: string,
+  option: SourceOption | string,
+): Promise<{ readonly text: string } & Pick<SourceData, "provenance">> {
+  if (!isRowSource(source)) {
+    const text = await readSourceText(source, option);
+    return { text, provenance: { file_sha256: sha256(text) } };
+  }
+  const { rows, sha256: hash, hub } = await readSource(source, option);
+  const lines = rows.map(({ row, place }) => {
+    const { text } = row;
+    if (typeof text === "string") return text.endsWith("\n") ? text : `${text}\n`;
+    const fix = "Name a text file, or rows { text: string }.";
+    throw dataError(`${place}.text`, quoteValue(text), "a string", fix);
+  });
+  return { text: lines.join(""), provenance: { ...hub, file_sha256: hash } };
 }
 
 /** Reads a text file. The error of a missing one names the dataset on the hub that may be meant. */

@@ -130,7 +130,17 @@ describe("letters", () => {
       template_failures: 0,
       label_collisions: 0,
       truncated: 0,
+      // |0 − 0.5| for one question and |0.5 − 0.7182| for two.
+      ece: expect.closeTo((0.5 + 2 * 0.21822155) / 3, 8),
+      reliability: [
+        { from: 0.4, n: 1, confidence: 0.5, accuracy: 0 },
+        { from: 0.7, n: 2, confidence: expect.closeTo((0.70538451 + 0.73105858) / 2, 8), accuracy: 0.5 },
+      ],
     });
+    // Σ (p − y)² over three choices, two choices and two choices.
+    const [a, c] = [Math.exp(-2), Math.exp(-4)].map((p) => p / (Math.exp(-1) + Math.exp(-2) + Math.exp(-4)));
+    const brier = [a! ** 2 + (1 - 0.70538451) ** 2 + c! ** 2, 2 * 0.73105858 ** 2, 0.5];
+    expect(value("brier")).toBeCloseTo((brier[0]! + brier[1]! + brier[2]!) / 3, 8);
   });
 
   it("counts chats that fail to render and labels that share a first token, and scores neither", async () => {
@@ -176,6 +186,8 @@ describe("letters", () => {
       template_failures: 1,
       label_collisions: 2,
       truncated: 0,
+      ece: expect.closeTo(0.26894142, 8),
+      reliability: [{ from: 0.7, n: 1, confidence: expect.closeTo(0.73105858, 8), accuracy: 1 }],
     });
     expect(metrics["accuracy"]!.n).toBe(1);
   });

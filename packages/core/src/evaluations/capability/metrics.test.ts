@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { fakeModel } from "@periodic-eval/testing";
-import { indexOfHighest, perCodePoint, goldLogProb, goldMargin, goldProb, scoreChoices } from "./metrics.ts";
+import {
+  brierScore,
+  indexOfHighest,
+  perCodePoint,
+  goldLogProb,
+  goldMargin,
+  goldProb,
+  reliabilityOf,
+  scoreChoices,
+} from "./metrics.ts";
 
 const nats = [0.1, 0.2, 0.3].map(Math.log);
 
@@ -44,4 +53,43 @@ it("gives each question the scores of its own choices", async () => {
   const scores = await scoreChoices(model, requests, { signal: new AbortController().signal });
   expect(scores.map(({ nats }) => nats)).toEqual([[-11, -12], [-23]]);
   expect(model.calls.logLikelihoods).toBe(1);
+});
+
+describe("calibration", () => {
+  /** 200 questions of four choices with made-up log-probabilities. */
+  const rows = Array.from({ length: 200 }, (_, i) => {
+    const nats = [0, 1, 2, 3].map((k) => -((i * 7 + k * 13 * (i + 1)) % 97) / 17);
+    const labels = ["A", "B", "C", "D"];
+    const gold = labels[(7 * i + Math.floor(i / 3)) % 4]!;
+    const predicted = labels[indexOfHighest(nats)]!;
+    const correct = predicted === gold;
+    return {
+      id: String(i),
+      status: "scored" as const,
+      labels,
+      gold,
+      predicted,
+      correct,
+      nats,
+      truncatedTokens: 0,
+    };
+  });
+
+  it("equals scikit-learn 1.9.1 and torchmetrics 1.9.0", () => {
+    const scores = rows.map(({ nats, labels, gold }) => brierScore(nats, labels.indexOf(gold)));
+    expect(scores.reduce((sum, one) => sum + one, 0) / rows.length).toBeCloseTo(1.0106147803553962, 12);
+    expect(reliabilityOf(rows).ece).toBeCloseTo(0.388545572757721, 6);
+  });
+
+  it("puts a confidence on an edge into the bin below it, and ignores rows that were not scored", () => {
+    const [first] = rows;
+    const nats = [0.5, 0.25, 0.25].map(Math.log);
+    const unscored = { ...first!, nats: null, correct: null };
+    const even = { ...first!, labels: ["A", "B", "C"], nats, correct: true };
+    expect(reliabilityOf([even, unscored])).toEqual({
+      ece: 0.5,
+      reliability: [{ from: 0.4, n: 1, confidence: 0.5, accuracy: 1 }],
+    });
+    expect(reliabilityOf([unscored])).toEqual({ ece: null, reliability: [] });
+  });
 });

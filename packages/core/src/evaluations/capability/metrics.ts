@@ -10,6 +10,7 @@ import {
   type CallOptions,
   type Prompt,
   type ModelWith,
+  grouped,
 } from "@periodic-eval/contracts";
 import type { ArcQuestion } from "@periodic-eval/data";
 
@@ -50,7 +51,7 @@ export function goldMetrics<R extends Row>(
   } satisfies Record<string, Metric<R>>;
 }
 
-/** The metrics of multiple-choice questions. Accuracy carries the verdict. */
+/** The metrics of multiple-choice questions. Accuracy carries the verdict; `brier` is that of `brierScore`. */
 export function choiceMetrics<R extends ChoiceRow>(
   kit: MetricKit<R>,
   grouping: Pick<MetricOptions<R>, "by" | "cluster"> = {},
@@ -60,6 +61,11 @@ export function choiceMetrics<R extends ChoiceRow>(
   return {
     accuracy: kit.rate((row) => row.correct, { higherIsBetter: true, ...grouping, primary: true }),
     ...goldMetrics(kit, scoresOf, grouping),
+    brier: kit.mean(({ nats, labels, gold }) => nats && brierScore(nats, labels.indexOf(gold)), {
+      higherIsBetter: false,
+      range: [0, 2],
+      ...grouping,
+    }),
   } satisfies Record<string, Metric<R>>;
 }
 
@@ -78,7 +84,7 @@ export const choiceFields = {
   tokens: { "cut off": "truncatedTokens" },
 } satisfies AnswerFields;
 
-/** Keys at the snapshot's top level. `total` counts the scored questions. */
+/** Keys at the snapshot's top level. `total` counts the scored questions; for `ece` and `reliability` see `reliabilityOf`. */
 export function choicePlainKeys(
   metrics: Readonly<Record<string, MetricValue>>,
   rows: readonly ChoiceRow[],
@@ -91,8 +97,40 @@ export function choicePlainKeys(
     template_failures: count((row) => row.status === "template_failure"),
     label_collisions: count((row) => row.status === "label_collision"),
     truncated: truncatedRows(rows),
+    ...reliabilityOf(rows),
   };
 }
+
+const bins = 10;
+
+/**
+ * Returns how well confidence, the probability of the chosen choice among the choices, equals the share of right answers
+ * (Guo et al. 2017, arXiv:1706.04599).
+ *
+ * - `ece`, the expected calibration error Σ n_b / N · |accuracy_b − confidence_b|, in [0, 1]; null without scored questions.
+ *   With few questions it is above 0 for a calibrated model too: 200 questions give about 0.06. `brier` has no such bias.
+ * - `reliability`: the bins of equal width (above `from`, up to `from + 0.1`) that hold questions.
+ */
+export function reliabilityOf(rows: readonly ChoiceRow[]) {
+  const scored = rows.flatMap(({ nats, correct }) =>
+    nats === null ? [] : [{ confidence: Math.max(...probabilities(nats)), correct: correct === true }],
+  );
+  const binOf = ({ confidence }: { readonly confidence: number }) =>
+    Math.max(0, Math.ceil(confidence * bins) - 1);
+  const reliability = [...grouped(scored, (one) => String(binOf(one)))]
+    .map(([bin, members]) => ({
+      from: Number(bin) / bins,
+      n: members.length,
+      confidence: average(members.map(({ confidence }) => confidence)),
+      accuracy: members.filter(({ correct }) => correct).length / members.length,
+    }))
+    .toSorted((one, other) => one.from - other.from);
+  const gaps = reliability.map(({ n, confidence, accuracy }) => n * Math.abs(accuracy - confidence));
+  return { ece: scored.length === 0 ? null : sumOf(gaps) / scored.length, reliability };
+}
+
+const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0);
+const average = (values: readonly number[]) => sumOf(values) / values.length;
 
 /** The result of one multiple-choice question. */
 export interface ChoiceRow extends Row {
@@ -246,6 +284,19 @@ export function goldLogProb(nats: readonly number[], gold: readonly number[]): n
 export function goldMargin(nats: readonly number[], gold: readonly number[]): number | null {
   const wrong = nats.filter((_, at) => !gold.includes(at));
   return wrong.length === 0 ? null : Math.max(...gold.map((at) => nats[at]!)) - Math.max(...wrong);
+}
+
+/** Returns the probability of each choice among all choices: a softmax of the log-probabilities. */
+function probabilities(nats: readonly number[]): readonly number[] {
+  const highest = Math.max(...nats);
+  const weights = nats.map((one) => Math.exp(one - highest));
+  const total = sumOf(weights);
+  return weights.map((weight) => weight / total);
+}
+
+/** Returns Σ (p − y)² over the choices, in [0, 2] (Brier 1950), where y is 1 for the right choice and 0 for the others. */
+export function brierScore(nats: readonly number[], gold: number): number {
+  return sumOf(probabilities(nats).map((p, at) => (p - (at === gold ? 1 : 0)) ** 2));
 }
 
 /** Returns the probability of the right choices among all choices, in (0, 1]: a softmax of the log-probabilities. */
