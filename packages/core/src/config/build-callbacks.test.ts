@@ -81,6 +81,7 @@ periodic_eval:
   schedule: { at_steps: [3], every_steps: 40 }
   budget: { overhead_percent: 5, drain_seconds: 10 }
   baseline: run_start
+  stop_when: [alignment worse, { when: margin changed, even_at_start: true }]
   phases:
     coupling: { alignment: false, leakage_every_percent: 10 }
 `;
@@ -136,6 +137,7 @@ it("returns callbacks, session options and saveAdapterAtFiring", async () => {
     familywise: "primary",
     layout: "nested",
     budget: { overheadPercent: 5, drainSeconds: 10 },
+    stopWhen: ["alignment worse", { when: "margin changed", evenAtStart: true }],
   };
   expect(others).toEqual({ session, saveAdapterAtFiring: false });
   const flat = { layout: "flat", phases: { em: { save_adapter_at_firing: true } } };
@@ -290,7 +292,7 @@ it.each([
   ],
   [
     { leakage: true, leakage_marker: "x" },
-    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 45 known ones. Did you mean "leakage_marker_token"?',
+    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 46 known ones. Did you mean "leakage_marker_token"?',
   ],
   [{ eval_every_percent: "20%" }, 'eval_every_percent: got "20%", expected a finite number. Write 20.'],
   [

@@ -52,7 +52,7 @@ export interface BuildOptions {
 export interface PeriodicEval {
   readonly callbacks: readonly PeriodicCallback[];
   /** Spread these into the session's options, or pass them as `session` to a trainer. */
-  readonly session: Pick<SessionOptions, "baseline" | "familywise" | "budget" | "layout">;
+  readonly session: Pick<SessionOptions, "baseline" | "familywise" | "budget" | "layout" | "stopWhen">;
   /** If true, pass the session a `saveAtFiring` that saves the adapter: only the caller knows how to save it. */
   readonly saveAdapterAtFiring: boolean;
   /** The server of `measure_on`, and the callbacks whose evaluations it measures; omitted without one. */
@@ -146,8 +146,22 @@ function measuredBy(
   });
 }
 
-function sessionOf({ baseline, familywise, budget, layout }: PhaseEvalConfig): PeriodicEval["session"] {
-  return { baseline, familywise, layout, budget: camelCaseKeys(budget) };
+function sessionOf({
+  baseline,
+  familywise,
+  budget,
+  layout,
+  stop_when: stopWhen,
+}: PhaseEvalConfig): PeriodicEval["session"] {
+  return {
+    baseline,
+    familywise,
+    layout,
+    budget: camelCaseKeys(budget),
+    stopWhen: stopWhen.map((one) =>
+      typeof one === "string" ? one : { when: one.when, evenAtStart: one.even_at_start },
+    ),
+  };
 }
 
 /**

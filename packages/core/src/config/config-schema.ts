@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { conditionForms } from "../conditions/condition.ts";
 import { mostTimesPerPhase, shortestIntervals } from "../schedule/triggers.ts";
 import { namePattern } from "@periodic-eval/contracts";
 
@@ -105,6 +106,8 @@ const budget = z
       .describe("Skips measurements while the machine has less free memory. Default: no limit."),
   })
   .describe("Limits on measuring; see the session's budget.");
+
+const condition = z.string("a condition").describe(`As in gates: ${conditionForms}.`);
 
 const amount = z.number().min(0);
 const price = z.strictObject({
@@ -300,6 +303,25 @@ const options = {
     .enum(["primary", "all"])
     .default("primary")
     .describe("Metrics that share the error rate of 5 %: the primary ones, or all (Holm)."),
+  stop_when: z
+    .array(
+      z.union([
+        condition,
+        z.strictObject({
+          when: condition,
+          even_at_start: z
+            .boolean()
+            .default(false)
+            .describe(
+              "True: if the condition holds before step 1, nothing is trained. False: that is an error.",
+            ),
+        }),
+      ]),
+    )
+    .default([])
+    .describe(
+      "Conditions that end training: alignment worse, capability.accuracy < 40 %. Together they stop a training without harm in at most 5 % of cases.",
+    ),
   measure_on: z
     .strictObject({
       server: z.string().min(1).describe("Address of a vLLM server: http://127.0.0.1:8000."),

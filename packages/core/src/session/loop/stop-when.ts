@@ -64,6 +64,11 @@ export class StopWhen {
     return this.#stop;
   }
 
+  /** See `Session.cleanStep`. */
+  get cleanStep(): number | null {
+    return this.#stop === null ? this.#cleanStepBefore(null) : this.#stop.cleanStep;
+  }
+
   /**
    * Takes the stop that an earlier session of this phase wrote, unless its condition is gone. If its measurement belongs to the
    * resumed training it holds; if the steps to it are trained again, the measurement decides again, for the same step.
@@ -129,11 +134,15 @@ export class StopWhen {
     return (spent ?? familyAlpha) / this.#rules.length;
   }
 
-  #cleanStepBefore({ phase, id, step }: Snapshot): number | null {
-    const earlier = this.#options.records.known
-      .settledOf(phase, id)
-      .filter((one) => one.step < step && isMeasured(one));
-    return earlier.at(-1)?.step ?? null;
+  /** Returns the last step at which no condition was met, by the metric that was measured least recently. */
+  #cleanStepBefore(evidence: Snapshot | null): number | null {
+    const { records, progress } = this.#options;
+    const steps = [...new Set(this.#rules.map(({ id }) => id))].map((id) => {
+      const isEarlier = ({ step }: Snapshot) => id !== evidence?.id || step < evidence.step;
+      const measured = records.known.settledOf(progress.phase, id).filter(isMeasured).filter(isEarlier);
+      return measured.at(-1)?.step ?? null;
+    });
+    return steps.length === 0 || steps.includes(null) ? null : Math.min(...steps.map(Number));
   }
 
   #reasonFor({ text }: StopRule, metric: string, snapshot: Snapshot, p: number, level: number): string {
