@@ -118,6 +118,9 @@ const price = z.strictObject({
 /** The evaluations whose prompts KL to the base can use. */
 export const klSources = ["capability", "alignment", "leakage", "margin"] as const;
 
+/** The evaluations that another one's result can request. */
+export const escalated = ["capability", "alignment", "leakage", "forgetting", "sycophancy"] as const;
+
 /** How often callbacks measure without percents or a schedule in the block. */
 export const defaultPercents = {
   eval_every_percent: 20,
@@ -321,6 +324,22 @@ const options = {
     .default([])
     .describe(
       "Conditions that end training: alignment worse, capability.accuracy < 40 %. Together they stop a training without harm in at most 5 % of cases.",
+    ),
+  escalate: z
+    .array(
+      z.strictObject({
+        when: condition,
+        run: z.array(z.enum(escalated)).min(1).describe("The evaluations to measure then."),
+        samples: count
+          .optional()
+          .describe(
+            "Completions per question of alignment and leakage then. Default: as elsewhere in the block.",
+          ),
+      }),
+    )
+    .default([])
+    .describe(
+      "Further measurements at once, when a condition holds: { when: forgetting worse, run: [alignment] }.",
     ),
   measure_on: z
     .strictObject({
