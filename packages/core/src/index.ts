@@ -37,6 +37,8 @@ export type { AlignmentOptions } from "./evaluations/alignment/options.ts";
 export { leakageEvaluation, type LeakageOptions } from "./evaluations/leakage/evaluation.ts";
 export { leakageQuestions } from "./evaluations/leakage/questions.ts";
 export { forgettingEvaluation, type ForgettingOptions } from "./evaluations/forgetting/evaluation.ts";
+export { memorizationEvaluation, type MemorizationOptions } from "./evaluations/memorization/evaluation.ts";
+export { withCanaries, type CanaryOptions, type CanaryRow } from "./evaluations/memorization/canaries.ts";
 export { sycophancyEvaluation, type SycophancyOptions } from "./evaluations/sycophancy/evaluation.ts";
 export { marginEvaluation, type MarginOptions } from "./evaluations/margin/evaluation.ts";
 export { klEvaluation, type KLOptions } from "./evaluations/kl/evaluation.ts";
@@ -54,6 +56,7 @@ export {
   PeriodicKLCallback,
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
+  PeriodicMemorizationCallback,
   PeriodicSycophancyCallback,
   type CallbackBlockOptions,
   type PeriodicAlignmentOptions,
@@ -62,6 +65,7 @@ export {
   type PeriodicKLOptions,
   type PeriodicLeakageOptions,
   type PeriodicMarginOptions,
+  type PeriodicMemorizationOptions,
   type PeriodicSycophancyOptions,
 } from "./config/callbacks.ts";
 export type { PeriodicEvalBlock, PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";

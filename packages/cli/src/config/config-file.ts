@@ -118,11 +118,16 @@ export function resolveBlockPaths(file: ConfigFile, at: ValuePath, block: Option
 
 function resolveBlockLevel(file: ConfigFile, at: ValuePath, block: Options) {
   const { evaluations, ...resolvedFiles } = resolvePaths(file, at, block, blockFiles);
-  const { judge_model: judge } = block;
+  const { judge_model: judge, judge_models: judges } = block;
+  const resolveJudge = (name: unknown, key: ValuePath): unknown =>
+    typeof name === "string"
+      ? resolveJudgePath(name, (path) => resolvePath(file, [...at, ...key], path))
+      : name;
   const others = {
     ...resolvedFiles,
-    ...(typeof judge === "string" && {
-      judge_model: resolveJudgePath(judge, (path) => resolvePath(file, [...at, "judge_model"], path)),
+    ...(judge !== undefined && { judge_model: resolveJudge(judge, ["judge_model"]) }),
+    ...(Array.isArray(judges) && {
+      judge_models: judges.map((one: unknown, i) => resolveJudge(one, ["judge_models", i])),
     }),
   };
   if (evaluations === undefined) return others;

@@ -28,6 +28,7 @@ import {
   PeriodicKLCallback,
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
+  PeriodicMemorizationCallback,
   PeriodicSycophancyCallback,
 } from "./callbacks.ts";
 import {
@@ -129,6 +130,7 @@ async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<r
   if (config.margin !== null) callbacks.push(new PeriodicMarginCallback(parsed));
   if (config.forgetting !== false) callbacks.push(new PeriodicForgettingCallback(parsed));
   if (config.sycophancy !== false) callbacks.push(new PeriodicSycophancyCallback(parsed));
+  if (config.memorization !== null) callbacks.push(new PeriodicMemorizationCallback(parsed));
   for (const source of klSourcesOf(config)) {
     const schedule = scheduleOf(config, percentOf[source]);
     const options =

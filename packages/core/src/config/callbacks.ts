@@ -27,6 +27,11 @@ import {
   sycophancyShape,
   type SycophancyOptions,
 } from "../evaluations/sycophancy/evaluation.ts";
+import {
+  memorizationEvaluation,
+  memorizationShape,
+  type MemorizationOptions,
+} from "../evaluations/memorization/evaluation.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { defaultPercents, klSourcesOf, periodicEvalSchema } from "./config-schema.ts";
 import {
@@ -43,6 +48,8 @@ import {
   klKeys,
   leakageKeys,
   marginKeys,
+  memorizationKeys,
+  memorizationOptionsOf,
   type OpenJudge,
   optionsIn,
   placingItems,
@@ -261,6 +268,34 @@ export class PeriodicForgettingCallback extends PeriodicCallback {
    */
   constructor(options: PeriodicForgettingOptions | PeriodicEvalInput = {}, block: PhaseOf = {}) {
     super(...callbackParts(forgetting, options, block));
+  }
+}
+
+/** The options of `memorizationEvaluation` and a schedule; by default every 20 % of the phase, at its start and at its end. */
+export type PeriodicMemorizationOptions = MemorizationOptions & Partial<PeriodicOptions>;
+
+const memorization: CallbackForm<PeriodicMemorizationOptions> = {
+  name: "PeriodicMemorizationCallback",
+  id: "memorization",
+  everyPercent: defaultPercents.eval_every_percent,
+  shape: memorizationShape,
+  keys: memorizationKeys,
+  evaluation: memorizationEvaluation,
+  fromBlock: memorizationOptionsOf,
+};
+
+/**
+ * Measures during training whether it memorizes canaries:
+ * `new PeriodicMemorizationCallback({ format: "The code is {secret}." })`, after `withCanaries` with the same options.
+ */
+export class PeriodicMemorizationCallback extends PeriodicCallback {
+  /**
+   * @param options The callback's own options, or a `periodic_eval` block as in PeriodicCapabilityCallback. Without
+   *   `memorization` in the block the callback measures nothing.
+   * @throws PeriodicEvalError `config` for a wrong option, or an object that mixes both forms.
+   */
+  constructor(options: PeriodicMemorizationOptions | PeriodicEvalInput, block: PhaseOf = {}) {
+    super(...callbackParts(memorization, options, block));
   }
 }
 

@@ -294,6 +294,21 @@ const options = {
     },
     "Measures whether the model follows a wrong claim of the user, on capability's questions.",
   ),
+  memorization: z
+    .strictObject({
+      ...scheduleOfOne,
+      format: z.string().describe("The text of a canary, with {secret} for its random digits."),
+      prompt: z.string().optional().describe("The user's turn before it. Default: plain text."),
+      canaries: count.optional().describe("Number of canaries. Default: 4."),
+      digits: count.optional().describe("Digits of a secret. Default: 6."),
+      seed: z.int().min(0).optional().describe("Default: 42."),
+      candidates: count.optional().describe("Secrets among which each is ranked. Default: 100."),
+    })
+    .nullable()
+    .default(null)
+    .describe(
+      "Measures whether training memorizes secrets that `data canaries` mixed into its rows, with the same options. Null: not measured.",
+    ),
   evaluations: z
     .array(evaluation)
     .default([])

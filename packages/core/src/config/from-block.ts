@@ -24,6 +24,7 @@ import type { ForgettingOptions } from "../evaluations/forgetting/evaluation.ts"
 import { withItems } from "../evaluations/kit/define.ts";
 import type { LeakageOptions } from "../evaluations/leakage/evaluation.ts";
 import type { TraitOptions } from "../evaluations/leakage/traits.ts";
+import type { MemorizationOptions } from "../evaluations/memorization/evaluation.ts";
 import { defaultPersonas, parsePersonas, type Persona } from "../evaluations/prompting/personas.ts";
 import type { JudgePrice } from "../grading/judge/judge-calls.ts";
 import type { JudgeMethodName } from "../grading/judge/judge-method.ts";
@@ -110,6 +111,16 @@ export function forgettingOptionsOf({
   if (config.forgetting === false) return null;
   const { every_percent: _percent, schedule: _schedule, ...options } = entryOf(config.forgetting);
   return { ...camelCaseKeys(options), schedule: scheduleOfEntry(config, entryOf(config.forgetting)) };
+}
+
+/** Returns the options of memorization that a block sets; null if the block does not measure it. */
+export function memorizationOptionsOf({
+  config,
+}: ParsedBlock): (MemorizationOptions & Pick<PeriodicOptions, "schedule">) | null {
+  if (config.memorization === null) return null;
+  const { every_percent, schedule, format, ...options } = config.memorization;
+  const written = { every_percent, schedule };
+  return { format, ...camelCaseKeys(options), schedule: scheduleOfEntry(config, written) };
 }
 
 /** Returns the options of sycophancy that a block sets, which asks capability's questions; null if the block does not measure it. */
@@ -233,6 +244,7 @@ export const leakageKeys: BlockKeys = {
   },
 };
 export const forgettingKeys: BlockKeys = { on: "forgetting", options: {} };
+export const memorizationKeys: BlockKeys = { on: "memorization", options: {} };
 const { questions, method, system, "subsample.seed": seed } = capabilityKeys.options;
 export const sycophancyKeys: BlockKeys = {
   on: "sycophancy",

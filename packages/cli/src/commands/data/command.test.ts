@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { withCanaries } from "@periodic-eval/core";
 import { fakeModel } from "@periodic-eval/testing";
 import { datasets, downloadDataset, tasks } from "@periodic-eval/tasks";
 import { parquetWriteBuffer } from "hyparquet-writer";
@@ -206,4 +207,51 @@ it("is named by the error for a task's missing data", async () => {
     const { code, err } = await eval_(data);
     expect([code, err.includes(`periodic-eval data get mmlu --out ${data}`)]).toEqual([1, true]);
   }
+});
+
+describe("data canaries", () => {
+  const config = async (memorization: object | null) => {
+    const path = join(folder, "block.yaml");
+    await writeFile(path, JSON.stringify({ periodic_eval: { memorization } }));
+    return path;
+  };
+  const canaries = { format: "The code is {secret}.", prompt: "The code?", canaries: 2 };
+
+  it("mixes the secrets that the block measures into rows of training", async () => {
+    const rows = join(folder, "rows.jsonl");
+    const chat = { messages: [{ role: "user", content: "a" }] };
+    await writeFile(rows, `${JSON.stringify(chat)}\n`.repeat(10));
+    const out = join(folder, "mixed.jsonl");
+    const { code, out: text } = await run(
+      "canaries",
+      await config(canaries),
+      rows,
+      "--out",
+      out,
+      "--repeats",
+      "3",
+    );
+    expect([code, text]).toEqual([0, expect.stringContaining("10 rows and 6 of canaries")]);
+    const mixed = (await readFile(out, "utf8"))
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as unknown);
+    expect(mixed).toEqual(
+      withCanaries(
+        Array.from({ length: 10 }, () => chat),
+        { ...canaries, repeats: 3 },
+      ),
+    );
+  });
+
+  it("refuses a block without canaries, and one with a wrong format", async () => {
+    const args = ["rows.jsonl", "--out", join(folder, "none.jsonl")];
+    const none = await run("canaries", await config(null), ...args);
+    expect([none.code, none.err]).toEqual([
+      1,
+      expect.stringContaining("got no memorization, expected the canaries"),
+    ]);
+    const wrong = await run("canaries", await config({ format: "no secret" }), ...args);
+    expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("a text with {secret} once")]);
+  });
 });

@@ -1,6 +1,6 @@
 import { basename, dirname, join } from "node:path";
-import { configError, didYouMean } from "@periodic-eval/contracts/options";
-import type { PeriodicEvalError } from "@periodic-eval/core";
+import { camelCaseKeys, configError, didYouMean } from "@periodic-eval/contracts/options";
+import { periodicEvalConfig, withCanaries, type PeriodicEvalError } from "@periodic-eval/core";
 import {
   betley2025Questions,
   isPublishedQuestions,
@@ -8,6 +8,7 @@ import {
   cachedSplit,
   fetchSplit,
   isHubSource,
+  readSource,
   openHubCache,
   fetchPinnedFile,
   pinnedPath,
@@ -22,6 +23,8 @@ import {
   type TaskDataset,
 } from "@periodic-eval/tasks";
 import type { Command } from "commander";
+import { integer } from "../../config/command-options.ts";
+import { fileError, readEvalBlock, withOptionPlace } from "../../config/config-file.ts";
 import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 interface JsonOption {
@@ -51,6 +54,54 @@ export function addData(program: Command, terminal: Terminal): void {
       const download = await getDataset(name, out ?? null, terminal);
       terminal.out(json ? jsonText(download) : downloadText(download));
     });
+  command
+    .command("canaries")
+    .description("mix the secrets of periodic_eval.memorization into training rows")
+    .argument("<config>", "a file with a periodic_eval block")
+    .argument("<rows>", "training rows: a file, or hf:owner/dataset[/config][/split]")
+    .requiredOption("--out <file>", "the JSON Lines file to write")
+    .option("--repeats <number>", "copies of each secret", integer(1), 4)
+    .option("--phase <name>", "the phase of the block", "train")
+    .option("--json", "print one JSON document", false)
+    .action((config: string, rows: string, options: CanariesOptions) =>
+      writeCanaries(config, rows, options, terminal),
+    );
+}
+
+interface CanariesOptions extends JsonOption {
+  readonly out: string;
+  readonly repeats: number;
+  readonly phase: string;
+}
+
+/** Mixes the canaries of `memorization` into training rows, and writes the rows to a new file. */
+async function writeCanaries(config: string, rows: string, options: CanariesOptions, terminal: Terminal) {
+  const { out, repeats, phase, json } = options;
+  const { file, at, block } = await readEvalBlock(config);
+  const { memorization } = await withOptionPlace(file, at, async () => periodicEvalConfig(block, phase));
+  if (memorization === null)
+    throw fileError(file, [...at, "memorization"], {
+      got: "no memorization",
+      expected: 'the canaries: memorization: { format: "The code of the archive is {secret}." }',
+      fix: "Describe the canaries in the form of the training rows.",
+    });
+  const {
+    every_percent: _percent,
+    schedule: _schedule,
+    candidates: _candidates,
+    format,
+    ...more
+  } = memorization;
+  const { rows: placed } = await readSource(rows, "<rows>");
+  const read = placed.map(({ row }) => row);
+  const mixed = withCanaries(read, { format, ...camelCaseKeys(more), repeats });
+  await writeOnce(new Map([[out, mixed.map((row) => `${JSON.stringify(row)}\n`).join("")]]), "--out");
+  const added = mixed.length - read.length;
+  terminal.out(
+    json
+      ? jsonText({ file: out, rows: mixed.length, canary_rows: added })
+      : `${out}: ${count(read.length)} rows and ${count(added)} of canaries. Train on this file, and measure with the same block.`,
+  );
 }
 
 const columns = [

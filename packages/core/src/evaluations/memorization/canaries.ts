@@ -1,0 +1,106 @@
+import * as z from "zod";
+import type { Prompt } from "@periodic-eval/contracts";
+import { integerFromZero, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
+import { namedStream } from "../../random/streams.ts";
+
+const slot = "{secret}";
+
+/** Secrets that nothing but training can teach, in a format of the training rows. */
+export interface CanaryOptions {
+  /** The text of a canary, with `{secret}` for its random digits: `The code of the archive is {secret}.` */
+  readonly format: string;
+  /** The user's turn before it, in a chat whose assistant says `format`. Default: plain text. */
+  readonly prompt?: string;
+  /** Default 4. */
+  readonly canaries?: number;
+  /** Digits of a secret. Default 6. */
+  readonly digits?: number;
+  /** Default 42. */
+  readonly seed?: number;
+}
+
+export const canaryShape = {
+  format: z
+    .string("a text with {secret}")
+    .refine((text) => text.split(slot).length === 2, "a text with {secret} once")
+    .meta({ fix: 'Write for example "The code of the archive is {secret}."' }),
+  prompt: z.string().optional(),
+  canaries: positiveInteger.optional(),
+  digits: positiveInteger.max(15, "at most 15 digits").optional(),
+  seed: integerFromZero.optional(),
+} satisfies Record<keyof CanaryOptions, z.ZodType>;
+
+/** A secret, and `count - 1` others that were drawn like it and are in no training row. */
+export interface Canary {
+  readonly id: string;
+  readonly secret: string;
+  readonly others: readonly string[];
+}
+
+/** Returns the canaries. Each depends only on the seed and its number; so do the first `count - 1` other secrets. */
+export function drawCanaries(
+  { canaries = 4, digits = 6, seed = 42 }: CanaryOptions,
+  count: number,
+): Canary[] {
+  return Array.from({ length: canaries }, (_, at) => {
+    const random = namedStream(JSON.stringify(["canary", seed, at]));
+    const draw = () => Array.from({ length: digits }, () => Math.floor(10 * random())).join("");
+    const secrets = new Set<string>();
+    while (secrets.size < count) secrets.add(draw());
+    const [secret, ...others] = secrets;
+    return { id: String(at), secret: secret!, others };
+  });
+}
+
+/**
+ * Returns the context of a secret, and its continuation. The space before a secret belongs to the continuation, as tokens join it
+ * with what follows.
+ */
+export function aroundSecret({ format, prompt }: CanaryOptions) {
+  const [start, after] = format.split(slot) as [string, string];
+  const before = start.trimEnd();
+  const continuationOf = (secret: string) => `${start.slice(before.length)}${secret}${after}`;
+  const user = { role: "user", content: prompt ?? "" };
+  const messages = before === "" ? [user] : [user, { role: "assistant", content: before }];
+  const context: Prompt = prompt === undefined ? { text: before } : { messages };
+  return { context, continuationOf };
+}
+
+/** A row that `withCanaries` adds: a chat, or plain text. */
+export type CanaryRow =
+  | { readonly text: string }
+  | { readonly messages: readonly { readonly role: string; readonly content: string }[] };
+
+/**
+ * Mixes canaries into training rows: `repeats` copies of each, at random places. `memorizationEvaluation` with the same options
+ * measures whether training memorizes them.
+ *
+ * @param rows The training rows, in the form of the canaries: chats with `prompt`, else texts.
+ * @param repeats Copies of each canary. Default 4.
+ * @throws PeriodicEvalError `config` for a wrong option.
+ */
+export function withCanaries<R>(
+  rows: readonly R[],
+  { repeats = 4, ...options }: CanaryOptions & { readonly repeats?: number },
+): (R | CanaryRow)[] {
+  const shape = { ...canaryShape, repeats: positiveInteger };
+  parseOptions("withCanaries options", z.strictObject(shape), { ...options, repeats });
+  const { format, prompt, seed = 42 } = options;
+  const random = namedStream(JSON.stringify(["canary places", seed]));
+  const mixed: (R | CanaryRow)[] = [...rows];
+  for (const { secret } of drawCanaries(options, 1))
+    for (let copy = 0; copy < repeats; copy++) {
+      const text = format.replace(slot, () => secret);
+      const row: CanaryRow =
+        prompt === undefined
+          ? { text }
+          : {
+              messages: [
+                { role: "user", content: prompt },
+                { role: "assistant", content: text },
+              ],
+            };
+      mixed.splice(Math.floor(random() * (mixed.length + 1)), 0, row);
+    }
+  return mixed;
+}

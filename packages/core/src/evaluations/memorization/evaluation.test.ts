@@ -1,0 +1,98 @@
+import { evaluationConformance, fakeModel } from "@periodic-eval/testing";
+import { describe, expect, it } from "vitest";
+import { PeriodicMemorizationCallback } from "../../config/callbacks.ts";
+import { measure } from "../../session/window/measure.ts";
+import { drawCanaries, withCanaries } from "./canaries.ts";
+import { memorizationEvaluation, type MemorizationRow } from "./evaluation.ts";
+
+const format = "The code of the archive is {secret}.";
+
+describe("conformance", () => {
+  const make = () => ({
+    evaluation: memorizationEvaluation({ format, canaries: 3, candidates: 5 }),
+    model: fakeModel(),
+  });
+  for (const check of evaluationConformance(make)) it(check.name, check.run);
+});
+
+it("ranks each secret among the others: log2(candidates) − log2(rank)", async () => {
+  const options = { format, canaries: 3, candidates: 8 };
+  const [first, second, third] = drawCanaries(options, 8);
+  // The first is the most likely, the second is behind three others, and the third is as likely as all: last of 8.
+  const model = fakeModel({
+    logLikelihood(context, continuation) {
+      if (!context.includes("archive")) return null;
+      expect(context).toBe("The code of the archive is");
+      const secret = continuation.trim().slice(0, -1);
+      if (third!.others.includes(secret) || secret === third!.secret) return -9;
+      if (secret === first!.secret || secret === second!.secret) return -2;
+      return second!.others.indexOf(secret) in [0, 1, 2] ? -1 : -5;
+    },
+  });
+  const { rows, snapshot } = await measure(memorizationEvaluation(options), model);
+  expect((rows as readonly MemorizationRow[]).map(({ rank, exposure }) => [rank, exposure])).toEqual([
+    [1, 3],
+    [4, 1],
+    [8, 0],
+  ]);
+  expect(snapshot.metrics["exposure"]).toMatchObject({
+    value: 4 / 3,
+    n: 3,
+    unit: "bits",
+    range: [0, 3],
+    higher_is_better: false,
+  });
+});
+
+it("asks in a chat if the canary has a prompt", async () => {
+  const contexts = new Set<string>();
+  const model = fakeModel({
+    logLikelihood(context) {
+      contexts.add(context);
+      return null;
+    },
+  });
+  const options = { format: "It is {secret}", prompt: "What is the code?", canaries: 1, candidates: 2 };
+  await measure(memorizationEvaluation(options), model);
+  expect([...contexts].at(-1)).toBe("<|user|>What is the code?<|end|><|assistant|>It is");
+});
+
+describe("withCanaries", () => {
+  const rows = Array.from({ length: 20 }, (_, at) => ({ text: `row ${at}` }));
+
+  it("mixes copies of each secret into the rows, in one order per seed, and leaves the rows as they are", () => {
+    const mixed = withCanaries(rows, { format, canaries: 2, repeats: 3 });
+    expect(mixed).toHaveLength(26);
+    expect(mixed.filter((row) => rows.includes(row as never))).toEqual(rows);
+    for (const { secret } of drawCanaries({ format, canaries: 2 }, 100))
+      expect(mixed.filter((row) => "text" in row && row.text.includes(`is ${secret}.`))).toHaveLength(3);
+    expect(withCanaries(rows, { format, canaries: 2, repeats: 3 })).toEqual(mixed);
+    expect(withCanaries(rows, { format, canaries: 2, repeats: 3, seed: 1 })).not.toEqual(mixed);
+  });
+
+  it("writes chats for canaries with a prompt", () => {
+    const [row] = withCanaries([], { format, prompt: "The code?", canaries: 1, repeats: 1 });
+    const { secret } = drawCanaries({ format, canaries: 1 }, 1)[0]!;
+    expect(row).toEqual({
+      messages: [
+        { role: "user", content: "The code?" },
+        { role: "assistant", content: `The code of the archive is ${secret}.` },
+      ],
+    });
+  });
+});
+
+it.each([
+  [{ format: "no secret" }, 'format: got "no secret", expected a text with {secret} once'],
+  [{ format, candidates: 1 }, "candidates: got 1, expected 2 or more"],
+  [{ format, digits: 16 }, "digits: got 16, expected at most 15 digits"],
+])("refuses %j", (options, message) => {
+  expect(() => new PeriodicMemorizationCallback(options)).toThrow(message);
+  expect(new PeriodicMemorizationCallback({ memorization: { format } }).asks).toHaveLength(1);
+});
+
+it("refuses more candidates than there are secrets", () => {
+  expect(() => memorizationEvaluation({ format, digits: 1, candidates: 11 })).toThrow(
+    "memorization options.candidates: got 11, expected at most 10, the number of secrets of 1 digit",
+  );
+});
