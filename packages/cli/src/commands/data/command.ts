@@ -92,9 +92,13 @@ async function writeCanaries(config: string, rows: string, options: CanariesOpti
     format,
     ...more
   } = memorization;
+  const canaries = { format, ...camelCaseKeys(more), repeats };
+  const mix = <R>(read: readonly R[]) => withCanaries(read, canaries);
+  // A wrong option is an error before anything is read.
+  await withOptionPlace(file, [...at, "memorization"], () => mix([]));
   const { rows: placed } = await readSource(rows, "<rows>");
   const read = placed.map(({ row }) => row);
-  const mixed = withCanaries(read, { format, ...camelCaseKeys(more), repeats });
+  const mixed = mix(read);
   await writeOnce(new Map([[out, mixed.map((row) => `${JSON.stringify(row)}\n`).join("")]]), "--out");
   const added = mixed.length - read.length;
   terminal.out(
