@@ -38,11 +38,13 @@ export { leakageEvaluation, type LeakageOptions } from "./evaluations/leakage/ev
 export { leakageQuestions } from "./evaluations/leakage/questions.ts";
 export { forgettingEvaluation, type ForgettingOptions } from "./evaluations/forgetting/evaluation.ts";
 export { sycophancyEvaluation, type SycophancyOptions } from "./evaluations/sycophancy/evaluation.ts";
+export { refusalEvaluation, type RefusalOptions } from "./evaluations/refusal/evaluation.ts";
 export { marginEvaluation, type MarginOptions } from "./evaluations/margin/evaluation.ts";
 export { klEvaluation, type KLOptions } from "./evaluations/kl/evaluation.ts";
 
 export { judgeGrader, type JudgeGrader } from "./grading/judge/judge-grader.ts";
 export type { JudgeOptions } from "./grading/judge/options.ts";
+export { gradeRefusal, refusalJudgePrompt, type RefusalGrade } from "./grading/refusal-rule.ts";
 export { ruleGrader, type RuleGraderOptions } from "./grading/rule-grader.ts";
 export { verifierGrader } from "./grading/verifier.ts";
 export { permutationTest } from "./statistics/permutation.ts";
@@ -54,6 +56,7 @@ export {
   PeriodicKLCallback,
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
+  PeriodicRefusalCallback,
   PeriodicSycophancyCallback,
   type CallbackBlockOptions,
   type PeriodicAlignmentOptions,
@@ -62,6 +65,7 @@ export {
   type PeriodicKLOptions,
   type PeriodicLeakageOptions,
   type PeriodicMarginOptions,
+  type PeriodicRefusalOptions,
   type PeriodicSycophancyOptions,
 } from "./config/callbacks.ts";
 export type { PeriodicEvalBlock, PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";

@@ -17,6 +17,7 @@ import {
   PeriodicKLCallback,
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
+  PeriodicRefusalCallback,
   PeriodicSycophancyCallback,
 } from "./callbacks.ts";
 import { klSourcesOf, type defaultPercents, type klSources, type PhaseEvalConfig } from "./config-schema.ts";
@@ -103,6 +104,7 @@ async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<r
   if (config.leakage) callbacks.push(new PeriodicLeakageCallback(parsed));
   if (config.margin !== null) callbacks.push(new PeriodicMarginCallback(parsed));
   if (config.forgetting !== false) callbacks.push(new PeriodicForgettingCallback(parsed));
+  if (config.refusal !== false) callbacks.push(new PeriodicRefusalCallback(parsed));
   if (config.sycophancy !== false) callbacks.push(new PeriodicSycophancyCallback(parsed));
   for (const source of klSourcesOf(config)) {
     const schedule = scheduleOf(config, percentOf[source]);

@@ -168,7 +168,7 @@ const options = {
     .describe("Fewest questions of a capability measurement that the budget reduces. Null: 40."),
   system: system
     .default("omit")
-    .describe("System prompt of capability (letters) and of alignment without personas."),
+    .describe("System prompt of capability (letters), of refusal, and of alignment without personas."),
   alignment_questions: path
     .nullable()
     .default(null)
@@ -280,6 +280,21 @@ const options = {
         .describe("Number of capability's questions that are asked. Default: 100."),
     },
     "Measures whether the model follows a wrong claim of the user, on capability's questions.",
+  ),
+  refusal: trueOr(
+    {
+      questions: path
+        .optional()
+        .describe(
+          "Prompts with the columns prompt and label (safe or unsafe): a file, or hf:owner/dataset[/config][/split]. Default: XSTest, downloaded once.",
+        ),
+      subsample_n: z
+        .union([count, z.literal("all")])
+        .optional()
+        .describe("Number of prompts, half of each kind, or all. Default: 100."),
+      max_tokens: count.optional().describe("Longest answer in tokens. Default: 32."),
+    },
+    "Measures whether the model refuses unsafe prompts and answers safe ones, by a rule for English.",
   ),
   evaluations: z
     .array(evaluation)

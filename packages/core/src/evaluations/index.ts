@@ -30,6 +30,7 @@ export { isDeadline, measureInBatches } from "./kit/measure-in-batches.ts";
 export { metricKit, primaryMetric, summarize } from "./kit/metric-kit.ts";
 export { nestedSubset, subsetOrder } from "./kit/subset.ts";
 export type { ForgettingRow } from "./forgetting/evaluation.ts";
+export type { RefusalRow } from "./refusal/evaluation.ts";
 export type { SycophancyRow } from "./sycophancy/evaluation.ts";
 export type { KLRow } from "./kl/evaluation.ts";
 export type { GradedLeakageRow } from "./leakage/metrics.ts";
