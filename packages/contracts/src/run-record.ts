@@ -146,6 +146,23 @@ export interface PhaseClosing {
   readonly maxSteps: number | null;
   /** Whether training ended, also early. False: it was interrupted or failed. */
   readonly finished: boolean;
+  /** The condition of `stopWhen` that ended training; omitted if none did. */
+  readonly stop?: ConditionStop;
+}
+
+/** A condition of `stopWhen` that a measurement met, and what follows from it. */
+export interface ConditionStop {
+  /** As the user wrote it. */
+  readonly condition: string;
+  /** The step at which training was asked to stop. */
+  readonly step: number;
+  /** One sentence: the condition, the measurement and the test. */
+  readonly reason: string;
+  /** Id and step of the measurement that met the condition. */
+  readonly id: string;
+  readonly measuredAt: number;
+  /** The last step before at which the same metric was measured and did not meet it; null if there is none. */
+  readonly cleanStep: number | null;
 }
 
 /** Stores the snapshots of a run. Every write is atomic: a reader sees the old snapshot or the new one, never a part. */

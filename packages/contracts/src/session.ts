@@ -220,11 +220,23 @@ export interface SessionOptions {
    * are exploratory), or those of all its metrics and groups, by Holm's method.
    */
   readonly familywise?: "primary" | "all";
+  /**
+   * Conditions that end training, in the grammar of gates: `alignment worse`, `capability.accuracy < 40 %`. All of them together stop
+   * a training without harm in at most 5 % of cases, over all measurements of the phase: each is tested at the level of the
+   * measurement's comparison with its baseline, divided by the number of conditions.
+   */
+  readonly stopWhen?: readonly StopCondition[];
   /** Returns seconds since an arbitrary origin; for tests. */
   readonly clock?: () => number;
   /** Returns the current time, ISO 8601; for tests. */
   readonly now?: () => string;
 }
+
+/**
+ * A condition, alone or with options. `evenAtStart`: if the condition holds before step 1, training ends there; without it, that is an
+ * error of `begin`.
+ */
+export type StopCondition = string | { readonly when: string; readonly evenAtStart?: boolean };
 
 /** Requests of callbacks to the training loop, each with its reason; null if not requested. */
 export interface Control {

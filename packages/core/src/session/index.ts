@@ -9,3 +9,11 @@ export { adapterOffId } from "./records/baselines.ts";
 export { isUngraded } from "./records/resume.ts";
 export { lacksOptionalQuestions, prepareEvaluation } from "./window/prepare.ts";
 export { countTokens, deadlineAt } from "./window/measurement-progress.ts";
+export {
+  conditionForms,
+  limitIn,
+  readCondition,
+  type Condition,
+  type ValueTest,
+  type VerdictTest,
+} from "../conditions/condition.ts";

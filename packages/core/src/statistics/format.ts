@@ -31,6 +31,11 @@ export function formatDelta(delta: number | null | undefined, unit: string): str
   return (delta > 0 ? "+" : "") + digits(delta, unit) + (unit === "share" ? " points" : suffixOf(unit));
 }
 
+/** Returns `p = 0.012`, or `p < 0.0001`. */
+export function formatP(p: number | null): string {
+  return p === null ? missingValueText : p < 0.0001 ? "p < 0.0001" : `p = ${p.toPrecision(2)}`;
+}
+
 /** Returns `gold log prob` for `gold_log_prob`. */
 export const humanizeName = (name: string): string => name.replaceAll("_", " ");
 

@@ -3,6 +3,7 @@ export { compareMeasurements, type ComparisonOptions, type EarlierMeasurement } 
 export {
   formatDelta,
   formatInterval,
+  formatP,
   formatValue,
   humanizeName,
   missingValueText,

@@ -3,19 +3,16 @@ import type { Paired, Json } from "@periodic-eval/core";
 import {
   formatDelta,
   formatInterval,
+  formatP,
   formatValue,
   missingValueText,
   humanizeName,
 } from "@periodic-eval/core/statistics";
 
-export { formatDelta, formatInterval, formatValue, humanizeName, missingValueText };
+export { formatDelta, formatInterval, formatP, formatValue, humanizeName, missingValueText };
 
 /** Returns the factor from a value to the displayed number: 100 for shares, which are shown in percent. */
 export const scaleOf = (unit: string): number => (unit === "share" ? 100 : 1);
-
-export function formatP(p: number | null): string {
-  return p === null ? missingValueText : p < 0.0001 ? "p < 0.0001" : `p = ${p.toPrecision(2)}`;
-}
 
 /** Formats a duration. Rounds before splitting into units: 119.6 s is `2 min 0 s`, not `1 min 60 s`. */
 export function formatSeconds(seconds: number | null): string {

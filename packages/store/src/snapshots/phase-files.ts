@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { basename } from "#platform";
-import type { PhaseClosing, TrainingPoint } from "@periodic-eval/contracts";
+import type { ConditionStop, PhaseClosing, TrainingPoint } from "@periodic-eval/contracts";
 import { makeFolder, writeFileAtomic } from "../files/atomic-file.ts";
 import { nodeFiles, type FileReader, type FileSystem, storeError } from "../files/file-system.ts";
 import { readIfPresent, listIfPresent, readLines } from "../files/read-file.ts";
@@ -13,6 +13,16 @@ const schema = z.array(
     step: z.int().nonnegative(),
     maxSteps: z.int().positive().nullable(),
     finished: z.boolean(),
+    stop: z
+      .object({
+        condition: z.string(),
+        step: z.int().nonnegative(),
+        reason: z.string(),
+        id: z.string(),
+        measuredAt: z.int().nonnegative(),
+        cleanStep: z.int().nonnegative().nullable(),
+      } satisfies Record<keyof ConditionStop, z.ZodType>)
+      .optional(),
   }),
 );
 
@@ -21,7 +31,7 @@ export async function readClosings(path: string, fs: FileReader): Promise<readon
   const text = await readIfPresent(path, fs);
   if (text === null) return [];
   try {
-    return schema.parse(JSON.parse(text));
+    return schema.parse(JSON.parse(text)) as readonly PhaseClosing[];
   } catch {
     return [];
   }
@@ -29,12 +39,12 @@ export async function readClosings(path: string, fs: FileReader): Promise<readon
 
 /** Writes where a phase closed, as the newest closing of the run. A phase that closes as it did before changes nothing. */
 export async function writeClosing(path: string, closing: PhaseClosing, fs: FileSystem): Promise<void> {
-  const { phase, step, maxSteps, finished } = closing;
+  const now = JSON.stringify(schema.element.parse(closing));
   const closings = await readClosings(path, fs);
-  const before = closings.find((one) => one.phase === phase);
-  if (before?.step === step && before.maxSteps === maxSteps && before.finished === finished) return;
-  const others = closings.filter((one) => one !== before);
-  await writeFileAtomic(path, `${JSON.stringify([...others, { phase, step, maxSteps, finished }])}\n`, fs);
+  const before = closings.find((one) => one.phase === closing.phase);
+  if (JSON.stringify(before) === now) return;
+  const others = closings.filter((one) => one !== before).map((one) => JSON.stringify(one));
+  await writeFileAtomic(path, `[${[...others, now].join(",")}]\n`, fs);
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { RunRecord, SeriesPoint, PhaseRecord, Series } from "@periodic-eval/contracts";
 import { shellWord, abbreviated, didYouMean, quoteValue } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { adapterOffId } from "@periodic-eval/core/session";
+import { adapterOffId, type Condition } from "@periodic-eval/core/session";
 import {
   phaseText,
   runState,
@@ -11,7 +11,6 @@ import {
   isGroupMetric,
 } from "@periodic-eval/dashboard";
 import {
-  type Condition,
   type DetectableChange,
   decide,
   wrongCondition,

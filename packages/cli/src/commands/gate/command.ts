@@ -1,12 +1,13 @@
 import { appendFile, mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import type { Condition } from "@periodic-eval/core/session";
 import { readRun, storeError, undisturbed } from "@periodic-eval/store";
 import type { Command } from "commander";
 import { CommandFailure } from "../../terminal/interrupt.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { checkConditions } from "./check-conditions.ts";
-import { parseCondition, parseDetectable, type Condition, type DetectableChange } from "./decide.ts";
+import { parseCondition, parseDetectable, type DetectableChange } from "./decide.ts";
 import { gateJUnit, gateExitCodes, gateJson, gateLines, outcomeOf, gateMarkdown } from "./output.ts";
 
 export interface GateOptions {

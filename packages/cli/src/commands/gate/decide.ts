@@ -1,5 +1,13 @@
 import { quoteValue } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError } from "@periodic-eval/core";
+import {
+  conditionForms,
+  limitIn,
+  readCondition,
+  type Condition,
+  type ValueTest,
+  type VerdictTest,
+} from "@periodic-eval/core/session";
 import { unitText, wilson, type Interval } from "@periodic-eval/core/statistics";
 import {
   formatDelta,
@@ -164,18 +172,17 @@ function decidingInterval({ unit, range, end }: MetricSummary): DecidingInterval
 const unitOfChange = (unit: string): string => (unit === "share" ? "points" : unitText(unit));
 
 /** Returns the limit in the unit of snapshots. */
-function limitOf(condition: Condition, { mantissa, exponent, unit }: ValueTest, metricUnit: string): number {
+function limitOf(condition: Condition, test: ValueTest, metricUnit: string): number {
+  const { operator, mantissa, unit } = test;
   if (unit !== unitText(metricUnit)) {
-    const { name, test } = condition;
-    const right = `${name} ${(test as ValueTest).operator} ${mantissa} ${unitText(metricUnit)}`.trim();
+    const right = `${condition.name} ${operator} ${mantissa} ${unitText(metricUnit)}`.trim();
     throw wrongCondition(
       condition,
       unit === "" ? "a limit without a unit" : `the unit ${quoteValue(unit)}`,
       right,
     );
   }
-  // Shifts the decimal point instead of dividing: 0.1 % is the nearest number to 0.001.
-  return Number(`${mantissa}e${exponent - Math.log10(scaleOf(metricUnit))}`);
+  return limitIn(metricUnit, test);
 }
 
 export const wrongCondition = ({ text }: Condition, got: string, right: string): PeriodicEvalError =>
@@ -187,52 +194,15 @@ export const wrongCondition = ({ text }: Condition, got: string, right: string):
     fix: "Correct the condition.",
   });
 
-/** A condition of `--fail-on`. A run fails the gate if the condition is true. */
-export interface Condition {
-  /** As the user wrote it. */
-  readonly text: string;
-  /** `id`, `id.metric`, `phase/id` or `phase/id.metric`. */
-  readonly name: string;
-  readonly test: VerdictTest | ValueTest;
-}
-
-/** `changed`: any verdict that is evidence of a change, so also `better` and `worse`. */
-interface VerdictTest {
-  readonly kind: "verdict";
-  readonly verdict: "better" | "worse" | "changed";
-}
-
-interface ValueTest {
-  readonly kind: "value";
-  readonly operator: ">" | "<" | ">=" | "<=";
-  /** The digits as written, with `-` as the sign. */
-  readonly mantissa: string;
-  readonly exponent: number;
-  /** As written; empty if none was. */
-  readonly unit: string;
-}
-
-const verdictForm = /^(.+)\s(better|worse|changed)$/;
-// The name is greedy, because names of groups can hold operators.
-const valueForm = /^(.+)(>=|<=|>|<)\s*([-−+]?(?:\d+\.?\d*|\.\d+))(?:e([-+]?\d{1,3}))?(?![\d.])(.*)$/;
-
 /**
- * Parses `capability worse` or `alignment.misaligned > 5 %`.
+ * Reads a condition of `--fail-on`. A run fails the gate if the condition is true.
  *
  * @throws InvalidArgumentError for anything else, which commander reports as wrong usage.
  */
 export function parseCondition(text: string): Condition {
-  const trimmed = text.trim();
-  const [, subject = "", verdict] = verdictForm.exec(trimmed) ?? [];
-  if (isVerdict(verdict)) return { text: trimmed, name: subject.trim(), test: { kind: "verdict", verdict } };
-  const [, name = "", operator, mantissa = "", exponent = "0", unit = ""] = valueForm.exec(trimmed) ?? [];
-  const limit = { mantissa: mantissa.replace("−", "-"), exponent: Number(exponent), unit: unit.trim() };
-  const isFinite = Number.isFinite(Number(`${limit.mantissa}e${exponent}`));
-  if (name.trim() === "" || !isOperator(operator) || !isFinite)
-    throw new InvalidArgumentError(
-      "Expected NAME better, NAME worse or NAME changed, or a limit such as NAME.METRIC > 5 %, with >, <, >= or <=.",
-    );
-  return { text: trimmed, name: name.trim(), test: { kind: "value", operator, ...limit } };
+  const condition = readCondition(text);
+  if (condition === null) throw new InvalidArgumentError(`Expected ${conditionForms}.`);
+  return condition;
 }
 
 /** A largest detectable change at which `no evidence` passes. */
@@ -253,9 +223,3 @@ export function parseDetectable(text: string): DetectableChange {
     throw new InvalidArgumentError("Expected a change with its unit, such as 10 points or 0.5 nats.");
   return { value: Number(value), unit };
 }
-
-const isVerdict = (word: string | undefined): word is VerdictTest["verdict"] =>
-  word === "better" || word === "worse" || word === "changed";
-
-const isOperator = (text: string | undefined): text is ValueTest["operator"] =>
-  text === ">" || text === "<" || text === ">=" || text === "<=";

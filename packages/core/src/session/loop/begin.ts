@@ -25,6 +25,7 @@ import { Preflight } from "../window/preflight.ts";
 import { Hooks } from "./hooks.ts";
 import { SessionLog } from "./log-events.ts";
 import { PhaseProgress } from "./progress.ts";
+import { StopWhen } from "./stop-when.ts";
 import { LoopControl } from "./loop-control.ts";
 
 /** The owners of a session's state. Each changes only its own. */
@@ -67,8 +68,11 @@ export function createParts(options: SessionOptions) {
   // The session's own guard is the outermost, so that the given guards may draw from `Math.random` too.
   const own = given.some(({ isElsewhere }) => isElsewhere) ? [] : [mathRandomGuard()];
   const guards = [...own, ...given];
+  const { stopWhen: conditions = [] } = options;
+  const stopWhen = new StopWhen({ conditions, callbacks, progress, control, records, log });
   const hooks = new Hooks({
     callbacks,
+    stopWhen,
     guards: guards.filter(({ around }) => around === "hooks"),
     signal,
     log,
@@ -81,7 +85,7 @@ export function createParts(options: SessionOptions) {
   });
   const measuringParts = { options, guards, signal, clock, governor, preflight, disturbances, reporter };
   const window = { ...measuringParts, timeouts, records };
-  const loop = { options, callbacks, log, control, clock, progress, requests, hooks, governor };
+  const loop = { options, callbacks, log, control, stopWhen, clock, progress, requests, hooks, governor };
   return {
     ...loop,
     records,
@@ -197,6 +201,7 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   });
   const closings = (await records.store.closings?.()) ?? [];
   const closing = closings.findLast((one) => one.phase === phase);
+  parts.stopWhen.resume(closing?.stop);
   const isOver = resumed !== null && isFinished(standing, closing, at) && records.interrupted.isEmpty;
   await withSeededRandom(seedOf(seed, phase, "begin"), async () => {
     if (isOver) await checkFinished(check(), closings);

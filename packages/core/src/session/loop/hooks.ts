@@ -27,6 +27,7 @@ import type { PhaseProgress } from "./progress.ts";
 import type { LoopControl } from "./loop-control.ts";
 import type { SessionLog } from "./log-events.ts";
 import type { Requests } from "../records/requests.ts";
+import type { StopWhen } from "./stop-when.ts";
 
 type Metrics = Readonly<Record<string, number>>;
 
@@ -56,6 +57,7 @@ export interface HooksOptions {
   readonly signal: AbortSignal;
   readonly log: SessionLog;
   readonly control: LoopControl;
+  readonly stopWhen: StopWhen;
   readonly progress: PhaseProgress;
   readonly requests: Requests;
   readonly writer: SnapshotWriter;
@@ -96,10 +98,11 @@ export class Hooks {
 
   /** Sends new snapshots to loggers and `onSnapshot`, and their errors to `onError`. */
   async announceSnapshots(): Promise<void> {
-    const { writer, log, callbacks } = this.#options;
+    const { writer, log, callbacks, stopWhen } = this.#options;
     for (let next = writer.takeAnnouncement(); next !== undefined; next = writer.takeAnnouncement()) {
       const { snapshot, failure, isLogged } = next;
       if (!isLogged) await log.snapshot(snapshot);
+      await stopWhen.check(snapshot);
       if (failure?.callback) await this.callOnError(failure.callback, failure.error);
       for (const callback of callbacks) {
         if (!has(callback, "onSnapshot")) continue;

@@ -118,6 +118,15 @@ const optionsSchema = z.strictObject({
   runStepOffset: stepsSchema.meta({ fix: "Give the optimizer steps of all earlier phases." }).optional(),
   baseline: z.string("a string").optional(),
   familywise: z.enum(["primary", "all"]).optional(),
+  stopWhen: z
+    .array(
+      z.union([
+        z.string("a condition"),
+        z.strictObject({ when: z.string("a condition"), evenAtStart: z.boolean().optional() }),
+      ]),
+    )
+    .meta({ fix: 'Write ["alignment worse"].' })
+    .optional(),
   clock: functionSchema("a function that returns seconds").optional(),
   now: functionSchema("a function that returns a time").optional(),
 } satisfies Record<keyof SessionOptions, z.ZodType>);

@@ -55,7 +55,7 @@ export class SessionMethods {
 
   /** Returns a promise only if something of this step has to wait: a hook, a logger, a measurement. */
   #endStep(at: StepEnd): Awaitable<void> {
-    const { hooks, progress, records, governor } = this.#parts;
+    const { hooks, progress, records, governor, stopWhen } = this.#parts;
     if (this.#stage === "ended")
       throw misuse(
         "stepEnd",
@@ -80,6 +80,7 @@ export class SessionMethods {
       () => {
         progress.moveTo(next, at.path);
         governor.learnStep(progress.previous, progress.current);
+        stopWhen.atStep();
         return records.writer.hasAnnouncements ? hooks.announceSnapshots() : undefined;
       },
       () => hooks.call("onStepEnd", metrics),
@@ -197,6 +198,7 @@ export class SessionMethods {
     // A phase whose session begins in its middle has no start to measure.
     if (lateStep !== null && lateStep > 1 && progress.current.step === 0)
       progress.current = { ...progress.current, step: lateStep };
+    this.#parts.stopWhen.atStep();
     await hooks.call("onTrainBegin");
     requests.requeue(records.interrupted.requests(callbacks));
     if (lateStep === null) {

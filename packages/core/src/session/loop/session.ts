@@ -198,10 +198,14 @@ async function closeSession(
 }
 
 /** Records how the phase ended. Not worth a warning if it fails: readers then go by the snapshots. */
-async function recordClosing({ log, records, progress }: SessionParts, finished: boolean): Promise<void> {
+async function recordClosing(
+  { log, records, progress, stopWhen: { stop } }: SessionParts,
+  finished: boolean,
+): Promise<void> {
   const at = progress.inRun();
   const { phase, step, maxSteps } = at;
-  await records.store.recordClosing?.({ phase, step, maxSteps, finished }).catch(() => undefined);
+  const closing = { phase, step, maxSteps, finished, ...(stop !== null && { stop }) };
+  await records.store.recordClosing?.(closing).catch(() => undefined);
   const lost = records.lost();
   await log.end({
     ...at,

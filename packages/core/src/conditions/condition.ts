@@ -1,0 +1,58 @@
+/**
+ * A condition on a metric, as gates, `stopWhen` and `escalate` read it: `alignment worse`, `capability.accuracy < 40 %`.
+ */
+export interface Condition {
+  /** As the user wrote it. */
+  readonly text: string;
+  /** `id`, `id.metric`, and for gates also `phase/id` or `phase/id.metric`. */
+  readonly name: string;
+  readonly test: VerdictTest | ValueTest;
+}
+
+/** `changed`: any verdict that is evidence of a change, so also `better` and `worse`. */
+export interface VerdictTest {
+  readonly kind: "verdict";
+  readonly verdict: "better" | "worse" | "changed";
+}
+
+export interface ValueTest {
+  readonly kind: "value";
+  readonly operator: ">" | "<" | ">=" | "<=";
+  /** The digits as written, with `-` as the sign. */
+  readonly mantissa: string;
+  readonly exponent: number;
+  /** As written; empty if none was. */
+  readonly unit: string;
+}
+
+/** What a condition may be, as errors say it. */
+export const conditionForms =
+  "NAME better, NAME worse or NAME changed, or a limit such as NAME.METRIC > 5 %, with >, <, >= or <=";
+
+const verdictForm = /^(.+)\s(better|worse|changed)$/;
+// The name is greedy, because names of groups can hold operators.
+const valueForm = /^(.+)(>=|<=|>|<)\s*([-−+]?(?:\d+\.?\d*|\.\d+))(?:e([-+]?\d{1,3}))?(?![\d.])(.*)$/;
+
+/** Parses `capability worse` or `alignment.misaligned > 5 %`; null for anything else. */
+export function readCondition(written: string): Condition | null {
+  const text = written.trim();
+  const [, subject = "", verdict] = verdictForm.exec(text) ?? [];
+  if (isVerdict(verdict)) return { text, name: subject.trim(), test: { kind: "verdict", verdict } };
+  const [, name = "", operator, mantissa = "", exponent = "0", unit = ""] = valueForm.exec(text) ?? [];
+  const limit = { mantissa: mantissa.replace("−", "-"), exponent: Number(exponent), unit: unit.trim() };
+  const isFinite = Number.isFinite(Number(`${limit.mantissa}e${exponent}`));
+  if (name.trim() === "" || !isOperator(operator) || !isFinite) return null;
+  return { text, name: name.trim(), test: { kind: "value", operator, ...limit } };
+}
+
+/** Returns a limit in the unit of snapshots, in which a share is a part of 1. */
+export function limitIn(metricUnit: string, { mantissa, exponent }: ValueTest): number {
+  // Shifts the decimal point instead of dividing: 0.1 % is the nearest number to 0.001.
+  return Number(`${mantissa}e${metricUnit === "share" ? exponent - 2 : exponent}`);
+}
+
+const isVerdict = (word: string | undefined): word is VerdictTest["verdict"] =>
+  word === "better" || word === "worse" || word === "changed";
+
+const isOperator = (text: string | undefined): text is ValueTest["operator"] =>
+  text === ">" || text === "<" || text === ">=" || text === "<=";

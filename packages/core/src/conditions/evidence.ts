@@ -1,0 +1,59 @@
+import type { MetricValue, Paired, Snapshot } from "@periodic-eval/contracts";
+import { binomialTail, studentQuantile, studentTwoSided } from "../statistics/distributions.ts";
+import { limitIn, type Condition, type ValueTest, type VerdictTest } from "./condition.ts";
+
+/**
+ * Returns the p-value of a condition on a metric of a graded snapshot: the probability of such a measurement if the condition
+ * did not hold. Null if the condition does not hold for the measured numbers, or if they cannot be judged.
+ *
+ * - A verdict has the p-value of the comparison with the baseline.
+ * - A limit of a share is tested on the answers that were counted, one-sided (binomial); of any other metric by the t of its
+ *   interval, one-sided.
+ */
+export function evidenceFor({ test }: Condition, metric: string, snapshot: Snapshot): number | null {
+  const isVoid = snapshot.warnings?.some(
+    ({ void: voids, metrics }) => voids && (metrics === null || metrics.includes(metric)),
+  );
+  const value = snapshot.metrics[metric];
+  if (isVoid === true || value === undefined) return null;
+  if (test.kind === "value") return limitEvidence(test, value);
+  const paired = snapshot.paired.baseline?.[metric];
+  return paired === undefined ? null : verdictEvidence(test, paired, value.higher_is_better);
+}
+
+function verdictEvidence(
+  { verdict }: VerdictTest,
+  { delta, p_value: p }: Paired,
+  higherIsBetter: boolean | null,
+): number | null {
+  if (delta === null || delta === 0) return null;
+  const found = higherIsBetter === null ? null : delta > 0 === higherIsBetter ? "better" : "worse";
+  return verdict === "changed" || verdict === found ? p : null;
+}
+
+function limitEvidence(test: ValueTest, { value, n, stderr, ci95, unit, range }: MetricValue): number | null {
+  const limit = limitIn(unit, test);
+  const isAbove = test.operator.startsWith(">");
+  if (value === null || (isAbove ? value <= limit : value >= limit)) return null;
+  if (unit === "share" && range?.[0] !== -1 && limit > 0 && limit < 1) {
+    const hits = Math.round(value * n);
+    return isAbove ? binomialTail(hits, n, limit) : binomialTail(n - hits, n, 1 - limit);
+  }
+  if (stderr === null || stderr === 0 || ci95 === null) return null;
+  // An interval that its range cuts is narrower on that side.
+  const reach = Math.max(value - ci95[0], ci95[1] - value) / stderr;
+  return studentTwoSided((value - limit) / stderr, degreesOf(reach)) / 2;
+}
+
+/** Returns the degrees of freedom of a t interval that reaches this many standard errors from its middle. */
+function degreesOf(reach: number): number {
+  const isWider = (df: number) => studentQuantile(0.975, df) > reach;
+  let [low, high] = [1, 2];
+  while (isWider(high) && high < 1e6) [low, high] = [high, 2 * high];
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    [low, high] = isWider(middle) ? [middle, high] : [low, middle];
+  }
+  // The fewer degrees are the more cautious ones.
+  return low;
+}

@@ -1,0 +1,190 @@
+import { afterAll, describe, expect, it, test } from "vitest";
+import type { AnyEvaluation, SessionOptions, SessionState, StopCondition } from "@periodic-eval/contracts";
+import { PeriodicEvalError } from "@periodic-eval/contracts";
+import { fileStore } from "@periodic-eval/store";
+import { PeriodicCallback } from "../../callback/periodic-callback.ts";
+import { defineEvaluation } from "../../evaluations/kit/define.ts";
+import { everySteps } from "../../schedule/triggers.ts";
+import { gate, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
+import { withSession } from "./session.ts";
+
+const items = 100;
+/** Measures a hundred items after every step, of which `right[step]` are right. */
+function quiz(right: readonly number[], grade?: () => Promise<void>, id = "quiz"): PeriodicCallback {
+  let step = 0;
+  const evaluation = defineEvaluation({
+    name: id,
+    version: "1",
+    needs: ["generate"],
+    items: () => Array.from({ length: items }, (_, i) => ({ id: `q${i}` })),
+    async measure(_model, all) {
+      const count = right[step++] ?? right.at(-1)!;
+      return all.map((item, i) => ({ ...item, isRight: i < count, score: i < count ? 1 : (i % 7) / 100 }));
+    },
+    ...(grade && {
+      async grade(
+        rows: readonly { readonly id: string; readonly isRight: boolean; readonly score: number }[],
+      ) {
+        await grade();
+        return rows;
+      },
+    }),
+    metrics: ({ rate, mean }) => ({
+      accuracy: rate(({ isRight }) => isRight, { higherIsBetter: true }),
+      score: mean(({ score }) => score, { unit: "points", higherIsBetter: true }),
+      size: mean(({ score }) => score),
+    }),
+  }) as AnyEvaluation;
+  return new PeriodicCallback(evaluation, { id, schedule: [everySteps(1)] });
+}
+
+async function train(
+  callbacks: readonly PeriodicCallback[],
+  stopWhen: readonly StopCondition[],
+  more: Partial<SessionOptions> = {},
+) {
+  const toy = toyTraining();
+  const options = { ...toy.options(callbacks, { maxSteps: 10 }), stopWhen, ...more };
+  let stop: string | null = null;
+  let step = options.resume?.progress.step ?? 0;
+  const states: SessionState[] = [];
+  await withSession(options, async (session) => {
+    while (step < 10 && stop === null) {
+      toy.step();
+      step += 1;
+      ({ stop } = await session.stepEnd({ step }));
+      states.push(await session.save());
+    }
+  });
+  return { stop, step, states, store: toy.store };
+}
+
+test("stops at the first measurement that is worse at a tenth of 5 %, and says why", async () => {
+  // Of ten planned comparisons each has 0.5 %: 8 losses of 100 have p = 0.0078, and 12 have p = 0.0005.
+  const { stop, step } = await train([quiz([80, 80, 72, 68])], ["quiz worse"]);
+  expect(step).toBe(3);
+  expect(stop).toBe(
+    "quiz worse: quiz.accuracy is 68.0 % at step 3 (p = 0.00049, tested at 0.0050: 5 % split over the measurements)",
+  );
+});
+
+test("splits the level over the conditions too", async () => {
+  // 10 losses have p = 0.002, 12 have p = 0.0005: of 20 conditions each has 0.00025.
+  const many = Array.from({ length: 19 }, () => "quiz.score changed");
+  const found = await train([quiz([80, 70, 60])], ["quiz worse", ...many]);
+  expect(found.step).toBe(2);
+  expect((await train([quiz([80, 70, 60])], ["quiz worse"])).step).toBe(1);
+  expect(found.stop).toContain("and over 20 conditions");
+});
+
+test("stops for a limit when the answers show that the value is beyond it", async () => {
+  // 30 of 100 right: P(X ≤ 30 | 0.4) = 0.025; 25 right: 0.0012.
+  const limit = await train([quiz([60, 30, 25])], ["quiz.accuracy < 40 %"]);
+  expect(limit.step).toBe(2);
+  const mean = await train([quiz([60, 45, 10])], ["quiz.score < 0.4 points"]);
+  expect(mean.step).toBe(2);
+});
+
+test("does not stop when another direction is meant, or nothing was compared", async () => {
+  expect((await train([quiz([80, 99, 20])], ["quiz better"])).step).toBe(1);
+  expect((await train([quiz([80, 80, 99])], ["quiz worse"])).stop).toBeNull();
+  expect((await train([quiz([80, 79])], ["quiz changed"])).stop).toBeNull();
+});
+
+describe("before step 1", () => {
+  it("is an error if a condition holds there", async () => {
+    const error: unknown = await train([quiz([10])], ["quiz worse", "quiz.accuracy < 40 %"]).catch(
+      (one) => one,
+    );
+    expect(error).toBeInstanceOf(PeriodicEvalError);
+    expect(error).toMatchObject({
+      path: ["stopWhen", 1],
+      got: expect.stringContaining(
+        "holds before step 1 (quiz.accuracy < 40 %: quiz.accuracy is 10.0 % at step 0",
+      ),
+      fix: expect.stringContaining('{ when: "quiz.accuracy < 40 %", evenAtStart: true }'),
+    });
+  });
+
+  it("ends training there if the condition says so", async () => {
+    const toy = toyTraining();
+    const stopWhen = [{ when: "quiz.accuracy < 40 %", evenAtStart: true }];
+    const options = { ...toy.options([quiz([10])], { maxSteps: 10 }), stopWhen };
+    const stop = await withSession(options, async (session) => (await session.begin()).stop);
+    expect(stop).toContain("quiz.accuracy is 10.0 % at step 0");
+  });
+
+  it.each<[string, StopCondition, string]>([
+    ["no condition", "quiz", 'stopWhen[0]: got "quiz", expected NAME better'],
+    ["an unknown evaluation", "quizz worse", 'Did you mean "quiz"?'],
+    [
+      "an unknown metric",
+      "quiz.acuracy worse",
+      'expected a metric of quiz: accuracy, score, size. Did you mean "accuracy"?',
+    ],
+    ["a metric without a direction", "quiz.size worse", 'expected "quiz.size changed"'],
+    ["another unit", "quiz.accuracy < 0.4", 'got a limit without a unit, expected "quiz.accuracy < 0.4 %"'],
+    ["an unknown option", { when: "quiz worse", atStart: true } as never, "atStart"],
+  ])("refuses %s", async (_, condition, message) => {
+    await expect(train([quiz([80])], [condition])).rejects.toThrow(message);
+  });
+});
+
+describe("a run that is killed", () => {
+  const folder = temporaryFolder(afterAll);
+  const stopOf = async (run: string) => (await fileStore(run).closings!()).at(-1)!.stop;
+
+  it("stops at the same step after a resume from any checkpoint before it", async () => {
+    const right = [80, 80, 80, 60];
+    const whole = `${folder}/whole`;
+    const { states, step } = await train([quiz(right)], ["quiz worse"], { run: whole });
+    expect(step).toBe(3);
+    expect(await stopOf(whole)).toMatchObject({
+      condition: "quiz worse",
+      step: 3,
+      measuredAt: 3,
+      cleanStep: 2,
+    });
+    for (const [at, resume] of states.slice(0, 2).entries()) {
+      const again = await train([quiz(right.slice(at + 2))], ["quiz worse"], { run: whole, resume });
+      expect([again.step, again.stop]).toEqual([3, expect.stringContaining("at step 3")]);
+    }
+  });
+
+  it("stops where the verdict arrived, though the measurement was earlier and is graded already", async () => {
+    const run = `${folder}/late`;
+    const verdict = gate();
+    const toy = toyTraining();
+    const right = [80, 80, 60];
+    let count = 0;
+    const graded = quiz(right, () => (count++ < 2 ? Promise.resolve() : verdict.passed));
+    const stopWhen = ["quiz worse"];
+    let saved: SessionState | undefined;
+    const options = { ...toy.options([graded], { maxSteps: 10 }), run, stopWhen };
+    const stopped = await withSession(options, async (session) => {
+      for (let step = 1; step <= 10; step++) {
+        toy.step();
+        if (step === 5) {
+          verdict.open();
+          await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+        const { stop } = await session.stepEnd({ step });
+        if (stop !== null) return step;
+        if (step === 3) saved = await session.save();
+      }
+      return null;
+    });
+    expect(stopped).toBe(5);
+    expect(await stopOf(run)).toMatchObject({ step: 5, measuredAt: 2, cleanStep: 1 });
+    const again = await train([quiz([60])], stopWhen, { run, resume: saved! });
+    expect(again.step).toBe(5);
+  });
+
+  it("goes on if the condition was removed", async () => {
+    const run = `${folder}/removed`;
+    const { states } = await train([quiz([80, 80, 60])], ["quiz worse"], { run });
+    const again = await train([quiz([60])], [], { run, resume: states[1]! });
+    expect([again.step, again.stop]).toEqual([10, null]);
+  });
+});
