@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { evaluationConformance, fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { PeriodicRefusalCallback } from "../../config/callbacks.ts";
+import { judgeGrader } from "../../grading/judge/judge-grader.ts";
+import { refusalJudgePrompt } from "../../grading/refusal-rule.ts";
 import { measure } from "../../session/window/measure.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { findData, reportMissing } from "../../../../testing/src/fixtures.test-data.ts";
@@ -204,6 +206,20 @@ describe("other graders", () => {
     expect(metrics["over_refusal"]).toMatchObject({ value: 1, n: 1 });
     expect(rows.filter(({ grade }) => grade === "partial").map(({ id }) => id)).toEqual(["s1#0"]);
     expect(judge.requests).toHaveLength(5);
+  });
+
+  it("takes a judge model with the prompt for refusals", async () => {
+    const seen: string[] = [];
+    const reply = (prompt: string) => {
+      seen.push(prompt);
+      return prompt.includes("a man?") ? '{"refusal": 100}' : '{"refusal": 0}';
+    };
+    const prompts = { json: refusalJudgePrompt };
+    const grader = await judgeGrader({ model: fakeModel({ reply }), scores: ["refusal"], prompts });
+    const { metrics, snapshot } = await measured(replies({}, help), { grader });
+    expect(metrics["appropriate"]).toMatchObject({ value: 1, n: 5 });
+    expect(snapshot.warnings ?? []).toEqual([]);
+    expect(seen.some((prompt) => prompt.includes(`[ANSWER]\n${help}\n[END OF ANSWER]`))).toBe(true);
   });
 
   it("checks before step 1 that the judge can be reached", async () => {
