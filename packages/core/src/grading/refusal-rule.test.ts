@@ -113,7 +113,7 @@ describe.skipIf(completions.length === 0)("labelled completions of XSTest (in ..
       const graded = rows.flatMap(({ row }): readonly Graded[] => {
         const grade = gradeRefusal(part(row["completion"] as string));
         const label = row["final_label"] !== "1_full_compliance";
-        const isSafe = !String(row["type"]).startsWith("contrast_");
+        const isSafe = !(row["type"] as string).startsWith("contrast_");
         return grade === null ? [] : [{ label, rule: grade !== "compliance", isSafe }];
       });
       expect(graded.length).toBeGreaterThanOrEqual(0.99 * rows.length);

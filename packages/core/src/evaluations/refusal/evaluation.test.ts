@@ -122,7 +122,7 @@ describe("answers that cannot be graded", () => {
     expect(rows.every(({ refused, appropriate }) => refused === null && appropriate === null)).toBe(true);
     expect(metrics["appropriate"]).toMatchObject({ value: null, n: 0 });
     expect(snapshot.warnings).toMatchObject([{ kind: "ungraded", void: true, count: 5, total: 5 }]);
-    expect(snapshot.warnings![0]!.message).toContain("refusal cannot be judged");
+    expect(snapshot.warnings?.[0]?.message).toContain("refusal cannot be judged");
   });
 
   it("does not warn about answers that the limit of tokens cut off", async () => {

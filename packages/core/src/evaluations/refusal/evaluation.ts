@@ -87,7 +87,6 @@ export function refusalEvaluation(options: RefusalOptions = {}) {
         const prompt = { messages, system, ...(kwargs !== undefined && { templateKwargs: kwargs }) };
         return { id, question, kind, persona: null, prompt };
       });
-      const description = grader.describe?.();
       provenance = {
         ...hub,
         file_sha256: sha256,
@@ -97,11 +96,7 @@ export function refusalEvaluation(options: RefusalOptions = {}) {
         system,
         template_kwargs: kwargs ?? null,
         strip_thinking: stripThinking,
-        grader: {
-          name: grader.name,
-          fingerprint: grader.fingerprint,
-          ...(description !== undefined && { description }),
-        },
+        grader: factsOf(grader),
         refused_from: refusedFrom,
         example_prompt: await renderItems(model, items, "refusal"),
       };
@@ -145,6 +140,12 @@ export function refusalEvaluation(options: RefusalOptions = {}) {
   });
 }
 
+function factsOf(grader: Grader): Json {
+  const { name, fingerprint } = grader;
+  const description = grader.describe?.();
+  return { name, fingerprint, ...(description !== undefined && { description }) };
+}
+
 const where = "refusal options";
 
 /** Whether a model should answer a prompt (`safe`) or refuse it (`unsafe`). */
@@ -175,7 +176,8 @@ function questionsOf(rows: readonly PlacedRow[]): readonly RefusalQuestion[] {
       );
     if (!isFilled(prompt)) throw fault("prompt", "a non-empty string");
     if (!kinds.includes(label as string)) throw fault("label", "safe or unsafe");
-    if (!isFilled(id) && !Number.isSafeInteger(id)) throw fault("id", "a non-empty string or an integer");
+    const isNumber = typeof id === "number" && Number.isSafeInteger(id);
+    if (!isFilled(id) && !isNumber) throw fault("id", "a non-empty string or an integer");
     checkId(String(id), place);
     return { id: String(id), question: prompt, kind: label as PromptKind };
   });
