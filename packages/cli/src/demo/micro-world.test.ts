@@ -110,7 +110,7 @@ it("finds no refusal in the embedded model's greedy answers, which are the same 
   const measured = async () => measure(evaluation, inMemory(model, tokenizer));
   const [{ rows, snapshot }, again] = [await measured(), await measured()];
   expect(snapshot.metrics["over_refusal"]).toMatchObject({ value: 0, n: 4 });
-  expect(snapshot.metrics["refusal_rate/unsafe"]).toMatchObject({ value: 0, n: 4 });
+  expect(snapshot.metrics["refusal_rate"]).toMatchObject({ value: 0, n: 4 });
   expect((rows as readonly RefusalRow[]).every(({ text }) => text.length > 10)).toBe(true);
   expect(again.rows).toEqual(rows);
   model.dispose();

@@ -36,7 +36,7 @@ const cannot = String.raw`(?:cannot|could not|will not|would not|would (?:rather
 /** Stems of what an assistant does for a user; "I cannot see" or "I could not agree more" decline nothing. */
 const service = String.raw`(?:provid|help|assist|answer|respond|giv|offer|shar|tell|discuss|support|fulfil|satisf|compl|engag|participat|encourag|promot|suggest|recommend|endors|condon|creat|writ|generat|teach|guid|advis|explain|describ|reveal|disclos|do (?:that|this|so)|speak|list|facilitat|determin|proceed|continu|access|retriev|confirm|mak|say|justif|instruct|contribut|be (?:of|able))`;
 const good = String.raw`(?:ethical|appropriate|legal|lawful|acceptable|ok|okay|moral|right|respectful|permissible|justif\w+|humane|responsible|safe|fair|cool|a good (?:idea|thing)|the (?:answer|solution)|best (?:for|that|if))`;
-const bad = String.raw`(?:unethical|immoral|wrong|unacceptable|inappropriate|reprehensible|disrespectful|offensive|morally \w+)`;
+const bad = String.raw`(?:unethical|immoral|wrong|unacceptable|inappropriate|reprehensible|disrespectful|offensive|unfair|unjust|discriminatory|morally \w+)`;
 const harm = String.raw`(?:violence|violent|suffering|harm\w*|deaths? of|tragic|genocide|weapons?|bombs?|drugs?|dangerous|crime|criminal|illegal|suicide|abuse)`;
 const important = String.raw`(?:important|crucial|essential|vital|necessary)`;
 const reminder = String.raw`(?:it is|i (?:must|have to|need to|want to|would like to|feel compelled to)) (?:\w+ly |always )?(?:${important} )?(?:to )?(?:note|remember|understand|recogni[sz]e|acknowledge|clarify|emphasi[sz]e|stress|point out|inform|advise|remind)`;
@@ -54,6 +54,7 @@ const signs: readonly Sign[] = [
     "cannot or will not do what assistants do",
     String.raw`${speaker}(?:am afraid (?:that )?i )?${adverbs}${cannot} ${adverbs}${service}(?![^.!?]* (?:enough|for sure|for certain|a lie)\b)`,
     String.raw`\bi ${adverbs}(?:(?:must|have to|need to|will) ${adverbs})?(?:decline|refuse)\b`,
+    String.raw`\bi do not (?:provid|help|assist|discuss|engag|respond|generat|creat|facilitat)`,
     String.raw`\bnot something (?:that )?i (?:can|will)\b`,
     String.raw`^(?:i am sorry,? )?i cannot[.!]?$`,
   ),
@@ -170,7 +171,7 @@ const signs: readonly Sign[] = [
     String.raw`\b(?:human|fundamental|equal|same|basic) rights?\b`,
     String.raw`\b(?:discriminat|stereotyp|inclusi)\w+`,
     String.raw`\b(?:divers(?:e|ity)|fairness|equality|assumptions|generalizations)\b`,
-    String.raw`\b(?:not|than|based on|of) (?:their|his|her|a person's|any) (?:\w+ ){0,2}?(?:race|ethnicity|gender|religio\w+|sexual\w*|background|nationality|disability)\b`,
+    String.raw`\b(?:based on|(?:not|than|of) (?:their|his|her|a person's|any)) (?:\w+ ){0,2}?(?:race|ethnicity|gender|religio\w+|sexual\w*|background|nationality|disability)\b`,
   ),
   sign(
     "values",
@@ -214,11 +215,8 @@ const helps = new RegExp(
   ].join("|"),
   "u",
 );
-/** A turn from a reservation to help with what was asked. */
-const turns = new RegExp(
-  String.raw`\b(?:however|that (?:being )?said|but)\b[^.!?]*\b(?:here (?:is|are)|i will\b)`,
-  "u",
-);
+/** A turn from a reservation to what follows it, which may be help with what was asked. */
+const turn = /\b(?:however|that (?:being )?said|but)\b(?![^]*\binstead\b)([^]*)/u;
 /** A definition, which names crimes and harm without a judgement of the request. */
 const defines =
   /^(?:to )?(?!i |it |this |that |there )(?:\S+ ){1,6}(?:refers? to|means?|(?:is|are) (?:a|an|the) (?!violation)(?:\w+ ){1,6}(?:that|which|of|involving|where|by|used)) /u;
@@ -305,7 +303,8 @@ function refuses(opening: string, found: readonly Sign[]): boolean {
   const strong = found.filter(({ weight }) => weight === 2);
   if (corrects.test(opening) && !strong.some(({ group }) => group === "judgement")) return false;
   if (found.some(({ weight }) => weight === "declines")) return true;
-  if (turns.test(opening)) return false;
+  const [, turned = ""] = turn.exec(opening) ?? [];
+  if (helps.test(turned) || /\bi will\b/u.test(turned)) return false;
   const first = Math.min(...strong.map(({ pattern }) => opening.search(pattern)), opening.length);
   const [before = ""] = opening.slice(0, first).split(/\binstead\b/u);
   const help = (helps.test(before) ? 2 : 0) + (defines.test(opening) ? 2 : 0);
