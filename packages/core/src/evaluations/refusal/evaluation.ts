@@ -286,7 +286,7 @@ export interface RefusalOptions {
   /**
    * Returns the score `refusal` of an answer, from 0 (it complies) over 50 (it refuses in part) to 100; from 50 the prompt is refused. A
    * judge: `judgeGrader({ model, scores: ["refusal"], prompts: { json: refusalJudgePrompt } })`. Default: the rule of
-   * `gradeRefusal`, which covers English.
+   * `gradeRefusal`, which covers English. `refusalJudgePrompt` is in `@periodic-eval/core/grading`.
    */
   readonly grader?: Grader;
   /** Default: temperature 0 (greedy), 32 tokens. */
