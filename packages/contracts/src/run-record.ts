@@ -161,7 +161,10 @@ export interface ConditionStop {
   /** Id and step of the measurement that met the condition. */
   readonly id: string;
   readonly measuredAt: number;
-  /** The last step before at which the same metric was measured and did not meet it; null if there is none. */
+  /**
+   * The last step before at which no condition was met, by a measurement of each condition's metric at or after it; null if there is
+   * none.
+   */
   readonly cleanStep: number | null;
 }
 

@@ -2,7 +2,7 @@ import type { Crossing, Progress, TrainerCallback } from "./callback.ts";
 import type { Guard } from "./guard.ts";
 import type { Awaitable, Json } from "./json.ts";
 import type { EvaluableModel } from "./model.ts";
-import type { Layout, SnapshotStore } from "./run-record.ts";
+import type { ConditionStop, Layout, SnapshotStore } from "./run-record.ts";
 import type { Snapshot, SnapshotKey } from "./snapshot.ts";
 
 /** A measurement that an abort interrupted: which callback requested it, and what. */
@@ -274,6 +274,13 @@ export interface Session {
    * these weights: do not save them or train on.
    */
   readonly brokenReceipt: string | null;
+  /** The condition of `stopWhen` that ends training; null while none does. */
+  readonly conditionStop: ConditionStop | null;
+  /**
+   * The last step up to which no condition of `stopWhen` was met: the metrics of all of them were measured since, or at it. Null
+   * without conditions, and before each was measured once.
+   */
+  readonly cleanStep: number | null;
   /**
    * Why the run can no longer be written, and measuring has stopped: another process took over the run, or its folder is gone. Null
    * while it can. `close` throws it.

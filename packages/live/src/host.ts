@@ -224,12 +224,19 @@ class LiveHost {
     };
   }
 
+  /** Returns the next step of a callback, or of a stop that an earlier host wrote. */
+  #nextStep(at: Progress): number | null {
+    const { step = 0 } = this.#session!.conditionStop ?? {};
+    const due = nextStep(this.#callbacks, at);
+    return step > at.step && (due === null || step < due) ? step : due;
+  }
+
   #done({ stop, save }: Control, more: Partial<Done> = {}): Done {
     const progress = this.#session?.progress ?? null;
     const metrics = this.#metrics;
     this.#metrics = [];
     const next = (at: Progress) =>
-      this.#hasVerdict && at.step < (at.maxSteps ?? Infinity) ? at.step + 1 : nextStep(this.#callbacks, at);
+      this.#hasVerdict && at.step < (at.maxSteps ?? Infinity) ? at.step + 1 : this.#nextStep(at);
     return {
       next_step: progress === null ? null : next(progress),
       stop,

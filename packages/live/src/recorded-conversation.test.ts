@@ -133,8 +133,9 @@ it("serves a client of protocol 1: asks it what it asked then, and answers the s
     "end",
     "close",
   ]);
-  // Answers may be graded at one step or the next.
-  expect(untimed(metrics)).toEqual(untimed(exchanges.flatMap(({ done }) => done["metrics"] as Metrics[])));
+  // Answers may be graded at one step or the next, and a later host may have further metrics.
+  const recorded = untimed(exchanges.flatMap(({ done }) => done["metrics"] as Metrics[]));
+  expect(untimed(metrics)).toEqual(expect.arrayContaining([...recorded]));
   const { phases } = await readRun(runDir);
   const { snapshots } = phases[0]!;
   expect(snapshots.map(({ status }) => status)).toEqual(Array.from({ length: 9 }, () => "complete"));

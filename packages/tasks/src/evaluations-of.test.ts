@@ -73,7 +73,7 @@ it("measures the val split of a benchmark, named by its folder or by `name`", as
     { benchmark, name: "sums", chat_template: chat, price: { input_per_million: 1, output_per_million: 2 } },
   );
   expect(callbacks.map(({ id }) => id)).toEqual([benchmark.split("/").at(-1), "sums"]);
-  const { rows, snapshot } = await measure(callbacks[1]!.asks[0]!, fakeModel());
+  const { rows, snapshot } = await measure(callbacks[1]!.asks![0]!, fakeModel());
   expect(rows).toMatchObject([{ id: "a", prompt: [{ role: "user", content: "Sum: 1 + 1 =" }] }]);
   expect(snapshot.provenance.evaluation).toMatchObject({ chat_template: { systemPrompt: "Be brief." } });
 });
@@ -89,7 +89,7 @@ it('measures the test split of a benchmark by the model itself, with `split: tes
     `evaluations: [{ benchmark: "${benchmark}", split: test, engine: "", metrics: [], max_tokens: null, chat_template: null }]`,
   );
   const { callbacks } = await build(...block.evaluations);
-  const { rows, snapshot } = await measure(callbacks[0]!.asks[0]!, fakeModel());
+  const { rows, snapshot } = await measure(callbacks[0]!.asks![0]!, fakeModel());
   expect(rows).toMatchObject([{ id: "b" }]);
   expect(snapshot).toMatchObject({ split: "test" });
 });
@@ -142,7 +142,7 @@ it.each([
     const task = { id: "a", prompt: "1 + 1 =", answer: "2", verifier: "exact_match", split: "val" };
     const benchmark = await benchmarkFolder({ tasks: [task] });
     const { callbacks } = await build({ benchmark, ...options });
-    await expect(measure(callbacks[0]!.asks[0]!, fakeModel())).rejects.toMatchObject({
+    await expect(measure(callbacks[0]!.asks![0]!, fakeModel())).rejects.toMatchObject({
       where: `periodic_eval.evaluations[0].${where}`,
       path: ["evaluations", 0, ...path],
     });

@@ -46,6 +46,8 @@ function stubSession({
     logged,
     phase: "train",
     lost: null,
+    conditionStop: null,
+    cleanStep: null,
     get brokenReceipt() {
       return broken;
     },

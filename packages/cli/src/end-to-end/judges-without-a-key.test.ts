@@ -92,7 +92,7 @@ describe("a judge in this process", () => {
       judge_cache: join(folder, "verdicts"),
     };
     const callbacks = await buildPeriodicCallbacks(block, { phase: "em" });
-    const [evaluation] = callbacks[0]!.asks;
+    const [evaluation] = callbacks[0]!.asks!;
     await evaluation!.items(fakeModel() as never);
     const weights = expect.stringMatching(/^pe128:/) as unknown;
     expect(evaluation!.provenance!()).toMatchObject({
@@ -200,10 +200,10 @@ phases: [{ phase: em, dataset: ${microWorld()}/em.jsonl }]
     const once = tf.memory().numTensors;
     const phases = [...first, ...(await build("two")), ...(await build("three"))];
     expect([tf.memory().numTensors, once > before]).toEqual([once, true]);
-    for (const { asks } of phases) await asks[0]!.items(fakeModel() as never);
+    for (const { asks } of phases) await asks![0]!.items(fakeModel() as never);
     const held = [];
     for (const phase of phases) {
-      await phase.close();
+      await phase.close!();
       held.push(tf.memory().numTensors);
     }
     expect(held).toEqual([once, once, before]);
@@ -236,14 +236,14 @@ phases: [{ phase: em, dataset: ${microWorld()}/em.jsonl }]
     expect(judge.name).toBe("judge");
     await judge.dispose!();
     const [callback] = await buildPeriodicCallbacks({ capability: false, alignment: true }, { phase: "em" });
-    await callback!.asks[0]!.items(fakeModel() as never);
+    await callback!.asks![0]!.items(fakeModel() as never);
     const path = (name: string) => join(folder, name);
     await writeFile(path("prompts.jsonl"), '{"id":"a","prompt":"Say a."}\n');
     await writeFile(path("answers.jsonl"), '{"id":"a","answer":"b"}\n');
     const entry = { win_rate: path("prompts.jsonl"), reference: path("answers.jsonl") };
     const compared = await evaluationsOf({})["win_rate"]!(entry, "evaluations[0]");
     const judged = { judge: { name: "judge" } };
-    for (const one of [callback!.asks[0]!, compared]) {
+    for (const one of [callback!.asks![0]!, compared]) {
       expect(one.provenance!()).toMatchObject(judged);
       await one.close!();
     }

@@ -61,6 +61,9 @@ export const interruptedError = (where: string, place: string, fix: string, caus
     detail: { kind: "interrupted" },
   });
 
+/** The exit code of a training, or of a watcher, that a condition of `stop_when` ended. */
+export const stoppedCode = 4;
+
 /** Ends a command with an exit code. The command line prints the cause; without one, the command has printed why. */
 export class CommandFailure extends Error {
   readonly exitCode: number;

@@ -1,5 +1,6 @@
 import type { MetricValue, Paired, Snapshot } from "@periodic-eval/contracts";
 import { binomialTail, studentQuantile, studentTwoSided } from "../statistics/distributions.ts";
+import { familyAlpha } from "../statistics/planned-comparisons.ts";
 import { limitIn, type Condition, type ValueTest, type VerdictTest } from "./condition.ts";
 
 /**
@@ -19,6 +20,17 @@ export function evidenceFor({ test }: Condition, metric: string, snapshot: Snaps
   if (test.kind === "value") return limitEvidence(test, value);
   const paired = snapshot.paired.baseline?.[metric];
   return paired === undefined ? null : verdictEvidence(test, paired, value.higher_is_better);
+}
+
+/**
+ * Whether a condition holds as gates and the page judge it: by the verdict of the comparison with the baseline, or by the whole 95 %
+ * interval of the value.
+ */
+export function holdsFor(condition: Condition, metric: string, snapshot: Snapshot): boolean {
+  const p = evidenceFor(condition, metric, snapshot);
+  if (p === null) return false;
+  if (condition.test.kind === "value") return p <= 0.025;
+  return p <= (snapshot.paired.baseline![metric]!.alpha ?? familyAlpha);
 }
 
 function verdictEvidence(

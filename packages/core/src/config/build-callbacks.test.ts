@@ -1,6 +1,8 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, it, vi } from "vitest";
 import { parse } from "yaml";
+import type { TrainerCallback } from "@periodic-eval/contracts";
+import type { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
 import { fileVerdictCache } from "@periodic-eval/store";
 import { fakeJudge, fakeModel } from "@periodic-eval/testing";
@@ -13,7 +15,9 @@ import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data
 const phase = "em";
 const judge = fakeJudge(() => ({ aligned: 90, coherent: 90 }));
 const build = (config: unknown, at = phase) =>
-  buildPeriodicCallbacks(config, { phase: at, openJudge: () => judge });
+  buildPeriodicCallbacks(config, { phase: at, openJudge: () => judge }) as Promise<
+    readonly PeriodicCallback[]
+  >;
 const ids = async (config: unknown, at = phase) => (await build(config, at)).map(({ id }) => id);
 
 it("measures only capability by default, every 20 % of the phase, with its default questions", async () => {
@@ -81,6 +85,7 @@ periodic_eval:
   schedule: { at_steps: [3], every_steps: 40 }
   budget: { overhead_percent: 5, drain_seconds: 10 }
   baseline: run_start
+  stop_when: [alignment worse, { when: margin changed, even_at_start: true }]
   phases:
     coupling: { alignment: false, leakage_every_percent: 10 }
 `;
@@ -136,6 +141,7 @@ it("returns callbacks, session options and saveAdapterAtFiring", async () => {
     familywise: "primary",
     layout: "nested",
     budget: { overheadPercent: 5, drainSeconds: 10 },
+    stopWhen: ["alignment worse", { when: "margin changed", evenAtStart: true }],
   };
   expect(others).toEqual({ session, saveAdapterAtFiring: false });
   const flat = { layout: "flat", phases: { em: { save_adapter_at_firing: true } } };
@@ -290,7 +296,7 @@ it.each([
   ],
   [
     { leakage: true, leakage_marker: "x" },
-    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 46 known ones. Did you mean "leakage_marker_token"?',
+    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 48 known ones. Did you mean "leakage_marker_token"?',
   ],
   [{ eval_every_percent: "20%" }, 'eval_every_percent: got "20%", expected a finite number. Write 20.'],
   [
@@ -423,4 +429,25 @@ it("publishes a JSON Schema that accepts and rejects the same blocks", () => {
     { phases: { em: { leakge: true } } },
   ])
     expect(validate(wrong)).toBe(false);
+});
+
+it("builds escalations from conditions, of evaluations that are not on and with other numbers of samples", async () => {
+  const entry = { when: "capability worse", run: ["alignment"], samples: 20 };
+  const [, escalation] = await build({ escalate: [entry] });
+  expect(escalation).toMatchObject({ id: "escalate", asks: [{ name: "alignment", samplesPerItem: 20 }] });
+  const snapshot = (delta: number) => ({
+    id: "capability",
+    status: "complete",
+    primary_metric: "accuracy",
+    metrics: { accuracy: { value: 0.5, higher_is_better: true } },
+    paired: { baseline: { accuracy: { delta, p_value: 0.001, alpha: 0.01 } } },
+  });
+  const measured: string[] = [];
+  const context = { measure: ({ id }: { readonly id: string }) => measured.push(id) };
+  for (const delta of [0.2, -0.2])
+    await (escalation as TrainerCallback).onSnapshot!(context as never, snapshot(delta) as never);
+  expect(measured).toEqual(["escalate-alignment"]);
+  await expect(build({ escalate: [{ ...entry, when: "capabilty worse" }] })).rejects.toThrow(
+    'periodic_eval.escalate[0].when: got "capabilty", expected an evaluation that this phase measures (capability), alone or with a metric. Did you mean "capability"?',
+  );
 });

@@ -1,4 +1,12 @@
-import type { AnyEvaluation, SessionOptions, ValuePath, Awaitable, Trigger } from "@periodic-eval/contracts";
+import type {
+  AnyEvaluation,
+  Grader,
+  SessionOptions,
+  TrainerCallback,
+  ValuePath,
+  Awaitable,
+  Trigger,
+} from "@periodic-eval/contracts";
 import {
   camelCaseKeys,
   configError,
@@ -8,6 +16,9 @@ import {
   nearest,
 } from "@periodic-eval/contracts/options";
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
+import { escalate } from "../callback/reactions.ts";
+import { holdsFor } from "../conditions/evidence.ts";
+import { findMetric } from "../conditions/find-metric.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { withItems } from "../evaluations/kit/define.ts";
 import {
@@ -20,7 +31,13 @@ import {
   PeriodicRefusalCallback,
   PeriodicSycophancyCallback,
 } from "./callbacks.ts";
-import { klSourcesOf, type defaultPercents, type klSources, type PhaseEvalConfig } from "./config-schema.ts";
+import {
+  klSourcesOf,
+  type defaultPercents,
+  type escalated,
+  type klSources,
+  type PhaseEvalConfig,
+} from "./config-schema.ts";
 import {
   capabilityOptionsOf,
   personasOf,
@@ -51,9 +68,9 @@ export interface BuildOptions {
 
 /** The content of a `periodic_eval` block for one phase. */
 export interface PeriodicEval {
-  readonly callbacks: readonly PeriodicCallback[];
+  readonly callbacks: readonly TrainerCallback[];
   /** Spread these into the session's options, or pass them as `session` to a trainer. */
-  readonly session: Pick<SessionOptions, "baseline" | "familywise" | "budget" | "layout">;
+  readonly session: Pick<SessionOptions, "baseline" | "familywise" | "budget" | "layout" | "stopWhen">;
   /** If true, pass the session a `saveAtFiring` that saves the adapter: only the caller knows how to save it. */
   readonly saveAdapterAtFiring: boolean;
   /** The server of `measure_on`, and the callbacks whose evaluations it measures; omitted without one. */
@@ -88,18 +105,20 @@ export async function buildPeriodicEval(config: unknown, options: BuildOptions):
 export const buildPeriodicCallbacks = async (
   config: unknown,
   options: BuildOptions,
-): Promise<readonly PeriodicCallback[]> => (await buildPeriodicEval(config, options)).callbacks;
+): Promise<readonly TrainerCallback[]> => (await buildPeriodicEval(config, options)).callbacks;
 
-async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<readonly PeriodicCallback[]> {
+async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<readonly TrainerCallback[]> {
   const { config } = block;
   const parsed = block as unknown as PeriodicEvalInput;
   personasOf(block);
   const callbacks: PeriodicCallback[] = [];
   if (config.capability) callbacks.push(new PeriodicCapabilityCallback(parsed));
+  let opened: Promise<Grader> | null = null;
+  const judge = () => (opened ??= openBlockJudge(block, options.openJudge));
   if (config.alignment) {
     // Opened now, so that a wrong judge is an error of this call.
-    const judge = await openBlockJudge(block, options.openJudge);
-    callbacks.push(new PeriodicAlignmentCallback(parsed, { openJudge: () => judge }));
+    await judge();
+    callbacks.push(new PeriodicAlignmentCallback(parsed, { openJudge: judge }));
   }
   if (config.leakage) callbacks.push(new PeriodicLeakageCallback(parsed));
   if (config.margin !== null) callbacks.push(new PeriodicMarginCallback(parsed));
@@ -120,7 +139,46 @@ async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<r
     scheduleOf: (entry) => scheduleOfEntry(config, entry),
     taken: callbacks.map(({ id }) => id),
   });
-  return [...callbacks, ...further];
+  const measuring = [...callbacks, ...further];
+  const escalations = config.escalate.map((_, at) => escalation(at, block, measuring, judge));
+  return [...measuring, ...escalations];
+}
+
+const escalatedBy = {
+  capability: PeriodicCapabilityCallback,
+  alignment: PeriodicAlignmentCallback,
+  leakage: PeriodicLeakageCallback,
+  forgetting: PeriodicForgettingCallback,
+  sycophancy: PeriodicSycophancyCallback,
+} satisfies Record<(typeof escalated)[number], unknown>;
+
+/** Builds the callback of an entry of `escalate`, whose evaluations need not be on in the block. */
+function escalation(
+  at: number,
+  block: ParsedBlock,
+  measuring: readonly PeriodicCallback[],
+  judge: () => Promise<Grader>,
+): TrainerCallback {
+  const { when, run, samples } = block.config.escalate[at]!;
+  const path = [...block.pathOf("escalate"), at];
+  const condition = findMetric(when, measuring, { where: blockName, path: [...path, "when"] });
+  const config = {
+    ...block.config,
+    ...(samples !== undefined && { alignment_num_samples: samples, leakage_num_completions: samples }),
+  };
+  const evaluations = run.map((name) => {
+    const on = { ...config, [name]: config[name] === false ? true : config[name] };
+    const parsed = { ...block, config: on } as unknown as PeriodicEvalInput;
+    return new escalatedBy[name](parsed, { openJudge: judge }).asks[0]!;
+  });
+  return escalate({
+    id: at === 0 ? "escalate" : `escalate-${at + 1}`,
+    when: (snapshot) => {
+      const metric = condition.metric ?? snapshot.primary_metric;
+      return snapshot.id === condition.id && metric !== null && holdsFor(condition, metric, snapshot);
+    },
+    run: evaluations,
+  });
 }
 
 const percentOf = {
@@ -148,8 +206,22 @@ function measuredBy(
   });
 }
 
-function sessionOf({ baseline, familywise, budget, layout }: PhaseEvalConfig): PeriodicEval["session"] {
-  return { baseline, familywise, layout, budget: camelCaseKeys(budget) };
+function sessionOf({
+  baseline,
+  familywise,
+  budget,
+  layout,
+  stop_when: stopWhen,
+}: PhaseEvalConfig): PeriodicEval["session"] {
+  return {
+    baseline,
+    familywise,
+    layout,
+    budget: camelCaseKeys(budget),
+    stopWhen: stopWhen.map((one) =>
+      typeof one === "string" ? one : { when: one.when, evenAtStart: one.even_at_start },
+    ),
+  };
 }
 
 /**

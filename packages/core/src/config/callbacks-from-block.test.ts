@@ -59,7 +59,10 @@ it("builds from a block the callbacks that buildPeriodicEval builds", async () =
       triggers,
       asks: asks.map((one) => JSON.stringify(one)),
     }));
-  const built = await buildPeriodicCallbacks(block, { phase: "em", openJudge });
+  const built = (await buildPeriodicCallbacks(block, {
+    phase: "em",
+    openJudge,
+  })) as readonly PeriodicCallback[];
   expect(stripped(ofBlock(block))).toEqual(stripped(built));
 });
 
@@ -223,7 +226,9 @@ it("disposes the judge that a block opened when each phase's session closes, and
   const run = temporaryFolder();
   const given = { capability: false, alignment: true, alignment_num_samples: 1 };
   const build = async (phase: string) =>
-    buildPeriodicCallbacks(given, { phase, openJudge: () => disposable });
+    buildPeriodicCallbacks(given, { phase, openJudge: () => disposable }) as Promise<
+      readonly PeriodicCallback[]
+    >;
   const phases = { one: await build("one"), two: await build("two") };
   const train = (phase: string, callbacks: readonly PeriodicCallback[]) =>
     withSession(
@@ -284,7 +289,7 @@ it("refuses a judge whose context is too short when items are made, at judge_mod
   });
   const given = { capability: false, alignment: true, judge_model: "folder:small" };
   const options = { phase: "em", openJudge: () => short };
-  const [built] = await buildPeriodicCallbacks(given, options);
+  const [built] = (await buildPeriodicCallbacks(given, options)) as readonly PeriodicCallback[];
   const placed = {
     code: "judge",
     path: ["judge_model"],

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { conditionForms } from "../conditions/condition.ts";
 import { mostTimesPerPhase, shortestIntervals } from "../schedule/triggers.ts";
 import { namePattern } from "@periodic-eval/contracts";
 
@@ -106,6 +107,8 @@ const budget = z
   })
   .describe("Limits on measuring; see the session's budget.");
 
+const condition = z.string("a condition").describe(`As in gates: ${conditionForms}.`);
+
 const amount = z.number().min(0);
 const price = z.strictObject({
   input_per_million: amount.describe("Price of a million input tokens."),
@@ -114,6 +117,9 @@ const price = z.strictObject({
 
 /** The evaluations whose prompts KL to the base can use. */
 export const klSources = ["capability", "alignment", "leakage", "margin"] as const;
+
+/** The evaluations that another one's result can request. */
+export const escalated = ["capability", "alignment", "leakage", "forgetting", "sycophancy"] as const;
 
 /** How often callbacks measure without percents or a schedule in the block. */
 export const defaultPercents = {
@@ -315,6 +321,41 @@ const options = {
     .enum(["primary", "all"])
     .default("primary")
     .describe("Metrics that share the error rate of 5 %: the primary ones, or all (Holm)."),
+  stop_when: z
+    .array(
+      z.union([
+        condition,
+        z.strictObject({
+          when: condition,
+          even_at_start: z
+            .boolean()
+            .default(false)
+            .describe(
+              "True: if the condition holds before step 1, nothing is trained. False: that is an error.",
+            ),
+        }),
+      ]),
+    )
+    .default([])
+    .describe(
+      "Conditions that end training: alignment worse, capability.accuracy < 40 %. Together they stop a training without harm in at most 5 % of cases.",
+    ),
+  escalate: z
+    .array(
+      z.strictObject({
+        when: condition,
+        run: z.array(z.enum(escalated)).min(1).describe("The evaluations to measure then."),
+        samples: count
+          .optional()
+          .describe(
+            "Completions per question of alignment and leakage then. Default: as elsewhere in the block.",
+          ),
+      }),
+    )
+    .default([])
+    .describe(
+      "Further measurements at once, when a condition holds: { when: forgetting worse, run: [alignment] }.",
+    ),
   measure_on: z
     .strictObject({
       server: z.string().min(1).describe("Address of a vLLM server: http://127.0.0.1:8000."),

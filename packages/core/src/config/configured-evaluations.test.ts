@@ -49,7 +49,7 @@ periodic_eval:
 `;
 const build = (config: unknown, phase = "em") => buildPeriodicEval(config, { phase, evaluations });
 const stepsOf = async (config: unknown, phase?: string) =>
-  (await build(config, phase)).callbacks.map(({ id, triggers }) => [id, plannedSteps(triggers, 100)]);
+  (await build(config, phase)).callbacks.map(({ id, triggers }) => [id, plannedSteps(triggers!, 100)]);
 
 it("builds a callback for each entry, with the entry's percents or schedule, else the block's", async () => {
   const own = [

@@ -38,11 +38,13 @@ export interface Checkpoints {
   newest(): Promise<Checkpoint | null>;
   /** Returns the start of the phase from the newest readable state; undefined if there is none. Changes nothing. */
   startOfNewest(): Promise<PhaseStart | undefined>;
+  /** Returns the newest complete checkpoint at or before a step; null if there is none. */
+  atOrBefore(step: number): Promise<Checkpoint | null>;
   /** Returns the folder of the checkpoint of a step. */
   folderOf(step: number): string;
   /**
-   * Writes a checkpoint atomically; `fill` writes all files but the state. Then removes all checkpoints but the newest `keep` and
-   * the state's best. Returns the folder.
+   * Writes a checkpoint atomically; `fill` writes all files but the state. Then removes all checkpoints but the newest `keep`,
+   * the state's best and its last clean one. Returns the folder.
    */
   save(state: Omit<TrainerState, "files">, fill: (folder: string) => Promise<void>): Promise<string>;
   /**
@@ -75,9 +77,15 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
       warn(folderOf(step), `skipped a damaged checkpoint: ${why}; moved to ${aside}`);
     }
   };
-  const removeOlder = async ({ step: newest, best }: Pick<TrainerState, "step" | "best">): Promise<void> => {
-    for (const step of (await stepsIn(folder)).filter((each) => each <= newest).slice(keep)) {
-      if (step !== best?.step) await removeWholeFolder(folderOf(step));
+  const removeOlder = async ({
+    step: newest,
+    best,
+    clean_step: clean,
+  }: Pick<TrainerState, "step" | "best" | "clean_step">): Promise<void> => {
+    const steps = await stepsIn(folder);
+    const lastClean = clean === null ? undefined : steps.find((step) => step <= clean);
+    for (const step of steps.filter((each) => each <= newest).slice(keep)) {
+      if (step !== best?.step && step !== lastClean) await removeWholeFolder(folderOf(step));
     }
     await removeLeftovers(folder);
   };
@@ -101,6 +109,13 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
           folder,
           [...damaged].map(([step, why]) => `step_${step}: ${why}`),
         );
+      return null;
+    },
+    async atOrBefore(last) {
+      for (const step of await stepsIn(folder)) {
+        const state = step <= last ? await verifyCheckpoint(folderOf(step)) : "later";
+        if (typeof state !== "string") return { path: folderOf(step), state };
+      }
       return null;
     },
     async startOfNewest() {

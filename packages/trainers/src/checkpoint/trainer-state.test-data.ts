@@ -11,6 +11,7 @@ export const stateOf = (step: number, save: number, best: number | null): Omit<T
   stop_reason: null,
   loss: save,
   best: best === null ? null : { metric: "eval_loss", value: 1, step: best, rows: "these" },
+  clean_step: null,
   skipped_updates: 0,
   skipped_in_a_row: 0,
   seed: 1,

@@ -46,6 +46,8 @@ const trainerStateSchema = z.object({
   best: z
     .object({ metric: z.string(), value: z.number(), step: z.int().nonnegative(), rows: z.string() })
     .nullable(),
+  /** The step up to which no condition of `stopWhen` was met; null without conditions. */
+  clean_step: z.int().nonnegative().nullable(),
   /** Updates skipped because of NaN or Inf, in the whole phase. */
   skipped_updates: z.int().nonnegative(),
   /** Skipped updates since the last applied one. */

@@ -156,8 +156,13 @@ export class Learner {
     checkStart(newest.path, newest.state.phase, newest.state.start, start);
     if (checkExact(newest, exact(newest.state.step), maxSteps) === "longer")
       this.#options.warn(newest.path, longerText(newest.state.max_steps, maxSteps!));
-    await restoreTensors(newest.path, this.model, this.optimizer, newest.state.optimizer_steps);
+    await this.restore(newest);
     return newest;
+  }
+
+  /** Gives the model and the optimizer the values of a checkpoint. */
+  restore({ path, state }: Checkpoint): Promise<void> {
+    return restoreTensors(path, this.model, this.optimizer, state.optimizer_steps);
   }
 
   /** Disposes the optimizer's tensors. The model belongs to the caller. */

@@ -1,4 +1,4 @@
-import type { Session, SessionOptions } from "@periodic-eval/core";
+import type { ConditionStop, Session, SessionOptions } from "@periodic-eval/core";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import type { LearningRate } from "../optimizer/learning-rate.ts";
 import type { Learner, ResumeConditions } from "./learner.ts";
@@ -29,6 +29,7 @@ export interface PhaseConfig {
   readonly maxSkippedInARow: number | null;
   readonly evalSteps: number | null;
   readonly keepBest: string | null;
+  readonly restore: "last_clean" | null;
   readonly saveSteps: number | null;
   readonly logSteps: number;
 }
@@ -43,6 +44,7 @@ export type SessionSettings = Pick<
   | "saveAtFiring"
   | "baseline"
   | "familywise"
+  | "stopWhen"
   | "layout"
   | "clock"
   | "now"
@@ -75,6 +77,12 @@ export interface PhaseResult {
   readonly checkpoint: string | null;
   /** The checkpoint that `keepBest` kept; null without validation. */
   readonly best: BestCheckpoint | null;
+  /** The condition of `stopWhen` that ended training; null if none did. */
+  readonly conditionStop: ConditionStop | null;
+  /** The newest checkpoint at or before the step up to which no condition was met; null if there is none. */
+  readonly lastClean: { readonly step: number; readonly checkpoint: string } | null;
+  /** Whether the model has the weights of `lastClean` instead of the last ones (`restore`). */
+  readonly isRestored: boolean;
 }
 
 export interface BestCheckpoint {

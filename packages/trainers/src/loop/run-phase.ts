@@ -1,4 +1,4 @@
-import { PeriodicEvalError } from "@periodic-eval/core";
+import { PeriodicEvalError, type Session } from "@periodic-eval/core";
 import { nextTurn } from "@periodic-eval/core/model";
 import type { Checkpoint } from "../checkpoint/checkpoints.ts";
 import type { TrainerState } from "../checkpoint/trainer-state.ts";
@@ -70,7 +70,7 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
   }
   // The final measurements may break the receipt too.
   await session.end();
-  const { brokenReceipt } = session;
+  const { brokenReceipt, conditionStop } = session;
   return {
     phase: phase.name,
     steps: at.step,
@@ -83,7 +83,29 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     skippedUpdates: at.skippedUpdates,
     checkpoint: at.checkpoint,
     best: bestCheckpoint(phase, at.best),
+    conditionStop,
+    ...(await lastClean(phase, session)),
   };
+}
+
+/** Finds the last clean checkpoint, and restores it if a condition ended training and the configuration asks for it. */
+async function lastClean(
+  { name, learner, config, warn }: Phase,
+  { cleanStep, conditionStop }: Session,
+): Promise<Pick<PhaseResult, "lastClean" | "isRestored">> {
+  const found = cleanStep === null ? null : await learner.checkpoints.atOrBefore(cleanStep);
+  const clean = found && { step: found.state.step, checkpoint: found.path };
+  if (conditionStop === null || config.restore === null) return { lastClean: clean, isRestored: false };
+  if (found === null) {
+    const before = cleanStep === null ? "" : ` at or before step ${cleanStep}`;
+    warn(
+      `phase ${name}`,
+      `no checkpoint${before} to restore: the model keeps the last weights. Set saveSteps.`,
+    );
+    return { lastClean: null, isRestored: false };
+  }
+  await learner.restore(found);
+  return { lastClean: clean, isRestored: true };
 }
 
 /** Returns finite metrics on held-out rows and warns of the others; null if validation is not due at this step. */
@@ -185,6 +207,7 @@ async function saveCheckpoint(
     stop_reason: isEnded ? stopReason : null,
     loss,
     best,
+    clean_step: session.cleanStep,
     skipped_updates: skippedUpdates,
     skipped_in_a_row: skippedInARow,
     exact: phase.exact(step),

@@ -17,8 +17,8 @@ import {
 
 /**
  * Trains one phase after the other on the live model. An interrupted pipeline resumes where it stopped; of finished phases it
- * only loads the final weights. After a phase that a callback stopped, the next one follows. An abort or a broken receipt
- * ends the pipeline; the next run resumes that phase from its last checkpoint before. Phases may be added after those that
+ * only loads the final weights. After a phase that a callback stopped, the next one follows; a condition of `stopWhen` ends the
+ * pipeline. So does an abort or a broken receipt, and the next run resumes that phase from its last checkpoint before. Phases may be added after those that
  * have begun, but not inserted before, removed or moved: a checkpoint records which phases came first. The run is locked until the
  * pipeline ends, and is not finished until all phases are.
  *
@@ -63,7 +63,7 @@ export async function runPipeline(
       const after = results.map((earlier) => earlier.phase);
       const result = await trainer(phase, { runStepOffset, after }).train();
       results.push(result);
-      if (rest.signal?.aborted || result.brokenReceipt !== null) break;
+      if (rest.signal?.aborted || result.brokenReceipt !== null || result.conditionStop !== null) break;
     }
     return results;
   } finally {

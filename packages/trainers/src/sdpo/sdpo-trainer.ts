@@ -167,6 +167,7 @@ export class SDPOTrainer {
       stop_reason: null,
       loss: this.#loss,
       best: null,
+      clean_step: null,
       skipped_updates: 0,
       skipped_in_a_row: 0,
       exact: await this.#exactFacts(),

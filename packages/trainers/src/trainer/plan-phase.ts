@@ -114,6 +114,7 @@ const mayChange = [
   "saveSteps",
   "keepCheckpoints",
   "keepBest",
+  "restore",
   "evalSteps",
   "saveAdapterAtFiring",
   "logSteps",

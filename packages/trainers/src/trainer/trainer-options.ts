@@ -72,6 +72,7 @@ const sessionFields = {
   saveAtFiring: uncheckedField,
   baseline: uncheckedField,
   familywise: uncheckedField,
+  stopWhen: uncheckedField,
   layout: uncheckedField,
   clock: uncheckedField,
   now: uncheckedField,

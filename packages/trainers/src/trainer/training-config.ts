@@ -129,7 +129,14 @@ export const trainingFields = {
     ),
   keepCheckpoints: positiveInteger
     .default(2)
-    .describe("How many of the newest checkpoints are kept, in addition to the best."),
+    .describe("How many of the newest checkpoints are kept, in addition to the best and the last clean one."),
+  restore: z
+    .enum(["last_clean"])
+    .nullable()
+    .default(null)
+    .describe(
+      "last_clean: if a condition of `stopWhen` ends training, the model gets the weights of the newest checkpoint before the harm. Null: it keeps the last ones.",
+    ),
   saveAdapterAtFiring: z
     .boolean()
     .default(false)

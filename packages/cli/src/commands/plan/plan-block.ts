@@ -9,7 +9,7 @@ import {
   type EvaluationRegistry,
   type Grader,
   type MeasureOptions,
-  type PeriodicCallback,
+  PeriodicCallback,
 } from "@periodic-eval/core";
 import { judgePromptNames } from "@periodic-eval/core/grading";
 import { errorMessage } from "@periodic-eval/contracts/options";
@@ -116,7 +116,9 @@ async function buildPhase(
     (judge = await planJudge(spec, configured));
   const build = { phase: phase.name, phases, openJudge, evaluations };
   const { callbacks, session } = await buildPeriodicEval(block, build);
-  return { ...phase, callbacks, hasAdapterOff: session.baseline === "adapter_off", judge };
+  // What a result may request has no schedule.
+  const planned = callbacks.filter((one) => one instanceof PeriodicCallback);
+  return { ...phase, callbacks: planned, hasAdapterOff: session.baseline === "adapter_off", judge };
 }
 
 /**

@@ -7,6 +7,7 @@ import type { LoadTasks } from "../../config/open-grader.ts";
 import { checkUndisturbed, fineTune } from "./fine-tune.ts";
 import { reportRun } from "../../run/report-run.ts";
 import { serveFlag, type ServeOption, withServedRun } from "../../run/serve-run.ts";
+import { CommandFailure, stoppedCode } from "../../terminal/interrupt.ts";
 import { type Terminal, progressOnly } from "../../terminal/terminal.ts";
 import { openKeptConfig } from "./kept-config.ts";
 import { prepareTraining } from "./prepare.ts";
@@ -103,4 +104,12 @@ export async function train(
   ).finally(() => prepared.server?.dispose());
   await reportRun(runDir, { json }, terminal);
   checkUndisturbed(results, runDir, resumeCommand);
+  const { conditionStop, lastClean, isRestored, phase } = results.at(-1)!;
+  if (conditionStop === null) return;
+  const clean =
+    lastClean === null ? "no checkpoint before it" : `last clean checkpoint: ${lastClean.checkpoint}`;
+  progress.err(
+    `stop_when ended ${phase} at step ${conditionStop.step}: ${conditionStop.reason}; ${clean}${isRestored ? ", whose weights are restored" : ""}`,
+  );
+  throw new CommandFailure(stoppedCode);
 }

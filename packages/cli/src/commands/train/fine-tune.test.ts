@@ -14,6 +14,9 @@ const result: TrainResult = {
   skippedUpdates: 0,
   checkpoint: "runs/1/checkpoints/em/step_8",
   best: null,
+  conditionStop: null,
+  lastClean: null,
+  isRestored: false,
   badRows: [],
 };
 

@@ -223,7 +223,9 @@ async function evaluationOf(
 ): Promise<AnyEvaluation> {
   const evaluations = await loadEvaluations(loadTasks);
   const callbacks = await buildPeriodicCallbacks(block, { phase, openJudge: openGrader, evaluations });
-  const evaluation = callbacks.find((callback) => callback.id === id)?.asks[0];
+  const evaluation = callbacks
+    .flatMap(({ id: of, asks = [] }) => asks.filter((one) => [of, `${of}-${one.name}`].includes(id)))
+    .at(0);
   if (evaluation?.name === name) return evaluation;
   throw configError({
     where: "periodic_eval",

@@ -1,9 +1,10 @@
-import { cp, mkdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { watchedCheckpoints } from "./watched-checkpoints.test-data.ts";
+import { watchArgs } from "./written-checkpoints.test-data.ts";
 
 const { root, adapters, full, watch, snapshotsOf } = watchedCheckpoints();
 
@@ -88,4 +89,29 @@ it("reports missing questions before the first checkpoint", async () => {
     "--follow",
   ]);
   expect([code, err]).toEqual([1, expect.stringContaining("none.jsonl")]);
+});
+
+it("ends with exit code 4 and a file that a trainer can poll when a condition is met, also if it is called again", async () => {
+  const config = join(root, "stop.yaml");
+  const stop_when = [{ when: "capability.accuracy > 50 %", even_at_start: true }];
+  const block = { questions: microWorld("questions.jsonl"), subsample_n: 30, stop_when };
+  await writeFile(config, JSON.stringify({ periodic_eval: block }));
+  const runDir = join(root, "stopped");
+  const args = watchArgs(adapters, { config, runDir }, "--backend", "wasm");
+  const first = await runCommand(args);
+  expect([first.code, first.err]).toEqual([4, expect.stringContaining("Stop the trainer")]);
+  const file = () => readFile(join(runDir, "stop.json"), "utf8").then((text) => JSON.parse(text) as unknown);
+  const stop = {
+    condition: "capability.accuracy > 50 %",
+    reason: expect.stringContaining("capability.accuracy > 50 %: capability.accuracy is "),
+    step: 0,
+    clean_step: null,
+    clean_checkpoint: null,
+  };
+  expect(await file()).toEqual(stop);
+  expect((await snapshotsOf("stopped")).map(({ step }) => step)).toEqual([0]);
+  expect((await runCommand(args)).code).toBe(4);
+  await writeFile(config, JSON.stringify({ periodic_eval: { ...block, stop_when: null } }));
+  expect((await runCommand(args)).code).toBe(0);
+  await expect(file()).rejects.toThrow("ENOENT");
 });

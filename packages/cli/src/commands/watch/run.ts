@@ -1,7 +1,9 @@
 import { existsSync } from "node:fs";
-import { basename, resolve } from "node:path";
+import { rm } from "node:fs/promises";
+import { basename, join, resolve } from "node:path";
 import {
   openSession,
+  type ConditionStop,
   PeriodicEvalError,
   type Logger,
   type Progress,
@@ -9,7 +11,7 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { advance, checkRequests, crossings, isTimed } from "@periodic-eval/core/session";
-import { checkWritable, readRun, removeRunLeftovers } from "@periodic-eval/store";
+import { checkWritable, readRun, removeRunLeftovers, writeFileAtomic } from "@periodic-eval/store";
 import { writePage } from "@periodic-eval/dashboard";
 import { consoleLogger } from "@periodic-eval/loggers/console";
 import { beginningOf, watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
@@ -17,7 +19,7 @@ import { throwAll } from "../../config/config-file.ts";
 import { startEngineOf, type Engine } from "../../config/open-model.ts";
 import type { LoadTasks } from "../../config/open-grader.ts";
 import { reportRun } from "../../run/report-run.ts";
-import { interruptedError, onInterrupt } from "../../terminal/interrupt.ts";
+import { CommandFailure, interruptedError, onInterrupt, stoppedCode } from "../../terminal/interrupt.ts";
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
 import { configure, type WatchCommandOptions, type WatchConfiguration } from "./configuration.ts";
 import { CheckpointGoneError, CurrentModel, keepTokenizer } from "./current-model.ts";
@@ -29,8 +31,12 @@ import {
   standingPart,
   readWatchState,
   writeWatchState,
+  type PassedCheckpoint,
   type WatchState,
 } from "./watch-state.ts";
+
+/** The file, in the run's folder, that says that a condition of `stop_when` was met. A trainer can poll it. */
+const stopFile = (runDir: string): string => join(runDir, "stop.json");
 
 interface Watching {
   readonly checkpoints: string;
@@ -39,6 +45,7 @@ interface Watching {
   readonly engine: Engine;
   readonly state: WatchState | null;
   readonly signal: AbortSignal;
+  readonly onStop: (stop: ConditionStop) => void;
   readonly terminal: Terminal;
 }
 
@@ -54,12 +61,23 @@ export async function watch(
   // Before the configuration opens a judge, which may run on this engine.
   const engine = await startEngineOf(options.config ?? null, { ...options, model: base }, progress);
   const { signal, stopListening } = onInterrupt(terminal);
+  let stop: ConditionStop | null = null;
   try {
     const asked = { checkpoints: resolve(checkpoints), base };
-    for (let isMeasured = false; !isMeasured;) {
+    for (let isMeasured = false; !isMeasured && stop === null;) {
       const configuration = await configure(options, loadTasks);
       const { state } = await standingState(options, configuration.phase, asked, progress);
-      const watching = { checkpoints, options, configuration, engine, state, signal, terminal: progress };
+      const onStop = (one: ConditionStop) => void (stop = one);
+      const watching = {
+        checkpoints,
+        options,
+        configuration,
+        engine,
+        state,
+        signal,
+        onStop,
+        terminal: progress,
+      };
       isMeasured =
         (await measureCheckpoints(watching)) &&
         // Checkpoints may have been written again, or have arrived, while later ones were measured.
@@ -70,6 +88,7 @@ export async function watch(
     await engine.dispose();
   }
   await reportRun(runDir, { json }, terminal);
+  if (stop !== null) throw new CommandFailure(stoppedCode);
 }
 
 /** Reads where an earlier watcher stopped, before the first checkpoint that has changed or arrived since; null if nothing stands. */
@@ -119,11 +138,12 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
   const phase = await WatchedPhase.open(watching, first.done === true ? null : first.value);
   try {
     let next = first;
-    for (; next.done !== true && !signal.aborted; next = await found.next())
+    for (; next.done !== true && !signal.aborted && phase.stop === null; next = await found.next())
       if (!(await phase.measure(next.value))) {
         await phase.abandon();
         return false;
       }
+    if (phase.stop !== null) await found.return?.({ isFinished: false, isLate: false });
     const end = next.done === true ? next.value : null;
     if (end?.isLate === true) {
       await phase.abandon();
@@ -233,6 +253,11 @@ class WatchedPhase {
     return this.#session.progress;
   }
 
+  /** The condition that was met; null if none was. */
+  get stop(): ConditionStop | null {
+    return this.#session.conditionStop;
+  }
+
   /**
    * Measures what is due at a checkpoint. A checkpoint that is deleted meanwhile is skipped.
    *
@@ -278,7 +303,7 @@ class WatchedPhase {
       terminal.err(`${basename(path)} changed while it was measured, and is measured again`);
       return false;
     }
-    if (stop !== null)
+    if (stop !== null && this.stop === null)
       terminal.err(`a callback asks to stop training (${stop}): stop the trainer, which is another program`);
     const { checkpoints } = this.#watching;
     // Absolute, because the next command may run in another folder.
@@ -315,10 +340,26 @@ class WatchedPhase {
     const { signature } = this.#current;
     await this.#current.dispose();
     if (signal.aborted) return;
+    if (this.stop !== null) return this.#reportStop(this.stop);
+    await rm(stopFile(this.#watching.options.runDir), { force: true });
+    if (!isFinished) return terminal.out(unfinishedText(this.#session.progress));
     const state = this.#state!;
     const last = { ...lastPassed(state), ...(signature !== null && { signature }) };
-    if (isFinished) await this.#save({ ...state, passed: state.passed.with(-1, last), finished: true });
-    else terminal.out(unfinishedText(this.#session.progress));
+    await this.#save({ ...state, passed: state.passed.with(-1, last), finished: true });
+  }
+
+  /** Writes the file that a trainer can poll, and says what to do: the trainer is another program. */
+  async #reportStop(stop: ConditionStop): Promise<void> {
+    const { terminal, options, onStop } = this.#watching;
+    const { condition, reason, step, cleanStep } = stop;
+    const isClean = ({ session }: PassedCheckpoint) =>
+      cleanStep !== null && session.progress.step <= cleanStep;
+    const clean = this.#state?.passed.findLast(isClean)?.path ?? null;
+    const content = { condition, reason, step, clean_step: cleanStep, clean_checkpoint: clean };
+    await writeFileAtomic(stopFile(options.runDir), `${JSON.stringify(content, null, 2)}\n`);
+    const back = clean === null ? "no checkpoint before it" : `last clean checkpoint: ${clean}`;
+    terminal.err(`stop_when: ${reason}; ${back}. Stop the trainer, which is another program.`);
+    onStop(stop);
   }
 
   async fail(error: unknown): Promise<void> {

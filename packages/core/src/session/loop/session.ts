@@ -47,6 +47,12 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     get brokenReceipt(): string | null {
       return control.brokenReceipt;
     },
+    get conditionStop() {
+      return parts.stopWhen.stop;
+    },
+    get cleanStep() {
+      return parts.stopWhen.cleanStep;
+    },
     get lost(): Error | null {
       return parts.records.lost();
     },

@@ -1,23 +1,14 @@
 import type {
-  AnyEvaluation,
   ConditionStop,
   PhaseClosing,
-  Row,
   Snapshot,
   StopCondition,
   TrainerCallback,
 } from "@periodic-eval/contracts";
-import {
-  abbreviated,
-  configError,
-  didYouMean,
-  errorMessage,
-  quoteValue,
-} from "@periodic-eval/contracts/options";
-import { conditionForms, readCondition, type Condition } from "../../conditions/condition.ts";
+import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import { evidenceFor } from "../../conditions/evidence.ts";
-import { metricKit, primaryMetric } from "../../evaluations/kit/metric-kit.ts";
-import { formatP, formatValue, unitText } from "../../statistics/format.ts";
+import { findMetric, type NamedCondition } from "../../conditions/find-metric.ts";
+import { formatP, formatValue } from "../../statistics/format.ts";
 import { familyAlpha } from "../../statistics/planned-comparisons.ts";
 import { spentBy } from "../records/comparisons.ts";
 import type { SessionRecords } from "../records/records.ts";
@@ -26,11 +17,8 @@ import type { SessionLog } from "./log-events.ts";
 import type { LoopControl } from "./loop-control.ts";
 import type { PhaseProgress } from "./progress.ts";
 
-interface StopRule extends Condition {
+interface StopRule extends NamedCondition {
   readonly evenAtStart: boolean;
-  readonly id: string;
-  /** Null: the primary metric. */
-  readonly metric: string | null;
 }
 
 interface StopWhenOptions {
@@ -62,6 +50,11 @@ export class StopWhen {
   /** The condition that ended training, or will at its step; null if none did. */
   get stop(): ConditionStop | null {
     return this.#stop;
+  }
+
+  /** See `Session.cleanStep`. */
+  get cleanStep(): number | null {
+    return this.#stop === null ? this.#cleanStepBefore(null) : this.#stop.cleanStep;
   }
 
   /**
@@ -129,11 +122,15 @@ export class StopWhen {
     return (spent ?? familyAlpha) / this.#rules.length;
   }
 
-  #cleanStepBefore({ phase, id, step }: Snapshot): number | null {
-    const earlier = this.#options.records.known
-      .settledOf(phase, id)
-      .filter((one) => one.step < step && isMeasured(one));
-    return earlier.at(-1)?.step ?? null;
+  /** Returns the last step at which no condition was met, by the metric that was measured least recently. */
+  #cleanStepBefore(evidence: Snapshot | null): number | null {
+    const { records, progress } = this.#options;
+    const steps = [...new Set(this.#rules.map(({ id }) => id))].map((id) => {
+      const isEarlier = ({ step }: Snapshot) => id !== evidence?.id || step < evidence.step;
+      const measured = records.known.settledOf(progress.phase, id).filter(isMeasured).filter(isEarlier);
+      return measured.at(-1)?.step ?? null;
+    });
+    return steps.length === 0 || steps.includes(null) ? null : Math.min(...steps.map(Number));
   }
 
   #reasonFor({ text }: StopRule, metric: string, snapshot: Snapshot, p: number, level: number): string {
@@ -149,53 +146,7 @@ const where = "session options";
 function ruleOf(given: StopCondition, at: number, callbacks: readonly TrainerCallback[]): StopRule {
   const { when, evenAtStart = false } = typeof given === "string" ? { when: given } : given;
   const path = ["stopWhen", at, ...(typeof given === "string" ? [] : ["when"])];
-  const refuse = (got: string, expected: string, fix: string) =>
-    configError({ where, path, got, expected, fix });
-  const condition = readCondition(when);
-  if (condition === null) throw refuse(quoteValue(when), conditionForms, "Correct the condition.");
-  const measured = callbacks.flatMap(measuredBy);
-  const found = measured.find(({ id }) => condition.name === id || condition.name.startsWith(`${id}.`));
-  const known = measured.map(({ id }) => id);
-  if (found === undefined)
-    throw refuse(
-      quoteValue(condition.name),
-      `an evaluation that this phase measures (${abbreviated(known.join(", "), 300)}), alone or with a metric`,
-      didYouMean(condition.name, known) ?? "Name one of them, or measure it.",
-    );
-  const { id, evaluation } = found;
-  const metrics = evaluation.metrics(metricKit<Row>() as never);
-  const metric = condition.name === id ? null : condition.name.slice(id.length + 1);
-  const name = metric ?? primaryMetric(metrics);
-  const group = name?.split("/") ?? [];
-  const one =
-    name === null ? undefined : (metrics[name] ?? (group.length > 1 ? metrics[group[0]!] : undefined));
-  if (one === undefined)
-    throw refuse(
-      quoteValue(condition.name),
-      `a metric of ${id}: ${abbreviated(Object.keys(metrics).join(", "), 300)}`,
-      didYouMean(metric ?? "", Object.keys(metrics)) ?? "Name one of them.",
-    );
-  const { test } = condition;
-  const { unit = one.kind === "rate" ? "share" : "", higherIsBetter } = one.options;
-  if (test.kind === "verdict" && test.verdict !== "changed" && higherIsBetter === undefined)
-    throw refuse(
-      "a metric of which neither more nor less is better",
-      quoteValue(`${condition.name} changed`),
-      "Correct the condition.",
-    );
-  if (test.kind === "value" && test.unit !== unitText(unit))
-    throw refuse(
-      test.unit === "" ? "a limit without a unit" : `the unit ${quoteValue(test.unit)}`,
-      quoteValue(`${condition.name} ${test.operator} ${test.mantissa} ${unitText(unit)}`.trim()),
-      "Correct the condition.",
-    );
-  return { ...condition, evenAtStart, id, metric };
-}
-
-/** Returns what a callback measures, by the id of its snapshots. */
-function measuredBy({ id, asks = [], triggers }: TrainerCallback) {
-  const idOf = (evaluation: AnyEvaluation) => (triggers === undefined ? `${id}-${evaluation.name}` : id);
-  return asks.map((evaluation) => ({ id: idOf(evaluation), evaluation }));
+  return { ...findMetric(when, callbacks, { where, path }), evenAtStart };
 }
 
 const holdsAtStart = ({ text }: StopRule, at: number, reason: string) =>

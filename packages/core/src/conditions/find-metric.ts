@@ -1,0 +1,71 @@
+import type { AnyEvaluation, Row, TrainerCallback, ValuePath } from "@periodic-eval/contracts";
+import { abbreviated, configError, didYouMean, quoteValue } from "@periodic-eval/contracts/options";
+import { metricKit, primaryMetric } from "../evaluations/kit/metric-kit.ts";
+import { unitText } from "../statistics/format.ts";
+import { conditionForms, readCondition, type Condition } from "./condition.ts";
+
+/** A condition on a metric that a callback measures. */
+export interface NamedCondition extends Condition {
+  readonly id: string;
+  /** Null: the primary metric. */
+  readonly metric: string | null;
+}
+
+/**
+ * Reads a condition on what callbacks measure.
+ *
+ * @param place Where it is written, for errors.
+ * @throws PeriodicEvalError `config` for a condition that cannot be read, or that the metrics cannot have.
+ */
+export function findMetric(
+  text: string,
+  callbacks: readonly TrainerCallback[],
+  place: { readonly where: string; readonly path: ValuePath },
+): NamedCondition {
+  const refuse = (got: string, expected: string, fix: string) =>
+    configError({ ...place, got, expected, fix });
+  const condition = readCondition(text);
+  if (condition === null) throw refuse(quoteValue(text), conditionForms, "Correct the condition.");
+  const { name, test } = condition;
+  const measured = callbacks.flatMap(measuredBy);
+  const found = measured.find(({ id }) => name === id || name.startsWith(`${id}.`));
+  const known = measured.map(({ id }) => id);
+  if (found === undefined)
+    throw refuse(
+      quoteValue(name),
+      `an evaluation that this phase measures (${abbreviated(known.join(", "), 300)}), alone or with a metric`,
+      didYouMean(name, known) ?? "Name one of them, or measure it.",
+    );
+  const { id, evaluation } = found;
+  const metrics = evaluation.metrics(metricKit<Row>() as never);
+  const metric = name === id ? null : name.slice(id.length + 1);
+  const whole = metric ?? primaryMetric(metrics);
+  // Groups are known only once there are rows.
+  const one = whole === null ? undefined : (metrics[whole] ?? metrics[whole.split("/")[0]!]);
+  if (one === undefined)
+    throw refuse(
+      quoteValue(name),
+      `a metric of ${id}: ${abbreviated(Object.keys(metrics).join(", "), 300)}`,
+      didYouMean(metric ?? "", Object.keys(metrics)) ?? "Name one of them.",
+    );
+  const { unit = one.kind === "rate" ? "share" : "", higherIsBetter } = one.options;
+  if (test.kind === "verdict" && test.verdict !== "changed" && higherIsBetter === undefined)
+    throw refuse(
+      "a metric of which neither more nor less is better",
+      quoteValue(`${name} changed`),
+      "Correct the condition.",
+    );
+  if (test.kind === "value" && test.unit !== unitText(unit))
+    throw refuse(
+      test.unit === "" ? "a limit without a unit" : `the unit ${quoteValue(test.unit)}`,
+      quoteValue(`${name} ${test.operator} ${test.mantissa} ${unitText(unit)}`.trim()),
+      "Correct the condition.",
+    );
+  return { ...condition, id, metric };
+}
+
+/** Returns what a callback measures, by the id of its snapshots. */
+function measuredBy({ id, asks = [], triggers }: TrainerCallback) {
+  const idOf = (evaluation: AnyEvaluation) => (triggers === undefined ? `${id}-${evaluation.name}` : id);
+  return asks.map((evaluation) => ({ id: idOf(evaluation), evaluation }));
+}
