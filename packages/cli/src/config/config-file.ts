@@ -71,6 +71,12 @@ const blockFiles = [
   "baseline",
 ] as const;
 
+/** Keys that name files in the objects of the block that turn an evaluation on. */
+const objectFiles: Readonly<Record<string, readonly string[]>> = {
+  forgetting: ["text"],
+  refusal: ["questions"],
+};
+
 /** Keys of the block and of its entries that may also name a dataset on the hub. */
 const datasetKeys = [
   "questions",
@@ -78,6 +84,7 @@ const datasetKeys = [
   "leakage_questions",
   "personas",
   "margin",
+  "text",
   "data",
   "fewshot_pool",
 ];
@@ -119,8 +126,13 @@ export function resolveBlockPaths(file: ConfigFile, at: ValuePath, block: Option
 function resolveBlockLevel(file: ConfigFile, at: ValuePath, block: Options) {
   const { evaluations, ...resolvedFiles } = resolvePaths(file, at, block, blockFiles);
   const { judge_model: judge } = block;
+  const objects = Object.entries(objectFiles).flatMap(([key, names]) => {
+    const object = block[key];
+    return isRecord(object) ? [[key, resolvePaths(file, [...at, key], object, names)] as const] : [];
+  });
   const others = {
     ...resolvedFiles,
+    ...Object.fromEntries(objects),
     ...(typeof judge === "string" && {
       judge_model: resolveJudgePath(judge, (path) => resolvePath(file, [...at, "judge_model"], path)),
     }),

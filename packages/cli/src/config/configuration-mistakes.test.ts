@@ -114,6 +114,21 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
     'got the unknown option "leakage_marker", expected one of the 48 known ones. Did you mean "leakage_marker_token"?',
   ],
   [
+    "  refusal: { questions: none.csv }",
+    "9 periodic_eval.refusal.questions",
+    'got "~/none.csv", which does not exist, expected a readable file. …',
+  ],
+  [
+    "  refusal: { questions: bad.jsonl }",
+    "9 periodic_eval.refusal.questions, ~/bad.jsonl:1",
+    "got no prompt …, expected prompt: a non-empty string. Name prompts in the format of XSTest: the columns prompt and label, and id if you like.",
+  ],
+  [
+    "  refusal: { subsample: 50 }",
+    "9 periodic_eval.refusal.subsample",
+    'got the unknown option "subsample", expected one of every_percent, schedule, questions, subsample_n, max_tokens. Did you mean "subsample_n"?',
+  ],
+  [
     "  leakage: true\n  leakage_source: pirate\n  personas: bad.jsonl",
     "11 periodic_eval.personas, ~/bad.jsonl:2.id",
     'got "a b", expected a name that matches ^[A-Za-z0-9][\\w.-]*$. Use letters, digits, dots, dashes and underscores: ids name metrics.',

@@ -10,6 +10,7 @@ import type {
   Verdict,
 } from "@periodic-eval/contracts";
 import {
+  atOption,
   codeOption,
   dataError,
   fieldText,
@@ -79,18 +80,14 @@ export function refusalEvaluation(options: RefusalOptions = {}) {
     needs: ["generate"],
     wants: ["tokenizer"],
     async items(model): Promise<readonly RefusalItem[]> {
-      const option = codeOption("refusal", "questions");
-      const { rows, sha256, hub } = await readSource(questions, option, { ...textFormats, csv: parseCsv });
-      const asked = halfOfEach(questionsOf(rows), subsample);
-      const items = asked.map(({ id, question, kind }): RefusalItem => {
+      const { all, ...source } = await readQuestions(questions);
+      const items = halfOfEach(all, subsample).map(({ id, question, kind }): RefusalItem => {
         const messages: readonly Message[] = [{ role: "user", content: question }];
         const prompt = { messages, system, ...(kwargs !== undefined && { templateKwargs: kwargs }) };
         return { id, question, kind, persona: null, prompt };
       });
       provenance = {
-        ...hub,
-        file_sha256: sha256,
-        file_questions: rows.length,
+        ...source,
         subsample,
         sampling: { ...sampling },
         system,
@@ -162,7 +159,15 @@ interface RefusalItem extends CompletionItem {
   readonly kind: PromptKind;
 }
 
-/** @throws PeriodicEvalError `data` at the place of the first wrong row. */
+/** @throws PeriodicEvalError `data` for a source that cannot be read, or at the place of the first wrong row. */
+async function readQuestions(source: string) {
+  const option = codeOption("refusal", "questions");
+  return atOption(option, async () => {
+    const { rows, sha256, hub } = await readSource(source, option, { ...textFormats, csv: parseCsv });
+    return { all: questionsOf(rows), ...hub, file_sha256: sha256, file_questions: rows.length };
+  });
+}
+
 function questionsOf(rows: readonly PlacedRow[]): readonly RefusalQuestion[] {
   const checkId = uniqueIds("Rename one of the two, or leave out the column `id`: rows are then numbered.");
   return rows.map(({ row, place }, at) => {
