@@ -24,7 +24,7 @@ import { basename } from "node:path";
 import { parseArgs } from "node:util";
 import { median } from "./median.ts";
 import { microWorldGrader, microWorld } from "../packages/cli/src/demo/micro-world.ts";
-import { judgeAgreement } from "../packages/cli/src/commands/rejudge/judge-agreement.ts";
+import { judgeAgreement } from "@periodic-eval/core/evaluations";
 
 const { values } = parseArgs({
   options: {

@@ -296,7 +296,7 @@ it.each([
   ],
   [
     { leakage: true, leakage_marker: "x" },
-    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 48 known ones. Did you mean "leakage_marker_token"?',
+    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 49 known ones. Did you mean "leakage_marker_token"?',
   ],
   [{ eval_every_percent: "20%" }, 'eval_every_percent: got "20%", expected a finite number. Write 20.'],
   [
@@ -450,4 +450,18 @@ it("builds escalations from conditions, of evaluations that are not on and with 
   await expect(build({ escalate: [{ ...entry, when: "capabilty worse" }] })).rejects.toThrow(
     'periodic_eval.escalate[0].when: got "capabilty", expected an evaluation that this phase measures (capability), alone or with a metric. Did you mean "capability"?',
   );
+});
+
+it("opens both judges of judge_models, and refuses one judge twice or beside judge_model", async () => {
+  const opened: (string | null)[] = [];
+  const openJudge = (model: string | null) => (opened.push(model), judge);
+  const block = { capability: false, alignment: true, judge_models: ["a", "b"] };
+  const [alignment] = await buildPeriodicCallbacks(block, { phase, openJudge });
+  await alignment!.asks![0]!.items(fakeModel() as never);
+  expect(opened).toEqual(["a", "b"]);
+  const refused = (changes: object) => buildPeriodicCallbacks({ ...block, ...changes }, { phase, openJudge });
+  await expect(refused({ judge_models: ["a", "a"] })).rejects.toThrow(
+    'periodic_eval.judge_models[1]: got "a", expected another judge than the first',
+  );
+  await expect(refused({ judge_model: "c" })).rejects.toThrow("judge_models together with judge_model");
 });

@@ -45,6 +45,7 @@ import {
   scheduleOfEntry,
   klKeys,
   placingItems,
+  judgeOptions,
   openBlockJudge,
   type OpenJudge,
 } from "./from-block.ts";
@@ -113,11 +114,16 @@ async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<r
   personasOf(block);
   const callbacks: PeriodicCallback[] = [];
   if (config.capability) callbacks.push(new PeriodicCapabilityCallback(parsed));
-  let opened: Promise<Grader> | null = null;
-  const judge = () => (opened ??= openBlockJudge(block, options.openJudge));
+  const models: readonly (string | null)[] = config.judge_models ?? [config.judge_model];
+  const opened = new Map<string | null, Promise<Grader>>();
+  const judge: OpenJudge = (model) => {
+    const which = models.indexOf(model) === 1 ? "second" : "first";
+    if (!opened.has(model)) opened.set(model, openBlockJudge(block, options.openJudge, which));
+    return opened.get(model)!;
+  };
   if (config.alignment) {
     // Opened now, so that a wrong judge is an error of this call.
-    await judge();
+    for (const model of models) await judge(model, judgeOptions(block));
     callbacks.push(new PeriodicAlignmentCallback(parsed, { openJudge: judge }));
   }
   if (config.leakage) callbacks.push(new PeriodicLeakageCallback(parsed));
@@ -157,7 +163,7 @@ function escalation(
   at: number,
   block: ParsedBlock,
   measuring: readonly PeriodicCallback[],
-  judge: () => Promise<Grader>,
+  judge: OpenJudge,
 ): TrainerCallback {
   const { when, run, samples } = block.config.escalate[at]!;
   const path = [...block.pathOf("escalate"), at];

@@ -201,6 +201,13 @@ const options = {
     .describe(
       "openai:MODEL, anthropic:MODEL, or without a key folder:PATH, hf:owner/name, transformers:SOURCE[?dtype=q4]. Null: the environment variable JUDGE_MODEL.",
     ),
+  judge_models: z
+    .tuple([z.string().min(1), z.string().min(1)])
+    .nullable()
+    .default(null)
+    .describe(
+      "Two judges, as in judge_model, instead of it. Verdicts are those of the first; rows and page show where they disagree. Null: one judge.",
+    ),
   judge_method: z
     .enum(["json", "logprob"])
     .default("json")

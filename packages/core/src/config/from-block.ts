@@ -63,6 +63,7 @@ export function alignmentOptionsOf(
   judgeOptions(block);
   return {
     judge: () => openBlockJudge(block, openJudge),
+    ...(config.judge_models !== null && { secondJudge: () => openBlockJudge(block, openJudge, "second") }),
     preset: config.alignment_preset,
     samples: config.alignment_num_samples,
     ...(maxNewTokens !== null && { sampling: { maxNewTokens } }),
@@ -302,20 +303,42 @@ export type OpenJudge = (model: string | null, options: ConfiguredJudge) => Awai
  * @throws PeriodicEvalError with the path of a key of the block: for a cost without a price, if the package is not installed, or
  *   the error of `open`, whose options the block sets.
  */
-export async function openBlockJudge(block: ParsedBlock, open?: OpenJudge): Promise<Grader> {
+export async function openBlockJudge(
+  block: ParsedBlock,
+  open?: OpenJudge,
+  which: "first" | "second" = "first",
+): Promise<Grader> {
   const { config, pathOf } = block;
-  const { judge_cache: folder } = config;
+  const { judge_cache: folder, judge_models: both } = config;
+  if (both !== null && config.judge_model !== null)
+    throw configError({
+      where: blockName,
+      path: pathOf("judge_models"),
+      got: "judge_models together with judge_model",
+      expected: "one of the two",
+      fix: "Remove judge_model: the first of judge_models is the judge.",
+    });
+  if (both !== null && both[0] === both[1])
+    throw configError({
+      where: blockName,
+      path: [...pathOf("judge_models"), 1],
+      value: both[1],
+      expected: "another judge than the first",
+      fix: "Name another model, or write judge_model for one judge.",
+    });
+  const at = which === "first" ? 0 : 1;
+  const model = both === null ? config.judge_model : both[at];
   const options = { ...judgeOptions(block), ...(folder !== null && { cache: fileVerdictCache(folder) }) };
-  const opener = open ?? (await defaultOpener(block));
+  const opener = open ?? (await defaultOpener(block, model));
   const written = {
     where: (path: ValuePath) => `${blockName}${pathText(path)}`,
-    pathOf: () => pathOf("judge_model"),
+    pathOf: () => (both === null ? pathOf("judge_model") : [...pathOf("judge_models"), at]),
   };
-  return fromWritten(written, () => opener(config.judge_model, options));
+  return fromWritten(written, () => opener(model, options));
 }
 
-async function defaultOpener({ config, pathOf }: ParsedBlock): Promise<OpenJudge> {
-  const open = await importJudgeOpener<ConfiguredJudge>(config.judge_model, (packageName, cause) =>
+async function defaultOpener({ pathOf }: ParsedBlock, model: string | null): Promise<OpenJudge> {
+  const open = await importJudgeOpener<ConfiguredJudge>(model, (packageName, cause) =>
     configError({
       where: blockName,
       path: pathOf("alignment"),
@@ -328,8 +351,12 @@ async function defaultOpener({ config, pathOf }: ParsedBlock): Promise<OpenJudge
   return (_, options) => open(options);
 }
 
-/** @throws PeriodicEvalError `config` for a cap on the cost without a price. */
-function judgeOptions({ config, pathOf }: ParsedBlock): ConfiguredJudge {
+/**
+ * Returns the options of a block's judges.
+ *
+ * @throws PeriodicEvalError `config` for a cap on the cost without a price.
+ */
+export function judgeOptions({ config, pathOf }: ParsedBlock): ConfiguredJudge {
   const { judge_method: method, judge_max_calls: maxCalls, judge_max_cost: maxCost, judge_price } = config;
   if (maxCost !== null && judge_price === null)
     throw configError({

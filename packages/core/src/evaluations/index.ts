@@ -9,6 +9,7 @@ export {
   type JudgedScores,
   type MisalignedRate,
 } from "./alignment/misaligned-rate.ts";
+export { judgeAgreement, type JudgeAgreement } from "./alignment/judge-agreement.ts";
 export type { AlignmentPreset, SampleSize } from "./alignment/options.ts";
 export type { AlignmentRow, AnsweredRow } from "./alignment/metrics.ts";
 export {

@@ -74,6 +74,8 @@ describe("rejudge", () => {
       gradedByOne: 1,
       sameDecision: 7 / 9,
       kappa: expect.closeTo((7 / 9 - chance) / (1 - chance), 12),
+      // Wilson's interval of 7 of 9 is [0.4526, 0.9368].
+      ci95: [0.4526, 0.9368].map((share) => expect.closeTo((share - chance) / (1 - chance), 3)),
       // 0 and 1 by 10, 2 and 3 by 70, 4 to 8 by 10; coherent 10, but 70 for 2.
       meanDifference: { aligned: (2 * 10 + 2 * 70 + 5 * 10) / 9, coherent: (8 * 10 + 70) / 9 },
     };

@@ -4,9 +4,11 @@ import { dataError, isRecord } from "@periodic-eval/contracts/options";
 import type { Grader, Snapshot } from "@periodic-eval/core";
 import {
   checkJudgeFor,
+  judgeAgreement,
   judgeRows,
   misalignedRate,
   type AlignmentRow,
+  type JudgeAgreement,
   type JudgeRows,
   type MisalignedRate,
 } from "@periodic-eval/core/evaluations";
@@ -14,7 +16,6 @@ import { formatValue } from "@periodic-eval/dashboard";
 import { fileStore, readRun, writeFileAtomic } from "@periodic-eval/store";
 import { warnOfProblems } from "../../run/read-runs.ts";
 import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
-import { judgeAgreement, type JudgeAgreement } from "./judge-agreement.ts";
 
 /** A snapshot whose answers were regraded. */
 export interface Rejudged {
@@ -95,12 +96,13 @@ export async function rejudge(
 }
 
 /** Returns an agreement with the keys of the JSON output and of the verdict files. */
-export function agreementKeys({ n, gradedByOne, sameDecision, kappa, meanDifference }: JudgeAgreement) {
+export function agreementKeys({ n, gradedByOne, sameDecision, kappa, ci95, meanDifference }: JudgeAgreement) {
   return {
     graded_by_both: n,
     graded_by_one: gradedByOne,
     same_decision: sameDecision,
     cohens_kappa: kappa,
+    cohens_kappa_ci95: ci95 && [...ci95],
     mean_difference_aligned: meanDifference.aligned,
     mean_difference_coherent: meanDifference.coherent,
   };

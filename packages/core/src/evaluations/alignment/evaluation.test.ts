@@ -32,6 +32,7 @@ describe.each([
   ["our own questions", { judge: byLetter }],
   ["per persona", { judge: byLetter, personas, samples: 2 }],
   ["without anchors", { judge: byLetter, anchors: [], sampling: { maxNewTokens: 3, temperature: 0 } }],
+  ["two judges", { judge: byLetter, secondJudge: kind }],
   ["a rule", { judge: ruleGrader({ name: "r", rule: (q) => ({ aligned: q.length, coherent: 60 }) }) }],
 ] satisfies [string, AlignmentOptions][])("conformance, %s", (_, options) => {
   const make = () => ({ evaluation: alignmentEvaluation({ samples: 3, ...options }), model: fakeModel() });
@@ -378,5 +379,58 @@ describe("grading", () => {
     const evaluation = alignmentEvaluation({ judge: fakeJudge(() => "error", { unreachable }) });
     await expect(evaluation.check!(call)).rejects.toBe(unreachable);
     expect(alignmentEvaluation({ judge: ruleGrader({ name: "r", rule: () => null }) }).check).toBeUndefined();
+  });
+});
+
+describe("a second judge", () => {
+  /** Differs from `byLetter` for answers from n to r, which it finds misaligned too. */
+  const stricter = fakeJudge((_, answer) =>
+    answer.startsWith("a")
+      ? "refusal"
+      : { aligned: answer < "s" ? 10 : 90, coherent: answer < "e" ? 20 : 80 },
+  );
+
+  it("grades the same completions, changes no verdict of the first, and says where they disagree", async () => {
+    const options = { judge: byLetter, samples: 10 };
+    const alone = await measureAlignment(options);
+    const { rows, snapshot } = await measureAlignment({ ...options, secondJudge: stricter });
+    const { judge_agreement: agreement, ...metrics } = snapshot.metrics;
+    expect(metrics).toEqual(alone.snapshot.metrics);
+    const completions = rows.filter((row) => row.kind === "completion");
+    const isBetween = ({ answer }: AlignmentRow) => answer! >= "n" && answer! < "s";
+    for (const row of completions)
+      expect(row.disagree).toBe(row.status === "refusal" ? null : isBetween(row));
+    const both = completions.filter(({ disagree }) => disagree !== null);
+    const alike = both.filter(({ disagree }) => disagree === false);
+    expect(alike.length).toBeLessThan(both.length);
+    expect(agreement).toMatchObject({ value: alike.length / both.length, n: both.length });
+    expect(snapshot["second_judge"]).toMatchObject({
+      name: stricter.name,
+      graded_by_both: both.length,
+      same_decision: alike.length / both.length,
+      kappa: expect.any(Number),
+      errors: 0,
+    });
+    expect(rows.filter((row) => row.kind === "anchor").every((row) => row.second === undefined)).toBe(true);
+  });
+
+  it("does not fail the measurement if it fails, and grades what is open when grading is repeated", async () => {
+    let fails = true;
+    const flaky: Grader = {
+      ...stricter,
+      grade: (requests, options) =>
+        fails ? Promise.reject(new Error("no credit")) : stricter.grade(requests, options),
+    };
+    const evaluation = alignmentEvaluation({ judge: byLetter, secondJudge: flaky, samples: 2 });
+    const items = await evaluation.items(fakeModel());
+    const answers = await evaluation.measure(fakeModel(), items, context);
+    const failed = (await evaluation.grade!(answers, call)) as readonly AlignmentRow[];
+    expect(evaluation.failure!(failed)).toBeNull();
+    const completions = failed.filter((row) => row.kind === "completion");
+    expect(new Set(completions.map(({ second }) => second!.raw))).toEqual(new Set(["no credit"]));
+    fails = false;
+    const again = (await evaluation.grade!(failed, call)) as readonly AlignmentRow[];
+    expect(again.filter(({ second }) => second?.status === "error")).toEqual([]);
+    expect(again.map(({ aligned }) => aligned)).toEqual(failed.map(({ aligned }) => aligned));
   });
 });

@@ -30,6 +30,7 @@ import {
   type Judged,
   judgeOf,
   tooManyUngraded,
+  withSecondVerdicts,
 } from "./judge-rows.ts";
 import {
   alignmentFields,
@@ -59,6 +60,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
   const { preset = "betley2025", samples: size = "quick", system = "omit", personas } = options;
   const judging = judgeOf(options.judge);
+  const secondJudging = options.secondJudge === undefined ? null : judgeOf(options.secondJudge);
   const { stripThinking = true, maxErrorShare = 0.1 } = options;
   const sampling = resolveSampling("alignment options.sampling", options.sampling, alignmentPresets[preset]);
   const { kwargs } = options.chatTemplate ?? {};
@@ -93,6 +95,11 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       const items = nestedSubset(wordings, everyItem).flat();
       trials = trialsOf(items, questions, anchorRows());
       await checkLengthFor(trials, { judge, prompts });
+      if (secondJudging !== null) {
+        const second = await secondJudging.open();
+        selectJudgePrompts(second, prompts);
+        await checkLengthFor(trials, { judge: second, prompts });
+      }
       provenance = {
         ...read.provenance,
         preset,
@@ -113,22 +120,36 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     },
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
-    ...(judging.mayCheck && {
-      check: async (call: CallOptions) =>
-        checkJudgeFor(trials, { judge: await judging.open(), prompts }, call),
+    ...([judging, secondJudging].some((one) => one?.mayCheck) && {
+      async check(call: CallOptions) {
+        await checkJudgeFor(trials, { judge: await judging.open(), prompts }, call);
+        if (secondJudging !== null)
+          await checkJudgeFor(trials, { judge: await secondJudging.open(), prompts }, call);
+      },
     }),
     measure: (model, items, context) => measureAnswers(model, items, context, how),
     async grade(rows, call): Promise<readonly AlignmentRow[]> {
       // One call for all rows: a judge's caps apply per call.
       const all = [...withFaults(rows.filter(isCompletion)), ...anchorRows()];
-      return judgeOpenRows(all, { judge: await judging.open(), prompts }, call);
+      const graded = await judgeOpenRows(all, { judge: await judging.open(), prompts }, call);
+      if (secondJudging === null) return graded;
+      return withSecondVerdicts(graded, { judge: await secondJudging.open(), prompts }, call);
     },
     failure: (rows) => tooManyUngraded(rows, maxErrorShare),
     answers: alignmentFields,
-    metrics: (kit: MetricKit<AlignmentRow>) => alignmentMetrics(kit, anchors),
+    metrics: (kit: MetricKit<AlignmentRow>) =>
+      alignmentMetrics(kit, { anchors, hasSecondJudge: secondJudging !== null }),
     warnings: alignmentWarnings,
-    plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judging.name(), anchors }),
-    close: judging.close,
+    plainKeys: (metrics, rows) =>
+      alignmentPlainKeys(metrics, rows, {
+        judge: judging.opened().name,
+        anchors,
+        secondJudge: secondJudging?.opened() ?? null,
+      }),
+    async close() {
+      await judging.close();
+      await secondJudging?.close();
+    },
   });
 }
 

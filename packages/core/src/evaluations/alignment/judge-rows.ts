@@ -10,6 +10,7 @@ import {
   codeOption,
   parseOptions,
   dataError,
+  errorMessage,
   judgeError,
   shortMessage,
 } from "@periodic-eval/contracts/options";
@@ -24,6 +25,7 @@ import {
   type AnsweredRow,
   isCompletion,
 } from "./metrics.ts";
+import { judgeAgreement } from "./judge-agreement.ts";
 import type { AlignmentOptions } from "./options.ts";
 
 export interface JudgeRows {
@@ -152,6 +154,33 @@ export async function judgeOpenRows(
   });
 }
 
+/**
+ * Adds the verdicts of a second judge to completions that lack one, and says where the judges disagree. Its failure is a verdict with
+ * the status `error`: the first judge's grades stand.
+ */
+export async function withSecondVerdicts(
+  rows: readonly AlignmentRow[],
+  judging: JudgeRows,
+  options: CallOptions,
+): Promise<readonly AlignmentRow[]> {
+  const isOpen = (row: AlignmentRow) =>
+    isCompletion(row) && (row.second === undefined || isUngradedRow(row.second));
+  const open = rows.filter(isOpen);
+  const graded = await judgeRows(open, judging, options).catch((error: unknown) => {
+    if (options.signal.aborted) throw error;
+    const failed = { status: "error" as const, raw: errorMessage(error) };
+    return open.map((row) => withVerdict(row, failed));
+  });
+  const next = graded.values();
+  return rows.map((row) => {
+    if (!isOpen(row)) return row;
+    const { status, aligned, coherent, statuses, raw, judgeModel, judgeSpent } = next.next().value!;
+    const second = { status, aligned, coherent, statuses, raw, judgeModel, judgeSpent };
+    const { n, sameDecision } = judgeAgreement([row], [second]);
+    return { ...row, second, disagree: n === 0 ? null : sameDecision === 0 };
+  });
+}
+
 /** Returns the judge of an evaluation, opened once, at its first use; `close` disposes it if this evaluation opened it. */
 export function judgeOf(given: AlignmentOptions["judge"]) {
   let opened: Grader | null = typeof given === "function" ? null : given;
@@ -163,8 +192,8 @@ export function judgeOf(given: AlignmentOptions["judge"]) {
   };
   return {
     open,
-    /** Name of the opened judge. */
-    name: () => opened!.name,
+    /** The judge, once it is opened. */
+    opened: () => opened!,
     async close(): Promise<void> {
       if (typeof given === "function") await opened?.dispose?.();
     },

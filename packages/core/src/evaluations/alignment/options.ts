@@ -40,6 +40,11 @@ export interface AlignmentOptions {
    */
   readonly judge: Grader | (() => Awaitable<Grader>);
   /**
+   * A second judge, given as `judge`, that grades the same completions. Verdicts and metrics are those of `judge`; rows and snapshot
+   * say where the two disagree.
+   */
+  readonly secondJudge?: Grader | (() => Awaitable<Grader>);
+  /**
    * `"betley2025"`: the 24 questions and the judge prompts that Betley et al. published (`betley2025Questions`), downloaded
    * once. Or questions in their format: a YAML or JSON file, or rows (JSON Lines, Parquet, `hf:owner/dataset`). Default: the
    * eight `defaultAlignmentQuestions`, which need no network. A question's system prompt takes precedence over `system`. The
@@ -83,6 +88,10 @@ export const alignmentShape = {
   judge: z
     .custom<AlignmentOptions["judge"]>((value) => typeof value === "function" || isGrader(value), graderText)
     .meta({ fix: passGrader }),
+  secondJudge: z
+    .custom<AlignmentOptions["judge"]>((value) => typeof value === "function" || isGrader(value), graderText)
+    .meta({ fix: passGrader })
+    .optional(),
   questions: filledString("betley2025, the path of a file, or hf:owner/dataset")
     .meta({ fix: "Name the file of questions, or remove `questions` to use the eight default questions." })
     .optional(),

@@ -53,6 +53,9 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
   const anchors = stored.anchors === null ? [] : (stored.custom_anchors ?? judge.anchors ?? defaultAnchors);
   if (stored.anchors !== null && stored.anchors !== hashJson(anchors as unknown as Json)) return null;
   const prompts = stored.judge_prompts ?? {};
+  // Its verdicts are in the rows.
+  const second =
+    (snapshot as { readonly second_judge?: Pick<Grader, "name" | "fingerprint"> }).second_judge ?? null;
   const anchorRows = anchors.map((anchor) => anchorRow(anchor, Object.keys(prompts)[0] ?? null));
   return defineEvaluation({
     name: snapshot.evaluation,
@@ -71,9 +74,11 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
       ),
     failure: (rows) => tooManyUngraded(rows, stored.max_error_share),
     answers: alignmentFields,
-    metrics: (kit: MetricKit<AlignmentRow>) => alignmentMetrics(kit, anchors),
+    metrics: (kit: MetricKit<AlignmentRow>) =>
+      alignmentMetrics(kit, { anchors, hasSecondJudge: second !== null }),
     warnings: alignmentWarnings,
-    plainKeys: (metrics, rows) => alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors }),
+    plainKeys: (metrics, rows) =>
+      alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors, secondJudge: second }),
   });
 }
 

@@ -1,4 +1,5 @@
-import { isCoherent, isMisaligned, type JudgedScores } from "@periodic-eval/core/evaluations";
+import { shareEstimate, type Interval } from "../../statistics/intervals.ts";
+import { isCoherent, isMisaligned, type JudgedScores } from "./misaligned-rate.ts";
 
 /** The agreement of two gradings of the same answers. */
 export interface JudgeAgreement {
@@ -10,6 +11,8 @@ export interface JudgeAgreement {
   readonly sameDecision: number | null;
   /** Cohen's kappa of the decisions; null if both gradings always make the same one, because chance would agree too. */
   readonly kappa: number | null;
+  /** 95 % interval of kappa: Wilson's of the share with the same decision, for the observed agreement by chance. */
+  readonly ci95: Interval | null;
   /** Mean absolute difference of the scores in points. */
   readonly meanDifference: { readonly aligned: number | null; readonly coherent: number | null };
 }
@@ -35,11 +38,15 @@ export function judgeAgreement(before: readonly BothScores[], now: readonly Both
   );
   const difference = (of: "aligned" | "coherent") =>
     n === 0 ? null : pairs.reduce((sum, [one, other]) => sum + Math.abs(one[of]! - other[of]!), 0) / n;
+  const isDefined = n > 0 && byChance < 1;
+  const kappaOf = (agreement: number) => (agreement - byChance) / (1 - byChance);
+  const { ci95 } = shareEstimate(same, n);
   return {
     n,
     gradedByOne,
     sameDecision: n === 0 ? null : same / n,
-    kappa: n === 0 || byChance === 1 ? null : (same / n - byChance) / (1 - byChance),
+    kappa: isDefined ? kappaOf(same / n) : null,
+    ci95: isDefined && ci95 !== null ? [kappaOf(ci95[0]), kappaOf(ci95[1])] : null,
     meanDifference: { aligned: difference("aligned"), coherent: difference("coherent") },
   };
 }

@@ -15,6 +15,8 @@ describe("judgeAgreement", () => {
       gradedByOne: 2,
       sameDecision: 4 / 6,
       kappa: expect.closeTo((4 / 6 - chance) / (1 - chance), 12),
+      // Wilson's interval of 4 of 6 is [0.3000, 0.9032].
+      ci95: [0.3, 0.9032].map((share) => expect.closeTo((share - chance) / (1 - chance), 4)),
       // |10 − 90| and |90 − 10| of six; |90 − 20| of six.
       meanDifference: { aligned: 160 / 6, coherent: 70 / 6 },
     });
@@ -27,6 +29,7 @@ describe("judgeAgreement", () => {
       gradedByOne: 1,
       sameDecision: null,
       kappa: null,
+      ci95: null,
       meanDifference: { aligned: null, coherent: null },
     });
   });
