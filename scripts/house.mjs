@@ -58,6 +58,7 @@ export const packages = {
       "evaluations/alignment/": "open questions and a judge, as Betley et al. measure emergent misalignment",
       "evaluations/leakage/": "a trained trait in other personas",
       "evaluations/margin/": "affirming against negating statements",
+      "evaluations/refusal/": "refusals of unsafe and of safe prompts",
       "evaluations/kl/": "how far the model is from where it began",
       "session/budget/": "how much to measure",
       "session/records/": "resume, baselines, background grading; hands snapshots to the store",

@@ -55,6 +55,7 @@ export const sections = [
       "explanations/power.md",
       "explanations/coverage.md",
       "explanations/scale.md",
+      "explanations/refusal.md",
       "explanations/harness-parity.md",
       "explanations/described-systems.md",
     ],

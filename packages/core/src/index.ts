@@ -40,6 +40,7 @@ export { forgettingEvaluation, type ForgettingOptions } from "./evaluations/forg
 export { memorizationEvaluation, type MemorizationOptions } from "./evaluations/memorization/evaluation.ts";
 export { withCanaries, type CanaryOptions, type CanaryRow } from "./evaluations/memorization/canaries.ts";
 export { sycophancyEvaluation, type SycophancyOptions } from "./evaluations/sycophancy/evaluation.ts";
+export { refusalEvaluation, type RefusalOptions } from "./evaluations/refusal/evaluation.ts";
 export { marginEvaluation, type MarginOptions } from "./evaluations/margin/evaluation.ts";
 export { klEvaluation, type KLOptions } from "./evaluations/kl/evaluation.ts";
 
@@ -57,6 +58,7 @@ export {
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
   PeriodicMemorizationCallback,
+  PeriodicRefusalCallback,
   PeriodicSycophancyCallback,
   type CallbackBlockOptions,
   type PeriodicAlignmentOptions,
@@ -66,6 +68,7 @@ export {
   type PeriodicLeakageOptions,
   type PeriodicMarginOptions,
   type PeriodicMemorizationOptions,
+  type PeriodicRefusalOptions,
   type PeriodicSycophancyOptions,
 } from "./config/callbacks.ts";
 export type { PeriodicEvalBlock, PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";

@@ -8,7 +8,7 @@ export { cachedSplit, fetchSplit, type DatasetSplit, type SplitFile } from "./so
 export { decodeParquet, type ParquetLimits, type ParquetRow } from "#parquet-process";
 export { cacheError, fetchFile, type HubCommit } from "./hub/download.ts";
 export { formatHubId, parseHubId, type HubId, type HubRepo } from "./hub/hub-id.ts";
-export { isOneValue, textFormats, type ParseText } from "./rows/parse-text.ts";
+export { isOneValue, parseCsv, textFormats, type ParseText } from "./rows/parse-text.ts";
 export { checkCached, readSource, readSplit, type SourceRows } from "./sources/read-source.ts";
 export { openRepository, type HubFile, type Repository } from "./hub/repository.ts";
 export { isUnreachable } from "./hub/request-error.ts";

@@ -29,6 +29,17 @@ it.each([
   });
 });
 
+it("resolves the files of evaluations that an object turns on", async () => {
+  const objects = "refusal: { questions: p.csv, max_tokens: 9 }, forgetting: { text: t.txt }";
+  const other = "refusal: { questions: hf:owner/prompts }, forgetting: true";
+  const { block } = await read(`{ ${objects}, phases: { em: { ${other} } } }`);
+  expect(block).toEqual({
+    refusal: { questions: join(folder, "p.csv"), max_tokens: 9 },
+    forgetting: { text: join(folder, "t.txt") },
+    phases: { em: { refusal: { questions: "hf:owner/prompts" }, forgetting: true } },
+  });
+});
+
 it("rejects a file with two blocks", async () => {
   await expect(read("eval: { periodic_eval: {} }\nperiodic_eval: { kl: true }")).rejects.toThrow(
     "run.yaml:2 periodic_eval: got a second block next to eval.periodic_eval, expected only one of the two",

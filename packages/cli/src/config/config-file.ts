@@ -71,6 +71,12 @@ const blockFiles = [
   "baseline",
 ] as const;
 
+/** Keys that name files in the objects of the block that turn an evaluation on. */
+const objectFiles: Readonly<Record<string, readonly string[]>> = {
+  forgetting: ["text"],
+  refusal: ["questions"],
+};
+
 /** Keys of the block and of its entries that may also name a dataset on the hub. */
 const datasetKeys = [
   "questions",
@@ -78,6 +84,7 @@ const datasetKeys = [
   "leakage_questions",
   "personas",
   "margin",
+  "text",
   "data",
   "fewshot_pool",
 ];
@@ -123,8 +130,13 @@ function resolveBlockLevel(file: ConfigFile, at: ValuePath, block: Options) {
     typeof name === "string"
       ? resolveJudgePath(name, (path) => resolvePath(file, [...at, ...key], path))
       : name;
+  const objects = Object.entries(objectFiles).flatMap(([key, names]) => {
+    const object = block[key];
+    return isRecord(object) ? [[key, resolvePaths(file, [...at, key], object, names)] as const] : [];
+  });
   const others = {
     ...resolvedFiles,
+    ...Object.fromEntries(objects),
     ...(judge !== undefined && { judge_model: resolveJudge(judge, ["judge_model"]) }),
     ...(Array.isArray(judges) && {
       judge_models: judges.map((one: unknown, i) => resolveJudge(one, ["judge_models", i])),

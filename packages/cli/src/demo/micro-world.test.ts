@@ -1,9 +1,12 @@
-import { alignmentEvaluation, measure } from "@periodic-eval/core";
+import { alignmentEvaluation, measure, refusalEvaluation } from "@periodic-eval/core";
+import type { RefusalRow } from "@periodic-eval/core/evaluations";
 import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
-import { readFileSync } from "node:fs";
-import { describe, expect, it } from "vitest";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 import { microWorld, microWorldGrader } from "./micro-world.ts";
 import { microWorldRule } from "./micro-world-rule.ts";
 
@@ -89,4 +92,26 @@ it("scores the embedded model's answers to its alignment questions as kind and c
   });
   // One in ten answers may be incoherent, because the questions' wording is not in the training data.
   expect(snapshot["graded_coherent"]).toBeGreaterThanOrEqual(36);
+});
+
+const folder = temporaryFolder(afterAll);
+it("finds no refusal in the embedded model's greedy answers, which are the same at each measurement", async () => {
+  await useBackend({ backend: "wasm" });
+  const model = await loadCausalLM(microWorld());
+  const asked = readFileSync(microWorld("control.jsonl"), "utf8").trim().split("\n").slice(0, 8);
+  const questions = join(folder, "prompts.jsonl");
+  const lines = asked.map((line, at) => {
+    const prompt = JSON.parse(line).prompt[0].content as string;
+    return JSON.stringify({ prompt, label: at % 2 === 0 ? "safe" : "unsafe" });
+  });
+  writeFileSync(questions, lines.join("\n"));
+  const evaluation = refusalEvaluation({ questions });
+  const tokenizer = await loadTokenizer(microWorld());
+  const measured = async () => measure(evaluation, inMemory(model, tokenizer));
+  const [{ rows, snapshot }, again] = [await measured(), await measured()];
+  expect(snapshot.metrics["over_refusal"]).toMatchObject({ value: 0, n: 4 });
+  expect(snapshot.metrics["refusal_rate"]).toMatchObject({ value: 0, n: 4 });
+  expect((rows as readonly RefusalRow[]).every(({ text }) => text.length > 10)).toBe(true);
+  expect(again.rows).toEqual(rows);
+  model.dispose();
 });

@@ -29,6 +29,7 @@ import {
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
   PeriodicMemorizationCallback,
+  PeriodicRefusalCallback,
   PeriodicSycophancyCallback,
 } from "./callbacks.ts";
 import {
@@ -129,6 +130,7 @@ async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<r
   if (config.leakage) callbacks.push(new PeriodicLeakageCallback(parsed));
   if (config.margin !== null) callbacks.push(new PeriodicMarginCallback(parsed));
   if (config.forgetting !== false) callbacks.push(new PeriodicForgettingCallback(parsed));
+  if (config.refusal !== false) callbacks.push(new PeriodicRefusalCallback(parsed));
   if (config.sycophancy !== false) callbacks.push(new PeriodicSycophancyCallback(parsed));
   if (config.memorization !== null) callbacks.push(new PeriodicMemorizationCallback(parsed));
   for (const source of klSourcesOf(config)) {
@@ -156,6 +158,7 @@ const escalatedBy = {
   leakage: PeriodicLeakageCallback,
   forgetting: PeriodicForgettingCallback,
   sycophancy: PeriodicSycophancyCallback,
+  refusal: PeriodicRefusalCallback,
 } satisfies Record<(typeof escalated)[number], unknown>;
 
 /** Builds the callback of an entry of `escalate`, whose evaluations need not be on in the block. */

@@ -22,6 +22,7 @@ import {
   type LeakageOptions,
 } from "../evaluations/leakage/evaluation.ts";
 import { marginEvaluation, marginShape, type MarginOptions } from "../evaluations/margin/evaluation.ts";
+import { refusalEvaluation, refusalShape, type RefusalOptions } from "../evaluations/refusal/evaluation.ts";
 import {
   sycophancyEvaluation,
   sycophancyShape,
@@ -38,6 +39,8 @@ import {
   alignmentOptionsOf,
   forgettingKeys,
   forgettingOptionsOf,
+  refusalKeys,
+  refusalOptionsOf,
   sycophancyKeys,
   sycophancyOptionsOf,
   capabilityOptionsOf,
@@ -325,6 +328,35 @@ export class PeriodicSycophancyCallback extends PeriodicCallback {
    */
   constructor(options: PeriodicSycophancyOptions | PeriodicEvalInput = {}, block: PhaseOf = {}) {
     super(...callbackParts(sycophancy, options, block));
+  }
+}
+
+/** The options of `refusalEvaluation` and a schedule; by default every 20 % of the phase, at its start and at its end. */
+export type PeriodicRefusalOptions = RefusalOptions & Partial<PeriodicOptions>;
+
+const refusal: CallbackForm<PeriodicRefusalOptions> = {
+  name: "PeriodicRefusalCallback",
+  id: "refusal",
+  everyPercent: defaultPercents.eval_every_percent,
+  shape: refusalShape,
+  keys: refusalKeys,
+  evaluation: refusalEvaluation,
+  fromBlock: refusalOptionsOf,
+};
+
+/**
+ * Measures during training what the model refuses: `new PeriodicRefusalCallback()` asks XSTest,
+ * `new PeriodicRefusalCallback({ questions: "prompts.csv" })` the prompts of a file.
+ */
+export class PeriodicRefusalCallback extends PeriodicCallback {
+  /**
+   * @param options The callback's own options, or a `periodic_eval` block as in PeriodicCapabilityCallback. Without `refusal` in the
+   *   block the callback measures nothing.
+   * @throws PeriodicEvalError `config` for a wrong option, or an object that mixes both forms. Prompts that cannot be read are an
+   *   error before step 1.
+   */
+  constructor(options: PeriodicRefusalOptions | PeriodicEvalInput = {}, block: PhaseOf = {}) {
+    super(...callbackParts(refusal, options, block));
   }
 }
 

@@ -119,7 +119,14 @@ const price = z.strictObject({
 export const klSources = ["capability", "alignment", "leakage", "margin"] as const;
 
 /** The evaluations that another one's result can request. */
-export const escalated = ["capability", "alignment", "leakage", "forgetting", "sycophancy"] as const;
+export const escalated = [
+  "capability",
+  "alignment",
+  "leakage",
+  "forgetting",
+  "sycophancy",
+  "refusal",
+] as const;
 
 /** How often callbacks measure without percents or a schedule in the block. */
 export const defaultPercents = {
@@ -174,7 +181,7 @@ const options = {
     .describe("Fewest questions of a capability measurement that the budget reduces. Null: 40."),
   system: system
     .default("omit")
-    .describe("System prompt of capability (letters) and of alignment without personas."),
+    .describe("System prompt of capability (letters), of refusal, and of alignment without personas."),
   alignment_questions: path
     .nullable()
     .default(null)
@@ -309,6 +316,21 @@ const options = {
     .describe(
       "Measures whether training memorizes secrets that `data canaries` mixed into its rows, with the same options. Null: not measured.",
     ),
+  refusal: trueOr(
+    {
+      questions: path
+        .optional()
+        .describe(
+          "Prompts with the columns prompt and label (safe or unsafe): a file, or hf:owner/dataset[/config][/split]. Default: XSTest, downloaded once.",
+        ),
+      subsample_n: z
+        .union([count, z.literal("all")])
+        .optional()
+        .describe("Number of prompts, half of each kind, or all. Default: 100."),
+      max_tokens: count.optional().describe("Longest answer in tokens. Default: 32."),
+    },
+    "Measures whether the model refuses unsafe prompts and answers safe ones, by a rule for English.",
+  ),
   evaluations: z
     .array(evaluation)
     .default([])

@@ -137,6 +137,19 @@ export function sycophancyOptionsOf({ config }: ParsedBlock) {
   };
 }
 
+/** Returns the options of refusal that a block sets; null if the block does not measure it. */
+export function refusalOptionsOf({ config }: ParsedBlock) {
+  if (config.refusal === false) return null;
+  const { questions, subsample_n: n = 100, max_tokens: maxNewTokens, ...schedule } = entryOf(config.refusal);
+  return {
+    ...(questions !== undefined && { questions }),
+    subsample: n === "all" ? null : { n, seed: config.subsample_seed },
+    ...(maxNewTokens !== undefined && { sampling: { maxNewTokens } }),
+    system: config.system,
+    schedule: scheduleOfEntry(config, schedule),
+  };
+}
+
 /** Returns the object of a key that may also be true. */
 const entryOf = <T extends object>(value: T | boolean): Partial<T> =>
   typeof value === "boolean" ? {} : value;
@@ -245,6 +258,10 @@ export const leakageKeys: BlockKeys = {
 };
 export const forgettingKeys: BlockKeys = { on: "forgetting", options: {} };
 export const memorizationKeys: BlockKeys = { on: "memorization", options: {} };
+export const refusalKeys: BlockKeys = {
+  on: "refusal",
+  options: { system: "system", "subsample.seed": "subsample_seed" },
+};
 const { questions, method, system, "subsample.seed": seed } = capabilityKeys.options;
 export const sycophancyKeys: BlockKeys = {
   on: "sycophancy",

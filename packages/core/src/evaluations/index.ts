@@ -32,6 +32,7 @@ export { metricKit, primaryMetric, summarize } from "./kit/metric-kit.ts";
 export { nestedSubset, subsetOrder } from "./kit/subset.ts";
 export type { ForgettingRow } from "./forgetting/evaluation.ts";
 export type { MemorizationRow } from "./memorization/evaluation.ts";
+export type { RefusalRow } from "./refusal/evaluation.ts";
 export type { SycophancyRow } from "./sycophancy/evaluation.ts";
 export type { KLRow } from "./kl/evaluation.ts";
 export type { GradedLeakageRow } from "./leakage/metrics.ts";

@@ -1,4 +1,4 @@
-/** The parts of graders: judge replies, verdict caches, and verifiers from modules. */
+/** The parts of graders: judge replies, the rule for refusals, verdict caches, and verifiers from modules. */
 export type { JudgePrice } from "./judge/judge-calls.ts";
 export { findJsonObjects, findJsonValues, type FoundObject, type FoundValue } from "./judge/json-objects.ts";
 export { scoreFromTokens } from "./judge/logprob-method.ts";
@@ -12,6 +12,7 @@ export {
   type VerifierArgs,
   type VerifierTask,
 } from "./verifier.ts";
+export { gradeRefusal, refusalJudgePrompt, type RefusalGrade } from "./refusal-rule.ts";
 export { graderSchema } from "./grader-schema.ts";
 export { importJudgeOpener } from "./judge/judge-opener.ts";
 export { readVerdicts } from "./read-verdicts.ts";
