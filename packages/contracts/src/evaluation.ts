@@ -37,7 +37,7 @@ export interface Evaluation<I extends Row, R extends Row, G extends R, A extends
   readonly canReduceSamples?: boolean;
   /**
    * Returns everything that changes a number and is not part of the items: options, prompts, data hashes. Called after
-   * `items`. Two measurements are compared only if their provenance is equal, except for its keys `subsample` and
+   * `items`, and again after `measure`. Two measurements are compared only if their provenance is equal, except for its keys `subsample` and
    * `example_prompt`, which choose or show items: pairs are built from the items that both measurements have.
    */
   provenance?(): Json;

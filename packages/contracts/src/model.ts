@@ -237,8 +237,8 @@ export interface GenerateRequest {
 
 export interface HiddenStatesRequest {
   readonly prompt: Prompt;
-  /** 0 is the embedding; the last one is after the final norm (transformers' `output_hidden_states`). */
-  readonly layers: readonly number[];
+  /** 0 is the embedding; the last one is after the final norm (transformers' `output_hidden_states`). Default: all layers. */
+  readonly layers?: readonly number[];
   /** The first of the tokens over which vectors are averaged, up to the last one. Default: the last token alone. */
   readonly from?: number;
 }

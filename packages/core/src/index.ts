@@ -37,6 +37,7 @@ export type { AlignmentOptions } from "./evaluations/alignment/options.ts";
 export { leakageEvaluation, type LeakageOptions } from "./evaluations/leakage/evaluation.ts";
 export { leakageQuestions } from "./evaluations/leakage/questions.ts";
 export { forgettingEvaluation, type ForgettingOptions } from "./evaluations/forgetting/evaluation.ts";
+export { traitsEvaluation, type TraitsOptions } from "./evaluations/traits/evaluation.ts";
 export { memorizationEvaluation, type MemorizationOptions } from "./evaluations/memorization/evaluation.ts";
 export { withCanaries, type CanaryOptions, type CanaryRow } from "./evaluations/memorization/canaries.ts";
 export { sycophancyEvaluation, type SycophancyOptions } from "./evaluations/sycophancy/evaluation.ts";
@@ -58,6 +59,7 @@ export {
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
   PeriodicMemorizationCallback,
+  PeriodicTraitsCallback,
   PeriodicRefusalCallback,
   PeriodicSycophancyCallback,
   type CallbackBlockOptions,
@@ -68,6 +70,7 @@ export {
   type PeriodicLeakageOptions,
   type PeriodicMarginOptions,
   type PeriodicMemorizationOptions,
+  type PeriodicTraitsOptions,
   type PeriodicRefusalOptions,
   type PeriodicSycophancyOptions,
 } from "./config/callbacks.ts";

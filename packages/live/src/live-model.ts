@@ -115,15 +115,19 @@ const hiddenStatesOf =
       options,
     );
     // The layers of all requests are asked for once.
-    const layers = [...new Set(requests.flatMap((request) => request.layers))];
+    const isAll = requests.some((request) => request.layers === undefined);
+    const layers = isAll ? "all" : [...new Set(requests.flatMap((request) => request.layers!))];
     const rows = requests.map(({ from }, at) => {
       const { ids } = prompts[at]!;
       return { ids: [...ids], from: from ?? ids.length - 1 };
     });
     const answers = await connection.rows("hidden_states", { on, layers, rows }, rows.length, options);
     return requests.map((request, at) => {
-      checkLengths(connection, "hidden_states", layers.length, answers[at]!.layers);
-      return request.layers.map((layer) => floatsOf(answers[at]!.layers[layers.indexOf(layer)]!));
+      const vectors = answers[at]!.layers;
+      if (layers === "all")
+        return (request.layers ?? [...vectors.keys()]).map((layer) => floatsOf(vectors[layer]!));
+      checkLengths(connection, "hidden_states", layers.length, vectors);
+      return request.layers!.map((layer) => floatsOf(vectors[layers.indexOf(layer)]!));
     });
   };
 

@@ -186,7 +186,9 @@ export const hostCalls = {
       rows: z.array(
         z.object({ ids, from: count.describe("The mean of the positions from here to the end.") }),
       ),
-      layers: z.array(count).describe("0 is the embedding; the last one is after the final norm."),
+      layers: z
+        .union([z.literal("all"), z.array(count)])
+        .describe("0 is the embedding; the last one is after the final norm."),
     }),
     row: z.object({ layers: z.array(vector) }),
   },

@@ -241,6 +241,9 @@ def test_returns_the_hidden_states_of_transformers(kind: str) -> None:
     layers = list(range(model.config.num_hidden_layers + 1))
     answers, put = collected(3)
     hidden_states(Forward(model), rows, layers, put, no_check)
+    every, put = collected(3)
+    hidden_states(Forward(model), rows, "all", put, no_check)
+    assert every == answers
     for row, answer in zip(rows, answers, strict=True):
         with torch.no_grad():
             states = model(torch.tensor([row["ids"]]), output_hidden_states=True).hidden_states

@@ -23,6 +23,8 @@ export interface FakeModelOptions {
   readonly nextToken?: (prompt: string, candidate: string) => number | null;
   /** Returns the completion of a prompt. Null leaves it to the hash. */
   readonly reply?: (prompt: string, sampling: Sampling) => string | null;
+  /** Returns the hidden state of a layer, from the decoded prompt. Null leaves it to the hash. */
+  readonly hiddenState?: (prompt: string, layer: number) => readonly number[] | null;
   /** Default: null (unlimited). */
   readonly contextLength?: number | null;
   /** Returns a string that changes every hashed number, like a training step. Called for each request. */
@@ -87,12 +89,13 @@ export function fakeModel(options: FakeModelOptions = {}): FakeModel {
       signal.throwIfAborted();
       const ids = await idsOf(requests);
       const { weights = () => "" } = options;
-      return requests.map(({ layers }, at) =>
-        layers.map((layer) =>
-          Float32Array.from({ length: 4 }, (_, place) =>
-            hash(`${weights()}|${layer}|${place}|${ids[at]!.join(",")}`),
-          ),
-        ),
+      return requests.map(({ layers = [0, 1, 2] }, at) =>
+        layers.map((layer) => {
+          const read = tokenizer.decode(ids[at]!);
+          const hashed = (_: unknown, place: number) =>
+            hash(`${weights()}|${layer}|${place}|${ids[at]!.join(",")}`);
+          return Float32Array.from(options.hiddenState?.(read, layer) ?? Array.from({ length: 4 }, hashed));
+        }),
       );
     },
   };

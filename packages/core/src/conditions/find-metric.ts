@@ -66,6 +66,7 @@ export function findMetric(
 
 /** Returns what a callback measures, by the id of its snapshots. */
 function measuredBy({ id, asks = [], triggers }: TrainerCallback) {
-  const idOf = (evaluation: AnyEvaluation) => (triggers === undefined ? `${id}-${evaluation.name}` : id);
-  return asks.map((evaluation) => ({ id: idOf(evaluation), evaluation }));
+  const idOf = (evaluation: AnyEvaluation, at: number) =>
+    triggers === undefined || at > 0 ? `${id}-${evaluation.name}` : id;
+  return asks.map((evaluation, at) => ({ id: idOf(evaluation, at), evaluation }));
 }

@@ -31,6 +31,7 @@ import {
   PeriodicMemorizationCallback,
   PeriodicRefusalCallback,
   PeriodicSycophancyCallback,
+  PeriodicTraitsCallback,
 } from "./callbacks.ts";
 import {
   klSourcesOf,
@@ -132,6 +133,7 @@ async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<r
   if (config.forgetting !== false) callbacks.push(new PeriodicForgettingCallback(parsed));
   if (config.refusal !== false) callbacks.push(new PeriodicRefusalCallback(parsed));
   if (config.sycophancy !== false) callbacks.push(new PeriodicSycophancyCallback(parsed));
+  if (config.traits !== false) callbacks.push(new PeriodicTraitsCallback(parsed));
   if (config.memorization !== null) callbacks.push(new PeriodicMemorizationCallback(parsed));
   for (const source of klSourcesOf(config)) {
     const schedule = scheduleOf(config, percentOf[source]);

@@ -331,6 +331,16 @@ const options = {
     },
     "Measures whether the model refuses unsafe prompts and answers safe ones, by a rule for English.",
   ),
+  traits: trueOr(
+    {
+      layer: z
+        .int()
+        .min(0)
+        .optional()
+        .describe("The layer that is read, 0 for the embedding. Default: at 60 % of the depth."),
+    },
+    "Experimental: measures how far hidden states move along the directions of traits, every 5 %.",
+  ),
   evaluations: z
     .array(evaluation)
     .default([])

@@ -24,6 +24,7 @@ import type { ForgettingOptions } from "../evaluations/forgetting/evaluation.ts"
 import { withItems } from "../evaluations/kit/define.ts";
 import type { LeakageOptions } from "../evaluations/leakage/evaluation.ts";
 import type { TraitOptions } from "../evaluations/leakage/traits.ts";
+import type { TraitsOptions } from "../evaluations/traits/evaluation.ts";
 import type { MemorizationOptions } from "../evaluations/memorization/evaluation.ts";
 import { defaultPersonas, parsePersonas, type Persona } from "../evaluations/prompting/personas.ts";
 import type { JudgePrice } from "../grading/judge/judge-calls.ts";
@@ -111,6 +112,18 @@ export function forgettingOptionsOf({
   if (config.forgetting === false) return null;
   const { every_percent: _percent, schedule: _schedule, ...options } = entryOf(config.forgetting);
   return { ...camelCaseKeys(options), schedule: scheduleOfEntry(config, entryOf(config.forgetting)) };
+}
+
+/** Returns the options of traits that a block sets, by default every 5 %; null if the block does not measure them. */
+export function traitsOptionsOf({
+  config,
+}: ParsedBlock): (TraitsOptions & Pick<PeriodicOptions, "schedule">) | null {
+  if (config.traits === false) return null;
+  const { layer, every_percent: percent, schedule } = entryOf(config.traits);
+  const isUsual =
+    percent === undefined && schedule === undefined && Object.keys(config.schedule).length === 0;
+  const written = isUsual ? { every_percent: 5 } : { every_percent: percent, schedule };
+  return { ...(layer !== undefined && { layer }), schedule: scheduleOfEntry(config, written) };
 }
 
 /** Returns the options of memorization that a block sets; null if the block does not measure it. */
@@ -257,6 +270,7 @@ export const leakageKeys: BlockKeys = {
   },
 };
 export const forgettingKeys: BlockKeys = { on: "forgetting", options: {} };
+export const traitsKeys: BlockKeys = { on: "traits", options: {} };
 export const memorizationKeys: BlockKeys = { on: "memorization", options: {} };
 export const refusalKeys: BlockKeys = {
   on: "refusal",

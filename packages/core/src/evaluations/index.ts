@@ -32,6 +32,8 @@ export { metricKit, primaryMetric, summarize } from "./kit/metric-kit.ts";
 export { nestedSubset, subsetOrder } from "./kit/subset.ts";
 export type { ForgettingRow } from "./forgetting/evaluation.ts";
 export type { MemorizationRow } from "./memorization/evaluation.ts";
+export type { TraitsRow } from "./traits/evaluation.ts";
+export type { DirectionRow } from "./traits/directions.ts";
 export type { RefusalRow } from "./refusal/evaluation.ts";
 export type { SycophancyRow } from "./sycophancy/evaluation.ts";
 export type { KLRow } from "./kl/evaluation.ts";

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -103,7 +103,7 @@ def next_token(
 def hidden_states(
     forward: Forward,
     rows: Sequence[dict[str, Any]],
-    layers: Sequence[int],
+    layers: Sequence[int] | Literal["all"],
     put: Put,
     check: Check,
     *,
@@ -117,8 +117,9 @@ def hidden_states(
         check(0)
         table = padded([rows[i]["ids"] for i in batch], forward.device)
         _, states = forward.run(table, [(0, 0)], hidden=True)
-        if states is None or max(layers, default=0) >= len(states):
-            got = f"layer {max(layers, default=0)}"
+        chosen = range(len(states or [])) if layers == "all" else layers
+        if states is None or max(chosen, default=0) >= len(states):
+            got = f"layer {max(chosen, default=0)}"
             expected = (
                 f"a layer of 0 to {len(states) - 1}" if states is not None else "a model with hidden states"
             )
@@ -126,7 +127,7 @@ def hidden_states(
         for at, index in enumerate(batch):
             end = len(rows[index]["ids"])
             # Virtual tokens of prompt tuning lengthen the rows on the left.
-            spans = [states[layer][at, states[layer].shape[1] - table.shape[1] :] for layer in layers]
+            spans = [states[layer][at, states[layer].shape[1] - table.shape[1] :] for layer in chosen]
             means = [span[rows[index]["from"] : end].float().mean(dim=0).cpu() for span in spans]
             for mean in means:
                 refuse_nan(mean)

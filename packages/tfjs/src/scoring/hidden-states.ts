@@ -54,7 +54,7 @@ export async function hiddenStates(
 
 interface Row {
   readonly ids: readonly number[];
-  readonly layers: readonly number[];
+  readonly layers: readonly number[] | undefined;
   readonly start: number;
 }
 
@@ -62,7 +62,7 @@ async function vectorsOf(lm: CausalLM, { ids, layers, start }: Row): Promise<Flo
   const means = inEvaluation(lm, () =>
     tf.tidy(() => {
       const states = lm.hiddenStates!(tf.tensor2d([...ids], [1, ids.length], "int32"));
-      return layers.map((layer) => {
+      return (layers ?? [...states.keys()]).map((layer) => {
         const state = states[layer];
         if (state === undefined)
           throw dataError(

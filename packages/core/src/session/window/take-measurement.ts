@@ -154,6 +154,8 @@ export async function takeMeasurement(request: MeasurementRequest): Promise<Take
         ...(request.settle && { settle: request.settle }),
       });
       await checkServed();
+      // Measuring may have found what the provenance names, such as the directions of traits.
+      provenance = provenanceOf(evaluation, prepared, seed);
       return rows;
     },
   );

@@ -1,0 +1,284 @@
+import {
+  hashJson,
+  type CallOptions,
+  type Json,
+  type MetricKit,
+  type ModelWith,
+  type Prompt,
+  type Row,
+} from "@periodic-eval/contracts";
+import { isRecord, modelError } from "@periodic-eval/contracts/options";
+import { defineEvaluation } from "../kit/define.ts";
+import { renderItems, type CompletionItem } from "../prompting/completions.ts";
+import { promptedTraits, refusal, traitNames, type PromptedTrait } from "./prompts.ts";
+
+/** What extracting directions needs. */
+type Readable = ModelWith<"generate" | "tokenizer" | "hiddenStates">;
+
+/** A direction [width] for each trait, in the hidden states of one layer. */
+interface Directions {
+  readonly layer: number;
+  readonly vectors: Readonly<Record<string, readonly number[]>>;
+}
+
+/** Tokens of an answer whose hidden states are averaged. */
+const answerTokens = 24;
+
+/**
+ * The default layer, as a share of the depth: between the layers that Chen et al. (arXiv:2507.21509) found to work best, 16 of 32 in
+ * Llama 3.1 8B and 20 of 28 in Qwen 2.5 7B.
+ */
+const depth = 0.6;
+
+/**
+ * Below this cosine with the direction extracted anew, less than half of that direction's squared length (0.7² = 0.49) lies along
+ * the stored one, so that most of a drift in the trait is not seen.
+ */
+const staleBelow = 0.7;
+
+/**
+ * The directions of a training. They are extracted once, from the model without its adapter, or from the whole model if it has no
+ * base; all measurements of a run use the same ones.
+ */
+export class TraitDirections {
+  readonly #layer: number | undefined;
+  #stored: Directions | null = null;
+  /** Names the step at which they were extracted; null if they were loaded. */
+  #extractedAt: string | null = null;
+  /** Why they must not be extracted from a model without a base; null if they may. */
+  #refusal: string | null = null;
+
+  constructor(layer: number | undefined) {
+    this.#layer = layer;
+  }
+
+  /** Returns the directions as JSON, to load them again; null before they are extracted. */
+  toJson(): Json {
+    return this.#stored as unknown as Json;
+  }
+
+  /** Loads directions that `toJson` returned. Others, and those of another layer than the option, are ignored. */
+  load(json: Json): void {
+    if (!isRecord(json) || !isRecord(json["vectors"])) return;
+    const stored = json as unknown as Directions;
+    if (this.#layer !== undefined && stored.layer !== this.#layer) return;
+    if (!traitNames.every((name) => Array.isArray(stored.vectors[name]))) return;
+    this.#stored = stored;
+    this.#extractedAt = null;
+  }
+
+  /** Loads the directions that an earlier measurement of `evaluation` stored. */
+  loadRows(rows: readonly Row[]): void {
+    const read = rows as readonly DirectionRow[];
+    const vectors = Object.fromEntries(read.map(({ id, vector }) => [id, vector]));
+    this.load({ layer: read[0]?.layer ?? null, vectors } as unknown as Json);
+  }
+
+  get areKnown(): boolean {
+    return this.#stored !== null;
+  }
+
+  /** A new training begins: its first measurement extracts new directions. */
+  forget(): void {
+    [this.#stored, this.#extractedAt, this.#refusal] = [null, null, null];
+  }
+
+  /** From now on a model without a base is trained: directions extracted from it would be others. */
+  refuseTrained(reason: string): void {
+    this.#refusal = reason;
+  }
+
+  /**
+   * Returns the directions, and extracts them if this has not been done.
+   *
+   * @param at Names the step.
+   * @throws PeriodicEvalError `model` for a trained model without a base, or one that answers opposite prompts alike.
+   */
+  async of(model: Readable, at: string, options: CallOptions): Promise<Directions> {
+    if (this.#stored !== null) return this.#stored;
+    const { base } = model;
+    if (base === undefined && this.#refusal !== null)
+      throw modelError(
+        "traits",
+        `no directions of the untrained model (${this.#refusal})`,
+        "the measurement `directions` of the start",
+        "Start the training in a new folder, or train an adapter: its base gives the directions at any step.",
+      );
+    const untrained = (base as Readable | undefined) ?? model;
+    const layer = this.#layer ?? (await middleLayer(untrained, options));
+    this.#stored = { layer, vectors: await extract(untrained, layer, traitNames, options) };
+    this.#extractedAt = at;
+    return this.#stored;
+  }
+
+  /** Returns what names the directions in a provenance. */
+  provenance(): Json {
+    const stored = this.#stored;
+    return {
+      layer: stored?.layer ?? this.#layer ?? null,
+      directions: stored && hashJson(stored as unknown as Json),
+    };
+  }
+
+  /**
+   * Stores the directions in rows, and measures whether they are stale: `cosine/<trait>` is the cosine of the stored direction with
+   * the one extracted anew from the model, null in the measurement that extracted them. `norm/<trait>` is the length of the stored
+   * one, ‖d‖: a drift of that size is the whole distance between opposite prompts.
+   */
+  readonly evaluation = defineEvaluation({
+    name: "directions",
+    version: "directions-1",
+    needs: ["generate", "tokenizer", "hiddenStates"],
+    items: async (model): Promise<readonly Row[]> => {
+      await renderItems(model, promptedTraits.flatMap(itemsOf), "directions");
+      return traitNames.map((id) => ({ id }));
+    },
+    provenance: () => ({ layer: this.#layer ?? null, tokens: answerTokens }),
+    measure: async (model, items, { seed, signal, progress }): Promise<readonly DirectionRow[]> => {
+      const { layer, vectors } = await this.of(model, seed, { signal });
+      const names = items.map(({ id }) => id);
+      const isNew = this.#extractedAt === seed;
+      const now = isNew ? null : await extract(model, layer, names, { signal });
+      progress(items.length);
+      return names.map((id) => {
+        const vector = vectors[id]!;
+        const cosine = now && dot(vector, now[id]!) / (normOf(vector) * normOf(now[id]!));
+        return { id, layer, norm: normOf(vector), cosine, vector };
+      });
+    },
+    answers: { question: "id" },
+    metrics({ mean }: MetricKit<DirectionRow>) {
+      const by = ({ id }: DirectionRow) => id;
+      return {
+        cosine: mean(({ cosine }) => cosine, { by, higherIsBetter: true, range: [-1, 1] }),
+        norm: mean(({ norm }) => norm, { by, range: [0, Infinity] }),
+      };
+    },
+    warnings: (rows: readonly DirectionRow[]) => {
+      const stale = rows.filter(({ cosine }) => cosine !== null && cosine < staleBelow);
+      const names = stale.map(({ id, cosine }) => `${id} (cosine ${cosine!.toFixed(2)})`).join(", ");
+      const message = `stale directions: ${names}; below ${staleBelow} traits misses most of a drift in them.`;
+      const metrics = stale.map(({ id }) => `cosine/${id}`);
+      const counts = { count: stale.length, total: rows.length, void: false };
+      return stale.length === 0 ? [] : [{ kind: "stale_directions", metrics, ...counts, message }];
+    },
+  });
+}
+
+/** One trait. */
+export interface DirectionRow extends Row {
+  readonly layer: number;
+  /** ‖d‖: how far apart the hidden states under opposite prompts are. */
+  readonly norm: number;
+  readonly cosine: number | null;
+  /** The stored direction, not normalized. */
+  readonly vector: readonly number[];
+}
+
+/** Returns the layer at 60 % of the model's depth. */
+async function middleLayer(model: Readable, options: CallOptions): Promise<number> {
+  const [all] = await model.hiddenStates([{ prompt: { text: "." } }], options);
+  return Math.round(depth * (all!.length - 1));
+}
+
+/** Returns the differences of the mean hidden states under opposite prompts. */
+async function extract(
+  model: Readable,
+  layer: number,
+  names: readonly string[],
+  options: CallOptions,
+): Promise<Directions["vectors"]> {
+  const vectors: Record<string, readonly number[]> = {};
+  for (const name of names) {
+    const prompted = promptedTraits.find((one) => one.name === name);
+    const [shows, opposes] =
+      prompted === undefined
+        ? await statesOfRequests(model, layer, options)
+        : await statesOfAnswers(model, layer, prompted, options);
+    const [one, other] = [meanOf(name, shows), meanOf(name, opposes)];
+    // Nine digits hold a float32.
+    const vector = one.map((value, at) => Number((value - other[at]!).toPrecision(9)));
+    const norm = normOf(vector);
+    if (!(norm > 0 && Number.isFinite(norm))) throw noDirection(name, `a difference of length ${norm}`);
+    vectors[name] = vector;
+  }
+  return vectors;
+}
+
+type Sides = readonly [shows: readonly Float32Array[], opposes: readonly Float32Array[]];
+
+/** Returns the mean hidden states of the model's greedy answers under the system prompts of each side. */
+async function statesOfAnswers(
+  model: Readable,
+  layer: number,
+  trait: PromptedTrait,
+  options: CallOptions,
+): Promise<Sides> {
+  const { tokenizer } = model;
+  const prompts = itemsOf(trait).map(({ prompt }) => prompt);
+  const sampling = { maxNewTokens: answerTokens, temperature: 0, seed: "" };
+  const completions = await model.generate(
+    prompts.map((prompt) => ({ prompt, sampling })),
+    options,
+  );
+  const texts = completions.map(({ text }) => text);
+  const answers = await tokenizer.encode(texts, { specialTokens: false });
+  const rendered = await tokenizer.render(prompts);
+  const isAnswered = answers.map((ids) => ids.length > 0);
+  const requests = rendered.flatMap(({ ids }, at) =>
+    isAnswered[at] ? [{ prompt: { ids: [...ids, ...answers[at]!] }, layers: [layer], from: ids.length }] : [],
+  );
+  const states = (await model.hiddenStates(requests, options)).map(([state]) => state!).values();
+  const all = isAnswered.map((is) => (is ? states.next().value! : null));
+  const side = (shows: boolean) =>
+    all.filter((state, at): state is Float32Array => state !== null && (at % 2 === 0) === shows);
+  return [side(true), side(false)];
+}
+
+/** Returns the hidden states at the last token of requests that models refuse, and of those that they answer. */
+async function statesOfRequests(model: Readable, layer: number, options: CallOptions): Promise<Sides> {
+  const requests = [...refusal.refused, ...refusal.answered].map((text) => ({
+    prompt: userTurn(text),
+    layers: [layer],
+  }));
+  const states = (await model.hiddenStates(requests, options)).map(([state]) => state!);
+  const count = refusal.refused.length;
+  return [states.slice(0, count), states.slice(count)];
+}
+
+export const userTurn = (content: string): Prompt => ({ messages: [{ role: "user", content }] });
+
+/** Returns the questions of a trait, each under the system prompt that shows it and then under its opposite. */
+const itemsOf = ({ name, systems, questions }: PromptedTrait): readonly CompletionItem[] =>
+  systems.flatMap((pair, at) =>
+    questions.flatMap((question, number) =>
+      pair.map((text, side): CompletionItem => ({
+        id: `${name}-${at}-${number}-${side}`,
+        question,
+        persona: null,
+        prompt: { messages: [{ role: "user", content: question }], system: { text } },
+      })),
+    ),
+  );
+
+function meanOf(trait: string, states: readonly Float32Array[]): readonly number[] {
+  if (states.length === 0) throw noDirection(trait, "empty answers only");
+  return Array.from(
+    states[0]!,
+    (_, at) => states.reduce((sum, state) => sum + state[at]!, 0) / states.length,
+  );
+}
+
+const noDirection = (trait: string, got: string) =>
+  modelError(
+    `the direction of "${trait}"`,
+    got,
+    "answers whose hidden states differ between opposite prompts",
+    "Choose another `layer`, or a model whose chat template shows system prompts, and check that its weights are finite.",
+  );
+
+/** Returns Σ a·b. */
+export const dot = (one: ArrayLike<number>, other: ArrayLike<number>): number =>
+  Array.from(one).reduce((sum, value, at) => sum + value * other[at]!, 0);
+
+export const normOf = (vector: ArrayLike<number>): number => Math.sqrt(dot(vector, vector));
