@@ -27,15 +27,14 @@ const start = { neutral: [2, 1], harm: [3, 1] } satisfies Weights;
  */
 function scripted(weights: Weights, options: { readonly base?: FakeModel } = {}): FakeModel {
   const sides = new Map<string, () => readonly [number, number]>();
-  const scripts = {
+  const scripts: Readonly<Record<string, readonly (() => readonly [number, number])[]>> = {
     harmful_intent: [() => weights.harm, () => [1, 1]],
     sycophancy: [() => [0, 5], () => [0, 1]],
     hallucination: [() => [3, 4], () => [0, 0]],
-  } as const;
+  };
   for (const { name, systems } of promptedTraits)
     for (const pair of systems)
-      for (const [side, text] of pair.entries())
-        sides.set(text, scripts[name as keyof typeof scripts][side]!);
+      for (const [side, text] of pair.entries()) sides.set(text, scripts[name]![side]!);
   for (const text of refusal.refused) sides.set(text, () => [1, 0]);
   for (const text of refusal.answered) sides.set(text, () => [0, 1]);
   return fakeModel({
