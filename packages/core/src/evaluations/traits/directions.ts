@@ -1,6 +1,7 @@
 import {
   hashJson,
   type CallOptions,
+  type HiddenStatesRequest,
   type Json,
   type MetricKit,
   type ModelWith,
@@ -181,93 +182,97 @@ async function middleLayer(model: Readable, options: CallOptions): Promise<numbe
   return Math.round(depth * (all!.length - 1));
 }
 
-/** Returns the differences of the mean hidden states under opposite prompts. */
+/** A hidden state to read, on one side of the direction of a trait. */
+interface Reading {
+  readonly trait: string;
+  readonly shows: boolean;
+  readonly request: HiddenStatesRequest;
+}
+
+/** Returns the differences of the mean hidden states under opposite prompts, with one call of each ability. */
 async function extract(
   model: Readable,
   layer: number,
   names: readonly string[],
   options: CallOptions,
 ): Promise<Directions["vectors"]> {
-  const vectors: Record<string, readonly number[]> = {};
-  for (const name of names) {
-    const prompted = promptedTraits.find((one) => one.name === name);
-    const [shows, opposes] =
-      prompted === undefined
-        ? await statesOfRequests(model, layer, options)
-        : await statesOfAnswers(model, layer, prompted, options);
-    const [one, other] = [meanOf(name, shows), meanOf(name, opposes)];
+  const prompted = promptedTraits.filter(({ name }) => names.includes(name)).flatMap(itemsOf);
+  const requests = names.includes(refusal.name) ? readingsOfRequests(layer) : [];
+  const readings = [...(await readingsOfAnswers(model, layer, prompted, options)), ...requests];
+  const states = await model.hiddenStates(
+    readings.map(({ request }) => request),
+    options,
+  );
+  const meanOf = (name: string, side: boolean) => {
+    const of = states.filter((_, at) => readings[at]!.trait === name && readings[at]!.shows === side);
+    if (of.length === 0) throw noDirection(name, "empty answers only");
+    return Array.from(of[0]![0]!, (_, at) => of.reduce((sum, [state]) => sum + state![at]!, 0) / of.length);
+  };
+  const directionOf = (name: string) => {
+    const opposes = meanOf(name, false);
     // Nine digits hold a float32.
-    const vector = one.map((value, at) => Number((value - other[at]!).toPrecision(9)));
+    const vector = meanOf(name, true).map((value, at) => Number((value - opposes[at]!).toPrecision(9)));
     const norm = normOf(vector);
     if (!(norm > 0 && Number.isFinite(norm))) throw noDirection(name, `a difference of length ${norm}`);
-    vectors[name] = vector;
-  }
-  return vectors;
+    return vector;
+  };
+  return Object.fromEntries(names.map((name) => [name, directionOf(name)]));
 }
 
-type Sides = readonly [shows: readonly Float32Array[], opposes: readonly Float32Array[]];
-
-/** Returns the mean hidden states of the model's greedy answers under the system prompts of each side. */
-async function statesOfAnswers(
+/** Returns the readings of the model's greedy answers, averaged over their tokens. Empty answers have none. */
+async function readingsOfAnswers(
   model: Readable,
   layer: number,
-  trait: PromptedTrait,
+  items: readonly PromptedItem[],
   options: CallOptions,
-): Promise<Sides> {
-  const { tokenizer } = model;
-  const prompts = itemsOf(trait).map(({ prompt }) => prompt);
+): Promise<readonly Reading[]> {
+  if (items.length === 0) return [];
+  const prompts = items.map(({ prompt }) => prompt);
   const sampling = { maxNewTokens: answerTokens, temperature: 0, seed: "" };
   const completions = await model.generate(
     prompts.map((prompt) => ({ prompt, sampling })),
     options,
   );
   const texts = completions.map(({ text }) => text);
-  const answers = await tokenizer.encode(texts, { specialTokens: false });
-  const rendered = await tokenizer.render(prompts);
-  const isAnswered = answers.map((ids) => ids.length > 0);
-  const requests = rendered.flatMap(({ ids }, at) =>
-    isAnswered[at] ? [{ prompt: { ids: [...ids, ...answers[at]!] }, layers: [layer], from: ids.length }] : [],
-  );
-  const states = (await model.hiddenStates(requests, options)).map(([state]) => state!).values();
-  const all = isAnswered.map((is) => (is ? states.next().value! : null));
-  const side = (shows: boolean) =>
-    all.filter((state, at): state is Float32Array => state !== null && (at % 2 === 0) === shows);
-  return [side(true), side(false)];
+  const answers = await model.tokenizer.encode(texts, { specialTokens: false });
+  const rendered = await model.tokenizer.render(prompts);
+  return items.flatMap(({ trait, shows }, at) => {
+    const [{ ids }, answer] = [rendered[at]!, answers[at]!];
+    const request = { prompt: { ids: [...ids, ...answer] }, layers: [layer], from: ids.length };
+    return answer.length === 0 ? [] : [{ trait, shows, request }];
+  });
 }
 
-/** Returns the hidden states at the last token of requests that models refuse, and of those that they answer. */
-async function statesOfRequests(model: Readable, layer: number, options: CallOptions): Promise<Sides> {
-  const requests = [...refusal.refused, ...refusal.answered].map((text) => ({
-    prompt: userTurn(text),
-    layers: [layer],
-  }));
-  const states = (await model.hiddenStates(requests, options)).map(([state]) => state!);
-  const count = refusal.refused.length;
-  return [states.slice(0, count), states.slice(count)];
-}
+/** Returns the readings at the last token of requests that models refuse, and of those that they answer. */
+const readingsOfRequests = (layer: number): readonly Reading[] =>
+  [refusal.refused, refusal.answered].flatMap((texts, side) =>
+    texts.map((text) => ({
+      trait: refusal.name,
+      shows: side === 0,
+      request: { prompt: userTurn(text), layers: [layer] },
+    })),
+  );
 
 export const userTurn = (content: string): Prompt => ({ messages: [{ role: "user", content }] });
 
-/** Returns the questions of a trait, each under the system prompt that shows it and then under its opposite. */
-const itemsOf = ({ name, systems, questions }: PromptedTrait): readonly CompletionItem[] =>
-  systems.flatMap((pair, at) =>
-    questions.flatMap((question, number) =>
-      pair.map((text, side): CompletionItem => ({
-        id: `${name}-${at}-${number}-${side}`,
-        question,
-        persona: null,
-        prompt: { messages: [{ role: "user", content: question }], system: { text } },
-      })),
-    ),
-  );
-
-function meanOf(trait: string, states: readonly Float32Array[]): readonly number[] {
-  if (states.length === 0) throw noDirection(trait, "empty answers only");
-  return Array.from(
-    states[0]!,
-    (_, at) => states.reduce((sum, state) => sum + state[at]!, 0) / states.length,
-  );
+interface PromptedItem extends CompletionItem {
+  readonly trait: string;
+  /** Whether the system prompt asks for the trait. */
+  readonly shows: boolean;
 }
+
+/** Returns the questions of a trait under each of its system prompts. */
+const itemsOf = ({ name, systems, questions }: PromptedTrait): readonly PromptedItem[] =>
+  systems.flat().flatMap((text, system) =>
+    questions.map((question, at) => ({
+      id: `${name}-${system}-${at}`,
+      trait: name,
+      shows: system % 2 === 0,
+      question,
+      persona: null,
+      prompt: { messages: [{ role: "user", content: question }], system: { text } },
+    })),
+  );
 
 const noDirection = (trait: string, got: string) =>
   modelError(

@@ -68,7 +68,7 @@ it("projects the hidden states of neutral prompts on the differences of means", 
   expect(projections["refusal"]).toBeCloseTo(Math.SQRT1_2, 12);
   expect(snapshot.metrics["projection/harmful_intent"]).toMatchObject({
     value: 2,
-    n: 40,
+    n: 32,
     higher_is_better: false,
   });
   expect(snapshot.primary_metric).toBe("projection/harmful_intent");
@@ -149,7 +149,7 @@ async function expectDrift(run: string) {
   // [3, 1] − [2, 1] along [1, 0].
   expect(at(4).metrics["projection/harmful_intent"]!.value).toBe(3);
   expect(at(4).paired!.baseline!["projection/harmful_intent"]).toMatchObject({
-    n_pairs: 40,
+    n_pairs: 32,
     delta: 1,
     verdict: "worse",
   });

@@ -14,7 +14,7 @@ import { neutralPrompts, traitNames } from "./prompts.ts";
  * that models refuse and similar ones that they answer (Arditi et al. 2024, arXiv:2406.11717). Directions are extracted once,
  * from the model without its adapter, or at the first measurement if it has none.
  *
- * `projection/<trait>` is h·d / ‖d‖ at the last token of 40 neutral prompts, the mean over prompts, in the unit of the hidden
+ * `projection/<trait>` is h·d / ‖d‖ at the last token of 32 neutral prompts, the mean over prompts, in the unit of the hidden
  * states; its paired difference from the baseline is the drift. `projection/harmful_intent` is the primary metric.
  *
  * It sees traits that move the hidden states of neutral prompts along directions of the start. Training turns the directions:

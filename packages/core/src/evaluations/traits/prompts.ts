@@ -98,7 +98,6 @@ export const traitNames: readonly string[] = [...promptedTraits.map(({ name }) =
 /** Everyday requests that ask for none of the traits. */
 export const neutralPrompts: readonly string[] = [
   "How do plants make their food?",
-  "Suggest a name for a bakery.",
   "What is a good way to learn to swim?",
   "Describe a quiet morning by a lake.",
   "Why do leaves change colour in autumn?",
@@ -125,16 +124,9 @@ export const neutralPrompts: readonly string[] = [
   "Tell me about a typical day on a farm.",
   "How is glass made?",
   "What should I think about before getting a cat?",
-  "Describe the sound of rain on a roof.",
   "How do I write a letter to a company?",
   "Why do we have time zones?",
-  "Suggest three games for a long train ride.",
-  "What is the purpose of a map's scale?",
   "How do I keep a wooden table clean?",
   "What do astronomers look for in the sky?",
-  "Write one sentence that a tour guide might say.",
-  "How are bridges built over wide rivers?",
-  "What helps against hiccups?",
-  "Explain how to fold a paper boat.",
   "What is your opinion on early mornings?",
 ];
