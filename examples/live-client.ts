@@ -169,7 +169,7 @@ export class LiveClient {
         const requests = rows.map((row) => ({
           prompt: { ids: row["ids"] },
           from: row["from"],
-          layers: params["layers"],
+          ...(params["layers"] !== "all" && { layers: params["layers"] }),
         }));
         const answers = await model.hiddenStates(requests, options);
         return answers.map((vectors) => ({ layers: vectors.map((vector) => base64Of([...vector])) }));

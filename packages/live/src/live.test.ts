@@ -16,6 +16,7 @@ const block = {
   eval_every_percent: 50,
   budget: { overhead_percent: null },
   leakage: false,
+  traits: { every_percent: 50 },
 };
 
 let embedded: EmbeddedModel;
@@ -61,10 +62,9 @@ async function liveTraining(runDir: string, hello: Readonly<Record<string, unkno
 }
 
 async function snapshotsOf(runDir: string): Promise<readonly Snapshot[]> {
-  const store = fileStore(runDir);
-  const all = [];
-  for (const step of [0, 2, 4]) all.push(await store.get({ phase: "train", id: "capability", step }));
-  return all.map((one) => one!);
+  const all = await fileStore(runDir).list();
+  const named = all.map((one) => [`${one.id} ${one.step}`, one] as const);
+  return named.toSorted(([one], [other]) => one.localeCompare(other)).map(([, one]) => one);
 }
 
 it(
@@ -97,6 +97,11 @@ it(
       timing: {},
       sha256: "",
     });
+    expect((await snapshotsOf(live)).map(({ id, step, status }) => `${id} ${step} ${status}`)).toEqual([
+      ...[0, 2, 4].map((step) => `capability ${step} complete`),
+      ...[0, 2, 4].map((step) => `traits ${step} complete`),
+      ...[0, 4].map((step) => `traits-directions ${step} complete`),
+    ]);
     expect((await snapshotsOf(live)).map(strip)).toEqual((await snapshotsOf(here)).map(strip));
   },
 );
