@@ -20,6 +20,7 @@ BLOCK: dict[str, Any] = {
     "questions": str(MICRO_WORLD / "questions.jsonl"),
     "subsample_n": 4,
     "eval_every_percent": 25,
+    "traits": {"every_percent": 25},
     "budget": {"overhead_percent": None},
 }
 
@@ -96,8 +97,10 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return found, checkpoints
 
 
-def assert_same(run_dir: Path, expected: Any, steps: set[int]) -> None:
-    found = snapshots(run_dir)
+def assert_same(run_dir: Path, expected: Any, steps: set[int], failed: tuple[str, ...] = ()) -> None:
+    every = snapshots(run_dir)
+    assert {name for (name, _), snapshot in every.items() if snapshot["status"] == "failed"} == {*failed}
+    found = {key: snapshot for key, snapshot in every.items() if key[0] not in failed}
     assert {step for _, step in found} == steps
     for key, snapshot in found.items():
         a, b = lasting(snapshot), lasting(expected[0][key])
@@ -139,4 +142,5 @@ def test_measures_nothing_late_that_was_due_without_the_host(tmp_path: Path, exp
 @pytest.mark.slow
 def test_measures_no_start_in_the_middle_of_a_training(tmp_path: Path, expected: Any) -> None:
     train(tmp_path, expected[1][8], state=False)
-    assert_same(tmp_path, expected, {9, 12})
+    # Nobody extracted the directions of the untrained model.
+    assert_same(tmp_path, expected, {9, 12}, failed=("traits", "traits-directions"))
