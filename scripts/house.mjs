@@ -59,6 +59,7 @@ export const packages = {
       "evaluations/leakage/": "a trained trait in other personas",
       "evaluations/margin/": "affirming against negating statements",
       "evaluations/refusal/": "refusals of unsafe and of safe prompts",
+      "evaluations/traits/": "drift of hidden states along the directions of traits",
       "evaluations/kl/": "how far the model is from where it began",
       "session/budget/": "how much to measure",
       "session/records/": "resume, baselines, background grading; hands snapshots to the store",

@@ -20,7 +20,13 @@ import {
 } from "./check.ts";
 import { fakeTokenizer } from "./fake-tokenizer.ts";
 
-const abilities: readonly Ability[] = ["tokenizer", "logLikelihoods", "nextToken", "generate", "hiddenStates"];
+const abilities: readonly Ability[] = [
+  "tokenizer",
+  "logLikelihoods",
+  "nextToken",
+  "generate",
+  "hiddenStates",
+];
 
 /**
  * Returns the checks that every evaluation must pass, on a model whose answers do not depend on the other requests of a batch,

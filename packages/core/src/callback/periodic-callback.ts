@@ -1,5 +1,11 @@
 import * as z from "zod";
-import type { CallbackContext, TrainerCallback, AnyEvaluation, Trigger } from "@periodic-eval/contracts";
+import type {
+  AnyEvaluation,
+  Awaitable,
+  CallbackContext,
+  TrainerCallback,
+  Trigger,
+} from "@periodic-eval/contracts";
 import { checkName, nameSchema, onSchema, parseOptions } from "@periodic-eval/contracts/options";
 import { checkTriggers, atEnd, atStart, isEdge, needsMaxSteps } from "../schedule/triggers.ts";
 import { crossings, plannedSteps } from "../schedule/crossings.ts";
@@ -67,7 +73,7 @@ export class PeriodicCallback implements TrainerCallback {
     this.#evaluation = evaluation;
   }
 
-  onTrainBegin(context: CallbackContext): void {
+  onTrainBegin(context: CallbackContext): Awaitable<void> {
     this.#requestIfCrossed(context);
     if (context.progress.maxSteps !== null || !needsMaxSteps(this.triggers) || this.#hasWarnedOfMaxSteps)
       return;

@@ -433,7 +433,7 @@ export class PeriodicTraitsCallback extends PeriodicCallback {
     if (!this.#isStarting || id !== `${this.id}-directions` || phase !== context.phase) return;
     this.#isStarting = false;
     await this.#load(this.#directions!, context, step);
-    super.onTrainBegin({ ...context, previous: null });
+    await super.onTrainBegin({ ...context, previous: null });
   }
 
   override onTrainEnd(context: CallbackContext): void {

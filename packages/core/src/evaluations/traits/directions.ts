@@ -72,7 +72,7 @@ export class TraitDirections {
   loadRows(rows: readonly Row[]): void {
     const read = rows as readonly DirectionRow[];
     const vectors = Object.fromEntries(read.map(({ id, vector }) => [id, vector]));
-    this.load({ layer: read[0]?.layer ?? null, vectors } as unknown as Json);
+    this.load({ layer: read[0]?.layer ?? null, vectors });
   }
 
   get areKnown(): boolean {

@@ -2,6 +2,7 @@ import { evaluationConformance, fakeGuard, fakeModel, type FakeModel } from "@pe
 import type { SessionState } from "@periodic-eval/contracts";
 import { fileStore } from "@periodic-eval/store";
 import { describe, expect, it } from "vitest";
+import { buildPeriodicCallbacks } from "../../config/build-callbacks.ts";
 import { PeriodicTraitsCallback } from "../../config/callbacks.ts";
 import { atPercents } from "../../schedule/triggers.ts";
 import { openSession } from "../../session/loop/session.ts";
@@ -148,7 +149,7 @@ async function expectDrift(run: string) {
   expect(new Set(hashes).size).toBe(1);
   // [3, 1] − [2, 1] along [1, 0].
   expect(at(4).metrics["projection/harmful_intent"]!.value).toBe(3);
-  expect(at(4).paired!.baseline!["projection/harmful_intent"]).toMatchObject({
+  expect(at(4).paired.baseline!["projection/harmful_intent"]).toMatchObject({
     n_pairs: 32,
     delta: 1,
     verdict: "worse",
@@ -161,7 +162,7 @@ async function expectDrift(run: string) {
   expect(end.warnings).toMatchObject([
     { kind: "stale_directions", metrics: ["cosine/harmful_intent"], count: 1, total: 4, void: false },
   ]);
-  expect(end.warnings![0]!.message).toContain("harmful_intent (cosine 0.00); below 0.7");
+  expect(end.warnings[0]!.message).toContain("harmful_intent (cosine 0.00); below 0.7");
 }
 
 it("measures drift along the directions of the start, and reports a stale direction at the end", async () => {
@@ -197,6 +198,23 @@ it("adopts the start of a run that was interrupted before its first checkpoint",
   const after = await fileStore(run).list();
   for (const one of before)
     expect(after.find(({ id, step }) => id === one.id && step === one.step)!.created_at).toBe(one.created_at);
+});
+
+it("requests other measurements by its conditions, and those of its directions", async () => {
+  const build = (when: string) =>
+    buildPeriodicCallbacks(
+      { capability: false, traits: true, escalate: [{ when, run: ["refusal"] }] },
+      { phase: "train" },
+    );
+  for (const when of [
+    "traits worse",
+    "traits.projection/refusal changed",
+    "traits-directions.cosine/harmful_intent < 0.7",
+  ])
+    expect((await build(when)).map(({ id }) => id)).toEqual(["traits", "escalate"]);
+  await expect(build("traits.projection/refusal worse")).rejects.toThrow(
+    "got a metric of which neither more nor less is better",
+  );
 });
 
 it("is measured by a callback that takes its options or a block", () => {
