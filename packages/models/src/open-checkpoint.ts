@@ -159,17 +159,9 @@ export async function outlineCheckpoint(
   const tokenizer = await loadTokenizer(parts.tokenizer, options);
   const outline = await outlineCausalLM(parts.weights, options);
   checkVocabulary(tokenizer, outline, parts);
-  const { name, vocabSize, contextLength } = outline;
-  const logits = () => {
-    throw modelError({
-      where: name,
-      got: "a request for logits, but the weights are not loaded",
-      expected: "only prompts and data to be read",
-      fix: "Load the model: `npx periodic-eval eval` does.",
-    });
-  };
+  const { name, vocabSize, contextLength, hiddenStates } = outline;
   return {
-    model: inMemory({ name, vocabSize, contextLength, logits }, tokenizer),
+    model: inMemory({ name, vocabSize, contextLength, logits: hiddenStates, hiddenStates }, tokenizer),
     weights: async () => weightsHash(await modelFolder(parts.weights, { need: "config" })),
   };
 }

@@ -129,6 +129,16 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
     'got the unknown option "subsample", expected one of every_percent, schedule, questions, subsample_n, max_tokens. Did you mean "subsample_n"?',
   ],
   [
+    "  traits: { layer: -1 }",
+    "9 periodic_eval.traits.layer",
+    "got -1, expected a number of 0 or more. Correct the option.",
+  ],
+  [
+    "  traits: { layers: 3 }",
+    "9 periodic_eval.traits.layers",
+    'got the unknown option "layers", expected one of every_percent, schedule, layer. Did you mean "layer"?',
+  ],
+  [
     "  leakage: true\n  leakage_source: pirate\n  personas: bad.jsonl",
     "11 periodic_eval.personas, ~/bad.jsonl:2.id",
     'got "a b", expected a name that matches ^[A-Za-z0-9][\\w.-]*$. Use letters, digits, dots, dashes and underscores: ids name metrics.',

@@ -31,6 +31,7 @@ it.each(Object.entries(tinyConfigs))(
     const model = createCausalLM(config, { seed: "0" });
     const { vocabSize, contextLength, takesDocuments } = model;
     expect(outline).toMatchObject({ vocabSize, contextLength, takesDocuments });
+    expect(() => outline.hiddenStates()).toThrow("the weights are not loaded");
     // The errors for the last four contain names and sizes of linear maps.
     const cases: readonly LoraOptions[] = [
       {},

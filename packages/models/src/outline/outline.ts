@@ -6,6 +6,7 @@ import { trainingMemory } from "../decoder/training-memory.ts";
 import { mapWeights, weightSpecs, withAdapters } from "../decoder/weights.ts";
 import { ConfigReader } from "../families/config/config-reader.ts";
 import { familyOf } from "../families/registry.ts";
+import { modelError } from "../folder/model-error.ts";
 import { onDownloadSchema, type DownloadProgress, modelFolder } from "../hub/fetch-model.ts";
 import { openAdapter } from "../lora/load-lora.ts";
 import type { ModelShape } from "../lora/adapter-plan.ts";
@@ -23,6 +24,8 @@ export interface CausalLMOutline {
   readonly takesDocuments: true;
   /** Does nothing; the loaded model has this ability. */
   enterActivationCheckpointing(): () => void;
+  /** Throws `model`: the loaded model has this ability. */
+  hiddenStates(): never;
   /** Estimates the memory of a training pass like the loaded model, with the adapter that `lora` describes if it is given. */
   trainingMemory(pass: TrainingPassSize, lora?: LoraOptions): TrainingPassMemory;
   /** Throws the errors that `withLora` would throw for the loaded model. */
@@ -73,6 +76,14 @@ export async function outlineCausalLM(
     contextLength: description.contextLength,
     takesDocuments: true,
     enterActivationCheckpointing: () => () => {},
+    hiddenStates() {
+      throw modelError({
+        where: modelName(folder),
+        got: "a request to the model, but the weights are not loaded",
+        expected: "only prompts and data to be read",
+        fix: "Load the model: `npx periodic-eval eval` does.",
+      });
+    },
     trainingMemory(pass, lora) {
       const sized = mapWeights(weights, (weight) => ({
         shape: weight.variable.shape,
