@@ -76,7 +76,7 @@ const context = {
 test("excludes the baseline from the number of planned measurements", async () => {
   const requested: unknown[] = [];
   const callback = new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(25)] });
-  callback.onTrainBegin({
+  void callback.onTrainBegin({
     ...context,
     measure: (request) => void requested.push(request.plannedComparisons),
   });
