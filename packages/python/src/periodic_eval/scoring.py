@@ -117,7 +117,7 @@ def hidden_states(
         check(0)
         table = padded([rows[i]["ids"] for i in batch], forward.device)
         _, states = forward.run(table, [(0, 0)], hidden=True)
-        chosen = range(len(states or [])) if layers == "all" else layers
+        chosen = range(len(states or [])) if isinstance(layers, str) else layers
         if states is None or max(chosen, default=0) >= len(states):
             got = f"layer {max(chosen, default=0)}"
             expected = (
