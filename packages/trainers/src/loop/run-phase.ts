@@ -97,10 +97,11 @@ async function lastClean(
   const clean = found && { step: found.state.step, checkpoint: found.path };
   if (conditionStop === null || config.restore === null) return { lastClean: clean, isRestored: false };
   if (found === null) {
-    const before = cleanStep === null ? "" : ` at or before step ${cleanStep}`;
+    const before =
+      cleanStep === null ? "" : ` at or before step ${cleanStep}, after which a condition was met`;
     warn(
       `phase ${name}`,
-      `no checkpoint${before} to restore: the model keeps the last weights. Set saveSteps.`,
+      `no checkpoint to restore${before}: the model keeps the last weights. Save and measure more often (saveSteps, every_percent).`,
     );
     return { lastClean: null, isRestored: false };
   }

@@ -103,7 +103,7 @@ it("keeps the last weights and says so if there is no checkpoint before the harm
   const runDir = await temporaryFolder();
   const { result, warnings } = await train(runDir, 2, { saveSteps: null });
   expect(result).toMatchObject({ steps: 2, lastClean: null, isRestored: false });
-  expect(warnings.join("\n")).toContain("no checkpoint at or before step 0 to restore");
+  expect(warnings.join("\n")).toContain("no checkpoint to restore at or before step 0");
 });
 
 it("ends a pipeline", async () => {

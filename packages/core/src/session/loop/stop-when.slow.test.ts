@@ -74,7 +74,6 @@ describe(`conditions that stop, in ${runs} runs without harm`, () => {
         () => false,
       );
     });
-    console.log(name, stopped, upperLimit(stopped, runs));
     expect(upperLimit(stopped, runs)).toBeLessThanOrEqual(0.055);
   });
 });
@@ -97,7 +96,6 @@ describe("a planted change of 20 points at the tenth of twenty looks", () => {
       if (look === null || look < changed) byLook[2]! += 1;
       else byLook[Math.min(2, look - changed)]! += 1;
     }
-    console.log(
       kind,
       n,
       byLook.map((one) => one / powerRuns),

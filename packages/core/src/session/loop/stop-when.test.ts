@@ -75,7 +75,7 @@ test("splits the level over the conditions too", async () => {
   const found = await train([quiz([80, 70, 60])], ["quiz worse", ...many]);
   expect(found.step).toBe(2);
   expect((await train([quiz([80, 70, 60])], ["quiz worse"])).step).toBe(1);
-  expect(found.stop).toContain("and over 20 conditions");
+  expect(found.stop).toContain("and over 20 conditions, stricter than the page");
 });
 
 test("stops for a limit when the answers show that the value is beyond it", async () => {

@@ -136,7 +136,10 @@ export class StopWhen {
   #reasonFor({ text }: StopRule, metric: string, snapshot: Snapshot, p: number, level: number): string {
     const { value, unit } = snapshot.metrics[metric]!;
     const { step, id } = snapshot;
-    const split = this.#rules.length === 1 ? "" : `, and over ${this.#rules.length} conditions`;
+    const split =
+      this.#rules.length === 1
+        ? ""
+        : ` and over ${this.#rules.length} conditions, stricter than the page's verdict`;
     return `${text}: ${id}.${metric} is ${formatValue(value, unit)} at step ${step} (${formatP(p)}, tested at ${formatP(level).replace("p = ", "")}: 5 % split over the measurements${split})`;
   }
 }
