@@ -15,7 +15,7 @@ import {
   type MetricSummary,
   type PhaseSummary,
 } from "./phase-summary.ts";
-import { headline, summarySentence } from "./summary-sentence.ts";
+import { headline, testText } from "./summary-sentence.ts";
 
 /**
  * Renders one headline for each primary metric of each phase, with its test behind a click, and one on whether measuring disturbed
@@ -50,7 +50,7 @@ export function summarySection(run: RunRecord, answers: RunAnswers | null): Html
 function definitionsOf(items: readonly Html[]): Html | false {
   const text = items.map(({ markup }) => markup).join(" ");
   const used = [
-    [/measurably/, term("detectable change")],
+    [/Detectable/, term("detectable change")],
     [/ at \d[\d.]*\s%/, term("level", "tested at")],
     [/exploratory/, term("exploratory")],
   ] as const;
@@ -76,7 +76,7 @@ function sentence(
   return html`<li class="${phaseAccent(phaseIndex)}">
     <span class="mark verdict ${mark.className}" aria-hidden="true">${mark.glyph}</span> ${unbroken(headline(metric, hasPhases ? phase.name : null))} ${answers && answerLink(answers, metric, phase, hasPhases)}
     ${metric.warnings.map((message) => html`<p class="warning"><strong>Warning:</strong> ${message}</p>`)}
-    <details><summary>Test</summary>${unbroken(summarySentence(metric, phase.name))}</details>
+    <details><summary>Test</summary>${unbroken(testText(metric))}</details>
   </li>`;
 }
 
