@@ -41,14 +41,10 @@ export function runHeader(
     </header>`;
 }
 
-/**
- * Renders one card for each primary metric of each phase, and one for the receipts.
- *
- * @param page Address of the page with the receipts. Default: this page.
- */
-export function findings(run: RunRecord, page = ""): Html {
+/** Renders one card for each primary metric of each phase, and one for the receipts. */
+export function findings(run: RunRecord): Html {
   return html`<section class="cards" role="group" aria-label="Results">
-      ${findingCards(run)} ${receiptCard(run, page)}
+      ${findingCards(run)} ${receiptCard(run)}
     </section>`;
 }
 
@@ -152,7 +148,7 @@ function findingCard(phase: string | null, phaseIndex: number, summary: MetricSu
 
 const answerClass = { yes: "better", no: "worse", "not proven": "none", "not applicable": "none" } as const;
 
-function receiptCard(run: RunRecord, page: string): Html | null {
+function receiptCard(run: RunRecord): Html | null {
   const found = undisturbed(run.phases.flatMap((phase) => phase.snapshots));
   if (found === null) return null;
   const { answer, measurements, proven, disturbed } = found;
@@ -161,6 +157,6 @@ function receiptCard(run: RunRecord, page: string): Html | null {
   return html`<article class="card receipt ${answerClass[answer]}">
     <h2>Training ${term("undisturbed")}</h2>
     <p class="figure">${answer}</p>
-    <p class="detail">${whyNotUndisturbed(found)} ${hasCount && html`${answer !== "yes" && html`<br />`}${count}`} · <a href="${page}#receipts">receipts</a></p>
+    <p class="detail">${whyNotUndisturbed(found)} ${hasCount && html`${answer !== "yes" && html`<br />`}${count}`} · <a href="#receipts">receipts</a></p>
   </article>`;
 }

@@ -13,7 +13,7 @@ import { namesOf } from "./contained-files.ts";
 import type { FoundRun, FoundRuns } from "./find-runs.ts";
 import { labelSchema, type Label } from "./labels.ts";
 import { liveUpdates } from "./live-updates.ts";
-import { listPage, pageCount, overlayPage, runEntry, runPage, sampledPage, shortEntry } from "./pages.ts";
+import { listPage, pageCount, overlayPage, runEntry, runPage, sampledPage } from "./pages.ts";
 import {
   answersParameters,
   eventsParameters,
@@ -24,7 +24,9 @@ import {
   type Query,
 } from "./query.ts";
 import { readEnds, readIndexLines, readSample, type RunLines } from "./read-ends.ts";
+import { runState } from "../run/run-state.ts";
 import { runJson } from "./read-run.ts";
+import { measuredLine, summaryLine } from "./run-sections.ts";
 import { sendData, sendMessage, sendPage, setSafeHeaders, wantsJson } from "./replies.ts";
 import { answersPath, isSameSecret, requestGuard } from "./request-guard.ts";
 import { servedFolder, type ReplySize, type ServedFolder } from "./served-folder.ts";
@@ -257,19 +259,16 @@ async function replyWithList(request: PageRequest, found: FoundRuns): Promise<Re
   });
 }
 
-/** Snapshots that a list reads in full. Of the runs after them, it reads the ends: then a list takes as long for large runs as for small ones. */
-const readInFull = 100;
-
+/** Of a measured run, a list reads the ends only: it takes as long for large runs as for small ones. */
 async function entriesOf(runs: readonly FoundRun[], folder: ServedFolder): Promise<readonly Html[]> {
-  let left = readInFull;
-  return inSequence(runs, async (run, at) => {
-    const lines = run.kind === "callbacks" ? await readIndexLines(run.path, folder.files) : [];
-    const isShort = lines.length > left && runs.length > 1;
-    const ends = isShort ? await readEnds(run.path, lines, folder.files).catch(() => null) : null;
+  return inSequence(runs, async (found) => {
+    const isMeasured = found.kind === "callbacks";
+    const lines = isMeasured ? await readIndexLines(found.path, folder.files) : [];
+    const ends = isMeasured ? await readEnds(found.path, lines, folder.files).catch(() => null) : null;
     folder.signal.throwIfAborted();
-    if (ends !== null) return shortEntry(run, ends);
-    left -= lines.length;
-    return runEntry(await folder.read(run), at, runs.length === 1);
+    if (ends !== null) return runEntry({ found, state: runState(ends) }, measuredLine(ends));
+    const read = await folder.read(found);
+    return runEntry(read, summaryLine(read));
   });
 }
 
