@@ -1,9 +1,8 @@
-import { isOnlyEdges, isWithinGrace, undisturbed, whyNotUndisturbed } from "@periodic-eval/store";
-import { type PhaseRecord, type RunRecord } from "@periodic-eval/contracts";
+import { undisturbed, whyNotUndisturbed } from "@periodic-eval/store";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { phaseAccent } from "../charts/chart.ts";
 import {
   formatInterval,
-  formatPercent,
   formatSeconds,
   formatTime,
   plural,
@@ -16,7 +15,7 @@ import type { RunAnswers } from "../answers/read-answers.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { formatMeasurement, phaseText } from "../charts/metric-curves.ts";
-import { formatCost, hasNoCeiling, isElsewhere } from "./phase-table.ts";
+import { formatCost } from "./phase-table.ts";
 import { formatChange, summarizePhases, type MetricSummary } from "./phase-summary.ts";
 import { notFinished, runState } from "./run-state.ts";
 import { summarySection } from "./summary-section.ts";
@@ -91,22 +90,9 @@ function facts(run: RunRecord): readonly (readonly [string | Html, Html | string
   ];
 }
 
-/** Returns `42.8 % (coupling)`, `5.07 s, within the grace of 60 s (em)`, `no ceiling set`. Names the phases without a ceiling if others had one. */
-function overheads({ phases }: RunRecord): readonly string[] {
-  const here = phases.filter((phase) => !isElsewhere(phase));
-  const unlimited = here.filter(hasNoCeiling).map(({ name }) => name);
-  const names = unlimited.length === phases.length ? "" : ` (${unlimited.join(", ")})`;
-  const costOf = (phase: PhaseRecord): string =>
-    isElsewhere(phase)
-      ? "not applicable"
-      : (isWithinGrace(phase.snapshots) && !hasNoCeiling(phase)) || isOnlyEdges(phase.snapshots)
-        ? formatCost(phase)
-        : formatPercent(phase.overheadPercent);
-  return [
-    ...phases.map((phase) => (phases.length === 1 ? costOf(phase) : `${costOf(phase)} (${phase.name})`)),
-    ...(unlimited.length === 0 ? [] : [`no ceiling set${names}`]),
-  ];
-}
+/** Returns what measuring cost in each phase: `5.07 s, overhead 18.4 % (em)`. A run of one phase does not name it. */
+const overheads = ({ phases }: RunRecord): readonly string[] =>
+  phases.map((phase) => (phases.length === 1 ? formatCost(phase) : `${formatCost(phase)} (${phase.name})`));
 
 /** Joins parts with a separator. Lines break between parts, not inside them. */
 function list(parts: readonly string[], separator: Html | string): Html {

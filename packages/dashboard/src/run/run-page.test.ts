@@ -95,7 +95,7 @@ describe("a run of two phases", () => {
     };
     const table = "60 steps, measuring took 5.07 s, overhead 18.4 %";
     expect(await overheads()).toEqual([
-      "18.4 % (coupling) 18.4 % (em) no ceiling set",
+      "5.07 s, overhead 18.4 %, no ceiling set (coupling) 5.07 s, overhead 18.4 %, no ceiling set (em)",
       `coupling ${table}, no ceiling set`,
       `em ${table}, no ceiling set`,
     ]);
@@ -106,7 +106,7 @@ describe("a run of two phases", () => {
       return { ...snapshot, timing: { ...snapshot.timing, governor: "whole: 9 s left" } };
     });
     expect(await overheads()).toEqual([
-      "18.4 % (coupling) 18.4 % (em) no ceiling set (em)",
+      "5.07 s, overhead 18.4 % (coupling) 5.07 s, overhead 18.4 %, no ceiling set (em)",
       `coupling ${table}`,
       `em ${table}, no ceiling set`,
     ]);
@@ -287,7 +287,7 @@ describe("the headline on training", () => {
       isLater(snapshot) ? { ...snapshot, receipt: without(snapshot, "optimizer", "mode") } : snapshot;
     expect(await headline(change)).toMatchObject({
       card: "Training undisturbed not proven no guard observed the optimizer, the mode 7 of 12 measurements proven · receipts",
-      overhead: "18.4 % (coupling) 18.4 % (em) no ceiling set",
+      overhead: "5.07 s, overhead 18.4 %, no ceiling set (coupling) 5.07 s, overhead 18.4 %, no ceiling set (em)",
       answers: ["yes", "not proven"],
     });
   });
@@ -300,7 +300,7 @@ describe("the headline on training", () => {
     };
     expect(await headline(change)).toMatchObject({
       card: "Training undisturbed not applicable the weights were read from a checkpoint · receipts",
-      overhead: "not applicable (coupling) not applicable (em)",
+      overhead: "5.07 s, overhead not applicable (coupling) 5.07 s, overhead not applicable (em)",
       answers: ["not applicable"],
       captions: ["coupling", "em"].map(
         (phase) => `${phase} 60 steps, measuring took 5.07 s, overhead not applicable`,
