@@ -287,7 +287,8 @@ describe("the headline on training", () => {
       isLater(snapshot) ? { ...snapshot, receipt: without(snapshot, "optimizer", "mode") } : snapshot;
     expect(await headline(change)).toMatchObject({
       card: "Training undisturbed not proven no guard observed the optimizer, the mode 7 of 12 measurements proven · receipts",
-      overhead: "5.07 s, overhead 18.4 %, no ceiling set (coupling) 5.07 s, overhead 18.4 %, no ceiling set (em)",
+      overhead:
+        "5.07 s, overhead 18.4 %, no ceiling set (coupling) 5.07 s, overhead 18.4 %, no ceiling set (em)",
       answers: ["yes", "not proven"],
     });
   });

@@ -152,9 +152,9 @@ function servedPage(
   kind: "runs" | "partial" | "whole" = "runs",
 ): PageWithPolicy {
   const { query, rootName, version } = place;
-  const followed = new URLSearchParams({ results_dir: query.resultsDir, since: version });
   const live = {
-    address: `eval/events?${followed.toString()}`,
+    address: `eval/version?${new URLSearchParams({ results_dir: query.resultsDir }).toString()}`,
+    version,
     page: kind === "runs" ? addressOf(query) : wholePageOf(query),
     isPartial: kind === "partial",
   };

@@ -12,12 +12,11 @@ import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
 import { namesOf } from "./contained-files.ts";
 import type { FoundRun, FoundRuns } from "./find-runs.ts";
 import { labelSchema, type Label } from "./labels.ts";
-import { liveUpdates } from "./live-updates.ts";
 import { listPage, pageCount, overlayPage, runEntry, runPage, sampledPage } from "./pages.ts";
 import {
   answersParameters,
-  eventsParameters,
   pageParameters,
+  versionParameters,
   parseInput,
   parseQuery,
   wrongAddress,
@@ -56,7 +55,6 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   const labelToken = token !== null || isLoopback(host) ? randomBytes(16).toString("base64url") : null;
   const realRoot = realFolder(root)!;
   const { forRequest, look } = servedFolder(realRoot, readResults, maxFileBytes, labelToken);
-  const live = liveUpdates(look);
   const app = new Hono();
   app.use(setSafeHeaders, requestGuard(host, token));
   app.get("/", (c) => c.redirect(evalPath));
@@ -89,19 +87,12 @@ export function resultsServer(options: ResultsServerOptions): Hono {
     const data = await (label === null ? made : made.catch(refuseLabel));
     return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
   });
-  app.get(`${evalPath}/events`, async (c) => {
-    const { results_dir, since } = parsed(c, eventsParameters);
-    const folder = folderOf(results_dir);
+  app.get(`${evalPath}/version`, async (c) => {
+    const folder = folderOf(parsed(c, versionParameters).results_dir);
     const version = await look(folder).catch(() => {
       throw notFound();
     });
-    c.header("Content-Type", "text/event-stream; charset=UTF-8");
-    if (c.req.method === "HEAD") return c.body(null);
-    const events = live.follow(folder, version, since !== undefined && since !== version);
-    if (events !== null) return c.body(events);
-    c.header("Retry-After", "30");
-    const message = "Too many pages follow this folder. Reload the page to update it.";
-    return sendMessage(c, 503, "Too many clients", message);
+    return sendData(c, { version });
   });
   app.notFound((c) => sendMessage(c, 404, "Not found", `The results are at ${evalPath}.`));
   app.onError((error, c) => {
