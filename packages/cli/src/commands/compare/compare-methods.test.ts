@@ -125,7 +125,6 @@ describe("compare RESULTS", () => {
     [["--baseline", "x"], 1, '--baseline: got "x", expected base, dpo, sft. Name one of these.'],
     [["--method", "sft"], 1, "--method: got only sft, expected two methods or more: base, dpo, sft."],
     [["--metric", "accc"], 1, '--metric: got "accc", expected a metric of the results: acc'],
-    [["--group-by", "run"], 2, "option '--group-by <key>' is for runs: results are compared by method"],
     [["runs/1"], 2, "got runs and results"],
     [
       ["runs/1", "--method", "sft"],
