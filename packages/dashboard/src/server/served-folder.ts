@@ -64,18 +64,7 @@ export function servedFolder(
   const [pages, records] = [keptPages(), keptRuns()];
   // A search reads thousands of folders, also for clients that have left, so it must not run for each client.
   const find = coalesced((folder) => findRuns(folder, contained, isShown));
-  const search = coalesced((folder) => versionBelow(folder, contained, isShown));
-  // One look at the files for all clients that follow a folder. It takes at most a twentieth of a processor.
-  const followed = new LRUCache<string, string>({
-    max: followedFolders,
-    ttl: pollMs,
-    async fetchMethod(folder, _, { options }) {
-      const began = performance.now();
-      const version = await search(folder);
-      options.ttl = Math.max(pollMs, restFactor * (performance.now() - began));
-      return version;
-    },
-  });
+  const followed = keptVersions((folder) => versionBelow(folder, contained, isShown));
   const look = async (folder: string) => (await followed.fetch(folder))!;
   const replies = { small: pLimit(smallReplies), large: pLimit(1) };
   const oneResult = pLimit(1);
@@ -143,6 +132,19 @@ export function servedFolder(
   }
   return { forRequest, look };
 }
+
+/** Keeps one look at the files for all clients that follow a folder. It takes at most a twentieth of a processor. */
+const keptVersions = (search: (folder: string) => Promise<string>) =>
+  new LRUCache<string, string>({
+    max: followedFolders,
+    ttl: pollMs,
+    async fetchMethod(folder, _, { options }) {
+      const began = performance.now();
+      const version = await search(folder);
+      options.ttl = Math.max(pollMs, restFactor * (performance.now() - began));
+      return version;
+    },
+  });
 
 const keptPages = () =>
   new LRUCache<string, PageWithPolicy, () => Promise<PageWithPolicy>>({
