@@ -1,4 +1,3 @@
-import { undisturbed, whyNotUndisturbed } from "@periodic-eval/store";
 import type { RunRecord } from "@periodic-eval/contracts";
 import { phaseAccent } from "../charts/chart.ts";
 import {
@@ -40,20 +39,17 @@ export function runHeader(
     </header>`;
 }
 
-/** Renders one card for each primary metric of each phase, and one for the receipts. */
-export function findings(run: RunRecord): Html {
-  return html`<section class="cards" role="group" aria-label="Results">
-      ${findingCards(run)} ${receiptCard(run)}
-    </section>`;
-}
-
-/** Renders one card for each primary metric of each phase. A run with one phase does not name it. */
-export const findingCards = (run: RunRecord): readonly Html[] =>
-  summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
+/** Renders one card for each primary metric of each phase; false if there are none. A run with one phase does not name it. */
+export function findings(run: RunRecord): Html | false {
+  const cards = summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
     metrics
       .filter(({ isPrimary }) => isPrimary)
       .map((metric) => findingCard(run.phases.length > 1 ? phase.name : null, phaseIndex, metric)),
   );
+  return (
+    cards.length > 0 && html`<section class="cards" role="group" aria-label="Results">${cards}</section>`
+  );
+}
 
 /** Renders a note on the process that writes the run, or on the interruption that ended it; null for a finished run. */
 export function writerNote(run: RunRecord): Html | null {
@@ -129,20 +125,5 @@ function findingCard(phase: string | null, phaseIndex: number, summary: MetricSu
               <span class="interval">${formatInterval(end.ci95, unit)}</span>`
       }
     </p>
-  </article>`;
-}
-
-const answerClass = { yes: "better", no: "worse", "not proven": "none", "not applicable": "none" } as const;
-
-function receiptCard(run: RunRecord): Html | null {
-  const found = undisturbed(run.phases.flatMap((phase) => phase.snapshots));
-  if (found === null) return null;
-  const { answer, measurements, proven, disturbed } = found;
-  const count = html`${proven} of ${plural(measurements, "measurement")} proven${disturbed > 0 && `, ${disturbed} disturbed`}`;
-  const hasCount = measurements > 0 && (answer !== "not applicable" || proven > 0);
-  return html`<article class="card receipt ${answerClass[answer]}">
-    <h2>Training ${term("undisturbed")}</h2>
-    <p class="figure">${answer}</p>
-    <p class="detail">${whyNotUndisturbed(found)} ${hasCount && html`${answer !== "yes" && html`<br />`}${count}`} · <a href="#receipts">receipts</a></p>
   </article>`;
 }

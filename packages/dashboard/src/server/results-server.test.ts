@@ -141,7 +141,7 @@ describe("one run", () => {
     expect(text(page.querySelector(".notice"))).toMatch(/^■ interrupted Interrupted: /);
     expect(page.querySelectorAll("#snapshots tbody tr")).toHaveLength(12);
     expect(page.querySelectorAll('[data-kind="large"]')).toHaveLength(1);
-    expect(page.querySelectorAll(".card")).toHaveLength(3);
+    expect(page.querySelectorAll(".card")).toHaveLength(2);
     expect(text(page.querySelector(".breadcrumbs"))).toBe("root /");
     const feedback = await pageOf("?results_dir=feedback");
     expect(feedback.querySelectorAll(".panel").length).toBeGreaterThan(15);
