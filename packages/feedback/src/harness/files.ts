@@ -3,7 +3,7 @@ import type { Json } from "@periodic-eval/core";
 import type { HarnessConfig } from "../config/schema.ts";
 import type { Preference } from "../preferences/preference.ts";
 import type { CollapseReference } from "../metrics/collapse-reference.ts";
-import type { CollapseSign, WrittenThresholds } from "../metrics/collapse.ts";
+import type { CollapseSign, CollapseThresholds } from "../metrics/collapse.ts";
 import type { GeneralQuestion } from "../metrics/general.ts";
 import type { PreferenceMarginRow } from "../metrics/preference-margin.ts";
 import type { Verdict, VerdictFacts } from "./verdict.ts";
@@ -120,7 +120,7 @@ export interface MetadataFile {
   readonly general_questions?: readonly GeneralQuestion[];
   readonly grader: { readonly name: string; readonly fingerprint: string };
   /** The thresholds of the preset, for pages. */
-  readonly collapse_thresholds: WrittenThresholds;
+  readonly collapse_thresholds: CollapseThresholds;
   readonly engine: Json;
   /** The adapter's number of updates: null if the engine does not report it. Absent: the number of steps. */
   readonly updates?: null;

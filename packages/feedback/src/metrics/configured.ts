@@ -1,5 +1,5 @@
 import type { AnyEvaluation, Awaitable, EvaluationRegistry } from "@periodic-eval/core";
-import { atOption, yamlOption, filledString, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import { atOption, yamlOption, filledString, parseOptions } from "@periodic-eval/contracts/options";
 import type { SamplingOptions } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { openVerifier } from "../graders/open-verifier.ts";
@@ -8,10 +8,8 @@ import { metricNames, type MetricName } from "../config/schema.ts";
 import {
   readCollapseProbes,
   collapseEvaluation,
-  readThresholds,
   type CollapsePreset,
   type CollapseThresholds,
-  type WrittenThresholds,
 } from "./collapse.ts";
 import { complianceEvaluation } from "./compliance.ts";
 import { readGeneralQuestions, generalEvaluation } from "./general.ts";
@@ -33,7 +31,7 @@ const preferenceFields = {
   preference: filledString("a preference's name, or the path of its file"),
   preferences_dir: filledString("the path of a folder").nullish(),
 };
-/** Schemas of the entries. The evaluations check `samples` and the sampling options. */
+/** Schemas of the entries. The evaluations check `preset`, `samples` and the sampling options. */
 const schemas = {
   logprob: z.strictObject(preferenceFields),
   compliance: z.strictObject({ ...preferenceFields, samples: z.unknown().optional(), ...samplingFields }),
@@ -68,7 +66,7 @@ const makers: {
   async collapse({ preset, probes, ...options }, where) {
     return collapseEvaluation({
       ...answersOf(options),
-      ...(preset !== undefined && { preset: presetOf(preset, where) }),
+      ...(preset !== undefined && { preset: preset as CollapsePreset | CollapseThresholds }),
       ...(probes !== undefined && {
         probes: await atKey(where, "probes", (place) => readCollapseProbes(probes, place)),
       }),
@@ -132,15 +130,3 @@ function answersOf(options: { readonly [Key in keyof typeof samplingKeys | "samp
     sampling: Object.fromEntries(sampling) as Partial<SamplingOptions>,
   };
 }
-
-const thresholdsSchema = z.strictObject({
-  entropy_ratio: z.number(),
-  self_rouge_l: z.number(),
-  drift_nats: z.number(),
-} satisfies Record<keyof WrittenThresholds, z.ZodType>);
-
-/** Returns a preset's name, which `collapseEvaluation` checks, or thresholds. */
-const presetOf = (preset: unknown, where: string): CollapsePreset | CollapseThresholds =>
-  isRecord(preset)
-    ? readThresholds(parseOptions(where, z.object({ preset: thresholdsSchema }), { preset }).preset)
-    : (preset as CollapsePreset);
