@@ -1,5 +1,11 @@
 import type { AnyEvaluation, Awaitable, EvaluationRegistry } from "@periodic-eval/core";
-import { atOption, yamlOption, filledString, parseOptions } from "@periodic-eval/contracts/options";
+import {
+  atOption,
+  camelCaseKeys,
+  yamlOption,
+  filledString,
+  parseOptions,
+} from "@periodic-eval/contracts/options";
 import type { SamplingOptions } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { openVerifier } from "../graders/open-verifier.ts";
@@ -20,12 +26,6 @@ const samplingFields = {
   temperature: z.unknown().optional(),
   top_p: z.unknown().optional(),
 };
-/** Maps the sampling keys of a file to their names in code. */
-const samplingKeys = {
-  max_tokens: "maxNewTokens",
-  temperature: "temperature",
-  top_p: "topP",
-} as const satisfies Record<keyof typeof samplingFields, keyof SamplingOptions>;
 
 const preferenceFields = {
   preference: filledString("a preference's name, or the path of its file"),
@@ -116,17 +116,12 @@ function atKey<T>(where: string, key: string, read: (place: string) => Promise<T
 }
 
 /** Returns `samples` and the sampling options under their names in code. */
-function answersOf(options: { readonly [Key in keyof typeof samplingKeys | "samples"]?: unknown }): {
-  readonly samples?: number;
-  readonly sampling: Partial<SamplingOptions>;
-} {
-  const sampling = Object.entries(samplingKeys).flatMap(([key, name]) => {
-    const value = options[key as keyof typeof samplingKeys];
-    return value === undefined ? [] : [[name, value]];
-  });
-  const { samples } = options;
-  return {
-    ...(samples !== undefined && { samples: samples as number }),
-    sampling: Object.fromEntries(sampling) as Partial<SamplingOptions>,
-  };
-}
+const answersOf = ({
+  samples,
+  max_tokens: maxNewTokens,
+  temperature,
+  top_p: topP,
+}: { readonly [Key in keyof typeof samplingFields | "samples"]?: unknown }) => ({
+  ...(samples !== undefined && { samples: samples as number }),
+  sampling: camelCaseKeys({ maxNewTokens, temperature, topP }) as Partial<SamplingOptions>,
+});
