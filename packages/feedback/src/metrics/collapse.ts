@@ -59,11 +59,13 @@ export function collapseAlerts(
 }
 
 const threshold = z.number("a finite number");
-const thresholdsSchema = z.strictObject({
-  entropy_ratio: threshold,
-  self_rouge_l: threshold,
-  drift_nats: threshold,
-} satisfies Record<keyof CollapseThresholds, z.ZodType>);
+const presetSchema = z.object({
+  preset: z.strictObject({
+    entropy_ratio: threshold,
+    self_rouge_l: threshold,
+    drift_nats: threshold,
+  } satisfies Record<keyof CollapseThresholds, z.ZodType>),
+});
 
 /**
  * Returns the thresholds of a preset, or checks the given ones.
@@ -72,7 +74,7 @@ const thresholdsSchema = z.strictObject({
  */
 export function thresholdsOf(preset: CollapsePreset | CollapseThresholds): CollapseThresholds {
   if (typeof preset === "string" && Object.hasOwn(collapsePresets, preset)) return collapsePresets[preset];
-  if (isRecord(preset)) return parseOptions("collapse options.preset", thresholdsSchema, preset);
+  if (isRecord(preset)) return parseOptions("collapse options", presetSchema, { preset }).preset;
   throw configError({
     where: "collapse options",
     path: ["preset"],
