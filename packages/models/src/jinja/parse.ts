@@ -1,5 +1,19 @@
 import { unsupported } from "./errors.ts";
-import type { Body, Expression, Filter, If, Macro, Name, Statement, Target } from "./nodes.ts";
+import { functionOf } from "./evaluate.ts";
+import {
+  childrenOf,
+  nodesIn,
+  type Body,
+  type Expression,
+  type Filter,
+  type For,
+  type If,
+  type Macro,
+  type Name,
+  type Node,
+  type Statement,
+  type Target,
+} from "./nodes.ts";
 import { ExpressionParser } from "./parse-expression.ts";
 
 const unsupportedTags = new Set([
@@ -15,10 +29,26 @@ const unsupportedTags = new Set([
 
 /** Parses a template into its statements. */
 export function parse(source: string): Body {
-  return new TemplateParser(source).template();
+  const body = new TemplateParser(source).template();
+  if (undeclared(body, ["self"]) !== undefined) unsupported("the variable self");
+  body.forEach(checkFilters);
+  return body;
 }
 
+/** Refuses filters and tests that do not exist, except in branches, which may not run. */
+function checkFilters(node: Node): void {
+  if (node.type === "If" || node.type === "Conditional") return;
+  if (node.type === "Filter" || node.type === "Test") functionOf(node);
+  for (const child of childrenOf(node)) checkFilters(child);
+}
+
+/** Variables that jinja2 sets in a macro that reads them. */
+const special = ["caller", "kwargs", "varargs"];
+
 class TemplateParser extends ExpressionParser {
+  /** Whether a loop contains the current statement, without a macro between them. */
+  #isInLoop = false;
+
   template(): Body {
     return this.#body([]);
   }
@@ -65,6 +95,14 @@ class TemplateParser extends ExpressionParser {
     return body;
   }
 
+  #within<T>(isInLoop: boolean, parse: () => T): T {
+    const before = this.#isInLoop;
+    this.#isInLoop = isInLoop;
+    const parsed = parse();
+    this.#isInLoop = before;
+    return parsed;
+  }
+
   #statement(): Statement {
     const { stream } = this;
     const tag = stream.is("name") ? stream.next().value : stream.fail("tag name expected");
@@ -79,17 +117,17 @@ class TemplateParser extends ExpressionParser {
       case "with":
         return this.#with();
       case "macro":
-        return this.#macro();
+        return this.#macro("Macro", { name: this.name("store").name, ...this.#signature() });
       case "generation":
-        return macro("Generation", { body: this.#closedBlock("endgeneration") });
+        return this.#macro("Generation", { name: null, args: [], defaults: [] });
       case "filter": {
         const filter = this.filter(null, true) as Filter;
         return { type: "FilterBlock", body: this.#closedBlock("endfilter"), filter };
       }
       case "break":
-        return { type: "Break" };
       case "continue":
-        return { type: "Continue" };
+        if (!this.#isInLoop) stream.fail(`'${tag}' outside loop`);
+        return { type: tag === "break" ? "Break" : "Continue" };
       default:
         return stream.fail(`Encountered unknown tag ${JSON.stringify(tag)}`);
     }
@@ -102,9 +140,13 @@ class TemplateParser extends ExpressionParser {
     const iterable = this.tuple({ withCondition: false, ends: ["name:recursive"] });
     const test = stream.skipIf("name:if") ? this.expression() : null;
     if (stream.is("name:recursive")) unsupported("a recursive loop");
-    const body = this.#block("endfor", "else");
+    const body = this.#within(true, () => this.#block("endfor", "else"));
     const otherwise = stream.next().value === "endfor" ? [] : this.#closedBlock("endfor");
-    return { type: "For", target, iterable, body, otherwise, test };
+    const loop: For = { type: "For", target, iterable, body, otherwise, test };
+    for (const node of nodesIn(loop))
+      if (node.type === "Name" && node.name === "loop" && node.context === "store")
+        stream.fail("Can't assign to special loop variable in for-loop target");
+    return loop;
   }
 
   #if(): Statement {
@@ -161,13 +203,22 @@ class TemplateParser extends ExpressionParser {
     return { args, defaults };
   }
 
-  #macro(): Statement {
-    const { name } = this.name("store");
-    const signature = this.#signature();
-    return macro("Macro", { name, ...signature, body: this.#closedBlock("endmacro") });
+  #macro(type: Macro["type"], signature: Pick<Macro, "name" | "args" | "defaults">): Statement {
+    const body = this.#within(false, () => this.#closedBlock(`end${type.toLowerCase()}`));
+    const read = undeclared(body, special);
+    if (read !== undefined) unsupported(`the variable ${read} of a macro`);
+    return { type, ...signature, body };
   }
 }
 
-function macro(type: Macro["type"], parts: Partial<Macro>): Macro {
-  return { type, name: null, args: [], defaults: [], body: [], ...parts };
+/** Returns the first of `names` that nodes read before they assign it. */
+function undeclared(nodes: Iterable<Node>, names: readonly string[]): string | undefined {
+  const assigned = new Set<string>();
+  for (const root of nodes)
+    for (const node of nodesIn(root)) {
+      if (node.type !== "Name" || !names.includes(node.name) || assigned.has(node.name)) continue;
+      if (node.context === "load") return node.name;
+      assigned.add(node.name);
+    }
+  return undefined;
 }

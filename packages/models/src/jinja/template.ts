@@ -1,10 +1,9 @@
-import { compileBody } from "./compile-statement.ts";
 import { fail, unsupported } from "./errors.ts";
-import { Symbols, undeclared, type Frame } from "./symbols.ts";
+import { execute } from "./execute.ts";
 import { globalsOf } from "./globals.ts";
 import { nodesIn } from "./nodes.ts";
 import { parse } from "./parse.ts";
-import { Context, Variables, enter } from "./run.ts";
+import { Context, Scope, Variables, enter } from "./run.ts";
 import { isMarkedNumber, withoutMark } from "@periodic-eval/data";
 import { integer } from "./numbers.ts";
 import { Dict, Float, type Value } from "./values.ts";
@@ -24,26 +23,21 @@ export type Template = (variables: Readonly<Record<string, Input>>) => Rendering
  */
 export function compileTemplate(source: string, strftimeNow: (format: string) => string): Template {
   const functions = globalsOf(strftimeNow);
-  const { symbols, body, hasGeneration } = withinStack(() => {
+  const { statements, scope, hasGeneration } = withinStack(() => {
     const statements = parse(source);
-    const frame: Frame = { symbols: new Symbols(null), isTop: true, isConditional: false, isInLoop: false };
-    if (undeclared(statements, ["self"]).size > 0) unsupported("the variable self");
-    for (const statement of statements) frame.symbols.visit(statement);
-    return {
-      symbols: frame.symbols,
-      body: compileBody(statements, frame),
-      hasGeneration: statements.some((root) => [...nodesIn(root)].some(({ type }) => type === "Generation")),
-    };
+    const hasGeneration = statements.some((root) =>
+      [...nodesIn(root)].some(({ type }) => type === "Generation"),
+    );
+    return { statements, scope: new Scope(null, [], statements), hasGeneration };
   });
   return (variables) =>
     withinStack(() => {
       const passed = Object.entries(variables).map(([name, value]) => [name, fromJson(value)] as const);
-      const context = new Context(new Map([...functions, ...passed]));
-      const run = { context, variables: new Variables(null), output: context.output };
-      enter(symbols, run);
-      body(run);
-      const { text } = context.output;
-      return { text, generated: hasGeneration ? context.generatedIn(text) : null };
+      const context = new Context();
+      const { output } = context;
+      const given = new Variables(null, [...functions, ...passed]);
+      execute(statements, enter({ context, scope, variables: given, output }, scope));
+      return { text: output.text, generated: hasGeneration ? context.generatedIn(output.text) : null };
     });
 }
 
