@@ -1,4 +1,3 @@
-import { childrenOf, type Node } from "./nodes.ts";
 import { lengthOf } from "./text.ts";
 import type { Value } from "./values.ts";
 
@@ -7,73 +6,46 @@ export class Scope {
   readonly #outer: Scope | null;
   readonly #names = new Set<string>();
   readonly #stored = new Set<string>();
-  readonly #inner = new Map<object, Scope>();
-  /**
-   * Names without a value until the scope assigns them, although the caller may pass them: as in jinja2, these are known before
-   * the template runs.
-   */
-  readonly hidden = new Set<string>();
+  /** Names that the scope assigns before it reads them. */
+  readonly #own = new Set<string>();
+  #hidden: readonly (readonly [string, undefined])[] | null = null;
 
-  constructor(outer: Scope | null, parameters: Iterable<Node>, nodes: Iterable<Node>) {
+  constructor(outer: Scope | null) {
     this.#outer = outer;
-    for (const node of parameters) this.#visit(node, true);
-    for (const node of nodes) this.#visit(node);
   }
 
-  /** Returns the scope of a block inside this one, which `key` identifies. */
-  inner(key: object, parameters: readonly Node[], nodes: Iterable<Node>): Scope {
-    const scope = this.#inner.get(key) ?? new Scope(this, parameters, nodes);
-    this.#inner.set(key, scope);
-    return scope;
+  has(name: string): boolean {
+    return this.#names.has(name) || (this.#outer !== null && this.#outer.has(name));
   }
 
-  #has(name: string): boolean {
-    return this.#names.has(name) || (this.#outer !== null && this.#outer.#has(name));
-  }
-
-  #store(name: string, isParameter: boolean): void {
-    this.#stored.add(name);
-    if (isParameter) this.hidden.delete(name);
-    else if (!this.#has(name)) this.hidden.add(name);
+  load(name: string): void {
     this.#names.add(name);
   }
 
-  /** Adds the names of a node of this scope, without those of scopes inside it. */
-  #visit(node: Node, isParameter = false): void {
-    switch (node.type) {
-      case "Name":
-        if (isParameter || node.context !== "load")
-          this.#store(node.name, isParameter || node.context === "param");
-        else this.#names.add(node.name);
-        return;
-      case "NamespaceName":
-        return void this.#names.add(node.name);
-      case "If": {
-        this.#visit(node.test);
-        const before = new Set(this.#stored);
-        for (const part of [...node.body, ...node.elifs, ...node.otherwise]) this.#visit(part);
-        // A variable that only some branches assign has its earlier value in the others.
-        for (const name of this.#stored) if (!before.has(name)) this.hidden.delete(name);
-        return;
-      }
-      case "Macro":
-        return this.#store(node.name!, false);
-      case "Assign":
-        this.#visit(node.node);
-        return this.#visit(node.target);
-      case "For":
-        return this.#visit(node.iterable);
-      case "Generation":
-        return;
-      case "FilterBlock":
-        return this.#visit(node.filter);
-      case "With":
-        return node.values.forEach((value) => this.#visit(value));
-      case "AssignBlock":
-        return this.#visit(node.target);
-      default:
-        for (const child of childrenOf(node)) this.#visit(child, isParameter);
-    }
+  store(name: string, isParameter = false): void {
+    this.#stored.add(name);
+    if (isParameter) this.#own.delete(name);
+    else if (!this.#names.has(name)) this.#own.add(name);
+    this.#names.add(name);
+  }
+
+  /** Notes the names of branches. A variable that only some branches assign has its earlier value in the others. */
+  branch<T>(parse: () => T): T {
+    const before = new Set(this.#stored);
+    const parsed = parse();
+    for (const name of this.#stored) if (!before.has(name)) this.#own.delete(name);
+    return parsed;
+  }
+
+  /**
+   * Enters the scope. As in jinja2, its variables are known before the template runs: until it assigns them they have no value,
+   * although the caller may pass them.
+   */
+  enter(run: Run): Run {
+    this.#hidden ??= [...this.#own]
+      .filter((name) => this.#outer?.has(name) !== true)
+      .map((name) => [name, undefined] as const);
+    return { ...run, variables: new Variables(run.variables, this.#hidden) };
   }
 }
 
@@ -132,13 +104,6 @@ export class Context {
 /** The state of a rendering in a scope. */
 export interface Run {
   readonly context: Context;
-  readonly scope: Scope;
   readonly variables: Variables;
   readonly output: Output;
-}
-
-/** Enters a scope: the template's, or that of a block inside the current one. */
-export function enter(run: Run, scope: Scope): Run {
-  const hidden = [...scope.hidden].map((name) => [name, undefined] as const);
-  return { ...run, scope, variables: new Variables(run.variables, hidden) };
 }

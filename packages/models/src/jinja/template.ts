@@ -1,9 +1,7 @@
 import { fail, unsupported } from "./errors.ts";
-import { execute } from "./execute.ts";
 import { globalsOf } from "./globals.ts";
-import { nodesIn } from "./nodes.ts";
 import { parse } from "./parse.ts";
-import { Context, Scope, Variables, enter } from "./run.ts";
+import { Context, Variables } from "./run.ts";
 import { isMarkedNumber, withoutMark } from "@periodic-eval/data";
 import { integer } from "./numbers.ts";
 import { Dict, Float, type Value } from "./values.ts";
@@ -23,20 +21,13 @@ export type Template = (variables: Readonly<Record<string, Input>>) => Rendering
  */
 export function compileTemplate(source: string, strftimeNow: (format: string) => string): Template {
   const functions = globalsOf(strftimeNow);
-  const { statements, scope, hasGeneration } = withinStack(() => {
-    const statements = parse(source);
-    const hasGeneration = statements.some((root) =>
-      [...nodesIn(root)].some(({ type }) => type === "Generation"),
-    );
-    return { statements, scope: new Scope(null, [], statements), hasGeneration };
-  });
+  const { run, hasGeneration } = withinStack(() => parse(source));
   return (variables) =>
     withinStack(() => {
       const passed = Object.entries(variables).map(([name, value]) => [name, fromJson(value)] as const);
       const context = new Context();
       const { output } = context;
-      const given = new Variables(null, [...functions, ...passed]);
-      execute(statements, enter({ context, scope, variables: given, output }, scope));
+      run({ context, variables: new Variables(null, [...functions, ...passed]), output });
       return { text: output.text, generated: hasGeneration ? context.generatedIn(output.text) : null };
     });
 }
