@@ -164,6 +164,10 @@ export function parseTrainingConfig<C extends TrainingConfig>(
   return parsed;
 }
 
+/** Returns the error for an option that excludes another. */
+export const oneOfTwo = (where: string, path: readonly string[], got: string) =>
+  configError({ where, path, got, expected: "one of the two", fix: "Remove one of them." });
+
 function checkOnlyOne(
   where: string,
   config: TrainingConfig,
@@ -171,13 +175,7 @@ function checkOnlyOne(
   other: keyof TrainingConfig,
 ): void {
   if (config[one] === null || config[other] === null) return;
-  throw configError({
-    where,
-    path: [one],
-    got: `${one} ${String(config[one])} and ${other} ${String(config[other])}`,
-    expected: "one of the two",
-    fix: `Remove ${one} or ${other}.`,
-  });
+  throw oneOfTwo(where, [one], `${one} ${String(config[one])} and ${other} ${String(config[other])}`);
 }
 
 /** `wsd` has no sensible default for the length of its decay; the other schedules would silently ignore it. */
