@@ -10,7 +10,7 @@ export type Target =
   | { readonly items: readonly Target[] };
 
 /** Assigns a value to a target. */
-export function assignTo(target: Target, value: Value, variables: Variables): void {
+export function assignTo(target: Target, value: Value, variables: Variables): undefined {
   if ("items" in target) {
     const items = listOf(value);
     const { length } = target.items;

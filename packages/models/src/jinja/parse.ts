@@ -46,7 +46,7 @@ class TemplateParser extends ExpressionParser {
   body(ends: readonly string[]): Step {
     const { stream } = this;
     const steps: Step[] = [];
-    const write = (code: Code) => steps.push((run) => void run.output.write(str(code(run))));
+    const write = (code: Code) => steps.push((run) => run.output.write(str(code(run))));
     while (!stream.is("eof")) {
       if (stream.is("data")) {
         const { value } = stream.next();
@@ -120,7 +120,7 @@ class TemplateParser extends ExpressionParser {
         const name = this.name();
         const make = this.#macro(name);
         this.scope.store(name);
-        return (run) => void run.variables.set(name, make(run));
+        return (run) => run.variables.set(name, make(run));
       }
       case "generation": {
         // As in transformers, the block is a macro: what it assigns stays inside.
@@ -212,7 +212,7 @@ class TemplateParser extends ExpressionParser {
       noteTarget(target, this.scope, false);
       return (run) => {
         checkNamespaces(target, run.variables);
-        return void assignTo(target, value(run), run.variables);
+        return assignTo(target, value(run), run.variables);
       };
     }
     const apply = this.#filterChain((text) => text);

@@ -61,7 +61,7 @@ export class Variables {
   get(name: string): Value | undefined {
     return this.#values.has(name) ? this.#values.get(name) : this.#outer?.get(name);
   }
-  set(name: string, value: Value | undefined): void {
+  set(name: string, value: Value | undefined): undefined {
     this.#values.set(name, value);
   }
 }
@@ -72,7 +72,7 @@ export class Output {
   /** In UTF-16 units. */
   length = 0;
 
-  write(text: string): void {
+  write(text: string): undefined {
     this.#parts.push(text);
     this.length += text.length;
   }

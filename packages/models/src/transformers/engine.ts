@@ -14,7 +14,44 @@ import {
 } from "./onnx-model.ts";
 
 /** Runs a model batch by batch, one pass at a time. */
-export type OnnxEngine = ReturnType<typeof openEngine>;
+export interface OnnxEngine {
+  readonly facts: OnnxFacts;
+  /** Whether each row is read alone: other rows and padding would change its numbers. */
+  readonly isSingle: boolean;
+  /** Whether keys and values can be repeated for other rows: they are in this process's memory. */
+  readonly sharesCache: boolean;
+  /** Repeats the keys and values of one row, and disposes the given ones. */
+  repeated(cache: OnnxCache, rows: number): Promise<OnnxCache>;
+  /**
+   * Reads rows and calls `visit` with their logits. One row whose logits take more than 256 MB is read in pieces, each with the
+   * keys and values of those before it.
+   *
+   * @returns The keys and values, which the caller disposes; null if not requested, or if the model has none.
+   * @throws PeriodicEvalError `memory`, before the pass, for a row of 2 GB of logits that cannot be read in pieces; `aborted`,
+   *   checked between pieces.
+   */
+  read(
+    pass: OnnxPass,
+    signal: AbortSignal,
+    where: string,
+    visit: (logits: OnnxLogits) => void,
+  ): Promise<OnnxCache | null>;
+  /** Whether the logits of rows that are read together take at most 256 MB. */
+  fits(rows: readonly RowSize[]): boolean;
+  /**
+   * Groups rows of similar length, longest first, and runs `work` on the indices of each batch.
+   *
+   * @param isEqual Whether a batch may only have rows of one length. Default false.
+   * @throws PeriodicEvalError `aborted`, checked between batches.
+   */
+  inBatches(
+    rows: readonly RowSize[],
+    signal: AbortSignal,
+    where: string,
+    work: (batch: readonly number[]) => Promise<void>,
+    isEqual?: boolean,
+  ): Promise<void>;
+}
 
 /** A row of tokens, and the position of the first one whose logits are needed. */
 export interface RowSize {
@@ -38,7 +75,7 @@ export function openEngine(
   model: TransformersModel,
   facts: OnnxFacts,
   { maxBatchTokens, batching, maxLogits = 2 ** 26 }: EngineLimits,
-) {
+): OnnxEngine {
   const isSingle = batching === "single";
   /** Positions of one pass, of all rows together. */
   const maxPositions = Math.max(1, Math.floor(maxLogits / (facts.vocabSize ?? 2 ** 16)));
@@ -62,29 +99,11 @@ export function openEngine(
     ) <= maxPositions;
   return {
     facts,
-    /** Whether each row is read alone: other rows and padding would change its numbers. */
     isSingle,
-    /** Whether keys and values can be repeated for other rows: they are in this process's memory. */
     sharesCache: !isSingle && facts.hasCache && facts.padsCache && ["cpu", "wasm"].includes(facts.device),
-    /** Repeats the keys and values of one row, and disposes the given ones. */
-    repeated: async (cache: OnnxCache, rows: number): Promise<OnnxCache> =>
-      repeatCache(await importTransformers(where), cache, rows),
-    /** Whether the logits of rows that are read together take at most 256 MB. */
+    repeated: async (cache, rows) => repeatCache(await importTransformers(where), cache, rows),
     fits,
-    /**
-     * Reads rows and calls `visit` with their logits. One row whose logits take more than 256 MB is read in pieces, each with the
-     * keys and values of those before it.
-     *
-     * @returns The keys and values, which the caller disposes; null if not requested, or if the model has none.
-     * @throws PeriodicEvalError `memory`, before the pass, for a row of 2 GB of logits that cannot be read in pieces; `aborted`,
-     *   checked between pieces.
-     */
-    async read(
-      pass: OnnxPass,
-      signal: AbortSignal,
-      place: string,
-      visit: (logits: OnnxLogits) => void,
-    ): Promise<OnnxCache | null> {
+    async read(pass, signal, place, visit) {
       const width = pass.ids[0]!.length;
       const first = width - (pass.keep ?? width);
       const positions = positionsOf(pass.ids.length, width, first);
@@ -116,19 +135,7 @@ export function openEngine(
         throw error;
       }
     },
-    /**
-     * Groups rows of similar length, longest first, and runs `work` on the indices of each batch.
-     *
-     * @param isEqual Whether a batch may only have rows of one length.
-     * @throws PeriodicEvalError `aborted`, checked between batches.
-     */
-    async inBatches(
-      rows: readonly RowSize[],
-      signal: AbortSignal,
-      place: string,
-      work: (batch: readonly number[]) => Promise<void>,
-      isEqual = false,
-    ): Promise<void> {
+    async inBatches(rows, signal, place, work, isEqual = false) {
       const lengths = rows.map(({ length }) => length);
       const batches = groupByLength(lengths, (batch) => {
         const [longest, shortest] = [lengths[batch[0]!]!, lengths[batch.at(-1)!]!];
