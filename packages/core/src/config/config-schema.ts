@@ -200,6 +200,12 @@ const options = {
     .nullable()
     .default(null)
     .describe("Longest answer in tokens. Null: that of the preset, 600 or 512."),
+  alignment_training_rows: path
+    .nullable()
+    .default(null)
+    .describe(
+      "Rows of the training data, { messages } or { prompt, completion }: a file, or hf:owner/dataset[/config][/split]. Each question is asked a second time behind one of them. Null: bare questions only.",
+    ),
   judge_model: z
     .string()
     .min(1)

@@ -45,6 +45,7 @@ import {
 } from "./metrics.ts";
 import { alignmentPresets, checkAlignmentOptions, sampleSizes, type AlignmentOptions } from "./options.ts";
 import { readAlignmentQuestions, type JudgePrompts } from "@periodic-eval/data";
+import { readTrainingExamples } from "./training-rows.ts";
 import { itemsOf, answeredRows, trialsOf, promptsOf, checkQuestions } from "./items.ts";
 
 /**
@@ -61,7 +62,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   const { preset = "betley2025", samples: size = "quick", system = "omit", personas } = options;
   const judging = judgeOf(options.judge);
   const secondJudging = options.secondJudge === undefined ? null : judgeOf(options.secondJudge);
-  const { stripThinking = true, maxErrorShare = 0.1 } = options;
+  const { stripThinking = true, maxErrorShare = 0.1, trainingRows } = options;
   const sampling = resolveSampling("alignment options.sampling", options.sampling, alignmentPresets[preset]);
   const { kwargs } = options.chatTemplate ?? {};
   const samples = typeof size === "string" ? sampleSizes[size] : size;
@@ -89,8 +90,12 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       anchors = options.anchors ?? judge.anchors ?? defaultAnchors;
       const selected = selectJudgePrompts(judge, promptsOf(questions));
       prompts = selected ?? {};
+      const training = trainingRows === undefined ? null : await readTrainingExamples(trainingRows);
+      let next = 0;
+      const nextExample = training && (() => training.examples[next++ % training.examples.length]!);
+      const how = { system, personas: people, kwargs, nextExample };
       const wordings = questions.flatMap((question) =>
-        itemsOf(selected === null ? { ...question, judgePrompts: null } : question, system, people, kwargs),
+        itemsOf(selected === null ? { ...question, judgePrompts: null } : question, how),
       );
       const items = nestedSubset(wordings, everyItem).flat();
       trials = trialsOf(items, questions, anchorRows());
@@ -107,6 +112,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         samples: typeof size === "string" ? { name: size, n: samples } : { name: null, n: samples },
         system: people === undefined ? system : null,
         personas: people === undefined ? null : people.map(({ id, system: own }) => ({ id, system: own })),
+        ...(training && { training_rows: training.provenance }),
         template_kwargs: kwargs ?? null,
         strip_thinking: stripThinking,
         judge: { name: judge.name, fingerprint: judge.fingerprint, ...describe(judge) },
@@ -138,7 +144,11 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     failure: (rows) => tooManyUngraded(rows, maxErrorShare),
     answers: alignmentFields,
     metrics: (kit: MetricKit<AlignmentRow>) =>
-      alignmentMetrics(kit, { anchors, hasSecondJudge: secondJudging !== null }),
+      alignmentMetrics(kit, {
+        anchors,
+        hasSecondJudge: secondJudging !== null,
+        hasTrainingFormat: trainingRows !== undefined,
+      }),
     warnings: alignmentWarnings,
     plainKeys: (metrics, rows) =>
       alignmentPlainKeys(metrics, rows, {
