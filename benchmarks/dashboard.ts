@@ -7,6 +7,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { constants, setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -224,7 +225,7 @@ interface Counts {
 /** Follows a folder until it is aborted, and requests the page at each change. */
 async function followRun(address: string, signal: AbortSignal, counts: Counts): Promise<void> {
   const page = async () => {
-    const reply = await fetch(address, { signal, headers: { Accept: "text/html" } });
+    const reply = await fetch(address, { headers: { Accept: "text/html" } });
     const text = await reply.text();
     counts.pages++;
     if (reply.status !== 200 || !text.trimEnd().endsWith("</html>"))
@@ -234,10 +235,12 @@ async function followRun(address: string, signal: AbortSignal, counts: Counts): 
   };
   try {
     await page();
-    const reply = await fetch(address.replace("/v1/eval", "/v1/eval/events"), { signal });
-    if (reply.status !== 200) counts.problems.push(`events: status ${reply.status}`);
-    for await (const part of reply.body!) {
-      if (!Buffer.from(part).includes("event: change")) continue;
+    for (let shown: unknown; ; await delay(2000, undefined, { signal })) {
+      const reply = await fetch(address.replace("/v1/eval", "/v1/eval/version"));
+      if (reply.status !== 200) counts.problems.push(`version: status ${reply.status}`);
+      const { version } = (await reply.json()) as { readonly version: unknown };
+      if (version === shown) continue;
+      shown = version;
       counts.events++;
       await page();
     }

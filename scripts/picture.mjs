@@ -50,16 +50,13 @@ async function pictureOfAnswers(page) {
   console.log("docs/answers.png");
 }
 
-/** Captures the list of runs, and the first charts of the newest. */
+/** Captures the list of runs. */
 async function pictureOfFolder(page) {
   const serving = await serveResults({ root: runDir, port: 0 });
   try {
     await page.goto(serving.address);
-    const last = page.locator("details.entry").last();
-    await last.locator("summary").first().click();
-    await page.evaluate("scrollTo(0, 0)");
-    const drawing = await last.locator("figure").first().boundingBox();
-    await takePicture(page, drawing.y + drawing.height + 24);
+    const runs = await page.locator(".runs").boundingBox();
+    await takePicture(page, runs.y + runs.height + 24);
   } finally {
     await serving.close();
   }

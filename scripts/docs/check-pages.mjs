@@ -10,36 +10,11 @@ import { generatedParts, stalePages } from "./generated-sections.mjs";
 const isExternal = (target) => /^[a-z][a-z+.-]*:/i.test(target);
 
 /**
- * Checks the links between the pages of the site.
- *
- * @param pages The pages by path, with generated ones.
- * @param isFile Whether a path below docs/ is a picture or another file of the site.
- * @returns `{ problems, count }`
- */
-function checkLinks(pages, isFile) {
-  const anchors = new Map([...pages].map(([path, text]) => [path, anchorsOf(text)]));
-  const problems = [];
-  let count = 0;
-  for (const [path, text] of pages)
-    for (const { target, line } of linksOf(text)) {
-      if (isExternal(target)) continue;
-      count++;
-      const [file, anchor] = target.split("#");
-      const place = file === "" ? path : posix.join(posix.dirname(path), file);
-      const found = anchors.get(place);
-      const complain = (what) => problems.push(`docs/${path}:${line}: ${target}: ${what}`);
-      if (found === undefined && !isFile(place)) complain("no such page");
-      else if (anchor !== undefined && found !== undefined && !found.has(anchor)) complain("no such heading");
-    }
-  return { problems, count };
-}
-
-/**
- * Checks the links of files as they are in the repository. Headings that are generated cannot be checked there.
+ * Checks the links of files as they are in the repository. The build of the site checks those of generated pages.
  *
  * @param files Text by path from the repository's root.
  */
-function checkRepositoryLinks(files) {
+function checkLinks(files) {
   const problems = [];
   let count = 0;
   for (const [path, text] of files)
@@ -51,12 +26,7 @@ function checkRepositoryLinks(files) {
       const complain = (what) => problems.push(`${path}:${line}: ${target}: ${what}`);
       const other = files.get(place);
       if (other === undefined && !existsSync(join(root, place))) complain("no such file");
-      else if (
-        anchor !== undefined &&
-        other !== undefined &&
-        !other.includes("<!-- generated:") &&
-        !anchorsOf(other).has(anchor)
-      )
+      else if (anchor !== undefined && other !== undefined && !anchorsOf(other).has(anchor))
         complain("no such heading");
     }
   return { problems, count };
@@ -97,11 +67,9 @@ const notesWithoutStatus = (pages) =>
  * @returns `{ problems, summary }`
  */
 export async function checkPages(pages) {
-  const isFile = (path) => existsSync(join(root, "docs", path));
   const written = [...pages].filter(([path]) => !/^(reference\/api|examples|decisions)\//.test(path));
   const found = {
-    links: checkLinks(pages, isFile),
-    "links in the repository": checkRepositoryLinks(repositoryFiles()),
+    links: checkLinks(repositoryFiles()),
     "TypeScript and JavaScript blocks": checkCode(written),
     commands: await checkCommands(written),
     "YAML and JSON Lines blocks": await checkFiles(written),

@@ -45,15 +45,6 @@ function siteLinks(path, text, repository) {
   );
 }
 
-/** Keeps a number and its percent sign on one line. */
-const withoutLonelySigns = (text) =>
-  changeProse(text, (prose) =>
-    prose
-      .split(/(`[^`]*`)/)
-      .map((part, at) => (at % 2 === 1 ? part : part.replaceAll(/(\d) %/g, "$1\u00a0%")))
-      .join(""),
-  );
-
 function decisionsIndex(pages) {
   const notes = pages
     .filter(([path]) => path.startsWith("decisions/"))
@@ -71,7 +62,7 @@ export async function makePages() {
   const pages = new Map(written.map(([path, text]) => [path, withSections(text, parts)]));
   pages.set("decisions/index.md", decisionsIndex(written));
   for (const [path, text] of [...examplePages(root), ...apiPages(root)]) pages.set(path, text);
-  for (const [path, text] of pages) pages.set(path, withoutLonelySigns(siteLinks(path, text, repository)));
+  for (const [path, text] of pages) pages.set(path, siteLinks(path, text, repository));
   return { pages, assets, repository };
 }
 

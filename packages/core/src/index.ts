@@ -37,6 +37,7 @@ export type { AlignmentOptions } from "./evaluations/alignment/options.ts";
 export { leakageEvaluation, type LeakageOptions } from "./evaluations/leakage/evaluation.ts";
 export { leakageQuestions } from "./evaluations/leakage/questions.ts";
 export { forgettingEvaluation, type ForgettingOptions } from "./evaluations/forgetting/evaluation.ts";
+export { PeriodicTraitsCallback, type PeriodicTraitsOptions } from "./config/traits-callback.ts";
 export { traitsEvaluation, type TraitsOptions } from "./evaluations/traits/evaluation.ts";
 export { memorizationEvaluation, type MemorizationOptions } from "./evaluations/memorization/evaluation.ts";
 export { withCanaries, type CanaryOptions, type CanaryRow } from "./evaluations/memorization/canaries.ts";
@@ -59,10 +60,8 @@ export {
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
   PeriodicMemorizationCallback,
-  PeriodicTraitsCallback,
   PeriodicRefusalCallback,
   PeriodicSycophancyCallback,
-  type CallbackBlockOptions,
   type PeriodicAlignmentOptions,
   type PeriodicCapabilityOptions,
   type PeriodicForgettingOptions,
@@ -70,10 +69,10 @@ export {
   type PeriodicLeakageOptions,
   type PeriodicMarginOptions,
   type PeriodicMemorizationOptions,
-  type PeriodicTraitsOptions,
   type PeriodicRefusalOptions,
   type PeriodicSycophancyOptions,
 } from "./config/callbacks.ts";
+export type { CallbackBlockOptions } from "./config/callback-form.ts";
 export type { PeriodicEvalBlock, PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";
 export type { ConfiguredJudge, OpenJudge } from "./config/from-block.ts";
 export type { EvaluationMaker, EvaluationRegistry } from "./config/build-callbacks.ts";

@@ -50,6 +50,7 @@ export {
   changeOver,
   formatScore,
   formatScoreChange,
+  intervalNote,
   metricName,
 } from "./results/result-tables.ts";
 export { verdictKey } from "./html/verdict.ts";

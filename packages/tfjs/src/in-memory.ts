@@ -10,18 +10,12 @@ import {
   type Tokenizer,
   PeriodicEvalError,
 } from "@periodic-eval/core";
-import { functionSchema, parseOptions, positiveInteger, configError } from "@periodic-eval/contracts/options";
+import { parseOptions, positiveInteger, configError } from "@periodic-eval/contracts/options";
 import { tokenizerOf, type TransformersTokenizer } from "@periodic-eval/tokenizers";
 import type { ForwardLimits } from "./batching/batches.ts";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { windowLength } from "./causal-lm/forward.ts";
-import {
-  memoryErrorOf,
-  type MemoryAdvice,
-  hasCompiledKernels,
-  measuringAdvice,
-  type MeasuringCall,
-} from "./batching/engine-memory.ts";
+import { hasCompiledKernels, measuringAdvice, memoryErrorOf } from "./batching/engine-memory.ts";
 import { generate } from "./generation/generate.ts";
 import { hiddenStates } from "./scoring/hidden-states.ts";
 import { logLikelihoods, nextToken, selfCheck } from "./scoring/scoring.ts";
@@ -34,8 +28,6 @@ export interface InMemoryOptions {
    * fit into 512 MiB (1.5 GiB with the kernels that `periodic-eval native` compiles), or of this many if that is more.
    */
   readonly maxBatchTokens?: number;
-  /** Describes for a `memory` error what else is in memory and which settings need less. Trainers pass it. */
-  readonly adviseMemory?: () => MemoryAdvice;
 }
 
 /** A model in memory, with every ability. */
@@ -51,7 +43,6 @@ const maxLogits = 2 ** 24;
 const optionsSchema = z.strictObject({
   name: z.string().optional(),
   maxBatchTokens: positiveInteger.meta({ fix: `Omit it for ${defaultBatchTokens}.` }).optional(),
-  adviseMemory: functionSchema<() => MemoryAdvice>().optional(),
 } satisfies Record<keyof InMemoryOptions, z.ZodType>);
 
 /**
@@ -84,7 +75,7 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
   const limits: ForwardLimits = { maxBatchTokens, maxLogits };
   const bulk = bulkTokenizer(tokenizer);
   const base = lm.base && measuredInMemory(lm.base, tokenizer, options);
-  const checked = async <T>(doing: MeasuringCall, run: () => Promise<T>): Promise<T> => {
+  const checked = async <T>(doing: string, run: () => Promise<T>): Promise<T> => {
     requireBackend("inMemory");
     try {
       return await run();
@@ -92,9 +83,7 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
       // Batches have translated the error of a single row, without the advice.
       const isRow = PeriodicEvalError.is(error, "memory");
       const what = `a measurement that ${doing}${isRow ? ` (${error.where})` : ""}`;
-      throw memoryErrorOf(isRow ? error.cause : error, what, () =>
-        measuringAdvice(lm, doing, options.adviseMemory?.()),
-      );
+      throw memoryErrorOf(isRow ? error.cause : error, what, measuringAdvice);
     }
   };
   return {

@@ -13,11 +13,12 @@ export { tfjsGuards, type TfjsGuardsOptions } from "./guards/guards.ts";
 export { optimizerState, type HasSlots, type OptimizerState } from "./guards/optimizer-slots.ts";
 export {
   engineMemory,
+  isOnDevice,
   memoryErrorOf,
+  nativeRemedy,
   type EngineMemory,
   type MemoryAdvice,
 } from "./batching/engine-memory.ts";
-export { isOnDevice } from "./batching/engine-memory.ts";
 export { requireBackend } from "./in-memory.ts";
 export { inMemory, type InMemoryModel, type InMemoryOptions } from "./in-memory.ts";
 export type { TransformersTokenizer } from "@periodic-eval/tokenizers";

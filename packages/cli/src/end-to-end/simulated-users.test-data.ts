@@ -261,7 +261,7 @@ export const feedback: SimulatedUser = {
   async outcome(folder) {
     const output = join(folder, "output");
     const names = (await readdir(output, { recursive: true })).filter(
-      (name) => !/set-aside\.jsonl$|\.lock\b|\.tmp$/.test(name),
+      (name) => !/\.lock\b|\.tmp$/.test(name),
     );
     const text = await readFile(join(output, "short/steps.jsonl"), "utf8");
     return { names, text, summary: await readFile(join(output, "summary.json"), "utf8") };

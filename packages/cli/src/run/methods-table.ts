@@ -4,6 +4,7 @@ import {
   changeOver,
   formatScore,
   formatScoreChange,
+  intervalNote,
   metricName,
   type MethodChange,
   type MethodResult,
@@ -22,7 +23,11 @@ export function methodsTable({ methods, baseline, metrics }: MethodsSummary, col
     String(runs.length),
     ...metrics.map(({ measured }) => cellOf(measured[at]!, measured[baseline]!, colours)),
   ]);
-  const notes = notesOf({ methods, baseline, metrics });
+  const notes = [
+    `Changes against ${methods[baseline]!.label} with 95 % intervals, without correction for several comparisons; ${verdictKey}.`,
+    intervalNote(methods),
+    ...(metrics.length === 0 ? ["No task has a metric that these runs share."] : []),
+  ];
   return [plainTable(columns, rows, colours), ...notes.map((note) => colours.dim(note))].join("\n");
 }
 
@@ -34,27 +39,6 @@ function cellOf({ value, runs, change }: MethodResult, base: MethodResult, colou
   const text = `${changeGlyph(verdict)} ${formatScoreChange(delta)} ${limits}`.trim();
   const over = changeOver(change, runs, base.runs);
   return [formatScore(value), inVerdictColour(text, verdict, colours), colours.dim(over)].join("\n");
-}
-
-function notesOf({ methods, baseline, metrics }: MethodsSummary): readonly string[] {
-  const several = methods.filter(({ runs }) => runs.length > 1).map(({ label }) => label);
-  const changes = metrics.flatMap(({ measured }) => measured.flatMap(({ change }) => change ?? []));
-  const isPaired = ({ over }: MethodChange) => over === "documents";
-  const isOverRuns = ({ over }: MethodChange) => over === "runs";
-  return [
-    `Changes against ${methods[baseline]!.label} with 95 % intervals, without correction for several comparisons; ${verdictKey}.`,
-    several.length === 0
-      ? `Each method has one run: intervals are over answers${changes.every(isPaired) ? " to the same questions" : ""}, and do not show how training varies.`
-      : [
-          `${several.join(", ")}: the mean of several runs.`,
-          changes.some(isOverRuns) && "Intervals over runs, not questions, show how training varies.",
-          !changes.every(isOverRuns) &&
-            "Intervals against a single run are over answers: they hold for these runs, and do not show how training varies.",
-        ]
-          .filter((note) => note !== false)
-          .join(" "),
-    ...(metrics.length === 0 ? ["No task has a metric that these runs share."] : []),
-  ];
 }
 
 export function inVerdictColour(text: string, verdict: MethodChange["verdict"], colours: Colours): string {

@@ -31,7 +31,6 @@ import {
   PeriodicMemorizationCallback,
   PeriodicRefusalCallback,
   PeriodicSycophancyCallback,
-  PeriodicTraitsCallback,
 } from "./callbacks.ts";
 import {
   klSourcesOf,
@@ -51,6 +50,7 @@ import {
   openBlockJudge,
   type OpenJudge,
 } from "./from-block.ts";
+import { PeriodicTraitsCallback } from "./traits-callback.ts";
 import { blockName, parseBlock, type ParsedBlock, type PeriodicEvalInput } from "./parse-config.ts";
 
 export interface BuildOptions {

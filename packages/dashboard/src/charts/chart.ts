@@ -43,11 +43,15 @@ export interface Frame {
 
 /** A part of the x axis, with a line at its beginning and a name above it. */
 interface ChartBand {
-  readonly from: number;
+  /** Default: 0. */
+  readonly from?: number;
   readonly to: number;
+  /** The band covers the values above this one. Default: all. */
+  readonly above?: number;
   readonly colour: string;
   readonly fillOpacity: number;
-  readonly lineOpacity: number;
+  /** Default: 0. */
+  readonly lineOpacity?: number;
   readonly name: string;
 }
 
@@ -64,7 +68,8 @@ interface ChartLevel {
 export interface ChartSeries {
   readonly points: readonly ChartPoint[];
   readonly colour: string;
-  readonly lineWidth: number;
+  /** Absent: no line joins the points, which may cover each other. */
+  readonly lineWidth?: number;
   readonly dash?: string;
   /** Radius of the points; of a single point if `dotsOnlySingle`, because a line of one point is invisible. */
   readonly radius: number;
@@ -154,8 +159,8 @@ export function drawChart({
   const yOf = (value: number): number => short(floor - ((value - low) / (high - low)) * (floor - top));
   const ticksOfY = ticks(low, high, y.ticks);
   return html`<svg class="chart" role="img" aria-label="${description}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" text-anchor="middle" font-size="${fontSize}" font-family="system-ui, sans-serif" fill="currentColor">${bands.map(
-    ({ from, to, colour, fillOpacity, lineOpacity, name }) =>
-      html`<rect x="${xOf(from)}" y="${top}" width="${short(xOf(to) - xOf(from))}" height="${floor - top}" fill="${colour}" fill-opacity="${fillOpacity}" /><g stroke="${colour}" stroke-opacity="${lineOpacity}">${lineOf(xOf(from), top, xOf(from), floor)}</g>${name !== "" && html`<text x="${xOf(from) + 1}" y="22" fill="${colour}" text-anchor="start" font-size="13" font-weight="600">${name}</text>`}`,
+    ({ from = 0, to, above = low, colour, fillOpacity, lineOpacity = 0, name }) =>
+      html`<rect x="${xOf(from)}" y="${top}" width="${short(xOf(to) - xOf(from))}" height="${short(yOf(above) - top)}" fill="${colour}" fill-opacity="${fillOpacity}" /><g stroke="${colour}" stroke-opacity="${lineOpacity}">${lineOf(xOf(from), top, xOf(from), floor)}</g>${name !== "" && html`<text x="${xOf(from) + 1}" y="22" fill="${colour}" text-anchor="start" font-size="13" font-weight="600">${name}</text>`}`,
   )}<g stroke="var(--line)">${ticksOfY.map((value) => lineOf(left, yOf(value), end, yOf(value)))}</g><g fill="var(--muted)" font-variant="tabular-nums"><g text-anchor="end">${ticksOfY.map((value) => html`<text x="${left - 9}" y="${short(yOf(value) + 0.32 * fontSize)}">${y.text(value).replace("-", "−")}</text>`)}</g>${ticks(0, x.to, x.ticks).map((value) => html`<text x="${xOf(value)}" y="${short(floor + 6 + fontSize)}">${value.toLocaleString("en-US")}</text>`)}<text x="${width - 3}" y="${height - 3}" text-anchor="end">${x.label}</text>${y.label !== null && html`<text x="3" y="${top - 12}" text-anchor="start">${y.label}</text>`}</g>${levels.map(
     ({ value, from, to, colour, dash }) =>
       html`<g stroke="${colour}" stroke-dasharray="${dash}">${lineOf(xOf(from), yOf(value), xOf(to), yOf(value))}</g>`,
@@ -170,12 +175,13 @@ type Scale = (value: number) => number;
 function seriesMarks(series: ChartSeries, xOf: Scale, yOf: Scale): Html {
   const { points, colour, lineWidth, dash, radius, reach, dotsOnlySingle = false } = series;
   const known = points.flatMap((point) => (point.y === null ? [] : [{ ...point, y: point.y }]));
-  const dots = evenly(dotsOnlySingle && known.length > 1 ? [] : known);
+  const isScatter = lineWidth === undefined;
+  const dots = isScatter ? known : evenly(dotsOnlySingle && known.length > 1 ? [] : known);
   const parts = points.map((point, at) => {
     if (point.y === null) return "";
     return `${points[at - 1]?.y == null ? "M" : "L"}${xOf(point.x)},${yOf(point.y)}`;
   });
-  return html`${intervals(series, xOf, yOf)}<path d="${parts.join("")}" fill="none" stroke="${colour}" stroke-width="${lineWidth}" stroke-linejoin="round" stroke-linecap="round"${dash !== undefined && html` stroke-dasharray="${dash}"`} /><g fill="${colour}" stroke="${colour}" stroke-width="${short(lineWidth - 0.25)}">${dots.map(
+  return html`${intervals(series, xOf, yOf)}${!isScatter && html`<path d="${parts.join("")}" fill="none" stroke="${colour}" stroke-width="${lineWidth}" stroke-linejoin="round" stroke-linecap="round"${dash !== undefined && html` stroke-dasharray="${dash}"`} />`}<g fill="${colour}"${isScatter ? html` fill-opacity="0.45"` : html` stroke="${colour}" stroke-width="${short(lineWidth - 0.25)}"`}>${dots.map(
     ({ x, y, isHollow }) =>
       html`<circle cx="${xOf(x)}" cy="${yOf(y)}" r="${radius}"${isHollow === true && html` fill="var(--panel)"`} />`,
   )}</g>${

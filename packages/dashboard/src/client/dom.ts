@@ -1,3 +1,5 @@
+import type { Html } from "../html/html.ts";
+
 /** Creates an element with attributes and children. Strings become text, never markup. */
 export function create<K extends keyof HTMLElementTagNameMap>(
   tag: K,
@@ -8,6 +10,13 @@ export function create<K extends keyof HTMLElementTagNameMap>(
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children);
   return element;
+}
+
+/** Returns the one element of a template, for the page. */
+export function elementOf({ markup }: Html): HTMLElement {
+  const template = create("template");
+  template.innerHTML = markup;
+  return template.content.firstElementChild as HTMLElement;
 }
 
 /** Creates an SVG element with attributes. */

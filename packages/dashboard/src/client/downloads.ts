@@ -7,7 +7,12 @@ export function startDownloads({ data, charts }: DrawnCharts): void {
   // The chart for wide screens is downloaded on every screen.
   for (const { figure, svg, curve } of charts.filter(({ size }) => size !== "narrow"))
     figure.append(
-      menu({ svg, name: [curve.callback, curve.metric], title: curve.name, csv: () => csvOf([curve], data) }),
+      menu({
+        svg: () => svg,
+        name: [curve.callback, curve.metric],
+        title: curve.name,
+        csv: () => csvOf([curve], data),
+      }),
     );
   for (const map of document.querySelectorAll<HTMLElement>("[data-heat]")) {
     const keys = JSON.parse(map.dataset["curves"]!) as readonly string[];
@@ -21,7 +26,7 @@ export function startDownloads({ data, charts }: DrawnCharts): void {
 
 interface Drawing {
   /** Null for a table. */
-  readonly svg: SVGSVGElement | null;
+  readonly svg: (() => SVGSVGElement) | null;
   /** The callback, null for training metrics, and what the drawing shows. */
   readonly name: readonly [callback: string | null, what: string];
   readonly title: string;
@@ -46,8 +51,8 @@ export function menu({ svg, name: [callback, what], title, csv }: Drawing): HTML
     svg === null
       ? []
       : [
-          button("SVG", async () => new Blob([standaloneSvg(svg)], { type: "image/svg+xml" })),
-          button("PNG", () => pngOf(standaloneSvg(svg), svg.viewBox.baseVal)),
+          button("SVG", async () => new Blob([standaloneSvg(svg())], { type: "image/svg+xml" })),
+          button("PNG", () => pngOf(standaloneSvg(svg()), svg().viewBox.baseVal)),
         ];
   return create(
     "details",
@@ -66,26 +71,17 @@ function standaloneSvg(svg: SVGSVGElement): string {
     if (/^(data-|aria-value|aria-description|tabindex|role)/.test(name)) copy.removeAttribute(name);
   const { width, height } = svg.viewBox.baseVal;
   const page = getComputedStyle(svg);
-  const named = [...`${copy.outerHTML} ${scatterRules()}`.matchAll(/var\((--[\w-]+)\)/g)].map(
-    ([, name]) => name!,
-  );
+  const named = [...copy.outerHTML.matchAll(/var\((--[\w-]+)\)/g)].map(([, name]) => name!);
   const names = new Set([...named, "--ink", "--muted", "--panel"]);
   const colours = [...names].map((name) => `${name}: ${page.getPropertyValue(name)};`).join(" ");
   const style = document.createElementNS("http://www.w3.org/2000/svg", "style");
-  style.textContent = `svg { ${colours} --plot-background: var(--panel); background: var(--panel); color: var(--ink); font-family: sans-serif; overflow: visible; } text { white-space: pre; } ${scatterRules()}`;
+  style.textContent = `svg { ${colours} --plot-background: var(--panel); background: var(--panel); color: var(--ink); font-family: sans-serif; overflow: visible; } text { white-space: pre; }`;
   copy.prepend(style);
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   copy.setAttribute("width", String(width));
   copy.setAttribute("height", String(height));
   return new XMLSerializer().serializeToString(copy);
 }
-
-/** Returns the rules of the page's style for scatter plots. Other charts have their style in attributes. */
-const scatterRules = (): string =>
-  [...document.styleSheets]
-    .flatMap(({ cssRules }) => [...cssRules].map(({ cssText }) => cssText))
-    .filter((text) => text.startsWith(".scatter "))
-    .join(" ");
 
 /** Pixels per unit of the view box. */
 const pngScale = 2;

@@ -1,100 +1,65 @@
 import { create, readDataBlock } from "./dom.ts";
 
-/** Milliseconds after which a page whose events ended connects again. */
-const reconnectMs = 30_000;
+/** Milliseconds between two requests for the version of the page's folder. */
+const pollMs = 2000;
 
 const focusable = "a, button, input, select, summary, [tabindex]";
 
 /**
- * Keeps a served page up to date: when the server reports a change, requests the page again and replaces its content. What the
+ * Keeps a served page up to date: when the version of its folder changes, requests the page again and replaces its content. What the
  * reader opened stays open, the focus stays, and the answers stay as the reader filtered them.
  *
  * @param restart Starts the other features on the new content.
  */
 export function startLive(restart: () => void): void {
-  const { page, isPartial } = readDataBlock<LiveData>("live") ?? {};
-  if (page === undefined) return;
-  let isUpdating = false;
-  let isStale = false;
-  const gone = noteAbove();
-  const update = async (): Promise<void> => {
-    isStale = true;
-    // A selection would be lost; the page is replaced once it is gone.
-    if (isUpdating || document.hidden || !(getSelection()?.isCollapsed ?? true)) return;
-    isUpdating = true;
-    isStale = false;
-    try {
-      const reply = await fetch(page, { headers: { Accept: "text/html" }, cache: "no-store" });
-      if (reply.status === 404) gone.show(goneText());
-      else gone.remove();
-      if (reply.ok) replaceContent(new DOMParser().parseFromString(await reply.text(), "text/html"), restart);
-    } catch {
-      // The server has stopped. The page stays as it is.
-    } finally {
-      isUpdating = false;
-    }
-    if (isStale) await update();
-  };
-  for (const name of ["visibilitychange", "selectionchange"])
-    document.addEventListener(name, () => void (isStale && update()));
-  follow(() => void update());
-  // The server sent a sample of a large run, so that the page opens at once.
-  if (isPartial) void update();
-}
-
-/** Returns a note above the page that says why it is not up to date. */
-function noteAbove() {
   const note = create("p", { class: "lost", role: "alert" });
-  return {
-    show(text: string): void {
-      if (note.isConnected) return;
-      note.textContent = text;
-      document.body.prepend(note);
-    },
-    remove: () => note.remove(),
+  let lostAt: Date | null = null;
+  const show = (text: string): void => {
+    if (note.isConnected) return;
+    note.textContent = text;
+    document.body.prepend(note);
   };
+  const poll = async (): Promise<void> => {
+    const { address, version, page, isPartial } = readDataBlock<LiveData>("live")!;
+    // A selection would be lost; the page is replaced once it is gone.
+    if (document.hidden || !(getSelection()?.isCollapsed ?? true)) return;
+    try {
+      const reply = await fetch(address, { cache: "no-store" });
+      if (reply.status === 404) return show(goneText());
+      if (!reply.ok) throw new Error();
+      note.remove();
+      lostAt = null;
+      if (!isPartial && ((await reply.json()) as Pick<LiveData, "version">).version === version) return;
+      const next = await fetch(page, { headers: { Accept: "text/html" }, cache: "no-store" });
+      if (next.ok) replaceContent(new DOMParser().parseFromString(await next.text(), "text/html"), restart);
+    } catch {
+      // One request may fail on a network: only a second one in a row is a failure.
+      if (lostAt !== null) show(lostText(lostAt));
+      lostAt ??= new Date();
+    }
+  };
+  const follow = (): void => void poll().finally(() => setTimeout(follow, pollMs));
+  const { isPartial } = readDataBlock<LiveData>("live") ?? {};
+  // The server sent a sample of a large run, so that the page opens at once.
+  if (isPartial !== undefined) setTimeout(follow, isPartial ? 0 : pollMs);
 }
 
 /** The block `live` of a served page. */
 interface LiveData {
-  /** Where the server reports changes; holds the version that the page shows. */
+  /** Where the server reports the version of the folder. */
   readonly address: string;
+  /** The version that the page shows. */
+  readonly version: string;
   /** Address of the whole page. */
   readonly page: string;
   readonly isPartial: boolean;
 }
 
-/** Follows the server's events. While that fails, a note says so. */
-function follow(onChange: () => void): void {
-  const note = noteAbove();
-  let lostAt: Date | null = null;
-  const connect = (): void => {
-    const events = new EventSource(readDataBlock<LiveData>("live")!.address);
-    events.addEventListener("change", onChange);
-    events.addEventListener("open", () => {
-      lostAt = null;
-      note.remove();
-    });
-    events.addEventListener("error", () => {
-      const isRefused = events.readyState === EventSource.CLOSED;
-      // A proxy may end a stream, and the browser connects again: only a second error is a failure.
-      if (lostAt !== null) note.show(lostText(lostAt, isRefused));
-      lostAt ??= new Date();
-      if (!isRefused) return;
-      events.close();
-      setTimeout(connect, reconnectMs);
-    });
-  };
-  connect();
-}
-
 const goneText = (): string =>
   `This run is gone: its folder was renamed or deleted. This page shows what it knew at ${timeText(new Date())}.`;
 
-function lostText(lostAt: Date, isRefused: boolean): string {
-  const why = isRefused ? "refuses the connection" : "has ended or cannot be reached";
-  return `Not connected: the server ${why}. This page shows what it knew at ${timeText(lostAt)}.`;
-}
+const lostText = (lostAt: Date): string =>
+  `Not connected: the server has ended or cannot be reached. This page shows what it knew at ${timeText(lostAt)}.`;
 
 const timeText = (at: Date): string => at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 

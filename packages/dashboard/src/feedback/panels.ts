@@ -159,7 +159,7 @@ function forgetting(preferences: readonly FeedbackPreference[]): PanelGroup {
   };
 }
 
-const failuresOf = (failures: Readonly<Record<string, string>>): string | undefined =>
+export const failuresOf = (failures: Readonly<Record<string, string>>): string | undefined =>
   Object.entries(failures)
     .map(([probe, failure]) => `${probe}: ${failure}`)
     .join("; ") || undefined;

@@ -8,6 +8,7 @@ import {
 } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { table } from "../html/table.ts";
+import { failuresOf } from "./panels.ts";
 import type { FeedbackMeasurement, FeedbackStep, FeedbackPreference } from "./read-feedback.ts";
 
 /** Renders one preference: a row for each step, and the model's answers. */
@@ -87,9 +88,7 @@ function measurementRow(name: string, measurement: FeedbackMeasurement, line: Fe
     })}
     ${cell(formatValue(compliance?.seen, "share"), { n: compliance?.seen_n })}
     ${cell(formatValue(general?.general, "share"), {
-      why: Object.entries(general?.failures ?? {})
-        .map(([probe, failure]) => `${probe}: ${failure}`)
-        .join("; "),
+      why: failuresOf(general?.failures ?? {}) ?? "",
     })}
     ${collapseCell("entropy_ratio")} ${collapseCell("self_rouge_l")} ${collapseCell("own_drift")} ${collapseCell("baseline_drift")}
     ${cell(typeof loss === "number" ? formatValue(loss, "") : missingValueText, { why: unknown["loss"] ?? null })}

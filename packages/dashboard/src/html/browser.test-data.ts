@@ -104,7 +104,7 @@ export function testOpensWithoutRequests(
         colorScheme === "light" ? "rgb(27, 29, 34)" : "rgb(232, 230, 225)",
       );
       // A served page follows the changes of its own server.
-      const isOfPage = (url: string) => !url.startsWith(`${pages.address}/events?`);
+      const isOfPage = (url: string) => !url.startsWith(`${pages.address}/version?`);
       expect(requests.filter(isOfPage)).toEqual([pages.address]);
       expect(messages).toEqual([]);
       await tab.close();

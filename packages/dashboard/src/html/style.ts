@@ -65,7 +65,6 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(260px, 1fr)); gap: 16px; margin-top: 28px; }
 .card { background: var(--panel); border: 1px solid var(--line); border-top: 3px solid var(--accent, var(--muted)); border-radius: 4px 4px 10px 10px; padding: 16px 20px 18px; }
 .card h2 { margin: 0; font-size: 14px; font-weight: 500; color: var(--muted); }
-.card.better { --accent: var(--better); } .card.worse { --accent: var(--worse); }
 .figure { margin: 4px 0 2px; font: 600 32px/1.2 var(--serif); letter-spacing: -.01em; text-wrap: balance; overflow-wrap: anywhere; }
 .figure .from { color: var(--muted); font-weight: 400; }
 .detail { margin: 0; font-size: 14.5px; }
@@ -99,8 +98,6 @@ button:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 2px; }
 .glossary dt { color: var(--ink); font-weight: 600; font-size: 14.5px; } .glossary dd { font-size: 14.5px; }
 .heat td { padding: 6px 10px; text-align: center; } .heat thead th:not(:first-child) { padding: 6px 10px; text-align: center; white-space: normal; min-width: 64px; }
 .multiples.scatters { grid-template-columns: repeat(auto-fill, minmax(min(360px, 100%), 1fr)); }
-.scatter circle { fill: var(--accent); fill-opacity: .45; stroke: var(--panel); stroke-width: .5; } .scatter text { fill: var(--muted); font-size: 11px; }
-.scatter line { stroke: var(--line); } .scatter rect { fill: var(--worse); fill-opacity: .1; } .scatter .region { fill: var(--worse); }
 .scatter-step { display: flex; gap: 10px; align-items: center; margin: 6px 0 2px; font-size: 13px; } .scatter-step input { flex: 1; min-width: 0; min-height: 26px; accent-color: var(--accent, var(--phase-1)); }
 input:focus-visible { outline: 2px solid var(--phase-1); outline-offset: 2px; }
 .narrow, .print-only { display: none; }

@@ -174,7 +174,7 @@ it("has the values of every run and of the mean for the script, and the phase th
 
 it("offers each measured run of a list for comparison", async () => {
   const { page } = await pageOf("");
-  const links = [...page.querySelectorAll(".compare a")].map((one) => one.getAttribute("href"));
+  const links = [...page.querySelectorAll(".run .kind a")].map((one) => one.getAttribute("href"));
   expect(links.filter((href) => href!.includes("runs="))).toHaveLength(3);
 });
 

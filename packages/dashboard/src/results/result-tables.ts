@@ -203,14 +203,15 @@ export function methodsSection(
     <h2>Methods</h2>
     <p class="sub">
       Below each value: the change against ${methods[baseline]!.label} and its 95 % interval, without correction for multiple
-      comparisons; ${verdictKey}. ${intervalNote(methods.map((method) => method.runs.length))}
+      comparisons; ${verdictKey}. ${intervalNote(methods)}
     </p>
     ${table("Methods", [{ heading: "method" }, ...columns], rows)}
   </section>`;
 }
 
-const intervalNote = (counts: readonly number[]): string =>
-  counts.every((count) => count === 1)
+/** Says what the intervals of a comparison of methods are over. */
+export const intervalNote = (methods: MethodsSummary["methods"]): string =>
+  methods.every(({ runs }) => runs.length === 1)
     ? "Each method has one run: intervals are over answers, and do not show how training varies."
     : "A method with several runs shows their mean. Between two such methods, intervals are over runs and include how training varies. Against a single run, intervals are over answers: they hold for these runs, and do not show how training varies.";
 

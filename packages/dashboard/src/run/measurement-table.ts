@@ -15,8 +15,8 @@ import { rowTable, type RowColumn } from "../html/table.ts";
 import { verdictTag, voidTag } from "../html/verdict.ts";
 
 /** Renders a row for each measurement with its primary metric: the numbers behind the charts. */
-export const snapshotTable = (run: RunRecord, idPrefix = ""): Html =>
-  html`<section id="${idPrefix}snapshots">
+export const snapshotTable = (run: RunRecord): Html =>
+  html`<section id="snapshots">
     <h2>All measurements</h2>
     ${rowTable("All measurements", run.phases.flatMap(rowsOf), columns, {
       rowClass: ({ phaseIndex }) => phaseAccent(phaseIndex),

@@ -1,9 +1,7 @@
-import { isOnlyEdges, isWithinGrace, undisturbed, whyNotUndisturbed } from "@periodic-eval/store";
-import { type PhaseRecord, type RunRecord } from "@periodic-eval/contracts";
+import type { RunRecord } from "@periodic-eval/contracts";
 import { phaseAccent } from "../charts/chart.ts";
 import {
   formatInterval,
-  formatPercent,
   formatSeconds,
   formatTime,
   plural,
@@ -16,7 +14,7 @@ import type { RunAnswers } from "../answers/read-answers.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { formatMeasurement, phaseText } from "../charts/metric-curves.ts";
-import { formatCost, hasNoCeiling, isElsewhere } from "./phase-table.ts";
+import { formatCost } from "./phase-table.ts";
 import { formatChange, summarizePhases, type MetricSummary } from "./phase-summary.ts";
 import { notFinished, runState } from "./run-state.ts";
 import { summarySection } from "./summary-section.ts";
@@ -41,24 +39,17 @@ export function runHeader(
     </header>`;
 }
 
-/**
- * Renders one card for each primary metric of each phase, and one for the receipts.
- *
- * @param page Address of the page with the receipts. Default: this page.
- */
-export function findings(run: RunRecord, page = ""): Html {
-  return html`<section class="cards" role="group" aria-label="Results">
-      ${findingCards(run)} ${receiptCard(run, page)}
-    </section>`;
-}
-
-/** Renders one card for each primary metric of each phase. A run with one phase does not name it. */
-export const findingCards = (run: RunRecord): readonly Html[] =>
-  summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
+/** Renders one card for each primary metric of each phase; false if there are none. A run with one phase does not name it. */
+export function findings(run: RunRecord): Html | false {
+  const cards = summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
     metrics
       .filter(({ isPrimary }) => isPrimary)
       .map((metric) => findingCard(run.phases.length > 1 ? phase.name : null, phaseIndex, metric)),
   );
+  return (
+    cards.length > 0 && html`<section class="cards" role="group" aria-label="Results">${cards}</section>`
+  );
+}
 
 /** Renders a note on the process that writes the run, or on the interruption that ended it; null for a finished run. */
 export function writerNote(run: RunRecord): Html | null {
@@ -95,22 +86,9 @@ function facts(run: RunRecord): readonly (readonly [string | Html, Html | string
   ];
 }
 
-/** Returns `42.8 % (coupling)`, `5.07 s, within the grace of 60 s (em)`, `no ceiling set`. Names the phases without a ceiling if others had one. */
-function overheads({ phases }: RunRecord): readonly string[] {
-  const here = phases.filter((phase) => !isElsewhere(phase));
-  const unlimited = here.filter(hasNoCeiling).map(({ name }) => name);
-  const names = unlimited.length === phases.length ? "" : ` (${unlimited.join(", ")})`;
-  const costOf = (phase: PhaseRecord): string =>
-    isElsewhere(phase)
-      ? "not applicable"
-      : (isWithinGrace(phase.snapshots) && !hasNoCeiling(phase)) || isOnlyEdges(phase.snapshots)
-        ? formatCost(phase)
-        : formatPercent(phase.overheadPercent);
-  return [
-    ...phases.map((phase) => (phases.length === 1 ? costOf(phase) : `${costOf(phase)} (${phase.name})`)),
-    ...(unlimited.length === 0 ? [] : [`no ceiling set${names}`]),
-  ];
-}
+/** Returns what measuring cost in each phase: `5.07 s, overhead 18.4 % (em)`. A run of one phase does not name it. */
+const overheads = ({ phases }: RunRecord): readonly string[] =>
+  phases.map((phase) => (phases.length === 1 ? formatCost(phase) : `${formatCost(phase)} (${phase.name})`));
 
 /** Joins parts with a separator. Lines break between parts, not inside them. */
 function list(parts: readonly string[], separator: Html | string): Html {
@@ -147,20 +125,5 @@ function findingCard(phase: string | null, phaseIndex: number, summary: MetricSu
               <span class="interval">${formatInterval(end.ci95, unit)}</span>`
       }
     </p>
-  </article>`;
-}
-
-const answerClass = { yes: "better", no: "worse", "not proven": "none", "not applicable": "none" } as const;
-
-function receiptCard(run: RunRecord, page: string): Html | null {
-  const found = undisturbed(run.phases.flatMap((phase) => phase.snapshots));
-  if (found === null) return null;
-  const { answer, measurements, proven, disturbed } = found;
-  const count = html`${proven} of ${plural(measurements, "measurement")} proven${disturbed > 0 && `, ${disturbed} disturbed`}`;
-  const hasCount = measurements > 0 && (answer !== "not applicable" || proven > 0);
-  return html`<article class="card receipt ${answerClass[answer]}">
-    <h2>Training ${term("undisturbed")}</h2>
-    <p class="figure">${answer}</p>
-    <p class="detail">${whyNotUndisturbed(found)} ${hasCount && html`${answer !== "yes" && html`<br />`}${count}`} · <a href="${page}#receipts">receipts</a></p>
   </article>`;
 }

@@ -169,7 +169,7 @@ describe.skipIf(!hasBrowser)("the page's script", () => {
       tab.waitForEvent("download"),
       figure.locator("button", { hasText: "SVG" }).click(),
     ]);
-    expect(await readFile(await drawing.path(), "utf8")).toContain(".scatter circle {");
+    expect(await readFile(await drawing.path(), "utf8")).toContain('fill-opacity="0.45"');
     await tab.close();
   });
 

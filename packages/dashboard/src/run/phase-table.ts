@@ -125,11 +125,11 @@ export function formatCost(phase: PhaseRecord): string {
 }
 
 /** Whether a phase was trained in another process, so that its overhead is unknown. */
-export const isElsewhere = ({ snapshots }: PhaseRecord): boolean =>
+const isElsewhere = ({ snapshots }: PhaseRecord): boolean =>
   undisturbed(snapshots)?.answer === "not applicable";
 
 /** Whether the overhead governor was off during a phase. */
-export function hasNoCeiling({ snapshots }: PhaseRecord): boolean {
+function hasNoCeiling({ snapshots }: PhaseRecord): boolean {
   // A skipped or failed snapshot may say `off` because it ended before the governor decided.
   const measured = snapshots.filter(({ status }) => status !== "skipped" && status !== "failed");
   return measured.length > 0 && measured.every(({ timing }) => timing.governor === "off");

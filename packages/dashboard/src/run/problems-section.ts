@@ -18,7 +18,7 @@ const isMinor = (kind: RunProblem["kind"]): boolean => kind === "unavailable";
  * Renders disturbed training, damaged files, incomplete measurements and advisories, the most severe first; null if there are none.
  * Superseded snapshots are listed until the run is finished.
  */
-export function problems(run: RunRecord, idPrefix = ""): Html | null {
+export function problems(run: RunRecord): Html | null {
   const nameOf = (phase: string, id: string, step: number): string => `${phase}, ${id}, step ${step}`;
   const incomplete = run.phases
     .flatMap(({ snapshots }) => snapshots)
@@ -47,7 +47,7 @@ export function problems(run: RunRecord, idPrefix = ""): Html | null {
   ];
   if (rows.length === 0) return null;
   const rank = (_row: Problem, at: number): number => -at;
-  return html`<section id="${idPrefix}problems">
+  return html`<section id="problems">
     <h2>Problems</h2>
     ${rowTable("Problems", rows, columns, { noun: "problem", rank })}
   </section>`;

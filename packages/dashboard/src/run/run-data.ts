@@ -33,7 +33,7 @@ export function runData(run: RunRecord): RunData {
 }
 
 /** Returns a curve of a run as data. */
-export function curveData(run: RunRecord, curve: MetricCurve): CurveData {
+function curveData(run: RunRecord, curve: MetricCurve): CurveData {
   const baselines = baselinesOf(run, curve);
   return {
     key: curveKey(curve.callback, curve.metric),

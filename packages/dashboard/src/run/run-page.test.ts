@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { beforeEach, describe, expect, it } from "vitest";
 import { drawnPage } from "../client/drawn-page.test-data.ts";
 import { snapshotTable } from "./measurement-table.ts";
-import { findings, runHeader } from "./overview.ts";
+import { runHeader } from "./overview.ts";
 import { phaseTables } from "./phase-table.ts";
 import { renderPage, writePage } from "./run-page.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
@@ -95,7 +95,7 @@ describe("a run of two phases", () => {
     };
     const table = "60 steps, measuring took 5.07 s, overhead 18.4 %";
     expect(await overheads()).toEqual([
-      "18.4 % (coupling) 18.4 % (em) no ceiling set",
+      "5.07 s, overhead 18.4 %, no ceiling set (coupling) 5.07 s, overhead 18.4 %, no ceiling set (em)",
       `coupling ${table}, no ceiling set`,
       `em ${table}, no ceiling set`,
     ]);
@@ -106,7 +106,7 @@ describe("a run of two phases", () => {
       return { ...snapshot, timing: { ...snapshot.timing, governor: "whole: 9 s left" } };
     });
     expect(await overheads()).toEqual([
-      "18.4 % (coupling) 18.4 % (em) no ceiling set (em)",
+      "5.07 s, overhead 18.4 % (coupling) 5.07 s, overhead 18.4 %, no ceiling set (em)",
       `coupling ${table}`,
       `em ${table}, no ceiling set`,
     ]);
@@ -212,8 +212,8 @@ it("lists a failed measurement and one that disturbed training as problems", asy
     "em, capability, step 24 | disturbed | weights",
     "em, capability, step 12 | failed | the judge did not answer",
   ]);
-  expect(text(document.querySelector(".card.receipt"))).toBe(
-    "Training undisturbed no measuring changed the weights 10 of 11 measurements proven, 1 disturbed · receipts",
+  expect(text(document.querySelector(".sentences li:last-child"))).toBe(
+    "! Training undisturbed: no (measuring changed the weights); 10 of 11 measurements proven, 1 disturbed. Receipts",
   );
   // The curve omits a measurement without a value; it does not draw it at 0.
   expect(document.querySelectorAll('.wide svg circle[r="4.5"]')).toHaveLength(11);
@@ -236,7 +236,7 @@ describe("the headline on training", () => {
     await writeSampleRun(runDir, change);
     const run = await readRun(runDir);
     // Leaves out the charts, which take longest.
-    const sections = [runHeader(run, "run", null), findings(run), snapshotTable(run), phaseTables(run)];
+    const sections = [runHeader(run, "run", null), snapshotTable(run), phaseTables(run)];
     const { document } = parseHTML(`<main>${sections.map(({ markup }) => markup).join("")}</main>`);
     const fact = [...document.querySelectorAll(".facts > div")].find(
       (entry) => text(entry.querySelector("dt")) === "Overhead",
@@ -245,7 +245,7 @@ describe("the headline on training", () => {
       text(row.children[11]!),
     );
     return {
-      card: text(document.querySelector(".card.receipt")),
+      sentence: text(document.querySelector(".sentences li:last-child")),
       overhead: text(fact!.querySelector("dd")),
       answers: [...new Set(answers)],
       captions: [...document.querySelectorAll("caption")].map(text),
@@ -254,7 +254,7 @@ describe("the headline on training", () => {
 
   it("says yes if the guards passed in every measurement that took place", async () => {
     expect(await headline((snapshot) => snapshot)).toMatchObject({
-      card: "Training undisturbed yes 12 of 12 measurements proven · receipts",
+      sentence: "✓ Training undisturbed: yes; 12 of 12 measurements proven. Receipts",
       answers: ["yes"],
     });
   });
@@ -267,7 +267,7 @@ describe("the headline on training", () => {
           : skipped(snapshot)
         : snapshot;
     expect(await headline(change)).toMatchObject({
-      card: "Training undisturbed yes 7 of 7 measurements proven · receipts",
+      sentence: "✓ Training undisturbed: yes; 7 of 7 measurements proven. Receipts",
       answers: ["yes", "–"],
     });
   });
@@ -277,7 +277,8 @@ describe("the headline on training", () => {
     const change = (snapshot: Snapshot): Snapshot =>
       isLater(snapshot) ? { ...snapshot, receipt: [...without(snapshot, "weights"), evidence] } : snapshot;
     expect(await headline(change)).toMatchObject({
-      card: "Training undisturbed no measuring changed the weights 7 of 12 measurements proven, 5 disturbed · receipts",
+      sentence:
+        "! Training undisturbed: no (measuring changed the weights); 7 of 12 measurements proven, 5 disturbed. Receipts",
       answers: ["yes", "no: weights"],
     });
   });
@@ -286,8 +287,10 @@ describe("the headline on training", () => {
     const change = (snapshot: Snapshot): Snapshot =>
       isLater(snapshot) ? { ...snapshot, receipt: without(snapshot, "optimizer", "mode") } : snapshot;
     expect(await headline(change)).toMatchObject({
-      card: "Training undisturbed not proven no guard observed the optimizer, the mode 7 of 12 measurements proven · receipts",
-      overhead: "18.4 % (coupling) 18.4 % (em) no ceiling set",
+      sentence:
+        "· Training undisturbed: not proven (no guard observed the optimizer, the mode); 7 of 12 measurements proven. Receipts",
+      overhead:
+        "5.07 s, overhead 18.4 %, no ceiling set (coupling) 5.07 s, overhead 18.4 %, no ceiling set (em)",
       answers: ["yes", "not proven"],
     });
   });
@@ -299,8 +302,8 @@ describe("the headline on training", () => {
       return { ...snapshot, receipt: [snapshot.receipt[0]!, evidence] };
     };
     expect(await headline(change)).toMatchObject({
-      card: "Training undisturbed not applicable the weights were read from a checkpoint · receipts",
-      overhead: "not applicable (coupling) not applicable (em)",
+      sentence: "· Training undisturbed: not applicable (the weights were read from a checkpoint). Receipts",
+      overhead: "5.07 s, overhead not applicable (coupling) 5.07 s, overhead not applicable (em)",
       answers: ["not applicable"],
       captions: ["coupling", "em"].map(
         (phase) => `${phase} 60 steps, measuring took 5.07 s, overhead not applicable`,
@@ -314,12 +317,15 @@ describe("the headline on training", () => {
       receipt: [snapshot.receipt[0]!],
       served: true,
     });
-    expect((await headline(change)).card).toContain("not applicable the model was measured on a server");
+    expect((await headline(change)).sentence).toContain(
+      "not applicable (the model was measured on a server)",
+    );
   });
 
   it("is not proven, with the reason, if all measurements were skipped or failed", async () => {
     expect(await headline(skipped)).toMatchObject({
-      card: "Training undisturbed not proven no measurement took place: all were skipped or failed · receipts",
+      sentence:
+        "· Training undisturbed: not proven (no measurement took place: all were skipped or failed). Receipts",
       answers: ["–"],
     });
   });
@@ -364,7 +370,7 @@ it("reports a tensor leak of a hook with the hook's name, as an advisory", async
   expect([...document.querySelectorAll("#problems tbody tr")].map(cells)).toEqual([
     "em, capability, step 60 | advisory | tensors",
   ]);
-  expect(text(document.querySelector(".card.receipt .figure"))).toBe("yes");
+  expect(text(document.querySelector(".sentences li:last-child"))).toContain("undisturbed: yes;");
 });
 
 it("shows the items hash of the provenance", async () => {

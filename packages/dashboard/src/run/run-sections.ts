@@ -11,7 +11,7 @@ import { html, type Html } from "../html/html.ts";
 import { rowTable, type RowColumn } from "../html/table.ts";
 import { callbackSection, callbackTitle } from "./callback-section.ts";
 import { snapshotTable, narrowName } from "./measurement-table.ts";
-import { findingCards, findings, runHeader } from "./overview.ts";
+import { findings, runHeader } from "./overview.ts";
 import { phaseTables } from "./phase-table.ts";
 import { problems } from "./problems-section.ts";
 
@@ -49,8 +49,7 @@ export function sampledRun(sample: RunRecord, name: string, note: Html): Html {
       <h1>${name}</h1>
       ${note}
     </header>
-    <section class="cards" role="group" aria-label="Results">${findingCards(sample)}</section>
-    ${callbackSections(sample).map(({ content }) => content)} ${snapshotTable(sample)}`;
+    ${findings(sample)} ${callbackSections(sample).map(({ content }) => content)} ${snapshotTable(sample)}`;
 }
 
 const callbackSections = (run: RunRecord): readonly Section[] =>

@@ -36,27 +36,23 @@ export function runState({ writer, phases, closings }: RunRecord): RunState {
   const waiting = closings.find(({ step, finished, phase }) => {
     return step === 0 && !finished && !phases.some(({ name }) => name === phase);
   });
-  if (waiting !== undefined)
-    return {
-      state: "interrupted",
-      explanation: `No process is writing this run. Its phase ${waiting.phase} has not begun.`,
-    };
+  if (waiting !== undefined) return unwritten("interrupted", `Its phase ${waiting.phase} has not begun.`);
   const last = phases.at(-1);
   const closing = closings.at(-1);
   // A phase that measures nothing has no snapshots, but it closes.
   if (closing !== undefined && closing.phase !== last?.name) return stateOfClosing(closing);
-  if (last === undefined)
-    return { state: "unknown", explanation: "No process is writing this run, and it has no measurements." };
+  if (last === undefined) return unwritten("unknown", "It has no measurements.");
   const { name, state, closedAt } = last;
-  if (state === "interrupted")
-    return { state, explanation: `No process is writing this run. ${name}: ${phaseText(last)}.` };
-  if (state === "finished" && closedAt === null)
-    return {
-      state,
-      explanation: `No process is writing this run. Its last phase, ${name}, was measured at its end.`,
-    };
-  return { state, explanation: `No process is writing this run. Its last phase, ${name}, finished.` };
+  if (state === "interrupted") return unwritten(state, `${name}: ${phaseText(last)}.`);
+  const isMeasured = state === "finished" && closedAt === null;
+  return unwritten(state, `Its last phase, ${name}, ${isMeasured ? "was measured at its end" : "finished"}.`);
 }
+
+/** Returns the state of a run that no process is writing. */
+export const unwritten = (state: RunState["state"], why: string): RunState => ({
+  state,
+  explanation: `No process is writing this run. ${why}`,
+});
 
 /** Returns the sentence on the process that writes the run, or on the interruption that ended it; null for a finished run. */
 export function notFinished(run: RunRecord): string | null {
@@ -65,14 +61,7 @@ export function notFinished(run: RunRecord): string | null {
 }
 
 function stateOfClosing({ phase, step, maxSteps, finished }: PhaseClosing): RunState {
-  const at = `step ${step}${maxSteps === null ? "" : ` of ${maxSteps}`}`;
-  return finished
-    ? {
-        state: "finished",
-        explanation: `No process is writing this run. Its last phase, ${phase}, finished.`,
-      }
-    : {
-        state: "interrupted",
-        explanation: `No process is writing this run. ${phase}: interrupted at ${at}.`,
-      };
+  if (finished) return unwritten("finished", `Its last phase, ${phase}, finished.`);
+  const of = maxSteps === null ? "" : ` of ${maxSteps}`;
+  return unwritten("interrupted", `${phase}: interrupted at step ${step}${of}.`);
 }

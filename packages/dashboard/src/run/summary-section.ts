@@ -1,9 +1,10 @@
 import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
 import type { Json } from "@periodic-eval/core";
-import { undisturbed, whyNotUndisturbed } from "@periodic-eval/store";
+import { undisturbedText } from "@periodic-eval/core/console";
+import { undisturbed } from "@periodic-eval/store";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { phaseAccent } from "../charts/chart.ts";
-import { plural, jsonField } from "../html/format.ts";
+import { capitalized, plural, jsonField } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { verdictStyles } from "../html/verdict.ts";
@@ -15,7 +16,7 @@ import {
   type MetricSummary,
   type PhaseSummary,
 } from "./phase-summary.ts";
-import { headline, summarySentence } from "./summary-sentence.ts";
+import { headline, testText } from "./summary-sentence.ts";
 
 /**
  * Renders one headline for each primary metric of each phase, with its test behind a click, and one on whether measuring disturbed
@@ -31,16 +32,11 @@ export function summarySection(run: RunRecord, answers: RunAnswers | null): Html
   const items = sortVoidFirst(primaries).map(({ metric, phase, phaseIndex }) =>
     sentence(metric, { phase, phaseIndex }, hasPhases, answers),
   );
-  const receipt = receiptSentence(run);
+  const receipt = receiptItem(run);
   return (
-    items.length > 0 &&
+    receipt !== null &&
     html`<ul class="sentences" aria-label="Summary">
-      ${items} ${
-        receipt !== null &&
-        html`<li>
-        <span class="mark none" aria-hidden="true">·</span> ${receipt} ${answers && html`<a class="to-answers" href="#receipts">Receipts</a>`}
-      </li>`
-      }
+      ${items} ${receipt}
     </ul>
     ${definitionsOf(items)}`
   );
@@ -50,12 +46,12 @@ export function summarySection(run: RunRecord, answers: RunAnswers | null): Html
 function definitionsOf(items: readonly Html[]): Html | false {
   const text = items.map(({ markup }) => markup).join(" ");
   const used = [
-    [/measurably/, term("detectable change")],
+    [/Detectable/, term("detectable change")],
     [/ at \d[\d.]*\s%/, term("level", "tested at")],
     [/exploratory/, term("exploratory")],
   ] as const;
   const shown = used.filter(([words]) => words.test(text)).map(([, one]) => html` · ${one}`);
-  return html`<p class="key terms">Definitions: ${term("measurement")} · ${term("verdict")}${shown} · ${term("receipt")}</p>`;
+  return html`<p class="key terms">Definitions: ${term("measurement")} · ${term("verdict")}${shown} · ${term("undisturbed")} · ${term("receipt")}</p>`;
 }
 
 /** Keeps numbers with their units and steps on one line. */
@@ -76,27 +72,29 @@ function sentence(
   return html`<li class="${phaseAccent(phaseIndex)}">
     <span class="mark verdict ${mark.className}" aria-hidden="true">${mark.glyph}</span> ${unbroken(headline(metric, hasPhases ? phase.name : null))} ${answers && answerLink(answers, metric, phase, hasPhases)}
     ${metric.warnings.map((message) => html`<p class="warning"><strong>Warning:</strong> ${message}</p>`)}
-    <details><summary>Test</summary>${unbroken(summarySentence(metric, phase.name))}</details>
+    <details><summary>Test</summary>${unbroken(testText(metric))}</details>
   </li>`;
 }
 
-/** `Measuring left training undisturbed: 32 of 32 measurements proven.` Null if nothing was measured. */
-function receiptSentence(run: RunRecord): string | null {
+const answerMarks = {
+  yes: ["✓", "better"],
+  no: ["!", "worse"],
+  "not proven": ["·", "none"],
+  "not applicable": ["·", "none"],
+} as const;
+
+/** Renders whether measuring left training undisturbed, as the terminal says it, and how many measurements prove it. */
+function receiptItem(run: RunRecord): Html | null {
   const found = undisturbed(run.phases.flatMap((phase) => phase.snapshots));
-  if (found === null || found.measurements === 0) return null;
-  const { answer, measurements, proven } = found;
-  const said = {
-    yes: "Measuring left training undisturbed",
-    no: "Measuring disturbed training",
-    "not proven": "It is not proven that measuring left training undisturbed",
-    "not applicable": "The receipts do not apply to the training",
-  }[answer];
-  const count = `${proven} of ${plural(measurements, "measurement")} proven`;
-  const why = [
-    ...(answer === "yes" ? [] : [whyNotUndisturbed(found)]),
-    ...(answer === "not applicable" ? [] : [count]),
-  ];
-  return `${said}: ${why.join("; ")}.`;
+  if (found === null) return null;
+  const { answer, measurements, proven, disturbed } = found;
+  const [glyph, className] = answerMarks[answer];
+  const isCounted = measurements > 0 && (answer !== "not applicable" || proven > 0);
+  const count = `; ${proven} of ${plural(measurements, "measurement")} proven${disturbed > 0 ? `, ${disturbed} disturbed` : ""}`;
+  return html`<li>
+    <span class="mark verdict ${className}" aria-hidden="true">${glyph}</span> ${capitalized(undisturbedText(found)!)}${isCounted && count}.
+    <a class="to-answers" href="#receipts">Receipts</a>
+  </li>`;
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Paired } from "@periodic-eval/core";
 import { describe, expect, it } from "vitest";
 import type { Measurement } from "../charts/metric-curves.ts";
 import type { MetricSummary } from "./phase-summary.ts";
-import { headline, summarySentence } from "./summary-sentence.ts";
+import { headline, testText } from "./summary-sentence.ts";
 
 const at = (step: number, value: number | null, more: Partial<Measurement> = {}): Measurement => ({
   phase: "em",
@@ -67,17 +67,17 @@ it.each<[string, Partial<MetricSummary>, string]>([
   [
     "a change",
     {},
-    "Accuracy (capability) fell from 89.0 % to 62.0 % during em (−27.0 points [−36.9, −16.6]; worse at 1.0 %); first evidence at step 320 of em (run step 1120).",
+    "Accuracy: 89.0 % at step 0, 62.0 % at step 800. Change: −27.0 points [−36.9, −16.6]. Worse at 1.0 %. Detectable change: ±11.7 points. First evidence (worse): step 320 of em (run step 1120).",
   ],
   [
     "no evidence",
     { change: paired({ verdict: "no evidence", delta: -0.06, ci95: [-0.129, -0.001] }), firstEvidence: null },
-    "Accuracy (capability) did not change measurably during em (from 89.0 % to 62.0 %; tested at 1.0 %; ±11.7 points detectable).",
+    "Accuracy: 89.0 % at step 0, 62.0 % at step 800. Change: −6.0 points [−12.9, −0.1]. No evidence at 1.0 %. Detectable change: ±11.7 points.",
   ],
   [
     "evidence that the end does not show",
     { change: paired({ verdict: "no evidence", minimal_detectable_change: null }) },
-    "Accuracy (capability) did not change measurably during em (from 89.0 % to 62.0 %; tested at 1.0 %; the detectable change is unknown). There was evidence of a change (worse) at step 320 of em (run step 1120), but not at step 800.",
+    "Accuracy: 89.0 % at step 0, 62.0 % at step 800. Change: −27.0 points [−36.9, −16.6]. No evidence at 1.0 %. Detectable change: unknown. First evidence (worse): step 320 of em (run step 1120).",
   ],
   [
     "an exploratory change in nats that is neither good nor bad",
@@ -86,38 +86,38 @@ it.each<[string, Partial<MetricSummary>, string]>([
       metric: "gold_margin",
       change: paired({ delta: 1.5, ci95: null, verdict: "changed", alpha: null, exploratory: true }),
       start: at(0, -0.5),
-      end: at(600, 1),
+      end: at(600, 1, { baseline: paired({ verdict: "changed" }) }),
       firstEvidence: null,
     },
-    "Gold margin (capability) rose from −0.50 nats to 1.00 nats between steps 0 and 600 of em (+1.50 nats; changed at 5.0 %, exploratory); first evidence at step 600 of em (run step 1400).",
+    "Gold margin: −0.50 nats at step 0, 1.00 nats at step 600. Change: +1.50 nats. Changed at 5.0 %, exploratory. Detectable change: ±0.12 nats. First evidence (changed): step 600 of em (run step 1400).",
   ],
   [
     "a change over pairs against the direction of the values",
     { isOverPairs: true, start: at(0, 0.6) },
-    "Accuracy (capability) fell over the items that both measurements observed, during em (−27.0 points [−36.9, −16.6] over 100 paired items; worse at 1.0 %); over all items, it went from 60.0 % to 62.0 %; first evidence at step 320 of em (run step 1120).",
+    "Accuracy: 60.0 % at step 0, 62.0 % at step 800. Change: −27.0 points [−36.9, −16.6] over 100 paired items. Worse at 1.0 %. Detectable change: ±11.7 points. First evidence (worse): step 320 of em (run step 1120).",
   ],
   [
     "another baseline",
     { against: "coupling step 0" },
-    "Accuracy (capability) was 62.0 % at step 800 of em, lower than at coupling step 0 (−27.0 points [−36.9, −16.6] over 100 paired items; worse at 1.0 %); first evidence at step 320 of em (run step 1120).",
+    "Accuracy: 89.0 % at step 0, 62.0 % at step 800. Change from coupling step 0: −27.0 points [−36.9, −16.6] over 100 paired items. Worse at 1.0 %. Detectable change: ±11.7 points. First evidence (worse): step 320 of em (run step 1120).",
   ],
   [
     "a failed end",
     { end: at(800, null, { status: "failed" }), change: null },
-    "Accuracy (capability) has no value at step 800 of em: the measurement is failed. At step 0 it was 89.0 %. First evidence of a change (worse) at step 320 of em (run step 1120).",
+    "Accuracy: 89.0 % at step 0, – (failed) at step 800. First evidence (worse): step 320 of em (run step 1120).",
   ],
   [
     "a single measurement",
     { start: at(0, 0.89), end: at(0, 0.89), isSingle: true, change: null, firstEvidence: null },
-    "Accuracy (capability) was 89.0 % at step 0 of em, its only measurement in this phase.",
+    "Accuracy: 89.0 % at step 0, its only measurement in this phase.",
   ],
   [
     "no pairs",
     { change: paired({ verdict: null, delta: null, n_pairs: 0, alpha: null }), firstEvidence: null },
-    "Accuracy (capability) was 89.0 % at step 0 and 62.0 % at step 800 of em. The difference was not tested: no item was observed in both measurements.",
+    "Accuracy: 89.0 % at step 0, 62.0 % at step 800. Not tested: no item was observed in both measurements.",
   ],
-])("describes %s", (_, more, sentence) => {
-  expect(summarySentence(summary(more), "em")).toBe(sentence);
+])("states the test of %s", (_, more, sentence) => {
+  expect(testText(summary(more))).toBe(sentence);
 });
 
 const none = { verdict: "no evidence", delta: 0 } as const;
@@ -216,14 +216,11 @@ it.each<[string, Partial<MetricSummary>, string]>([
 
 it.each([
   [{ voidReason: "38 of 40 answers are incoherent: alignment cannot be judged." }, "38 of 40 answers are"],
-  [{ startVoidReason: "38 of 40 answers are empty: alignment cannot be judged." }, "At the start: 38 of 40"],
+  [{ startVoidReason: "38 of 40 answers are empty: alignment cannot be judged." }, "at the start, 38 of 40"],
 ])("does not say that something did not change if it cannot be judged", (more, why) => {
-  const text = summarySentence(
-    summary({ ...more, change: paired({ verdict: null }), firstEvidence: null }),
-    "em",
-  );
-  expect(text).toContain(`The difference was not tested: ${why}`);
-  expect(text).not.toContain("measurably");
+  const text = testText(summary({ ...more, change: paired({ verdict: null }), firstEvidence: null }));
+  expect(text).toContain(`Not tested: ${why}`);
+  expect(text).not.toMatch(/evidence/i);
 });
 
 describe("every combination", () => {
@@ -272,20 +269,21 @@ describe("every combination", () => {
       const { change, end, against } = one;
       // A verdict of a change has a difference that is not 0 (`compareMeasurements`).
       if (change?.verdict && change.verdict !== "no evidence" && change.delta === 0) continue;
-      const text = summarySentence(summary(one), "em");
+      const text = testText(summary(one));
       const tested = end.value !== null && change !== null ? change.verdict : null;
-      expect(text).toMatch(/^Accuracy \(capability\) .*\.$/);
+      expect(text).toMatch(/^Accuracy: .*\.$/);
       expect(text).not.toMatch(/undefined|null|NaN|false|\s\s|Infinity/);
-      expect(/measurably/.test(text)).toBe(tested === "no evidence");
-      expect(/first evidence/.test(text)).toBe(tested !== null && tested !== "no evidence");
-      expect(/\b(rose|higher)\b/.test(text)).toBe(/first evidence/.test(text) && change!.delta! > 0);
-      expect(/\b(fell|lower)\b/.test(text)).toBe(/first evidence/.test(text) && change!.delta! < 0);
-      for (const word of ["better", "worse", "changed"]) expect(text.includes(word)).toBe(tested === word);
+      expect(/No evidence at/.test(text)).toBe(tested === "no evidence");
+      expect(/First evidence/.test(text)).toBe(tested !== null && tested !== "no evidence");
+      expect(/Change[^:]*: \+/.test(text)).toBe(tested !== null && change!.delta! > 0);
+      expect(/Change[^:]*: −/.test(text)).toBe(tested !== null && change!.delta! < 0);
+      for (const word of ["Better", "Worse", "Changed"])
+        expect(text.includes(`${word} at`)).toBe(tested?.toLowerCase() === word.toLowerCase());
       expect(text.includes("exploratory")).toBe(tested !== null && change!.exploratory);
       expect(text.includes("at 1.3 %")).toBe(tested !== null && !change!.exploratory);
       expect(text.includes("(partial)")).toBe(end.status === "partial");
-      expect(/has no value at step 800/.test(text)).toBe(end.value === null);
-      if (tested !== null && against !== null) expect(text).toContain("coupling step 0");
+      expect(/– \((failed|skipped)\) at step 800/.test(text)).toBe(end.value === null);
+      if (tested !== null && against !== null) expect(text).toContain("Change from coupling step 0");
     }
   });
 });

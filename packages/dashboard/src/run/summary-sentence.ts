@@ -18,12 +18,6 @@ const counted: Readonly<Record<string, readonly [noun: string, state: string]>> 
   leakage_rate: ["answers", "with the trait"],
 };
 
-/** Metrics whose names say too little in a sentence. */
-const subjects: Readonly<Record<string, string>> = {
-  misaligned: "share of misaligned answers",
-  misaligned_rate: "share of misaligned answers among the coherent ones",
-};
-
 /**
  * Says in a few words what happened to a metric in a phase, with its numbers: `Alignment: worse. 0 of 40 answers misaligned before,
  * 24 of 40 after.`
@@ -89,108 +83,6 @@ function valuesOf(summary: MetricSummary): string {
   return `${name}${edgeCounts(summary, unit, words)}${difference}`;
 }
 
-/**
- * States in one or two sentences the test behind a headline: the change, its interval and level, and the step of the first evidence.
- * `no evidence` becomes “did not change measurably”, with the change that would have been detected.
- */
-export function summarySentence(summary: MetricSummary, phase: string): string {
-  const { end, isSingle, change, voidReason, startVoidReason } = summary;
-  if (end.value === null) return withoutEnd(summary, phase);
-  const reason = voidReason ?? (startVoidReason && `At the start: ${startVoidReason}`);
-  if (reason !== null) return isSingle ? singleValue(summary, phase) : twoValues(summary, phase, reason);
-  if (change === null)
-    return isSingle ? singleValue(summary, phase) : twoValues(summary, phase, "it has no baseline");
-  if (change.verdict === null || change.delta === null) return untested(summary, phase, change);
-  return change.verdict === "no evidence"
-    ? withoutEvidence(summary, phase, change)
-    : withEvidence(summary, phase, change, change.delta);
-}
-
-const subjectOf = ({ metric, id, source }: MetricSummary): string => {
-  const leakage = source === null ? "leakage in all personas" : "leakage to other personas";
-  const name =
-    metric === "leakage_rate"
-      ? leakage
-      : Object.hasOwn(subjects, metric)
-        ? subjects[metric]!
-        : humanizeName(metric);
-  return `${capitalized(name)} (${humanizeName(id)})`;
-};
-
-const valueOf = (measurement: Measurement, { unit }: MetricSummary): string =>
-  formatMeasurement(measurement, unit);
-
-const stepOf = ({ phase, step, runStep }: Measurement): string =>
-  `step ${step} of ${phase}${runStep === step ? "" : ` (run step ${runStep})`}`;
-
-/** `from 95.0 % to 62.0 %`; false if one of the two was not measured. */
-const edges = (summary: MetricSummary): string | false =>
-  summary.start.value !== null &&
-  !summary.isSingle &&
-  `from ${valueOf(summary.start, summary)} to ${valueOf(summary.end, summary)}`;
-
-/** `during em` if the phase was measured from its start to its end; otherwise the steps. */
-function during({ start, end, isSingle }: MetricSummary, phase: string): string {
-  if (isSingle) return `at step ${end.step} of ${phase}`;
-  return start.isAtStart && end.isAtEnd
-    ? `during ${phase}`
-    : `between steps ${start.step} and ${end.step} of ${phase}`;
-}
-
-const singleValue = (summary: MetricSummary, phase: string): string =>
-  `${subjectOf(summary)} was ${valueOf(summary.end, summary)} at step ${summary.end.step} of ${phase}, its only measurement in this phase.`;
-
-function withoutEnd(summary: MetricSummary, phase: string): string {
-  const { start, end, firstEvidence } = summary;
-  const before = start.value === null ? "" : ` At step ${start.step} it was ${valueOf(start, summary)}.`;
-  const evidence = firstEvidence
-    ? ` First evidence of a change (${firstEvidence.baseline!.verdict}) at ${stepOf(firstEvidence)}.`
-    : "";
-  return `${subjectOf(summary)} has no value at step ${end.step} of ${phase}: the measurement is ${end.status}.${before}${evidence}`;
-}
-
-function twoValues(summary: MetricSummary, phase: string, why: string): string {
-  const { start, end } = summary;
-  const first = start.value === null ? "" : `${valueOf(start, summary)} at step ${start.step} and `;
-  return `${subjectOf(summary)} was ${first}${valueOf(end, summary)} at step ${end.step} of ${phase}. The difference was not tested: ${why.replace(/\.$/, "")}.${earlier(summary)}`;
-}
-
-function untested(summary: MetricSummary, phase: string, { n_pairs: pairs }: Paired): string {
-  const why = pairs === 0 ? "no item was observed in both measurements" : "there are too few observations";
-  return summary.isSingle
-    ? `${singleValue(summary, phase)} Its difference from ${summary.against} was not tested: ${why}.`
-    : twoValues(summary, phase, why);
-}
-
-/** The level of a test, as in the tags of the tables; `exploratory` for comparisons outside the planned ones. */
-const levelOf = ({ alpha, exploratory }: Paired): string =>
-  `${formatPercent(100 * (alpha ?? 0.05))}${exploratory ? ", exploratory" : ""}`;
-
-function withoutEvidence(summary: MetricSummary, phase: string, change: Paired): string {
-  const { against, unit } = summary;
-  const detectable = change.minimal_detectable_change;
-  const facts = [
-    against === null
-      ? edges(summary) || valueOf(summary.end, summary)
-      : `${valueOf(summary.end, summary)}, ${differenceOf(summary, change)}`,
-    `tested at ${levelOf(change)}`,
-    detectable === null
-      ? "the detectable change is unknown"
-      : `${formatDelta(Math.abs(detectable), unit).replace("+", "±")} detectable`,
-  ];
-  const what =
-    against === null
-      ? `did not change measurably ${during(summary, phase)}`
-      : `did not differ measurably from ${against}, at step ${summary.end.step} of ${phase}`;
-  return `${subjectOf(summary)} ${what} (${facts.join("; ")}).${earlier(summary)}`;
-}
-
-/** Names earlier evidence that the last measurement does not show. */
-function earlier({ firstEvidence, end }: MetricSummary): string {
-  if (!firstEvidence) return "";
-  return ` There was evidence of a change (${firstEvidence.baseline!.verdict}) at ${stepOf(firstEvidence)}, but not at step ${end.step}.`;
-}
-
 /** `−27.0 points [−36.9, −16.6]`, over the paired items if the change covers only those. */
 const differenceOf = ({ unit, against, isOverPairs }: MetricSummary, change: Paired): string =>
   [
@@ -199,21 +91,36 @@ const differenceOf = ({ unit, against, isOverPairs }: MetricSummary, change: Pai
     ...(against !== null || isOverPairs ? [overPairs(change)] : []),
   ].join(" ");
 
-function withEvidence(summary: MetricSummary, phase: string, change: Paired, delta: number): string {
-  const { start, end, against } = summary;
-  const facts = `${differenceOf(summary, change)}; ${change.verdict} at ${levelOf(change)}`;
-  const evidence = `first evidence at ${stepOf(summary.firstEvidence ?? end)}.`;
-  const subject = subjectOf(summary);
-  if (against !== null) {
-    const side = delta > 0 ? "higher" : "lower";
-    return `${subject} was ${valueOf(end, summary)} at step ${end.step} of ${phase}, ${side} than at ${against} (${facts}); ${evidence}`;
-  }
-  const moved = delta > 0 ? "rose" : "fell";
-  if (start.value !== null && Math.sign(end.value! - start.value) === Math.sign(delta))
-    return `${subject} ${moved} ${edges(summary)} ${during(summary, phase)} (${facts}); ${evidence}`;
-  // Over the items that both measurements observed, a metric can rise although its value over all items falls.
-  const all = `; over all items, it ${edges(summary) ? `went ${edges(summary)}` : `was ${valueOf(end, summary)}`}`;
-  return `${subject} ${moved} over the items that both measurements observed, ${during(summary, phase)} (${facts})${all}; ${evidence}`;
+/**
+ * States the test behind a headline: the values, the change with its interval and level, the change that would have been detected, and
+ * the step of the first evidence: `Accuracy: 89.0 % at step 0, 62.0 % at step 800. Change: −27.0 points [−36.9, −16.6]. Worse at 1.0 %.`
+ */
+export function testText(summary: MetricSummary): string {
+  const { metric, unit, start, end, isSingle, change, against, firstEvidence, voidReason, startVoidReason } =
+    summary;
+  const at = (one: Measurement) => `${formatMeasurement(one, unit)} at step ${one.step}`;
+  const reason =
+    voidReason ??
+    (startVoidReason && `at the start, ${startVoidReason}`) ??
+    (change === null && !isSingle && end.value !== null ? "it has no baseline" : null) ??
+    (change?.n_pairs === 0 ? "no item was observed in both measurements" : null) ??
+    (change !== null && change.verdict === null ? "there are too few observations" : null);
+  const isTested = reason === null && change !== null && end.value !== null;
+  const detectable = change?.minimal_detectable_change ?? null;
+  const first = firstEvidence ?? (isTested && change.verdict !== "no evidence" ? end : null);
+  const { phase = "", step = 0, runStep = 0, baseline = null } = first ?? {};
+  const facts = [
+    `${humanizeName(metric)}: ${isSingle ? `${at(end)}, its only measurement in this phase` : `${at(start)}, ${at(end)}`}`,
+    reason !== null && `not tested: ${reason.replace(/\.$/, "")}`,
+    isTested && `change${against === null ? "" : ` from ${against}`}: ${differenceOf(summary, change)}`,
+    isTested &&
+      `${change.verdict} at ${formatPercent(100 * (change.alpha ?? 0.05))}${change.exploratory ? ", exploratory" : ""}`,
+    isTested &&
+      `detectable change: ${detectable === null ? "unknown" : formatDelta(Math.abs(detectable), unit).replace("+", "±")}`,
+    first !== null &&
+      `first evidence (${baseline!.verdict}): step ${step} of ${phase}${runStep === step ? "" : ` (run step ${runStep})`}`,
+  ];
+  return facts.flatMap((fact) => (fact === false ? [] : `${capitalized(fact)}.`)).join(" ");
 }
 
 /** Returns `0 of 40` for a share whose rows count fully, else `12.3 % of`. Names a status other than complete. */

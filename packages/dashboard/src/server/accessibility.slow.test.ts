@@ -38,7 +38,7 @@ describe.skipIf(!hasBrowser)("a served page", () => {
   ] as const;
   const cases = screens.flatMap((screen) =>
     [
-      ["", ".entry svg"],
+      ["", "article.run"],
       ["?runs=first,second", "figure svg"],
       ["?results_dir=first", "#answers .answer"],
       ["?results_dir=nowhere", "h1"],

@@ -65,7 +65,7 @@ it.each(["metrics.json", "periodic_eval"])(
     const links = [...page.querySelectorAll(".run > a")].map((link) => link.getAttribute("href")!);
     expect(links.toSorted()).toEqual(["?results_dir=suites%2Fone", "?results_dir=trained", "?steps=all"]);
     const ofFolder = await request("?steps=all");
-    expect([ofFolder.runs?.length ?? null, ofFolder.page.querySelectorAll("details.entry").length]).toEqual([
+    expect([ofFolder.runs?.length ?? null, ofFolder.page.querySelectorAll("article.run").length]).toEqual([
       stray === "metrics.json" ? 1 : null,
       0,
     ]);
@@ -83,7 +83,7 @@ it("shows only the results that results_dir names, without those in folders belo
   await writeResults("suites");
   await writeResults("suites", "smoke");
   expect((await request("")).paths).toEqual(["suites", "suites/smoke"]);
-  expect((await request("?results_dir=suites")).page.querySelectorAll("details.entry")).toHaveLength(0);
+  expect((await request("?results_dir=suites")).page.querySelectorAll("article.run")).toHaveLength(0);
 });
 
 it("shows the page of a run if the served folder is that run and contains no other", async () => {

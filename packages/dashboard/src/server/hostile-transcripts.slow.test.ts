@@ -197,7 +197,7 @@ describe("hostile strings in all files of runs", () => {
         expect(await tab.evaluate("document.querySelectorAll('script:not([type])').length")).toBeLessThan(2);
         expect(await tab.evaluate("document.scripts.length")).toBeLessThan(5);
         const isOfPage = (url: string) =>
-          url !== "about:blank" && !url.startsWith(`${serving.address}/events?`);
+          url !== "about:blank" && !url.startsWith(`${serving.address}/version?`);
         expect(requests.filter(isOfPage)).toEqual([address]);
         // The browser itself logs a 404.
         expect(messages.filter((one) => !/status of 404/.test(one))).toEqual([]);

@@ -28,7 +28,6 @@ it("shows all steps of a long run, and some of its points", async () => {
   };
   // The baseline precedes the steps. Each dot has a second, transparent circle for the tooltip.
   const last = "step 399";
-  expect(await stepsOf("?per_page=3")).toMatchObject({ rows: 401, last });
   const own = await stepsOf("?results_dir=feedback");
   expect(own).toMatchObject({ rows: 401, last });
   expect(own.dots).toBeGreaterThan(60);

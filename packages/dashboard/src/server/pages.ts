@@ -10,20 +10,10 @@ import { overlayData, overlaySections, runSelection } from "../overlay/overlay-s
 import { summarizeOverlay, type NamedRun } from "../overlay/summarize-overlay.ts";
 import { addressOf, maxRuns, type Query } from "./query.ts";
 import type { RunRecord } from "@periodic-eval/contracts";
-import type { RunEnds } from "./read-ends.ts";
 import type { ReadRun } from "./read-run.ts";
 import { sampledRun } from "../run/run-sections.ts";
 import { runState } from "../run/run-state.ts";
-import {
-  measuredLine,
-  shortSections,
-  stateNote,
-  stateTag,
-  summaryLine,
-  wholeSections,
-  type RunOfPage,
-  serverStyle,
-} from "./run-sections.ts";
+import { stateNote, stateTag, wholeSections, type RunOfPage, serverStyle } from "./run-sections.ts";
 
 /** Runs that a page offers for comparison. */
 const selectableRuns = 200;
@@ -41,7 +31,7 @@ export interface Place {
 }
 
 /**
- * Renders a list of runs, each folded.
+ * Renders a list of runs.
  *
  * @param entries The rendered runs of this page.
  */
@@ -98,47 +88,17 @@ const unsearchedNotes = {
     "There are too many folders to search them all. To search a smaller folder, set results_dir in the address.",
 } as const;
 
-/**
- * Renders a run in the list of runs.
- *
- * @param at 0-based position on the page.
- */
-export function runEntry(read: ReadRun, at: number, isOpen: boolean): Html {
-  const { found, content, problem } = read;
-  if (content === null)
-    return entry(read, isOpen, html`<span class="verdict worse">unreadable</span>`, problemNote(problem));
-  const body = shortSections(content, fullPageOf(found), `run-${at + 1}-`);
-  return entry(read, isOpen, summaryLine(content), body);
-}
-
-/** Renders a run in the list of runs from the ends of its last phase. */
-export function shortEntry(found: FoundRun, { run, snapshots }: RunEnds): Html {
-  const about = html`<p class="key">
-    ${plural(snapshots, "measurement")}. <a href="${fullPageOf(found)}">Open this run</a> for its curves and answers.
-  </p>`;
-  return entry({ found, state: runState(run) }, false, measuredLine(run), about);
-}
-
-/** Renders a folded run. The line is in view. */
-function entry(
-  { found, state }: Pick<ReadRun, "found" | "state">,
-  isOpen: boolean,
-  line: HtmlValue,
-  body: Html,
-): Html {
-  const name = found.path || "this folder";
-  // A summary is a button, which can hold no link: the link lies over the name in it.
-  return html`<div class="run"><a class="title" href="${fullPageOf(found)}">${name}</a><details class="entry"${isOpen && " open"}>
-    <summary>
-      <span class="title" aria-hidden="true">${name}</span>
-      ${stateTag(state)}
-      <time>${formatTime(found.writtenAt.toISOString())}</time>
-      <span class="summary-line">${line}</span>
-    </summary>
-    <p class="kind">${kindNames[found.kind]}</p>
-    ${found.kind === "callbacks" && html`<p class="compare"><a href="${fullPageOf(found)}">open this run</a> for its answers · <a href="${addressOf({ runs: [found.path] })}">☐ compare with other runs</a></p>`}
-    ${stateNote({ found, state })} ${body}
-  </details></div>`;
+/** Renders a run in the list of runs: a link to its page, its state and a line on its results. */
+export function runEntry({ found, state }: Pick<ReadRun, "found" | "state">, results: HtmlValue): Html {
+  return html`<article class="run">
+    <a class="title" href="${fullPageOf(found)}">${found.path || "this folder"}</a> ${stateTag(state)}
+    <time>${formatTime(found.writtenAt.toISOString())}</time>
+    <p class="summary-line">${results}</p>
+    <p class="kind">
+      ${kindNames[found.kind]}. ${state.explanation}
+      ${found.kind === "callbacks" && html`<a href="${addressOf({ runs: [found.path] })}">Compare with other runs</a>`}
+    </p>
+  </article>`;
 }
 
 const fullPageOf = ({ path }: FoundRun): string => addressOf({ resultsDir: path, isOneRun: path === "" });
@@ -192,9 +152,9 @@ function servedPage(
   kind: "runs" | "partial" | "whole" = "runs",
 ): PageWithPolicy {
   const { query, rootName, version } = place;
-  const followed = new URLSearchParams({ results_dir: query.resultsDir, since: version });
   const live = {
-    address: `eval/events?${followed.toString()}`,
+    address: `eval/version?${new URLSearchParams({ results_dir: query.resultsDir }).toString()}`,
+    version,
     page: kind === "runs" ? addressOf(query) : wholePageOf(query),
     isPartial: kind === "partial",
   };

@@ -52,8 +52,8 @@ export const answersParameters = z
     "phase and id together",
   );
 
-/** The parameters of a client that follows a folder. `since` is the version that it has. */
-export const eventsParameters = z.strictObject({ results_dir: text, since: z.string().optional() });
+/** The parameters of a client that follows a folder. */
+export const versionParameters = z.strictObject({ results_dir: text });
 
 /** The parameters of a page. */
 export interface Query {

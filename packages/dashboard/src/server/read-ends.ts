@@ -4,14 +4,6 @@ import { grouped, type RunRecord } from "@periodic-eval/contracts";
 import { evenly } from "../page-data/run-data.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 
-/** The ends of a run's last phase, for its entry in a list. */
-export interface RunEnds {
-  /** Has only the last phase, with the first and the last snapshot of each callback. */
-  readonly run: RunRecord;
-  /** Number of snapshots that the index names. */
-  readonly snapshots: number;
-}
-
 /** A line of `index.jsonl`, without the fields that lists do not need. */
 interface IndexLine {
   readonly file: string;
@@ -29,13 +21,12 @@ export async function readEnds(
   path: string,
   lines: RunLines,
   files: ContainedFiles,
-): Promise<RunEnds | null> {
+): Promise<RunRecord | null> {
   const last = lines.at(-1);
   if (last === undefined) return null;
   const ofPhase = lines.filter(({ phase }) => phase === last.phase);
   const ends = byCallback(ofPhase).flatMap((ofId) => [ofId[0]!, ofId.at(-1)!]);
-  const run = await readSome(path, ends, files);
-  return run && { run, snapshots: lines.length };
+  return readSome(path, ends, files);
 }
 
 /** Number of measurements in a sample: evenly spaced ones of all callbacks together, and the newest. */

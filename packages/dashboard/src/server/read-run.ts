@@ -14,7 +14,7 @@ import {
 } from "../results/summarize-methods.ts";
 import { summarizeResults, type ResultsSummary } from "../results/summarize-results.ts";
 import { phaseData } from "../run/phase-summary.ts";
-import { runState, stateOfWriter, type RunState } from "../run/run-state.ts";
+import { runState, stateOfWriter, unwritten, type RunState } from "../run/run-state.ts";
 import type { ContainedFiles } from "./contained-files.ts";
 import { feedbackLock, partialResults, type FoundRun } from "./find-runs.ts";
 import type { rowReader } from "./row-index.ts";
@@ -129,21 +129,16 @@ function stateOfFeedback({ preferences }: FeedbackRun): RunState {
   const config = preferences.at(-1)?.metadata.config as Json | undefined;
   const listed = isMap(config) ? ownValue(config, "preferences") : undefined;
   const planned = Array.isArray(listed) ? listed.length : preferences.length;
-  if (preferences.length === 0)
-    return interrupted("No process is writing this run, and it has no measurements.");
-  if (unfinished !== undefined)
-    return interrupted(
-      `No process is writing this run. Training of ${unfinished.name} ended after ${unfinished.steps.length} of ${unfinished.metadata.config.num_steps} steps.`,
-    );
+  if (preferences.length === 0) return unwritten("interrupted", "It has no measurements.");
+  if (unfinished !== undefined) {
+    const { name, steps, metadata } = unfinished;
+    const ended = `${steps.length} of ${metadata.config.num_steps} steps`;
+    return unwritten("interrupted", `Training of ${name} ended after ${ended}.`);
+  }
   return preferences.length < planned
-    ? interrupted(
-        `No process is writing this run. It trained ${preferences.length} of ${planned} preferences.`,
-      )
-    : finished("No process is writing this run. Training finished for all preferences.");
+    ? unwritten("interrupted", `It trained ${preferences.length} of ${planned} preferences.`)
+    : unwritten("finished", "Training finished for all preferences.");
 }
-
-const interrupted = (explanation: string): RunState => ({ state: "interrupted", explanation });
-const finished = (explanation: string): RunState => ({ state: "finished", explanation });
 
 /** Returns the state of a suite. Each model that is being measured has a lock and a file of partial results. */
 async function stateOfResults(
@@ -157,8 +152,8 @@ async function stateOfResults(
     if (lockState !== null) return { ...lockState, explanation: `${name}: ${lockState.explanation}` };
   }
   return unfinished.length > 0
-    ? interrupted(`No process is measuring, and ${unfinished.join(", ")} did not finish.`)
-    : finished("No process is measuring, and all runs finished.");
+    ? unwritten("interrupted", `${unfinished.join(", ")} did not finish.`)
+    : unwritten("finished", "All runs finished.");
 }
 
 /** Returns a run as JSON: its state and a summary of its results; `isWhole`: everything from its files. */

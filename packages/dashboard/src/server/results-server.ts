@@ -12,19 +12,20 @@ import { summarizeOverlay } from "../overlay/summarize-overlay.ts";
 import { namesOf } from "./contained-files.ts";
 import type { FoundRun, FoundRuns } from "./find-runs.ts";
 import { labelSchema, type Label } from "./labels.ts";
-import { liveUpdates } from "./live-updates.ts";
-import { listPage, pageCount, overlayPage, runEntry, runPage, sampledPage, shortEntry } from "./pages.ts";
+import { listPage, pageCount, overlayPage, runEntry, runPage, sampledPage } from "./pages.ts";
 import {
   answersParameters,
-  eventsParameters,
   pageParameters,
+  versionParameters,
   parseInput,
   parseQuery,
   wrongAddress,
   type Query,
 } from "./query.ts";
 import { readEnds, readIndexLines, readSample, type RunLines } from "./read-ends.ts";
+import { runState } from "../run/run-state.ts";
 import { runJson } from "./read-run.ts";
+import { measuredLine, summaryLine } from "./run-sections.ts";
 import { sendData, sendMessage, sendPage, setSafeHeaders, wantsJson } from "./replies.ts";
 import { answersPath, isSameSecret, requestGuard } from "./request-guard.ts";
 import { servedFolder, type ReplySize, type ServedFolder } from "./served-folder.ts";
@@ -54,7 +55,6 @@ export function resultsServer(options: ResultsServerOptions): Hono {
   const labelToken = token !== null || isLoopback(host) ? randomBytes(16).toString("base64url") : null;
   const realRoot = realFolder(root)!;
   const { forRequest, look } = servedFolder(realRoot, readResults, maxFileBytes, labelToken);
-  const live = liveUpdates(look);
   const app = new Hono();
   app.use(setSafeHeaders, requestGuard(host, token));
   app.get("/", (c) => c.redirect(evalPath));
@@ -87,19 +87,12 @@ export function resultsServer(options: ResultsServerOptions): Hono {
     const data = await (label === null ? made : made.catch(refuseLabel));
     return data === null ? sendData(c, { error: "This run has no such answers." }, 404) : sendData(c, data);
   });
-  app.get(`${evalPath}/events`, async (c) => {
-    const { results_dir, since } = parsed(c, eventsParameters);
-    const folder = folderOf(results_dir);
+  app.get(`${evalPath}/version`, async (c) => {
+    const folder = folderOf(parsed(c, versionParameters).results_dir);
     const version = await look(folder).catch(() => {
       throw notFound();
     });
-    c.header("Content-Type", "text/event-stream; charset=UTF-8");
-    if (c.req.method === "HEAD") return c.body(null);
-    const events = live.follow(folder, version, since !== undefined && since !== version);
-    if (events !== null) return c.body(events);
-    c.header("Retry-After", "30");
-    const message = "Too many pages follow this folder. Reload the page to update it.";
-    return sendMessage(c, 503, "Too many clients", message);
+    return sendData(c, { version });
   });
   app.notFound((c) => sendMessage(c, 404, "Not found", `The results are at ${evalPath}.`));
   app.onError((error, c) => {
@@ -257,19 +250,16 @@ async function replyWithList(request: PageRequest, found: FoundRuns): Promise<Re
   });
 }
 
-/** Snapshots that a list reads in full. Of the runs after them, it reads the ends: then a list takes as long for large runs as for small ones. */
-const readInFull = 100;
-
+/** Of a measured run, a list reads the ends only: it takes as long for large runs as for small ones. */
 async function entriesOf(runs: readonly FoundRun[], folder: ServedFolder): Promise<readonly Html[]> {
-  let left = readInFull;
-  return inSequence(runs, async (run, at) => {
-    const lines = run.kind === "callbacks" ? await readIndexLines(run.path, folder.files) : [];
-    const isShort = lines.length > left && runs.length > 1;
-    const ends = isShort ? await readEnds(run.path, lines, folder.files).catch(() => null) : null;
+  return inSequence(runs, async (found) => {
+    const isMeasured = found.kind === "callbacks";
+    const lines = isMeasured ? await readIndexLines(found.path, folder.files) : [];
+    const ends = isMeasured ? await readEnds(found.path, lines, folder.files).catch(() => null) : null;
     folder.signal.throwIfAborted();
-    if (ends !== null) return shortEntry(run, ends);
-    left -= lines.length;
-    return runEntry(await folder.read(run), at, runs.length === 1);
+    if (ends !== null) return runEntry({ found, state: runState(ends) }, measuredLine(ends));
+    const read = await folder.read(found);
+    return runEntry(read, summaryLine(read));
   });
 }
 

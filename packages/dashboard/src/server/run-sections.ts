@@ -1,24 +1,13 @@
 import type { RunRecord } from "@periodic-eval/contracts";
 import type { RunAnswers } from "../answers/read-answers.ts";
-import { formatMeasurement, curvesByCallback } from "../charts/metric-curves.ts";
-import { runChart } from "../charts/run-chart.ts";
-import {
-  feedbackHeader,
-  feedbackSections,
-  panelFigure,
-  verdictTable,
-  feedbackVerdict,
-} from "../feedback/feedback-page.ts";
-import { stepSection } from "../feedback/step-section.ts";
-import { capitalized, formatTime, plural, humanizeName } from "../html/format.ts";
+import { formatMeasurement } from "../charts/metric-curves.ts";
+import { feedbackHeader, feedbackSections, feedbackVerdict } from "../feedback/feedback-page.ts";
+import { formatTime, plural, humanizeName } from "../html/format.ts";
 import { html, type Html, type HtmlValue } from "../html/html.ts";
 import { verdictTag, voidTag } from "../html/verdict.ts";
 import { resultsHeader, resultsSections } from "../results/results-page.ts";
-import { snapshotTable } from "../run/measurement-table.ts";
-import { findings } from "../run/overview.ts";
 import { summarizePhases } from "../run/phase-summary.ts";
-import { curveData, runData } from "../run/run-data.ts";
-import { problems } from "../run/problems-section.ts";
+import { problemNames } from "../run/problems-section.ts";
 import { wholeRun } from "../run/run-sections.ts";
 import type { RunState } from "../run/run-state.ts";
 import type { ReadRun, RunContent } from "./read-run.ts";
@@ -49,10 +38,15 @@ export function stateNote({ state, found }: Pick<ReadRun, "found" | "state">): H
   </p>`;
 }
 
-export function summaryLine(content: RunContent): HtmlValue {
-  switch (content.kind) {
-    case "callbacks":
-      return measuredLine(content.run);
+/** Renders the results of a run in a line; the problem of a run that cannot be read. */
+export function summaryLine({ content, problem }: ReadRun): HtmlValue {
+  switch (content?.kind) {
+    case undefined:
+      return html`<span class="verdict worse">unreadable</span> ${problem}`;
+    case "callbacks": {
+      const kinds = new Set(content.run.problems.map(({ kind }) => problemNames[kind]));
+      return html`${measuredLine(content.run)} ${kinds.size > 0 && html`<span class="verdict worse">${[...kinds].join(", ")}</span>`}`;
+    }
     case "feedback": {
       const { preferences } = content.run;
       if (preferences.length === 0) return "nothing measured";
@@ -80,45 +74,6 @@ export function measuredLine(run: RunRecord): HtmlValue {
   );
 }
 
-/**
- * Renders a run on a page of several runs: results, small charts and measurements or steps.
- *
- * @param page Address of the run's page.
- * @param prefix Prefix of the ids of its sections.
- */
-export function shortSections(content: RunContent, page: string, prefix: string): Html {
-  switch (content.kind) {
-    case "callbacks": {
-      const { run } = content;
-      const data = { ...runData(run), curves: [] };
-      const primaries = curvesByCallback(run).flatMap(({ primary }) => primary ?? []);
-      return html`${findings(run, page)}
-        <div class="multiples">
-          ${primaries.map(
-            (primary) =>
-              html`<figure class="panel">
-                <figcaption>${capitalized(humanizeName(primary.callback))} <span>${humanizeName(primary.metric)}</span></figcaption>
-                ${runChart(data, curveData(run, primary), "small")}
-              </figure>`,
-          )}
-        </div>
-        ${problems(run, prefix)} ${run.phases.length > 0 && snapshotTable(run, prefix)}`;
-    }
-    case "feedback": {
-      const panels = content.groups.flatMap((group) => group.panels).filter(({ id }) => isKeyPanel(id));
-      return html`${verdictTable(content.run.preferences)}
-        <div class="panels">${panels.map(panelFigure)}</div>
-        ${content.run.preferences.map(stepSection)}`;
-    }
-    case "results":
-      return resultsSections(content.summary, content.methods);
-  }
-}
-
-/** The charts that show whether a model learns and whether it collapses. */
-const keyPanels = ["margin_delta", "entropy_ratio", "self_rouge_l", "own_drift", "baseline_drift"];
-const isKeyPanel = (id: string): boolean => keyPanels.includes(id) || id.startsWith("compliance-");
-
 /** Renders a run on its page. */
 export function wholeSections(
   content: RunContent,
@@ -140,29 +95,13 @@ export function wholeSections(
 export const serverStyle = `
 .breadcrumbs { margin: 0 0 10px; color: var(--muted); font-size: 14px; overflow-wrap: anywhere; }
 .runs { margin-top: 8px; border-bottom: 1px solid var(--line); }
-details.entry { margin: 0; padding: 0; border-top: 1px solid var(--line); }
-details.entry > summary { display: grid; grid-template-columns: 14px minmax(0, 1fr) 104px 172px; gap: 2px 14px; align-items: baseline; padding: 14px 0; list-style: none; }
-details.entry > summary::-webkit-details-marker { display: none; }
-details.entry > summary::before { content: "›"; color: var(--muted); font: 600 20px/1 var(--serif); }
-details.entry[open] > summary::before { transform: rotate(90deg); transform-origin: 35% 60%; }
-.run { display: grid; } .run > * { grid-area: 1 / 1; min-width: 0; } .run > a { z-index: 1; place-self: start; margin: 14px 304px 0 28px; text-decoration: none; }
-.run > a:hover { text-decoration: underline; text-underline-offset: 3px; text-decoration-color: var(--muted); } summary .title { visibility: hidden; }
-details.entry[open] { padding-bottom: 40px; }
-details.entry section { margin-top: 36px; }
-details.entry .panels, details.entry .multiples { margin-top: 28px; }
-details.entry section > h2 { font-size: 21px; }
-summary .title, .run > .title { color: var(--ink); font: 600 18px/1.3 var(--serif); overflow-wrap: anywhere; }
-summary time, summary .summary-line, .kind { color: var(--muted); font-size: 13.5px; }
-summary time { text-align: right; white-space: nowrap; }
-summary .summary-line { grid-column: 2 / -1; display: flex; flex-wrap: wrap; gap: 0 18px; }
-summary .summary-line small { display: none; }
-.state span { color: inherit; }
-summary .summary-line .verdict.better { color: var(--better); } summary .summary-line .verdict.worse { color: var(--worse); }
-summary .summary-line .verdict.changed { color: var(--changed); }
-.kind, .compare { margin: 0 0 10px; } .compare { font-size: 13.5px; }
+.runs > .run { display: grid; grid-template-columns: minmax(0, 1fr) auto 172px; gap: 2px 14px; align-items: baseline; padding: 14px 0; border-top: 1px solid var(--line); }
+.runs > .run .title { font: 600 18px/1.3 var(--serif); overflow-wrap: anywhere; text-decoration: none; } .runs > .run .title:hover { text-decoration: underline; }
+.runs > .run time, .run p { color: var(--muted); font-size: 13.5px; } .runs > .run time { text-align: right; white-space: nowrap; }
+.run p { grid-column: 1 / -1; margin: 0; overflow-wrap: anywhere; } .summary-line { display: flex; flex-wrap: wrap; gap: 0 18px; } .summary-line small { display: none; }
 .state { color: var(--muted); font-size: 14px; font-weight: 600; white-space: nowrap; }
-summary .state.running, .state.running { color: var(--phase-1); } .notice.damaged { border-color: var(--worse); }
-summary .state.finished, .state.finished { color: var(--better); } summary .state.interrupted, .state.interrupted { color: var(--changed); }
+.state.running { color: var(--phase-1); } .notice.damaged { border-color: var(--worse); }
+.state.finished { color: var(--better); } .state.interrupted { color: var(--changed); }
 .notice.running { border-color: var(--phase-1); } .notice.interrupted { border-color: var(--changed); }
 .notice.finished { border-color: var(--better); } .notice.unknown { border-color: var(--muted); }
 .notice { overflow-wrap: anywhere; }
@@ -171,9 +110,5 @@ summary .state.finished, .state.finished { color: var(--better); } summary .stat
 @media print { .lost { position: static; } }
 .selection { list-style: none; margin: 8px 0; padding: 0; columns: 280px; } .selection a { text-decoration: none; overflow-wrap: anywhere; }
 .legend { list-style: none; margin: 8px 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: 4px 20px; font-size: 14px; overflow-wrap: anywhere; }
-@media (max-width: 640px) {
-  details.entry > summary { grid-template-columns: 14px minmax(0, 1fr) auto; } .run > a { margin-right: 110px; }
-  summary time { grid-column: 2; grid-row: 2; text-align: left; }
-  summary .summary-line { grid-column: 2 / -1; }
-}
+@media (max-width: 640px) { .runs > .run { grid-template-columns: minmax(0, 1fr) auto; } .runs > .run time { grid-column: 1 / -1; text-align: left; } }
 `;

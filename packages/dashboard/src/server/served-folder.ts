@@ -20,7 +20,7 @@ export interface ServedFolder {
   readonly rows: ReturnType<typeof rowReader>;
   /** Finds the runs in a folder and below it. Throws if the folder itself cannot be read. */
   readonly find: (folder: string) => Promise<FoundRuns>;
-  /** Returns the version of a folder, from which clients follow it. */
+  /** Returns the version of a folder, which clients follow. It may be two seconds old, and is older than what is read after it. */
   readonly look: (folder: string) => Promise<string>;
   /** Whether this version of a run is in memory. */
   readonly isKept: (run: FoundRun) => Promise<boolean>;
@@ -42,13 +42,16 @@ export type ReplySize = "small" | "large";
 /** Characters of the pages that are kept, and snapshots of the runs that are kept. */
 const [keptCharacters, keptSnapshots] = [64 * 2 ** 20, 100_000];
 
+/** Milliseconds for which a version is not looked up again, also as a multiple of the time that this took; and of how many folders. */
+const [pollMs, restFactor, followedFolders] = [2000, 20, 1000];
+
 /** Small replies that are made at a time. */
 const smallReplies = 8;
 
 /** Milliseconds of work after which events are handled: connections, timers and other replies. */
 const breakMs = 15;
 
-/** Returns the folder as the server reads it: for requests, and for clients that follow changes. */
+/** Returns the folder as the server reads it, and a function that returns the version of a folder to the clients that follow it. */
 export function servedFolder(
   root: string,
   readResults: ReadOptions["readResults"],
@@ -61,7 +64,8 @@ export function servedFolder(
   const [pages, records] = [keptPages(), keptRuns()];
   // A search reads thousands of folders, also for clients that have left, so it must not run for each client.
   const find = coalesced((folder) => findRuns(folder, contained, isShown));
-  const look = coalesced((folder) => versionBelow(folder, contained, isShown));
+  const followed = keptVersions((folder) => versionBelow(folder, contained, isShown));
+  const look = async (folder: string) => (await followed.fetch(folder))!;
   const replies = { small: pLimit(smallReplies), large: pLimit(1) };
   const oneResult = pLimit(1);
   const beforePart = breaks();
@@ -128,6 +132,19 @@ export function servedFolder(
   }
   return { forRequest, look };
 }
+
+/** Keeps one look at the files for all clients that follow a folder. It takes at most a twentieth of a processor. */
+const keptVersions = (search: (folder: string) => Promise<string>) =>
+  new LRUCache<string, string>({
+    max: followedFolders,
+    ttl: pollMs,
+    async fetchMethod(folder, _, { options }) {
+      const began = performance.now();
+      const version = await search(folder);
+      options.ttl = Math.max(pollMs, restFactor * (performance.now() - began));
+      return version;
+    },
+  });
 
 const keptPages = () =>
   new LRUCache<string, PageWithPolicy, () => Promise<PageWithPolicy>>({

@@ -34,7 +34,7 @@ beforeEach(async () => {
   await store.close!();
   samples = join(root, "run/periodic_eval/em/alignment_step_100.samples.jsonl");
   // Less than the file of rows has: rows are never read as a whole.
-  server = resultsServer({ root, maxFileBytes: 4000 });
+  server = resultsServer({ root, maxFileBytes: 6000 });
 });
 
 async function viewOf(parameters: string): Promise<{ status: number; data: AnswersData }> {

@@ -18,8 +18,8 @@ interface AdapterBase {
 /**
  * Checks that an adapter was trained on a base model, as far as weights are known: by the hash of the base's weights in
  * `trainer_state.json` of our trainers, once the base is open; otherwise by the bytes of two folders. Names alone refuse
- * nothing: a name that is written in another way, names a quantized copy or another model becomes a warning, because loading the
- * adapter checks its modules and shapes. An adapter that names no base, and an adapter on the hub, is not checked.
+ * nothing: a path, or the name of another model or of a quantized copy, becomes a warning, because loading the adapter checks its
+ * modules and shapes. An adapter that names no base, and an adapter on the hub, is not checked.
  *
  * @param adapter A folder with `adapter_config.json`, or `owner/name` on the hub.
  * @param base A folder, or `owner/name` on the hub.
@@ -99,36 +99,19 @@ async function compareBases(name: string | null, base: string): Promise<Comparis
     if (!own.isOfHub && !other.isOfHub) return { isOther: true, note: null };
   }
   const known = [base, hubNameOf(base), await nameInConfig(base)].filter((is) => is !== null).map(modelOf);
-  const trained = modelOf(name);
-  const written = JSON.stringify(abbreviated(name, 200));
-  if (!known.some(({ model }) => model === trained.model)) {
-    const advice = "check that it is the same model: only its modules and shapes are compared";
-    return { isOther: false, note: `${written} and is measured on ${base}: ${advice}` };
-  }
-  if (trained.quantized !== null && !known.some(({ quantized }) => quantized === trained.quantized)) {
-    const note = `${written}, a copy of ${base} in ${trained.quantized} bits, and is measured on ${base} itself`;
-    return { isOther: false, note };
-  }
-  if (isHubName(name)) return same;
-  return { isOther: false, note: `${written}, which by its name is ${base}: its weights are not compared` };
+  if (/^[\w.-]+\/[\w.-]+$/.test(bare(name)) && known.includes(modelOf(name))) return same;
+  const advice = "check that it is the same model: only its modules and shapes are compared";
+  return {
+    isOther: false,
+    note: `${JSON.stringify(abbreviated(name, 200))} and is measured on ${base}: ${advice}`,
+  };
 }
 
 /** Removes a revision (`owner/name@revision`) and a trailing slash. */
 const bare = (source: string): string => source.replace(/@[^@/\\]+$/, "").replace(/[/\\]+$/, "");
 
-const isHubName = (name: string): boolean => /^[\w.-]+\/[\w.-]+$/.test(bare(name));
-
-/**
- * Returns the model that a name or a path of any system means, in lower case, and the bits of a quantized copy. ModelScope writes
- * `___` for a dot in its folders; Unsloth adds `-bnb-4bit` or `-unsloth-bnb-4bit` to its copies.
- */
-function modelOf(source: string): { readonly model: string; readonly quantized: string | null } {
-  const path = bare(source).replaceAll("\\", "/");
-  const [, cached] = /\/models--[^/]+?--([^/]+)\/snapshots\/[^/]+$/.exec(path) ?? [];
-  const last = (cached ?? path.slice(path.lastIndexOf("/") + 1)).replaceAll("___", ".").toLowerCase();
-  const [suffix = "", , bits = null] = /(-unsloth)?-bnb-(\d)bit$/.exec(last) ?? [];
-  return { model: last.slice(0, last.length - suffix.length), quantized: bits };
-}
+/** Returns the last part of a name or a path, in lower case. */
+const modelOf = (source: string): string => bare(source).split(/[/\\]/).at(-1)!.toLowerCase();
 
 async function nameInConfig(folder: string): Promise<string | null> {
   const config = parsed(await readIfPresent(join(folder, "config.json")));

@@ -3,10 +3,10 @@ import type { Json } from "@periodic-eval/core";
 import type { HarnessConfig } from "../config/schema.ts";
 import type { Preference } from "../preferences/preference.ts";
 import type { CollapseReference } from "../metrics/collapse-reference.ts";
-import type { CollapseSign, WrittenThresholds } from "../metrics/collapse.ts";
+import type { CollapseSign, CollapseThresholds } from "../metrics/collapse.ts";
 import type { GeneralQuestion } from "../metrics/general.ts";
 import type { PreferenceMarginRow } from "../metrics/preference-margin.ts";
-import type { Verdict } from "./verdict.ts";
+import type { Verdict, VerdictFacts } from "./verdict.ts";
 
 /** The reason for each value that is not known, by the value's name. */
 export type Unknown = { readonly [name: string]: string };
@@ -120,7 +120,7 @@ export interface MetadataFile {
   readonly general_questions?: readonly GeneralQuestion[];
   readonly grader: { readonly name: string; readonly fingerprint: string };
   /** The thresholds of the preset, for pages. */
-  readonly collapse_thresholds: WrittenThresholds;
+  readonly collapse_thresholds: CollapseThresholds;
   readonly engine: Json;
   /** The adapter's number of updates: null if the engine does not report it. Absent: the number of steps. */
   readonly updates?: null;
@@ -129,28 +129,16 @@ export interface MetadataFile {
 }
 
 /** One preference in `summary.json`. */
-export interface PreferenceSummary {
+export interface PreferenceSummary extends VerdictFacts {
   readonly lora_id: string;
   readonly status: "running" | "finished";
   /** Completed steps. */
   readonly steps: number;
   /** The adapter's number of updates: null if the engine does not report it. Absent: `steps`. */
   readonly updates?: null;
-  readonly logprob_margin_delta: number | null;
-  readonly logprob_margin_per_token_delta: number | null;
-  readonly logprob_margin_p: number | null;
-  /** On held-out prompts. */
-  readonly baseline_compliance: number | null;
-  readonly final_compliance: number | null;
   /** On training prompts. */
   readonly baseline_seen_compliance: number | null;
   readonly final_seen_compliance: number | null;
-  readonly capability_ratio: number | null;
-  /**
-   * Signs beyond their thresholds after any step, in order of appearance. Null if no sign was measured after a step. A sign that
-   * was never known is in `unknown`.
-   */
-  readonly collapse_alerts: readonly CollapseSign[] | null;
   readonly verdict: Verdict;
   /** The reason for each value that is null, or was not known at some measurement or step; absent if there is none. */
   readonly unknown?: Unknown;
@@ -170,8 +158,6 @@ export function runPaths(output: string, preference: string) {
     metadata: join(folder, "metadata.json"),
     baseline: join(folder, "baseline.json"),
     steps: join(folder, "steps.jsonl"),
-    /** Receives incomplete lines, and lines without a checkpoint. */
-    setAside: join(folder, "steps.set-aside.jsonl"),
   };
 }
 

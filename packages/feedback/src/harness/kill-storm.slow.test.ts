@@ -52,9 +52,8 @@ async function outcome(output: string) {
     concise: await lines("concise"),
     summary: Object.entries(preferences).map(([name, summary]) => ({ ...summary, name, lora_id: null })),
     files: (await readdir(output, { recursive: true }))
-      // A kill can leave two files behind: torn lines, which the next start moves to set-aside.jsonl, and an unfinished
-      // checkpoint.
-      .filter((file) => !file.endsWith("set-aside.jsonl") && !file.endsWith("checkpoint.json.tmp"))
+      // A kill can leave an unfinished checkpoint behind.
+      .filter((file) => !file.endsWith("checkpoint.json.tmp"))
       .sort(),
   };
 }

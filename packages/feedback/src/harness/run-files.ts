@@ -3,13 +3,7 @@ import * as z from "zod";
 import { PeriodicEvalError, type Json } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { configError, errorMessage, fileError, parseContent } from "@periodic-eval/contracts/options";
-import {
-  appendLines,
-  makeFolder,
-  readIfPresent,
-  removeTemporaryFiles,
-  writeFileAtomic,
-} from "@periodic-eval/store";
+import { makeFolder, readIfPresent, removeTemporaryFiles, writeFileAtomic } from "@periodic-eval/store";
 import type { TrainedState } from "../engine/types.ts";
 import type { BaselineFile, MetadataFile, runPaths, StepLine } from "./files.ts";
 
@@ -49,8 +43,7 @@ export interface EarlierRun {
 }
 
 /**
- * Reads the files of an earlier start. Moves an incomplete last line, which a crash left, to `setAside`: the
- * checkpoint contains its step.
+ * Reads the files of an earlier start. Drops an incomplete last line, which a crash left: the checkpoint contains its step.
  *
  * @throws PeriodicEvalError `store` for any other damage.
  */
@@ -59,7 +52,6 @@ export async function readEarlier(paths: Paths): Promise<EarlierRun> {
   await removeTemporaryFiles(paths.folder, () => true);
   const text = (await readIfPresent(paths.steps)) ?? "";
   const end = text.lastIndexOf("\n") + 1;
-  if (end < text.length) await setAside(paths, [text.slice(end)], "torn");
   // After a failed sync, a power cut can still lose the lines that the next steps build on.
   if (text !== "") await writeFileAtomic(paths.steps, text.slice(0, end));
   const whole = text.slice(0, end).split("\n").slice(0, -1);
@@ -79,8 +71,8 @@ export async function readEarlier(paths: Paths): Promise<EarlierRun> {
 }
 
 /**
- * Returns the lines of the steps in the checkpoint. Moves lines of later steps, whose checkpoint was lost, to `setAside`: those
- * steps are trained again.
+ * Returns the lines of the steps in the checkpoint. Drops lines of later steps, whose checkpoint was lost: those steps are
+ * trained again.
  *
  * @throws PeriodicEvalError `store` if checkpoint and lines are from different runs.
  */
@@ -109,22 +101,10 @@ export async function linesOf(
       `the step ${lastId}`,
       `${last?.stepId ?? "a step"}, the step of the checkpoint`,
     );
-  if (kept.length < lines.length) {
-    await setAside(
-      paths,
-      lines.slice(updates).map((line) => JSON.stringify(line)),
-      "of no checkpoint",
-    );
+  if (kept.length < lines.length)
     await writeFileAtomic(paths.steps, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));
-  }
   return kept;
 }
-
-const setAside = (paths: Paths, texts: readonly string[], why: string): Promise<void> =>
-  appendLines(
-    paths.setAside,
-    texts.map((text) => JSON.stringify({ why, text })),
-  );
 
 /** Configuration keys that may change when a run resumes. */
 const changeableKeys = ["num_steps", "plots", "preferences", "output_dir"] as const;

@@ -236,18 +236,16 @@ describe("runHarness", () => {
     },
   );
 
-  it("moves a torn last line to set-aside.jsonl and restores it from the checkpoint", async () => {
+  it("restores a torn last line from the checkpoint", async () => {
     await runHarness(await configOf("run"), { engine: fakeEngine() });
     const before = await linesOf("run");
     const path = file("run", "short/steps.jsonl");
     await truncate(path, (await readFile(path)).length - 20);
     await runHarness(await configOf("run"), { engine: fakeEngine() });
     expect((await linesOf("run")).map(timeless)).toEqual(before.map(timeless));
-    const aside = await readFile(file("run", "short/steps.set-aside.jsonl"), "utf8");
-    expect(JSON.parse(aside)).toMatchObject({ why: "torn", text: expect.stringContaining('"step":3') });
   });
 
-  it("moves lines without a checkpoint to set-aside.jsonl and trains their steps again", async () => {
+  it("trains the steps of lines without a checkpoint again", async () => {
     await runHarness(await configOf("run", ["num_steps=2"]), { engine: fakeEngine() });
     await cp(file("run", "short/checkpoint.json"), file("run", "short/kept.json"));
     await runHarness(await configOf("run"), { engine: fakeEngine() });
@@ -264,7 +262,6 @@ describe("runHarness", () => {
     );
     await runHarness(await configOf("run"), { engine: fakeEngine() });
     expect((await linesOf("run")).map(timeless)).toEqual(before.map(timeless));
-    expect(await readFile(file("run", "short/steps.set-aside.jsonl"), "utf8")).toContain("of no checkpoint");
   });
 
   it("opens no engine for a finished run, and resumes it if num_steps is raised", async () => {

@@ -20,7 +20,6 @@ import {
   readCollapseProbes,
   type CollapseProbes,
   collapsePresets,
-  writtenThresholds,
 } from "../metrics/collapse.ts";
 import { readGeneralQuestions, type GeneralQuestion } from "../metrics/general.ts";
 import {
@@ -197,7 +196,7 @@ async function runPreference({ preference, grader }: Prepared, running: Running)
       preference_definition: definition,
       ...(questions !== null && { general_questions: questions }),
       grader: { name: grader.name, fingerprint: grader.fingerprint },
-      collapse_thresholds: writtenThresholds(collapsePresets.claas),
+      collapse_thresholds: collapsePresets.claas,
       engine: engine.describe(),
     } satisfies MetadataFile,
     earlier.metadata,

@@ -7,14 +7,19 @@ export const minCapabilityRatio = 0.8;
 
 export type Verdict = "learned" | "collapsed" | "lost ability" | "worse" | "not decided" | "no evidence";
 
+/** The results that a verdict depends on. */
 export interface VerdictFacts {
   readonly logprob_margin_delta: number | null;
   readonly logprob_margin_per_token_delta: number | null;
   readonly logprob_margin_p: number | null;
+  /** On held-out prompts. */
   readonly baseline_compliance: number | null;
   readonly final_compliance: number | null;
   readonly capability_ratio: number | null;
-  /** Null: no sign is known. */
+  /**
+   * Signs beyond their thresholds after any step, in order of appearance. Null if no sign was measured after a step. A sign that
+   * was never known is in `unknown`.
+   */
   readonly collapse_alerts: readonly CollapseSign[] | null;
 }
 

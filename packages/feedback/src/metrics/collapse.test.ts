@@ -117,7 +117,7 @@ describe("collapseEvaluation", () => {
     [{ samples: 3 }, "collapse options.samples"],
     [{ probes: { text: "a", prompts: ["1"] } }, "at least 8 prompts"],
     [{ preset: "strict" as never }, "collapse options.preset"],
-    [{ preset: { entropyRatio: 1 } as never }, "collapse options.preset"],
+    [{ preset: { entropy_ratio: 1 } as never }, "collapse options.preset"],
   ])("rejects %j", (options, message) => {
     expect(() => collapseEvaluation(options)).toThrow(message);
   });

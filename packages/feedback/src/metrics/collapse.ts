@@ -12,39 +12,20 @@ import { readNamedFile } from "../config/file-errors.ts";
 import type { CollapseReference } from "./collapse-reference.ts";
 import { readProbe, readText, type CollapseRow, type ProbeItem, type TextItem } from "./collapse-rows.ts";
 
-/** Thresholds beyond which a sign is an alert. */
+/** Thresholds beyond which a sign is an alert, under the keys that files use. */
 export interface CollapseThresholds {
   /** Minimum ratio of the entropy to the baseline's. */
-  readonly entropyRatio: number;
+  readonly entropy_ratio: number;
   /** Maximum similarity of answers to one prompt, ROUGE-L F1. */
-  readonly selfRougeL: number;
+  readonly self_rouge_l: number;
   /** Maximum absolute change of the mean log p per token, in nats. */
-  readonly driftNats: number;
+  readonly drift_nats: number;
 }
 
 /** `claas`: the thresholds of kfallah/CLaaS. */
 export const collapsePresets = {
-  claas: { entropyRatio: 0.6, selfRougeL: 0.85, driftNats: 2 },
+  claas: { entropy_ratio: 0.6, self_rouge_l: 0.85, drift_nats: 2 },
 } as const satisfies Readonly<Record<string, CollapseThresholds>>;
-
-/** The thresholds under the keys that files use. */
-export interface WrittenThresholds {
-  readonly entropy_ratio: number;
-  readonly self_rouge_l: number;
-  readonly drift_nats: number;
-}
-
-export const writtenThresholds = (thresholds: CollapseThresholds): WrittenThresholds => ({
-  entropy_ratio: thresholds.entropyRatio,
-  self_rouge_l: thresholds.selfRougeL,
-  drift_nats: thresholds.driftNats,
-});
-
-export const readThresholds = (written: WrittenThresholds): CollapseThresholds => ({
-  entropyRatio: written.entropy_ratio,
-  selfRougeL: written.self_rouge_l,
-  driftNats: written.drift_nats,
-});
 
 export type CollapsePreset = keyof typeof collapsePresets;
 
@@ -69,20 +50,22 @@ export function collapseAlerts(
 ): readonly CollapseSign[] {
   const { entropy_ratio: ratio, self_rouge_l: rouge, own_drift: own, baseline_drift: baseline } = signs;
   const beyond: readonly (readonly [CollapseSign, boolean])[] = [
-    ["entropy_ratio", ratio !== null && ratio < thresholds.entropyRatio],
-    ["self_rouge_l", rouge !== null && rouge > thresholds.selfRougeL],
-    ["own_drift", own !== null && Math.abs(own) > thresholds.driftNats],
-    ["baseline_drift", baseline !== null && Math.abs(baseline) > thresholds.driftNats],
+    ["entropy_ratio", ratio !== null && ratio < thresholds.entropy_ratio],
+    ["self_rouge_l", rouge !== null && rouge > thresholds.self_rouge_l],
+    ["own_drift", own !== null && Math.abs(own) > thresholds.drift_nats],
+    ["baseline_drift", baseline !== null && Math.abs(baseline) > thresholds.drift_nats],
   ];
   return beyond.flatMap(([sign, isBeyond]) => (isBeyond ? [sign] : []));
 }
 
 const threshold = z.number("a finite number");
-const thresholdsSchema = z.strictObject({
-  entropyRatio: threshold,
-  selfRougeL: threshold,
-  driftNats: threshold,
-} satisfies Record<keyof CollapseThresholds, z.ZodType>);
+const presetSchema = z.object({
+  preset: z.strictObject({
+    entropy_ratio: threshold,
+    self_rouge_l: threshold,
+    drift_nats: threshold,
+  } satisfies Record<keyof CollapseThresholds, z.ZodType>),
+});
 
 /**
  * Returns the thresholds of a preset, or checks the given ones.
@@ -91,7 +74,7 @@ const thresholdsSchema = z.strictObject({
  */
 export function thresholdsOf(preset: CollapsePreset | CollapseThresholds): CollapseThresholds {
   if (typeof preset === "string" && Object.hasOwn(collapsePresets, preset)) return collapsePresets[preset];
-  if (isRecord(preset)) return parseOptions("collapse options.preset", thresholdsSchema, preset);
+  if (isRecord(preset)) return parseOptions("collapse options", presetSchema, { preset }).preset;
   throw configError({
     where: "collapse options",
     path: ["preset"],
@@ -262,7 +245,7 @@ export function collapseEvaluation(options: CollapseOptions = {}) {
     }),
     plainKeys: (metrics: Readonly<Record<string, MetricValue>>, rows: readonly CollapseRow[]) => ({
       alerts: [...collapseAlerts(signsOf(metrics), thresholds)],
-      thresholds: { ...writtenThresholds(thresholds) },
+      thresholds: { ...thresholds },
       unknown: unknownOf(rows),
     }),
   });

@@ -1,5 +1,11 @@
 import type { AnyEvaluation, Awaitable, EvaluationRegistry } from "@periodic-eval/core";
-import { atOption, yamlOption, filledString, isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import {
+  atOption,
+  camelCaseKeys,
+  yamlOption,
+  filledString,
+  parseOptions,
+} from "@periodic-eval/contracts/options";
 import type { SamplingOptions } from "@periodic-eval/core/evaluations";
 import * as z from "zod";
 import { openVerifier } from "../graders/open-verifier.ts";
@@ -8,10 +14,8 @@ import { metricNames, type MetricName } from "../config/schema.ts";
 import {
   readCollapseProbes,
   collapseEvaluation,
-  readThresholds,
   type CollapsePreset,
   type CollapseThresholds,
-  type WrittenThresholds,
 } from "./collapse.ts";
 import { complianceEvaluation } from "./compliance.ts";
 import { readGeneralQuestions, generalEvaluation } from "./general.ts";
@@ -22,18 +26,12 @@ const samplingFields = {
   temperature: z.unknown().optional(),
   top_p: z.unknown().optional(),
 };
-/** Maps the sampling keys of a file to their names in code. */
-const samplingKeys = {
-  max_tokens: "maxNewTokens",
-  temperature: "temperature",
-  top_p: "topP",
-} as const satisfies Record<keyof typeof samplingFields, keyof SamplingOptions>;
 
 const preferenceFields = {
   preference: filledString("a preference's name, or the path of its file"),
   preferences_dir: filledString("the path of a folder").nullish(),
 };
-/** Schemas of the entries. The evaluations check `samples` and the sampling options. */
+/** Schemas of the entries. The evaluations check `preset`, `samples` and the sampling options. */
 const schemas = {
   logprob: z.strictObject(preferenceFields),
   compliance: z.strictObject({ ...preferenceFields, samples: z.unknown().optional(), ...samplingFields }),
@@ -68,7 +66,7 @@ const makers: {
   async collapse({ preset, probes, ...options }, where) {
     return collapseEvaluation({
       ...answersOf(options),
-      ...(preset !== undefined && { preset: presetOf(preset, where) }),
+      ...(preset !== undefined && { preset: preset as CollapsePreset | CollapseThresholds }),
       ...(probes !== undefined && {
         probes: await atKey(where, "probes", (place) => readCollapseProbes(probes, place)),
       }),
@@ -118,29 +116,12 @@ function atKey<T>(where: string, key: string, read: (place: string) => Promise<T
 }
 
 /** Returns `samples` and the sampling options under their names in code. */
-function answersOf(options: { readonly [Key in keyof typeof samplingKeys | "samples"]?: unknown }): {
-  readonly samples?: number;
-  readonly sampling: Partial<SamplingOptions>;
-} {
-  const sampling = Object.entries(samplingKeys).flatMap(([key, name]) => {
-    const value = options[key as keyof typeof samplingKeys];
-    return value === undefined ? [] : [[name, value]];
-  });
-  const { samples } = options;
-  return {
-    ...(samples !== undefined && { samples: samples as number }),
-    sampling: Object.fromEntries(sampling) as Partial<SamplingOptions>,
-  };
-}
-
-const thresholdsSchema = z.strictObject({
-  entropy_ratio: z.number(),
-  self_rouge_l: z.number(),
-  drift_nats: z.number(),
-} satisfies Record<keyof WrittenThresholds, z.ZodType>);
-
-/** Returns a preset's name, which `collapseEvaluation` checks, or thresholds. */
-const presetOf = (preset: unknown, where: string): CollapsePreset | CollapseThresholds =>
-  isRecord(preset)
-    ? readThresholds(parseOptions(where, z.object({ preset: thresholdsSchema }), { preset }).preset)
-    : (preset as CollapsePreset);
+const answersOf = ({
+  samples,
+  max_tokens: maxNewTokens,
+  temperature,
+  top_p: topP,
+}: { readonly [Key in keyof typeof samplingFields | "samples"]?: unknown }) => ({
+  ...(samples !== undefined && { samples: samples as number }),
+  sampling: camelCaseKeys({ maxNewTokens, temperature, topP }) as Partial<SamplingOptions>,
+});

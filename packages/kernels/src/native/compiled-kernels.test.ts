@@ -44,22 +44,14 @@ describe("loadNativeKernels", () => {
     expect(await warningsWith(JSON.stringify({ ...current, cpuFlags: `${cpuFlags} another` }))).toEqual([]);
   });
 
-  const ofThisVersion = "expected kernels of this version of @periodic-eval/kernels.";
+  const damaged = "damaged kernels, or kernels compiled from other source files";
   it.each([
-    ["that are damaged", { ...current, compiled: hashText("a library") }, `a damaged file, ${ofThisVersion}`],
-    ["that do not load", current, "expected a library that loads."],
-    [
-      "of other source files",
-      { ...current, fingerprint: "another" },
-      `kernels compiled from other source files, ${ofThisVersion}`,
-    ],
-    [
-      "without a fingerprint",
-      { ...current, fingerprint: undefined },
-      `a damaged ${stampFile}, ${ofThisVersion}`,
-    ],
-    ["without CPU flags", { ...current, cpuFlags: undefined }, `a damaged ${stampFile}`],
-    ["with an empty stamp", null, `a damaged ${stampFile}`],
+    ["that are damaged", { ...current, compiled: hashText("a library") }, damaged],
+    ["that do not load", current, "expected kernels of this version of @periodic-eval/kernels."],
+    ["of other source files", { ...current, fingerprint: "another" }, damaged],
+    ["without a fingerprint", { ...current, fingerprint: undefined }, damaged],
+    ["without CPU flags", { ...current, cpuFlags: undefined }, "expected kernels of this version"],
+    ["with an empty stamp", null, damaged],
   ])("warns about kernels %s and goes on without them", async (_, stamp, got) => {
     const [warning, ...others] = await warningsWith(JSON.stringify(stamp));
     expect(others).toEqual([]);
@@ -71,7 +63,7 @@ describe("loadNativeKernels", () => {
 
   it("warns about a stamp that is cut off", async () => {
     const [warning] = await warningsWith('{"fingerprint":');
-    expect(warning![0]).toContain(`got a damaged ${stampFile}`);
+    expect(warning![0]).toContain("expected kernels of this version");
   });
 });
 

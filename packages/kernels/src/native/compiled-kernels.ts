@@ -4,7 +4,6 @@ import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { configError, errorMessage } from "@periodic-eval/contracts/options";
-import * as z from "zod";
 import { registerNativeKernels } from "./native-kernels.ts";
 
 /** The kernels for native TensorFlow: C++ files of this package, which `periodic-eval native` compiles for the CPU of the machine. */
@@ -28,13 +27,6 @@ export interface KernelStamp extends Pick<NativeKernelFiles, "fingerprint" | "cp
   /** The paths of TensorFlow's libraries. */
   readonly libraries: readonly string[];
 }
-
-const stampSchema = z.object({
-  fingerprint: z.string(),
-  cpuFlags: z.string(),
-  compiled: z.string(),
-  libraries: z.array(z.string()),
-} satisfies Record<keyof KernelStamp, z.ZodType>);
 
 const [kernelFile, stampFile] = ["periodic_eval_kernels.node", "periodic_eval_kernels.json"];
 
@@ -72,37 +64,28 @@ export function loadNativeKernels(packageName: string, command: string, folder: 
   const place = kernelFolder(packageName, folder);
   const path = join(place, kernelFile);
   if (!existsSync(path)) return;
-  const warn = (got: string, expected = "kernels of this version of @periodic-eval/kernels") => {
+  const warn = (got: string) => {
     const fix = `Run \`${command}\`. Until then generation and training are slower. Results are the same up to rounding.`;
+    const expected = "kernels of this version of @periodic-eval/kernels";
     const { message } = configError({ where: path, got, expected, fix });
     process.emitWarning(message, { code: "PERIODIC_EVAL_KERNELS" });
   };
   try {
     const wanted = nativeKernels();
-    const stamp = readStamp(join(place, stampFile));
-    if (stamp === null) return warn(`a damaged ${stampFile}`);
-    if (stamp.fingerprint !== wanted.fingerprint) return warn("kernels compiled from other source files");
-    const hash = createHash("sha256").update(readFileSync(path)).digest("hex");
-    if (stamp.compiled !== hash) return warn("a damaged file");
+    const stamp = JSON.parse(readFileSync(join(place, stampFile), "utf8")) as Partial<KernelStamp> | null;
+    const compiled = createHash("sha256").update(readFileSync(path)).digest("hex");
+    if (stamp?.fingerprint !== wanted.fingerprint || stamp.compiled !== compiled)
+      return warn("damaged kernels, or kernels compiled from other source files");
     const here = new Set(wanted.cpuFlags.split(" "));
-    if (!stamp.cpuFlags.split(" ").every((flag) => here.has(flag))) return;
+    if (!stamp.cpuFlags!.split(" ").every((flag) => here.has(flag))) return;
     createRequire(import.meta.url)(path);
     registerNativeKernels();
   } catch (error) {
-    warn(errorMessage(error), "a library that loads");
+    warn(errorMessage(error));
   }
 }
 
 /** Returns the folder of a built package's compiled kernels. */
 export function kernelFolder(packageName: string, folder: string): string {
   return join(folder, basename(packageName), "node_modules", packageName, "lib", "napi-v8");
-}
-
-/** Returns null for a stamp that is missing or damaged. */
-function readStamp(path: string): KernelStamp | null {
-  try {
-    return stampSchema.parse(JSON.parse(readFileSync(path, "utf8")));
-  } catch {
-    return null;
-  }
 }

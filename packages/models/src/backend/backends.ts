@@ -1,7 +1,7 @@
 import util from "node:util";
 import { configError } from "@periodic-eval/contracts/options";
 import { importOptional, type BackendDefinition } from "./definition.ts";
-import { builtBackend, commandHere, hasBackend, nativeBackendFolder } from "./installed-backends.ts";
+import { builtBackend, hasBackend, nativeBackendFolder } from "./installed-backends.ts";
 import { loadedKernels } from "./kernels.ts";
 import { cpu, wasm as oneThread } from "./portable-backends.ts";
 
@@ -27,7 +27,6 @@ const webgpu: BackendDefinition = {
   name: "webgpu",
   tfBackend: "webgpu",
   packages: ["webgpu", "@tensorflow/tfjs-backend-webgpu"],
-  ...commandHere("webgpu"),
   remedy: "Install the GPU's driver (Linux: Vulkan's, with the package libvulkan1)",
   async load(isRequested) {
     const gpu = await openGpu();
@@ -94,7 +93,6 @@ function native(name: string, args: string): BackendDefinition {
     packages: [packageName],
     // The command builds on Linux only.
     ...(process.platform === "linux" && { command }),
-    ...commandHere("native", args),
     async load() {
       if (loaded !== null && loaded !== packageName && hasBackend(packageName))
         throw configError({

@@ -1,16 +1,7 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import type { BackendDefinition } from "./definition.ts";
-
-/** Returns `npm run <script>` inside this repository: the script installs packages that npm alone cannot install. */
-export const commandHere = (script: string, args = ""): Pick<BackendDefinition, "command"> =>
-  isRepository ? { command: `npm run ${script}${args && ` -- ${args}`}` } : {};
-
-const isRepository = existsSync(
-  fileURLToPath(new URL("../../../../scripts/optional-packages.mjs", import.meta.url)),
-);
+import { pathToFileURL } from "node:url";
 
 const own = createRequire(import.meta.url);
 

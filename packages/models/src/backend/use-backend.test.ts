@@ -97,13 +97,19 @@ describe("useBackend", () => {
   });
 
   it.each([
-    ["tfjs-node", "expected the packages @tensorflow/tfjs-node. Run `npm run native`, or choose another"],
+    [
+      "tfjs-node",
+      "expected the packages @tensorflow/tfjs-node. Run `npx periodic-eval native`, or choose another",
+    ],
     [
       "tfjs-node-gpu",
-      "the packages @tensorflow/tfjs-node-gpu. Run `npm run native -- --gpu`, or choose another",
+      "the packages @tensorflow/tfjs-node-gpu. Run `npx periodic-eval native --gpu`, or choose another",
     ],
-    ["webgpu", "the packages webgpu and @tensorflow/tfjs-backend-webgpu. Run `npm run webgpu`, or choose"],
-  ])("names the script of this repository that installs %s", async (backend, message) => {
+    [
+      "webgpu",
+      "the packages webgpu and @tensorflow/tfjs-backend-webgpu. Run `npm install webgpu @tensorflow/tfjs-backend-webgpu`, or choose",
+    ],
+  ])("names the command that installs %s", async (backend, message) => {
     const missing = Object.assign(new Error("not installed"), { code: "MODULE_NOT_FOUND" });
     await withPackages(
       () => Promise.reject(missing),

@@ -129,55 +129,12 @@ describe("the text part of a multimodal model", () => {
 });
 
 describe("the refusal of an unsupported family", () => {
-  const refusalOf = (config: HuggingFaceConfig) => () => familyOf(config, "config.json");
-  const wayOut =
-    /measure the model where it runs: in PyTorch or on a vLLM server, see docs\/guides\/servers\.md/;
-
-  it.each<[string, HuggingFaceConfig, RegExp]>([
-    [
-      "a multimodal model",
-      { model_type: "llava", text_config: { model_type: "llama" } },
-      /got "llava", a multimodal model whose text part is "llama"/,
-    ],
-    [
-      "a multimodal model in another layout",
-      { model_type: "internvl_chat", llm_config: { model_type: "qwen2" } },
-      /text part is "qwen2"/,
-    ],
-    [
-      "a multimodal model with experts, nested twice",
-      {
-        model_type: "qwen3_omni_moe",
-        thinker_config: { text_config: { model_type: "qwen3_omni_moe_text", num_experts: 128 } },
-      },
-      /text part is "qwen3_omni_moe_text", a mixture of experts/,
-    ],
-    [
-      "a multimodal model without a text part",
-      { model_type: "qwen2_vl", vision_config: {} },
-      /got "qwen2_vl", a multimodal model, expected/,
-    ],
-    ["Mixtral", { model_type: "mixtral", num_local_experts: 8 }, /got "mixtral", a mixture of experts/],
-    [
-      "DeepSeek V3",
-      { model_type: "deepseek_v3", n_routed_experts: 256 },
-      /got "deepseek_v3", a mixture of experts/,
-    ],
-    [
-      "Falcon-H1",
-      { model_type: "falcon_h1", mamba_d_ssm: 24 },
-      /got "falcon_h1", a hybrid of attention and other layers/,
-    ],
-    [
-      "Qwen3-Next",
-      { model_type: "qwen3_next", num_experts: 512, layer_types: ["linear_attention", "full_attention"] },
-      /a hybrid/,
-    ],
-    ["LFM2", { model_type: "lfm2", conv_L_cache: 3 }, /a hybrid/],
-    ["another model", { model_type: "bert" }, /got "bert", expected "llama" or/],
-  ])("names the kind of %s, and the way to measure it", (_, config, message) => {
-    expect(refusalOf(config)).toThrow(message);
-    expect(refusalOf(config)).toThrow(wayOut);
+  it.each(["mixtral", "falcon_h1", "llava", "bert"])("names %s, and the way to measure it", (type) => {
+    const refusal = () => familyOf({ model_type: type }, "config.json");
+    expect(refusal).toThrow(new RegExp(`got "${type}", expected "llama" or`));
+    expect(refusal).toThrow(
+      /measure the model where it runs: in PyTorch or on a vLLM server, see docs\/guides\/servers\.md/,
+    );
   });
 });
 

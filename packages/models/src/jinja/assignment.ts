@@ -1,32 +1,23 @@
 import { fail } from "./errors.ts";
-import { identifierOf, type Frame } from "./symbols.ts";
 import { checkNamespaceName } from "./globals.ts";
-import { nodesIn, type Target } from "./nodes.ts";
-import type { Run } from "./run.ts";
+import type { Scope, Variables } from "./run.ts";
 import { listOf } from "./sequences.ts";
 import { Dict, Namespace, Tuple, type Value } from "./values.ts";
 
-type Assign = (run: Run, value: Value) => void;
+/** What is assigned to: a variable, an attribute of a namespace, or a tuple of targets. */
+export type Target =
+  | { readonly name: string; readonly attribute?: string }
+  | { readonly items: readonly Target[] };
 
-/** Returns a function that assigns a value to a target: a name, an attribute of a namespace, or a tuple of targets. */
-export function compileTarget(target: Target, frame: Frame): Assign {
-  if (target.type === "Tuple") {
-    const parts = target.items.map((item) => compileTarget(item, frame));
-    return (run, value) => {
-      const items = listOf(value);
-      if (items.length !== parts.length)
-        fail(`expected ${parts.length} values to unpack, got ${items.length}`);
-      parts.forEach((assign, i) => assign(run, items[i]!));
-    };
-  }
-  const identifier = identifierOf(frame, target.name);
-  if (target.type === "NamespaceName")
-    return ({ variables }, value) => assignAttribute(variables.get(identifier), target.attribute, value);
-  const { name } = target;
-  return ({ variables, context }, value) => {
-    variables.set(identifier, value);
-    if (frame.isTop) context.assigned.set(name, value);
-  };
+/** Assigns a value to a target. */
+export function assignTo(target: Target, value: Value, variables: Variables): undefined {
+  if ("items" in target) {
+    const items = listOf(value);
+    const { length } = target.items;
+    if (items.length !== length) fail(`expected ${length} values to unpack, got ${items.length}`);
+    target.items.forEach((item, i) => assignTo(item, items[i]!, variables));
+  } else if (target.attribute === undefined) variables.set(target.name, value);
+  else assignAttribute(variables.get(target.name), target.attribute, value);
 }
 
 function assignAttribute(object: Value | undefined, attribute: string, value: Value): void {
@@ -36,21 +27,23 @@ function assignAttribute(object: Value | undefined, attribute: string, value: Va
   object.attributes.set(attribute, value);
 }
 
-/** Returns a check that all objects whose attributes are assigned are namespaces. */
-export function compileNamespaceCheck(target: Target, frame: Frame): (run: Run) => void {
-  const identifiers = [...nodesIn(target)].flatMap((node) =>
-    node.type === "NamespaceName" ? [identifierOf(frame, node.name)] : [],
-  );
-  return ({ variables }) => {
-    for (const identifier of identifiers)
-      if (!(variables.get(identifier) instanceof Namespace))
-        fail("cannot assign attribute on non-namespace object");
-  };
+/** Checks that all objects whose attributes are assigned are namespaces. */
+export function checkNamespaces(target: Target, variables: Variables): void {
+  if ("items" in target) for (const item of target.items) checkNamespaces(item, variables);
+  else if (target.attribute !== undefined && !(variables.get(target.name) instanceof Namespace))
+    fail("cannot assign attribute on non-namespace object");
 }
 
 /** The value of a target after its assignment: tuples instead of other iterables. */
 export function assignedValue(target: Target, value: Value): Value {
-  if (target.type !== "Tuple") return value;
+  if (!("items" in target)) return value;
   const items = listOf(value);
   return new Tuple(target.items.map((item, i) => assignedValue(item, items[i]!)));
+}
+
+/** Notes the names of a target in a scope: as parameters, or as variables that it assigns. */
+export function noteTarget(target: Target, scope: Scope, isParameter: boolean): void {
+  if ("items" in target) for (const item of target.items) noteTarget(item, scope, isParameter);
+  else if (target.attribute !== undefined) scope.load(target.name);
+  else scope.store(target.name, isParameter);
 }

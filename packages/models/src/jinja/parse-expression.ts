@@ -1,7 +1,22 @@
+import { calculate, signed, type Operator } from "./arithmetic.ts";
+import type { Target } from "./assignment.ts";
+import { getAttribute, getItem } from "./attributes.ts";
 import { comparisons, type Comparison } from "./compare.ts";
-import type { Arguments, Expression, Filter, Keyword, Operand, Pair, Target } from "./nodes.ts";
 import { unsupported } from "./errors.ts";
-import { describe, matches, TokenStream } from "./lexer.ts";
+import { filterOf, testOf } from "./filters.ts";
+import { callValue } from "./globals.ts";
+import { TokenStream, describe, matches } from "./lexer.ts";
+import { str } from "./print.ts";
+import { Scope, type Run } from "./run.ts";
+import { isTrue, slice } from "./sequences.ts";
+import { Dict, Tuple, Undefined, orElse, type Call, type Keywords, type Value } from "./values.ts";
+
+/** A compiled expression. */
+export type Code = (run: Run) => Value;
+/** A compiled filter or test, with its arguments. */
+export type Apply = (value: Value, run: Run) => Value;
+type Arguments = (run: Run) => [Value[], Keywords];
+type Slice = readonly [start: Code | null, stop: Code | null, step: Code | null];
 
 const constants: Readonly<Record<string, boolean | null>> = {
   true: true,
@@ -11,49 +26,68 @@ const constants: Readonly<Record<string, boolean | null>> = {
   none: null,
   None: null,
 };
-const noArguments: Arguments = { args: [], keywords: [] };
+const noArguments: Arguments = () => [[], new Map()];
 
-type BinaryOperator = Extract<Expression, { type: "Binary" }>["operator"];
+const constant =
+  (value: Value): Code =>
+  () =>
+    value;
 
-/** Parses the expressions of a template, with jinja2's precedence. */
+/** Compiles the expressions of a template, with jinja2's precedence, while it reads them. */
 export class ExpressionParser {
   readonly stream: TokenStream;
+  /** The scope of the current statement. */
+  scope = new Scope(null);
+  /** Filters and tests that do not exist. One in a branch, which may not run, is an error only if it runs. */
+  readonly unknown: string[] = [];
 
   constructor(source: string) {
     this.stream = new TokenStream(source);
   }
 
-  expression(withCondition = true): Expression {
+  expression(withCondition = true): Code {
     return withCondition ? this.#conditional() : this.#or();
   }
 
-  #conditional(): Expression {
+  #conditional(): Code {
+    const { length } = this.unknown;
     let node = this.#or();
     while (this.stream.skipIf("name:if")) {
-      const test = this.#or();
+      const [yes, test] = [node, this.#or()];
       const no = this.stream.skipIf("name:else") ? this.#conditional() : null;
-      node = { type: "Conditional", test, yes: node, no };
+      const missing = "the inline if-expression evaluated to false and no else section was defined.";
+      node = (run) => (isTrue(test(run)) ? yes(run) : no === null ? new Undefined(missing) : no(run));
+      this.unknown.length = length;
     }
     return node;
   }
 
-  #or(): Expression {
-    return this.#binary(["or"], () => this.#and());
+  #or(): Code {
+    return this.#logical("or", () => this.#logical("and", () => this.#not()));
   }
 
-  #and(): Expression {
-    return this.#binary(["and"], () => this.#not());
+  #logical(operator: "or" | "and", operand: () => Code): Code {
+    let node = operand();
+    while (this.stream.skipIf(`name:${operator}`)) {
+      const [left, right] = [node, operand()];
+      node = (run) => {
+        const value = left(run);
+        return isTrue(value) === (operator === "and") ? right(run) : value;
+      };
+    }
+    return node;
   }
 
-  #not(): Expression {
-    if (this.stream.skipIf("name:not")) return { type: "Unary", operator: "not", node: this.#not() };
-    return this.#comparison();
+  #not(): Code {
+    if (!this.stream.skipIf("name:not")) return this.#comparison();
+    const node = this.#not();
+    return (run) => !isTrue(node(run));
   }
 
-  #comparison(): Expression {
+  #comparison(): Code {
     const { stream } = this;
-    const expression = this.#sum();
-    const operands: Operand[] = [];
+    const first = this.#sum();
+    const operands: { compares: (typeof comparisons)[Comparison]; code: Code }[] = [];
     for (;;) {
       let operator = stream.current.value;
       if (stream.is("name:not") && matches(stream.look(), ["name:in"])) {
@@ -61,106 +95,127 @@ export class ExpressionParser {
         operator = "not in";
       } else if (!Object.hasOwn(comparisons, operator)) break;
       stream.next();
-      operands.push({ type: "Operand", operator: operator as Comparison, expression: this.#sum() });
+      operands.push({ compares: comparisons[operator as Comparison], code: this.#sum() });
     }
-    return operands.length === 0 ? expression : { type: "Compare", expression, operands };
+    if (operands.length === 0) return first;
+    return (run) => {
+      let left = first(run);
+      return operands.every(({ compares, code }) => {
+        const right = code(run);
+        const isSo = compares(left, right);
+        left = right;
+        return isSo;
+      });
+    };
   }
 
-  #binary(operators: readonly string[], operand: () => Expression): Expression {
-    let left = operand();
+  #binary(operators: readonly string[], operand: () => Code): Code {
+    let node = operand();
     while (operators.includes(this.stream.current.value)) {
-      const operator = this.stream.next().value as BinaryOperator;
-      left = { type: "Binary", left, operator, right: operand() };
+      const operator = this.stream.next().value as Operator;
+      const [left, right] = [node, operand()];
+      node = (run) => calculate(left(run), operator, right(run));
     }
-    return left;
+    return node;
   }
 
-  #sum(): Expression {
+  #sum(): Code {
     return this.#binary(["+", "-"], () => this.#concatenation());
   }
 
-  #concatenation(): Expression {
+  #concatenation(): Code {
     const nodes = [this.#product()];
     while (this.stream.skipIf("~")) nodes.push(this.#product());
-    return nodes.length === 1 ? nodes[0]! : { type: "Concat", nodes };
+    return nodes.length === 1 ? nodes[0]! : (run) => nodes.map((code) => str(code(run))).join("");
   }
 
-  #product(): Expression {
+  #product(): Code {
     return this.#binary(["*", "/", "//", "%"], () => this.#power());
   }
 
-  #power(): Expression {
+  #power(): Code {
     const operand = this.#unary();
     if (this.stream.is("**")) unsupported("the operator **");
     return operand;
   }
 
-  #unary(withFilter = true): Expression {
+  #unary(withFilter = true): Code {
     const { stream } = this;
-    let node: Expression;
+    let node: Code;
     if (stream.is("-", "+")) {
       const operator = stream.next().type as "-" | "+";
-      node = { type: "Unary", operator, node: this.#unary(false) };
-    } else node = this.primary();
+      const operand = this.#unary(false);
+      node = (run) => signed(operator, operand(run));
+    } else node = this.#primary();
     node = this.#postfix(node);
     return withFilter ? this.#filters(node) : node;
   }
 
-  /** Parses a name or literal; `withNamespace` also an attribute of a namespace as a target. */
-  primary(withNamespace = false): Expression {
+  #primary(): Code {
     const { stream } = this;
     const token = stream.current;
     switch (token.type) {
       case "name":
         stream.next();
-        if (Object.hasOwn(constants, token.value)) return { type: "Const", value: constants[token.value]! };
-        if (withNamespace && stream.skipIf("."))
-          return { type: "NamespaceName", name: token.value, attribute: stream.expect("name").value };
-        return { type: "Name", name: token.value, context: "load" };
+        return Object.hasOwn(constants, token.value)
+          ? constant(constants[token.value]!)
+          : this.variable(token.value);
       case "string": {
         let value = "";
         while (stream.is("string")) value += stream.next().constant as string;
-        return { type: "Const", value };
+        return constant(value);
       }
       case "integer":
       case "float":
-        return { type: "Const", value: stream.next().constant };
+        return constant(stream.next().constant);
       case "(": {
         stream.next();
         const node = this.tuple({ isParenthesized: true });
         stream.expect(")");
         return node;
       }
-      case "[":
-        return this.#list();
-      case "{":
-        return this.#dict();
+      case "[": {
+        const items: Code[] = [];
+        this.#separated("[", "]", () => items.push(this.expression()));
+        return (run) => items.map((item) => item(run));
+      }
+      case "{": {
+        const items: (readonly [Code, Code])[] = [];
+        this.#separated("{", "}", () => {
+          const key = this.expression();
+          stream.expect(":");
+          items.push([key, this.expression()]);
+        });
+        return (run) => new Dict(items.map(([key, value]) => [key(run), value(run)] as const));
+      }
       default:
         return stream.fail(`unexpected ${describe(token)}`);
     }
   }
 
-  /** Parses an expression, or a tuple of expressions that are separated by commas. */
+  /** Reads a variable. */
+  variable(name: string): Code {
+    this.scope.load(name);
+    return ({ variables }) => orElse(variables.get(name), () => new Undefined(`'${name}' is undefined`));
+  }
+
+  /** Compiles an expression, or a tuple of expressions that are separated by commas. */
   tuple({
-    isSimple = false,
     withCondition = true,
-    withNamespace = false,
     isParenthesized = false,
     ends = [],
   }: {
-    readonly isSimple?: boolean;
     readonly withCondition?: boolean;
-    readonly withNamespace?: boolean;
     readonly isParenthesized?: boolean;
     readonly ends?: readonly string[];
-  } = {}): Expression {
+  } = {}): Code {
     const { stream } = this;
-    const items: Expression[] = [];
+    const items: Code[] = [];
     let isTuple = false;
     for (;;) {
       if (items.length > 0) stream.expect(",");
       if (stream.is("variable_end", "block_end", ")", ...ends)) break;
-      items.push(isSimple ? this.primary(withNamespace) : this.expression(withCondition));
+      items.push(this.expression(withCondition));
       if (!stream.is(",")) break;
       isTuple = true;
     }
@@ -168,33 +223,36 @@ export class ExpressionParser {
       if (items.length > 0) return items[0]!;
       if (!isParenthesized) stream.fail(`Expected an expression, got ${describe(stream.current)}`);
     }
-    return { type: "Tuple", items };
+    return (run) => new Tuple(items.map((item) => item(run)));
   }
 
-  /** Parses what is assigned to, and marks its names. */
-  target(
-    context: "store" | "param",
-    options: { withNamespace?: boolean; ends?: readonly string[] } = {},
-  ): Target {
-    return this.#asTarget(this.tuple({ isSimple: true, ...options }), context);
+  /** Reads what is assigned to: a name, a tuple, or with `withNamespace` an attribute of a namespace. */
+  target(ends: readonly string[] = [], withNamespace = false): Target {
+    const { stream } = this;
+    const items: Target[] = [];
+    let isTuple = false;
+    while (!(isTuple && stream.is("variable_end", "block_end", ")", ...ends))) {
+      if (stream.skipIf("(")) {
+        items.push(this.target());
+        stream.expect(")");
+      } else {
+        const name = this.name();
+        const isOfNamespace = withNamespace && stream.skipIf(".");
+        items.push(isOfNamespace ? { name, attribute: stream.expect("name").value } : { name });
+      }
+      if (!stream.skipIf(",")) break;
+      isTuple = true;
+    }
+    return isTuple ? { items } : items[0]!;
   }
 
-  name(context: "store" | "param"): Extract<Target, { type: "Name" }> {
-    return this.#asTarget(
-      { type: "Name", name: this.stream.expect("name").value, context: "load" },
-      context,
-    ) as Extract<Target, { type: "Name" }>;
+  /** Reads a name that is not a constant. */
+  name(): string {
+    const { value } = this.stream.expect("name");
+    return Object.hasOwn(constants, value) ? this.stream.fail(`can't assign to ${value}`) : value;
   }
 
-  #asTarget(node: Expression, context: "store" | "param"): Target {
-    if (node.type === "NamespaceName") return node;
-    if (node.type === "Name" && !Object.hasOwn(constants, node.name)) return { ...node, context };
-    if (node.type === "Tuple")
-      return { type: "Tuple", items: node.items.map((item) => this.#asTarget(item, context)) };
-    return this.stream.fail(`can't assign to ${node.type === "Name" ? node.name : node.type.toLowerCase()}`);
-  }
-
-  /** Parses items that are separated by commas, the last of which may have one too, between an opening and a closing token. */
+  /** Reads items that are separated by commas, the last of which may have one too, between an opening and a closing token. */
   #separated(open: string, close: string, parse: () => void): void {
     const { stream } = this;
     stream.expect(open);
@@ -206,23 +264,7 @@ export class ExpressionParser {
     stream.expect(close);
   }
 
-  #list(): Expression {
-    const items: Expression[] = [];
-    this.#separated("[", "]", () => items.push(this.expression()));
-    return { type: "List", items };
-  }
-
-  #dict(): Expression {
-    const items: Pair[] = [];
-    this.#separated("{", "}", () => {
-      const key = this.expression();
-      this.stream.expect(":");
-      items.push({ type: "Pair", key, value: this.expression() });
-    });
-    return { type: "Dict", items };
-  }
-
-  #postfix(start: Expression): Expression {
+  #postfix(start: Code): Code {
     let node = start;
     for (;;) {
       if (this.stream.is(".", "[")) node = this.#subscript(node);
@@ -231,63 +273,82 @@ export class ExpressionParser {
     }
   }
 
-  #filters(start: Expression): Expression {
+  #filters(start: Code): Code {
     let node = start;
     for (;;) {
-      if (this.stream.is("|")) node = this.filter(node)!;
-      else if (this.stream.is("name:is")) node = this.#test(node);
-      else if (this.stream.is("(")) node = this.#call(node);
+      const value = node;
+      if (this.stream.is("(")) {
+        node = this.#call(node);
+        continue;
+      }
+      let apply: Apply;
+      if (this.stream.skipIf("|")) apply = this.filter();
+      else if (this.stream.skipIf("name:is")) apply = this.#test();
       else return node;
+      node = (run) => apply(value(run), run);
     }
   }
 
-  #subscript(node: Expression): Expression {
+  #subscript(object: Code): Code {
     const { stream } = this;
     if (stream.next().type === ".") {
       const token = stream.next();
-      if (token.type === "name") return { type: "GetAttribute", node, attribute: token.value };
+      if (token.type === "name") return (run) => getAttribute(object(run), token.value);
       if (token.type !== "integer") stream.fail("expected name or number");
-      return { type: "GetItem", node, key: { type: "Const", value: token.constant } };
+      return (run) => getItem(object(run), token.constant);
     }
-    const keys: Expression[] = [];
+    const keys: (Code | Slice)[] = [];
     while (!stream.is("]")) {
       if (keys.length > 0) stream.expect(",");
       keys.push(this.#subscribed());
     }
     stream.expect("]");
-    return { type: "GetItem", node, key: keys.length === 1 ? keys[0]! : { type: "Tuple", items: keys } };
+    const [key] = keys;
+    if (keys.length === 1 && typeof key === "object") {
+      const [start, stop, step] = key;
+      return (run) => slice(object(run), start?.(run), stop?.(run), step?.(run));
+    }
+    const codes = keys.map((each) => (typeof each === "object" ? unsupported("a slice in a tuple") : each));
+    return (run) => {
+      const items = codes.map((code) => code(run));
+      return getItem(object(run), items.length === 1 ? items[0]! : new Tuple(items));
+    };
   }
 
-  #subscribed(): Expression {
+  #subscribed(): Code | Slice {
     const { stream } = this;
     const bound = () => (stream.is(":", "]", ",") ? null : this.expression());
     const start = bound();
     if (!stream.skipIf(":")) return start ?? this.expression();
     const stop = bound();
-    return { type: "Slice", start, stop, step: stream.skipIf(":") ? bound() : null };
+    return [start, stop, stream.skipIf(":") ? bound() : null];
   }
 
-  #call(node: Expression): Expression {
-    return { type: "Call", node, ...this.#arguments() };
+  #call(callee: Code): Code {
+    const evaluate = this.#arguments();
+    return (run) => callValue(callee(run), ...evaluate(run));
   }
 
   #arguments(): Arguments {
     const { stream } = this;
-    const args: Expression[] = [];
-    const keywords: Keyword[] = [];
+    const args: Code[] = [];
+    const keywords = new Map<string, Code>();
     this.#separated("(", ")", () => {
       if (stream.is("*", "**")) unsupported("* or ** in a call");
       if (stream.is("name") && stream.look().type === "=") {
         const key = stream.next().value;
         stream.next();
-        if (keywords.some((keyword) => keyword.key === key)) stream.fail(`keyword argument ${key} repeated`);
-        keywords.push({ type: "Keyword", key, value: this.expression() });
+        if (keywords.has(key)) stream.fail(`keyword argument ${key} repeated`);
+        keywords.set(key, this.expression());
       } else {
-        if (keywords.length > 0) stream.fail("invalid syntax for function call expression");
+        if (keywords.size > 0) stream.fail("invalid syntax for function call expression");
         args.push(this.expression());
       }
     });
-    return { args, keywords };
+    return (run) => [
+      args.map((arg) => arg(run)),
+      new Map([...keywords].map(([key, value]) => [key, value(run)])),
+    ];
   }
 
   #dottedName(): string {
@@ -296,32 +357,40 @@ export class ExpressionParser {
     return name;
   }
 
-  /** Parses filters of a node; `isInline`: the first without a bar. Returns `start` if there is no filter. */
-  filter(start: Expression | null, isInline = false): Filter | Expression | null {
-    let node = start;
-    for (let isFirst = isInline; isFirst || this.stream.is("|"); isFirst = false) {
-      if (!isFirst) this.stream.next();
-      const name = this.#dottedName();
-      node = { type: "Filter", node, name, ...(this.stream.is("(") ? this.#arguments() : noArguments) };
-    }
-    return node;
+  /** Reads the name and the arguments of a filter. */
+  filter(): Apply {
+    const name = this.#dottedName();
+    return this.#applied(filterOf(name), `the filter ${name}`, this.#optionalArguments());
   }
 
-  #test(node: Expression): Expression {
+  #optionalArguments = (): Arguments => (this.stream.is("(") ? this.#arguments() : noArguments);
+
+  #applied(call: Call | undefined, what: string, evaluate: Arguments): Apply {
+    if (call === undefined) {
+      this.unknown.push(what);
+      return () => unsupported(what);
+    }
+    return (value, run) => {
+      const [args, keywords] = evaluate(run);
+      return call([value, ...args], keywords);
+    };
+  }
+
+  #test(): Apply {
     const { stream } = this;
-    stream.next();
     const isNegated = stream.skipIf("name:not");
     const name = this.#dottedName();
-    let call = noArguments;
-    if (stream.is("(")) call = this.#arguments();
-    else if (
+    let evaluate = this.#optionalArguments();
+    if (
+      evaluate === noArguments &&
       stream.is("name", "string", "integer", "float", "[", "{") &&
       !stream.is("name:else", "name:or", "name:and")
     ) {
       if (stream.is("name:is")) stream.fail("You cannot chain multiple tests with is");
-      call = { ...noArguments, args: [this.#postfix(this.primary())] };
+      const arg = this.#postfix(this.#primary());
+      evaluate = (run) => [[arg(run)], new Map()];
     }
-    const test: Filter = { type: "Test", node, name, ...call };
-    return isNegated ? { type: "Unary", operator: "not", node: test } : test;
+    const apply = this.#applied(testOf(name), `the test ${name}`, evaluate);
+    return isNegated ? (value, run) => !isTrue(apply(value, run)) : apply;
   }
 }

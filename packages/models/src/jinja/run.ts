@@ -1,20 +1,68 @@
-import type { Symbols } from "./symbols.ts";
 import { lengthOf } from "./text.ts";
-import { Undefined, type Value } from "./values.ts";
+import type { Value } from "./values.ts";
 
-/** The variables of a function: the template or a macro. Their identifiers come from `Symbols`. */
-export class Variables {
-  readonly #values = new Map<string, Value | undefined>();
-  readonly #outer: Variables | null;
+/** The names that the statements of a scope use: the template, the body of a loop, a macro or another block. */
+export class Scope {
+  readonly #outer: Scope | null;
+  readonly #names = new Set<string>();
+  readonly #stored = new Set<string>();
+  /** Names that the scope assigns before it reads them. */
+  readonly #own = new Set<string>();
+  #hidden: readonly (readonly [string, undefined])[] | null = null;
 
-  constructor(outer: Variables | null) {
+  constructor(outer: Scope | null) {
     this.#outer = outer;
   }
-  get(identifier: string): Value | undefined {
-    return this.#values.has(identifier) ? this.#values.get(identifier) : this.#outer?.get(identifier);
+
+  has(name: string): boolean {
+    return this.#names.has(name) || (this.#outer !== null && this.#outer.has(name));
   }
-  set(identifier: string, value: Value | undefined): void {
-    this.#values.set(identifier, value);
+
+  load(name: string): void {
+    this.#names.add(name);
+  }
+
+  store(name: string, isParameter = false): void {
+    this.#stored.add(name);
+    if (isParameter) this.#own.delete(name);
+    else if (!this.#names.has(name)) this.#own.add(name);
+    this.#names.add(name);
+  }
+
+  /** Notes the names of branches. A variable that only some branches assign has its earlier value in the others. */
+  branch<T>(parse: () => T): T {
+    const before = new Set(this.#stored);
+    const parsed = parse();
+    for (const name of this.#stored) if (!before.has(name)) this.#own.delete(name);
+    return parsed;
+  }
+
+  /**
+   * Enters the scope. As in jinja2, its variables are known before the template runs: until it assigns them they have no value,
+   * although the caller may pass them.
+   */
+  enter(run: Run): Run {
+    this.#hidden ??= [...this.#own]
+      .filter((name) => this.#outer?.has(name) !== true)
+      .map((name) => [name, undefined] as const);
+    return { ...run, variables: new Variables(run.variables, this.#hidden) };
+  }
+}
+
+/** The variables of a scope, and those around it. */
+export class Variables {
+  readonly #values: Map<string, Value | undefined>;
+  readonly #outer: Variables | null;
+
+  constructor(outer: Variables | null, values: Iterable<readonly [string, Value | undefined]>) {
+    this.#outer = outer;
+    this.#values = new Map(values);
+  }
+  get(name: string): Value | undefined {
+    return this.#values.has(name) ? this.#values.get(name) : this.#outer?.get(name);
+  }
+  set(name: string, value: Value | undefined): undefined {
+    this.#values.set(name, value);
   }
 }
 
@@ -24,7 +72,7 @@ export class Output {
   /** In UTF-16 units. */
   length = 0;
 
-  write(text: string): void {
+  write(text: string): undefined {
     this.#parts.push(text);
     this.length += text.length;
   }
@@ -33,21 +81,11 @@ export class Output {
   }
 }
 
-/** The state that all parts of a rendering share. */
+/** The text of a rendering, and its parts inside of `{% generation %}`. */
 export class Context {
-  /** Variables of the caller and functions, by name. */
-  readonly #passed: ReadonlyMap<string, Value>;
-  /** Variables that the template itself sets, outside of loops and blocks. */
-  readonly assigned = new Map<string, Value>();
   readonly output = new Output();
   readonly #generated: { start: number; characters: number }[] = [];
 
-  constructor(passed: ReadonlyMap<string, Value>) {
-    this.#passed = passed;
-  }
-  resolve(name: string): Value | undefined {
-    return this.assigned.has(name) ? this.assigned.get(name) : this.#passed.get(name);
-  }
   /** Notes the text of a `{% generation %}`. As in transformers, its start is what the template itself has written so far. */
   addGenerated(text: string): void {
     this.#generated.push({ start: this.output.length, characters: lengthOf(text) });
@@ -63,29 +101,9 @@ export class Context {
   }
 }
 
+/** The state of a rendering in a scope. */
 export interface Run {
   readonly context: Context;
   readonly variables: Variables;
   readonly output: Output;
 }
-
-/** A compiled expression. */
-export type Code = (run: Run) => Value;
-/** A compiled statement; returns a word if a loop around it ends or continues. */
-export type Step = (run: Run) => "break" | "continue" | undefined;
-
-/** Gives variables of a frame their first values. */
-export function enter({ loads }: Symbols, { variables, context }: Run): void {
-  for (const [identifier, load] of loads) {
-    if (load.type === "parameter") continue;
-    if (load.type === "resolve") variables.set(identifier, context.resolve(load.name));
-    else variables.set(identifier, load.type === "alias" ? variables.get(load.identifier) : undefined);
-  }
-}
-
-/** Removes variables of a frame. */
-export function leave({ loads }: Symbols, { variables }: Run): void {
-  for (const identifier of loads.keys()) variables.set(identifier, undefined);
-}
-
-export const undefinedName = (name: string): Undefined => new Undefined(`'${name}' is undefined`);

@@ -1,10 +1,7 @@
-import { compileBody } from "./compile-statement.ts";
 import { fail, unsupported } from "./errors.ts";
-import { Symbols, undeclared, type Frame } from "./symbols.ts";
 import { globalsOf } from "./globals.ts";
-import { nodesIn } from "./nodes.ts";
 import { parse } from "./parse.ts";
-import { Context, Variables, enter } from "./run.ts";
+import { Context, Variables } from "./run.ts";
 import { isMarkedNumber, withoutMark } from "@periodic-eval/data";
 import { integer } from "./numbers.ts";
 import { Dict, Float, type Value } from "./values.ts";
@@ -24,26 +21,14 @@ export type Template = (variables: Readonly<Record<string, Input>>) => Rendering
  */
 export function compileTemplate(source: string, strftimeNow: (format: string) => string): Template {
   const functions = globalsOf(strftimeNow);
-  const { symbols, body, hasGeneration } = withinStack(() => {
-    const statements = parse(source);
-    const frame: Frame = { symbols: new Symbols(null), isTop: true, isConditional: false, isInLoop: false };
-    if (undeclared(statements, ["self"]).size > 0) unsupported("the variable self");
-    for (const statement of statements) frame.symbols.visit(statement);
-    return {
-      symbols: frame.symbols,
-      body: compileBody(statements, frame),
-      hasGeneration: statements.some((root) => [...nodesIn(root)].some(({ type }) => type === "Generation")),
-    };
-  });
+  const { run, hasGeneration } = withinStack(() => parse(source));
   return (variables) =>
     withinStack(() => {
       const passed = Object.entries(variables).map(([name, value]) => [name, fromJson(value)] as const);
-      const context = new Context(new Map([...functions, ...passed]));
-      const run = { context, variables: new Variables(null), output: context.output };
-      enter(symbols, run);
-      body(run);
-      const { text } = context.output;
-      return { text, generated: hasGeneration ? context.generatedIn(text) : null };
+      const context = new Context();
+      const { output } = context;
+      run({ context, variables: new Variables(null, [...functions, ...passed]), output });
+      return { text: output.text, generated: hasGeneration ? context.generatedIn(output.text) : null };
     });
 }
 

@@ -145,20 +145,9 @@ export function checkEvaluatorOptions(options: EvaluatorOptions, isCheckpoint: b
     const at = { where, path: ["tasks", isList ? Number(key) : key] };
     if (!isRecord(task) || !("open" in task || "measure" in task))
       throw configError({ ...at, value: task, expected: "a task, or an evaluation", fix: giveTasks });
-    const wrong = (got: string, expected: string, fix: string) => configError({ ...at, got, expected, fix });
-    const { name } = task;
-    if (!isList && name !== key)
-      throw wrong(
-        `"${name}" under the name "${key}"`,
-        "each task under its name",
-        "Write { [task.name]: task }.",
-      );
-    if (seen.has(name))
-      throw wrong(
-        `a second task "${name}"`,
-        "tasks with different names",
-        "Remove one, or give an evaluation another name.",
-      );
-    seen.add(name);
+    const [got, expected] = [`a second task "${task.name}"`, "tasks with different names"];
+    const fix = "Remove one, or give an evaluation another name.";
+    if (seen.has(task.name)) throw configError({ ...at, got, expected, fix });
+    seen.add(task.name);
   }
 }

@@ -282,8 +282,7 @@ export class Evaluator {
     const identity = identityOf(subject, suite, open);
     const runHash = hashJson(identity);
     const isKnown = subject.fingerprint !== null;
-    const interrupted = await readInterrupted(files, { identity, isKnown, samples }, fs);
-    const found = Object.keys(interrupted?.tasks ?? {}).length > 0 ? interrupted : null;
+    const found = await readInterrupted(files, { identity, isKnown }, fs);
     const same = runs.find((run) => run.name === name && run.run_hash === runHash);
     if (found === null && isKnown && same !== undefined)
       return { run: same, folder: files.job, measured: [] };
@@ -298,7 +297,7 @@ export class Evaluator {
     let partial = found ?? {
       schema_version: 1 as const,
       name,
-      timestamp: interrupted?.timestamp ?? now().toISOString(),
+      timestamp: now().toISOString(),
       run_hash: runHash,
       identity,
       tasks: {},

@@ -65,36 +65,28 @@ const partialSchema = z.object({
 export type PartialRun = z.infer<typeof partialSchema>;
 
 /**
- * Reads an interrupted run with the same identity; returns null if there is none. Without a finished task a run with another
- * identity, or one whose samples are not written again, is as none: samples of its first task are removed.
+ * Reads an interrupted run with the same identity; returns null if there is none with a finished task. Then removes the samples of its
+ * first task.
  *
+ * @param isKnown Whether the model has a fingerprint.
  * @throws PeriodicEvalError `store` if the finished tasks measured something else, if the weights cannot be compared, and for
  *   a damaged file.
  */
 export async function readInterrupted(
   files: RunFiles,
-  { identity, isKnown, samples }: Resumption,
+  { identity, isKnown }: { readonly identity: Json; readonly isKnown: boolean },
   fs: FileSystem,
 ): Promise<PartialRun | null> {
   const text = await readIfPresent(files.partial, fs);
   if (text === null) return null;
   const found = parsePartial(files, text);
-  if (Object.keys(found.tasks).length > 0) {
-    if (!isKnown) throw unknownWeights(files, found);
-    checkSameRun(files, found, identity);
-    return found;
+  if (Object.keys(found.tasks).length === 0) {
+    await removeSamples(files, found, fs);
+    return null;
   }
-  if (samples && found.run_hash === hashJson(identity)) return found;
-  await removeSamples(files, found, fs);
-  return null;
-}
-
-interface Resumption {
-  readonly identity: Json;
-  /** Whether the model has a fingerprint. */
-  readonly isKnown: boolean;
-  /** Whether this run writes samples. */
-  readonly samples: boolean;
+  if (!isKnown) throw unknownWeights(files, found);
+  checkSameRun(files, found, identity);
+  return found;
 }
 
 async function removeSamples({ job }: RunFiles, { timestamp }: PartialRun, fs: FileSystem): Promise<void> {

@@ -1,11 +1,5 @@
 import type { EvaluableModel, MeasureOptions } from "@periodic-eval/core";
-import {
-  configError,
-  parseOptions,
-  positiveInteger,
-  numberFromZero,
-  numberToOne,
-} from "@periodic-eval/contracts/options";
+import { parseOptions, positiveInteger, numberFromZero, numberToOne } from "@periodic-eval/contracts/options";
 import * as z from "zod";
 
 export type Reduce = "mean" | "sum" | "none";
@@ -114,24 +108,14 @@ const evaluateSchema = z.strictObject({
 /**
  * Returns the checked options of `evaluate(options)` or `evaluate(reduce, options)`.
  *
- * @throws PeriodicEvalError `config` for a wrong option, and for `reduce` in both places.
+ * @throws PeriodicEvalError `config` for a wrong option.
  */
 export function readEvaluateOptions(
   where: string,
   given: Reduce | EvaluateOptions = {},
   others: EvaluateOptions = {},
 ): EvaluateOptions {
-  const place = `${where} options`;
-  const isReduce = typeof given === "string";
-  if (isReduce && others?.reduce !== undefined)
-    throw configError({
-      where: place,
-      path: ["reduce"],
-      got: `"${others.reduce}" beside "${given}"`,
-      expected: "one of them",
-      fix: "Leave it out of the options.",
-    });
-  const options = isReduce ? { ...others, reduce: given } : given;
-  parseOptions(place, evaluateSchema, options);
+  const options = typeof given === "string" ? { ...others, reduce: given } : given;
+  parseOptions(`${where} options`, evaluateSchema, options);
   return options;
 }

@@ -102,19 +102,6 @@ it.each([
   [{ ci95: { "a/acc,none": [1, "2"] } }, ': runs[0].ci95.a/acc,none[1]: got "2", expected a finite number'],
   [{ ci95: { "a/acc,none": [1] } }, ": runs[0].ci95.a/acc,none: got [1], expected [low, high]"],
   [{ n: { "a/acc,none": -1 } }, ": runs[0].n.a/acc,none: got -1, expected an integer of 0 or more"],
-  [{ metrics: { "a/acc,none": 25 } }, ": runs[0].metrics.a/acc,none: got 25, expected a share from 0 to 1"],
-  [
-    { metrics: { "a/acc,first,last": 25 } },
-    ": runs[0].metrics.a/acc,first,last: got 25, expected a share from 0 to 1",
-  ],
-  [
-    { metrics: { "a/exact_match,strict": -0.1 } },
-    ": runs[0].metrics.a/exact_match,strict: got -0.1, expected a share from 0 to 1",
-  ],
-  [
-    { metrics: { "a/word_perplexity,none": -2 } },
-    ": runs[0].metrics.a/word_perplexity,none: got -2, expected a number of 0 or more",
-  ],
 ])("names the invalid field of %j", async (given, says) => {
   const text =
     typeof given === "string"

@@ -73,27 +73,6 @@ const numbers = z.record(key, z.number("a number, or null if unknown").nullable(
 const text = z.string();
 const json: z.ZodType<Json> = z.json();
 
-/** Metrics whose values are shares, in the words of lm-evaluation-harness and of the tasks here. */
-const shares = /^(acc|acc_.+|.+_acc|accuracy|exact_match|mc[12]|pass@\d+|pass_rate|win_rate)$/;
-/** Metrics that cannot be negative. */
-const amounts = /^(.*perplexity|bits_per_byte)$/;
-
-/** Adds an issue for each number of a run outside its metric's range. */
-function checkRanges(
-  { metrics }: { readonly metrics: Readonly<Record<string, number | null>> },
-  context: z.RefinementCtx,
-): void {
-  for (const [path, value] of Object.entries(metrics)) {
-    // A filter's name may contain a comma.
-    const metric = /^[^/]+\/([^,]+),/.exec(path)?.[1] ?? "";
-    const isShare = shares.test(metric);
-    if (value === null || (!isShare && !amounts.test(metric))) continue;
-    if (value >= 0 && value <= (isShare ? 1 : Infinity)) continue;
-    const message = isShare ? "a share from 0 to 1" : "a number of 0 or more";
-    context.addIssue({ code: "custom", path: ["metrics", path], message });
-  }
-}
-
 const runSchema = z
   .object({
     name: text,
@@ -130,8 +109,7 @@ const runSchema = z
     /** Hashes of the documents, by a suite's task and its version: `gsm8k 3.0`. Empty if unknown. */
     documents: z.record(z.string(), text, "an object").default({}),
   })
-  .catchall(json)
-  .superRefine(checkRanges);
+  .catchall(json);
 
 const fileSchema = z.looseObject(
   { schema_version: z.literal(1, "1"), runs: z.array(runSchema, "an array") },

@@ -87,14 +87,6 @@ export async function chooseEvaluations(
   for (const [at, given] of (suite.evaluations ?? []).entries()) {
     const path = ["evaluations", at] as const;
     const { id, ...entry } = given;
-    if ("task" in entry)
-      throw configError({
-        where,
-        path,
-        got: "a task",
-        expected: Object.keys(kinds).join(", "),
-        fix: "Write it under `tasks`.",
-      });
     const options = resolved(entry, suite, root);
     const evaluation = await openEntry(options, kinds, { where, path }, (opened) => opened);
     const name = (id as string | undefined) ?? evaluation.name;

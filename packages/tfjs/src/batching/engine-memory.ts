@@ -2,7 +2,6 @@ import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { availableMemory } from "@periodic-eval/store";
 import { errorMessage, describeBytes, fullHeapCode, joinRemedies } from "@periodic-eval/contracts/options";
-import type { CausalLM } from "../causal-lm/causal-lm.ts";
 
 /** The memory of the backend in use. */
 export interface EngineMemory {
@@ -101,44 +100,18 @@ export function isOnDevice(): boolean {
 export const hasCompiledKernels = (): boolean =>
   tf.getKernel("PeriodicMatMul", tf.getBackend()) !== undefined && !isOnDevice();
 
-/** The calls of a measurement that read the model. */
-export type MeasuringCall =
-  | "scores continuations"
-  | "scores next tokens"
-  | "generates"
-  | "reads hidden states"
-  | "checks the backend";
-
-const shorter = "ask shorter questions, with fewer few-shot examples";
-
-/** Batches shrink by themselves, to a single row: only a smaller row, less around it or another backend helps. */
-const remediesOf: Readonly<Record<MeasuringCall, readonly string[]>> = {
-  "scores continuations": [shorter],
-  "scores next tokens": [shorter],
-  generates: ["generate fewer tokens (sampling.maxNewTokens of the callback)", shorter],
-  "reads hidden states": [shorter],
-  "checks the backend": ["use a smaller model"],
-};
-
-/**
- * Returns the advice for a call that ran out of memory with the smallest batch.
- *
- * @param given Advice of the owner of the model, who knows what else is in memory.
- */
-export function measuringAdvice(lm: CausalLM, doing: MeasuringCall, given?: MemoryAdvice): MemoryAdvice {
-  return {
-    estimate: given?.estimate ?? estimateBeside(lm),
-    remedies: [...remediesOf[doing], ...(given?.remedies ?? nativeRemedy())],
-  };
-}
-
-function estimateBeside({ weights }: CausalLM): string | null {
-  if (weights === undefined) return null;
-  const bytes = weights().reduce((sum, weight) => sum + 4 * weight.read().size, 0);
-  return `enough memory for a measurement beside weights (${describeBytes(bytes)})`;
-}
-
-const nativeRemedy = (): readonly string[] =>
-  ["wasm", "cpu"].includes(engineMemory().backend)
+/** Returns the advice to use native TensorFlow; none for other backends than those that it is an alternative to. */
+export const nativeRemedy = (backend: string): readonly string[] =>
+  ["wasm", "cpu"].includes(backend)
     ? ['use native TensorFlow, useBackend({ backend: "tfjs-node" }) (in YAML backend: tfjs-node)']
     : [];
+
+/** Returns the advice for a measurement: batches shrink by themselves, to a single row. */
+export const measuringAdvice = (): MemoryAdvice => ({
+  estimate: null,
+  remedies: [
+    "ask shorter questions, with fewer few-shot examples",
+    "generate fewer tokens (sampling.maxNewTokens of the callback)",
+    ...nativeRemedy(tf.getBackend()),
+  ],
+});

@@ -50,10 +50,12 @@ export interface PicksOptions {
   readonly maxRows: number;
 }
 
-export interface PickedScores {
+/** The scores of a batch or of one sequence, in order. */
+export interface Scores {
+  /** log p of each pick, in nats. */
   readonly nats: readonly number[];
   readonly isTop: readonly boolean[];
-  /** Entropy per row, in nats; empty if not requested. */
+  /** Entropy per scored position, in nats; empty if not requested. */
   readonly entropyNats: readonly number[];
   /** The most likely token in the row of each pick; empty if not requested. */
   readonly greedyIds: readonly number[];
@@ -67,7 +69,7 @@ export interface PickedScores {
 export async function scorePicks(
   logitsOf: (from: number, to: number) => tf.Tensor2D,
   { rows, picks, maxRows, ...withWhat }: PicksOptions,
-): Promise<PickedScores> {
+): Promise<Scores> {
   const chunks = Array.from({ length: Math.ceil(rows / maxRows) }, (_, chunk) => {
     const [from, to] = [chunk * maxRows, Math.min(rows, (chunk + 1) * maxRows)];
     return { from, to, members: picks.flatMap(({ row }, index) => (row >= from && row < to ? [index] : [])) };

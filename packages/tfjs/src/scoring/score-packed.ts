@@ -10,9 +10,9 @@ import {
   type KeyValues,
   type TokenBlock,
 } from "../causal-lm/incremental.ts";
-import { scorePicks, type Pick } from "./device-scores.ts";
+import { scorePicks, type Pick, type Scores } from "./device-scores.ts";
 import { packByPrefix, type Branch, type Pack, type Packing } from "./packing.ts";
-import { firstScored, type AllScores, type ScoreOptions, type Scores } from "./score-plain.ts";
+import { firstScored, type AllScores, type ScoreOptions, scoresOf } from "./score-plain.ts";
 
 /**
  * Numbers in one matrix of logits: 16 MB. Larger matrices are allocated for each call, which is slow: on tfjs-node the head of
@@ -48,19 +48,13 @@ export async function scorePacked(
         () => incremental.extend(layout.block, { past, rows: layout.rows }).states,
       );
       try {
-        const { nats, isTop, entropyNats, greedyIds } = await scorePicks(
+        const scored = await scorePicks(
           (from, to) =>
             inEvaluation(lm, () => incremental.logitsOf(tf.slice(states, [from, 0], [to - from, -1]))),
           { rows: layout.rows.length, picks: layout.picks, withEntropy, withGreedyIds, maxRows },
         );
-        for (const { sequence, firstPick, lastPick, rows } of layout.places) {
-          scores[sequence] = {
-            nats: nats.slice(firstPick, lastPick),
-            isTop: isTop.slice(firstPick, lastPick),
-            greedyIds: greedyIds.slice(firstPick, lastPick),
-            entropyNats: withEntropy ? rows.map((row) => entropyNats[row]!) : [],
-          };
-        }
+        for (const { sequence, firstPick, lastPick, rows } of layout.places)
+          scores[sequence] = scoresOf(scored, firstPick, lastPick, rows);
       } finally {
         states.dispose();
       }

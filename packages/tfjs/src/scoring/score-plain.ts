@@ -2,7 +2,7 @@ import type { ScoredSequence } from "@periodic-eval/tokenizers";
 import { batchBudget, type ForwardLimits, inBatches } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { logitsAtPositions } from "../causal-lm/forward.ts";
-import { scorePicks, type Pick } from "./device-scores.ts";
+import { scorePicks, type Pick, type Scores } from "./device-scores.ts";
 
 /** Scores sequences in one row each, batched by length. */
 export async function scorePlain(
@@ -23,39 +23,42 @@ export async function scorePlain(
       .flatMap((sequence) => sequence.picks)
       .flatMap((tokens, row) => tokens.map((token): Pick => ({ row, token })));
     // Several chunks occur only if one sequence exceeds the budget of logits; the model then runs once per chunk.
-    const { nats, isTop, entropyNats, greedyIds } = await scorePicks(
-      (from, to) => logitsAtPositions(lm, ids, positions.slice(from, to)),
-      { rows: positions.length, picks, withEntropy, withGreedyIds, maxRows: budget.maxScoredRows },
-    );
+    const scored = await scorePicks((from, to) => logitsAtPositions(lm, ids, positions.slice(from, to)), {
+      rows: positions.length,
+      picks,
+      withEntropy,
+      withGreedyIds,
+      maxRows: budget.maxScoredRows,
+    });
     let [pick, row] = [0, 0];
     for (const index of batch) {
       const { picks: requested } = sequences[index]!;
-      const [fromPick, fromRow] = [pick, row];
-      pick += requested.reduce((sum, tokens) => sum + tokens.length, 0);
-      row += requested.length;
-      scores[index] = {
-        nats: nats.slice(fromPick, pick),
-        isTop: isTop.slice(fromPick, pick),
-        entropyNats: entropyNats.slice(fromRow, row),
-        greedyIds: greedyIds.slice(fromPick, pick),
-      };
+      const [firstPick, lastPick] = [pick, (pick += requested.flat().length)];
+      scores[index] = scoresOf(
+        scored,
+        firstPick,
+        lastPick,
+        requested.map(() => row++),
+      );
     }
   });
   return { scores, tokens: sequences.reduce((sum, { ids }) => sum + ids.length, 0) };
 }
 
-export const firstScored = ({ ids, picks }: ScoredSequence): number => ids.length - picks.length;
+/** Returns the scores of one sequence, whose picks are contiguous, from those of a batch. */
+export const scoresOf = (
+  batch: Scores,
+  firstPick: number,
+  lastPick: number,
+  rows: readonly number[],
+): Scores => ({
+  nats: batch.nats.slice(firstPick, lastPick),
+  isTop: batch.isTop.slice(firstPick, lastPick),
+  greedyIds: batch.greedyIds.slice(firstPick, lastPick),
+  entropyNats: batch.entropyNats.length > 0 ? rows.map((row) => batch.entropyNats[row]!) : [],
+});
 
-/** The scores of one sequence. */
-export interface Scores {
-  /** log p of the picks of all positions, in nats, in order. */
-  readonly nats: readonly number[];
-  readonly isTop: readonly boolean[];
-  /** Entropy per scored position, in nats; empty if not requested. */
-  readonly entropyNats: readonly number[];
-  /** The most likely token in place of each pick; empty if not requested. */
-  readonly greedyIds: readonly number[];
-}
+export const firstScored = ({ ids, picks }: ScoredSequence): number => ids.length - picks.length;
 
 export interface ScoreOptions {
   readonly signal: AbortSignal;

@@ -42,8 +42,9 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     skippedInARow: resumed?.state.skipped_in_a_row ?? 0,
     best: bestBefore(phase, resumed),
   };
-  // A resumed phase already has a checkpoint at this step.
-  if (begun.save !== null && resumed === null) await saveCheckpoint(running, at);
+  // A resumed phase already has a checkpoint at this step. What is restored may be the weights before training.
+  const isWanted = begun.save !== null || config.restore !== null;
+  if (isWanted && resumed === null) await saveCheckpoint(running, at);
   while (!isFinished && at.stopReason === null && at.step < maxSteps) {
     await session.stepBegin();
     at.stopReason = session.brokenReceipt;
@@ -97,10 +98,11 @@ async function lastClean(
   const clean = found && { step: found.state.step, checkpoint: found.path };
   if (conditionStop === null || config.restore === null) return { lastClean: clean, isRestored: false };
   if (found === null) {
-    const before = cleanStep === null ? "" : ` at or before step ${cleanStep}`;
+    const before =
+      cleanStep === null ? "" : ` at or before step ${cleanStep}, after which a condition was met`;
     warn(
       `phase ${name}`,
-      `no checkpoint${before} to restore: the model keeps the last weights. Set saveSteps.`,
+      `no checkpoint to restore${before}: the model keeps the last weights. Save and measure more often (saveSteps, every_percent).`,
     );
     return { lastClean: null, isRestored: false };
   }

@@ -89,18 +89,16 @@ export class SDPOTrainer {
    *   have learned only a part of a batch.
    */
   logProbs(answers: readonly Pick<SDPOExample, "prompt" | "response">[]): Promise<number[][]> {
-    return this.#runAlone("logProbs", () => this.#logProbs(answers));
-  }
-
-  async #logProbs(answers: readonly Pick<SDPOExample, "prompt" | "response">[]): Promise<number[][]> {
-    const { model } = this.#options;
-    const found: number[][] = [];
-    for (const [i, answer] of answers.entries()) {
-      const read = readAnswer(answer, `SDPO answer ${i}`, this.#reading);
-      found.push([...(await drawnLogProbs(model, collate([read], model.fixedLength)))]);
-      await nextTurn();
-    }
-    return found;
+    return this.#runAlone("logProbs", async () => {
+      const { model } = this.#options;
+      const found: number[][] = [];
+      for (const [i, answer] of answers.entries()) {
+        const read = readAnswer(answer, `SDPO answer ${i}`, this.#reading);
+        found.push([...(await drawnLogProbs(model, collate([read], model.fixedLength)))]);
+        await nextTurn();
+      }
+      return found;
+    });
   }
 
   /**
@@ -112,33 +110,31 @@ export class SDPOTrainer {
    *   `config` until `resume` restores a checkpoint. They also throw `config` while another call runs.
    */
   update(batch: readonly SDPOExample[]): Promise<SDPOUpdate> {
-    return this.#runAlone("update", () => this.#update(batch));
-  }
-
-  async #update(batch: readonly SDPOExample[]): Promise<SDPOUpdate> {
-    if (batch.length === 0)
-      throw new PeriodicEvalError({
-        code: "data",
-        where: "SDPOTrainer.update",
-        got: "an empty batch",
-        expected: "one example or more",
-        fix: "Skip updates without examples.",
-      });
-    const examples = batch.map((example, i) => readExample(example, i, this.#reading));
-    const passes = await passesOf(this.#options.model, examples, this.config);
-    const steps: SDPOMetrics[] = [];
-    for (let step = 0; step < this.config.stepsPerBatch; step += 1) {
-      const position = { phase: this.#phase, updates: this.#updates, step };
-      steps.push(await takeGradientStep(this.#learner, passes, this.config, position));
-      this.#isHalfway = true;
-      // Yields to the event loop, which synchronous backends would block.
-      await nextTurn();
-    }
-    this.#isHalfway = false;
-    this.#updates += 1;
-    const metrics = steps.at(-1)!;
-    this.#loss = metrics.loss;
-    return { update: this.#updates, tokens: responseTokens(passes), steps, metrics };
+    return this.#runAlone("update", async () => {
+      if (batch.length === 0)
+        throw new PeriodicEvalError({
+          code: "data",
+          where: "SDPOTrainer.update",
+          got: "an empty batch",
+          expected: "one example or more",
+          fix: "Skip updates without examples.",
+        });
+      const examples = batch.map((example, i) => readExample(example, i, this.#reading));
+      const passes = await passesOf(this.#options.model, examples, this.config);
+      const steps: SDPOMetrics[] = [];
+      for (let step = 0; step < this.config.stepsPerBatch; step += 1) {
+        const position = { phase: this.#phase, updates: this.#updates, step };
+        steps.push(await takeGradientStep(this.#learner, passes, this.config, position));
+        this.#isHalfway = true;
+        // Yields to the event loop, which synchronous backends would block.
+        await nextTurn();
+      }
+      this.#isHalfway = false;
+      this.#updates += 1;
+      const metrics = steps.at(-1)!;
+      this.#loss = metrics.loss;
+      return { update: this.#updates, tokens: responseTokens(passes), steps, metrics };
+    });
   }
 
   /**
@@ -150,29 +146,27 @@ export class SDPOTrainer {
    *   written.
    */
   save(options: SDPOSaveOptions = {}): Promise<string> {
-    return this.#runAlone("save", () => this.#save(options));
-  }
-
-  async #save(options: SDPOSaveOptions): Promise<string> {
-    parseOptions("SDPOTrainer.save options", sdpoSaveSchema, options);
-    const { session, maxUpdates = null, note } = options;
-    const step = this.#updates;
-    const progress = { step, maxSteps: maxUpdates, epoch: 0, elapsedSeconds: 0, ended: false };
-    const alone = { phase: this.#phase, progress, runStepOffset: 0, callbacks: {}, windowSeconds: 0 };
-    return this.#learner.save({
-      step,
-      max_steps: maxUpdates,
-      epoch: 0,
-      finished: step === maxUpdates,
-      stop_reason: null,
-      loss: this.#loss,
-      best: null,
-      clean_step: null,
-      skipped_updates: 0,
-      skipped_in_a_row: 0,
-      exact: await this.#exactFacts(),
-      session: session ?? alone,
-      note,
+    return this.#runAlone("save", async () => {
+      parseOptions("SDPOTrainer.save options", sdpoSaveSchema, options);
+      const { session, maxUpdates = null, note } = options;
+      const step = this.#updates;
+      const progress = { step, maxSteps: maxUpdates, epoch: 0, elapsedSeconds: 0, ended: false };
+      const alone = { phase: this.#phase, progress, runStepOffset: 0, callbacks: {}, windowSeconds: 0 };
+      return this.#learner.save({
+        step,
+        max_steps: maxUpdates,
+        epoch: 0,
+        finished: step === maxUpdates,
+        stop_reason: null,
+        loss: this.#loss,
+        best: null,
+        clean_step: null,
+        skipped_updates: 0,
+        skipped_in_a_row: 0,
+        exact: await this.#exactFacts(),
+        session: session ?? alone,
+        note,
+      });
     });
   }
 
@@ -184,18 +178,16 @@ export class SDPOTrainer {
    *   damaged.
    */
   resume(resume: Resume = "auto"): Promise<Checkpoint | null> {
-    return this.#runAlone("resume", () => this.#resume(resume));
-  }
-
-  async #resume(resume: Resume): Promise<Checkpoint | null> {
-    parseOptions("SDPOTrainer.resume", z.enum(resumeModes), resume);
-    const exact = await this.#exactFacts();
-    const found = await this.#learner.resume(resume, { exact: () => exact });
-    if (found === null) return null;
-    this.#isHalfway = false;
-    this.#updates = found.state.step;
-    this.#loss = found.state.loss;
-    return found;
+    return this.#runAlone("resume", async () => {
+      parseOptions("SDPOTrainer.resume", z.enum(resumeModes), resume);
+      const exact = await this.#exactFacts();
+      const found = await this.#learner.resume(resume, { exact: () => exact });
+      if (found === null) return null;
+      this.#isHalfway = false;
+      this.#updates = found.state.step;
+      this.#loss = found.state.loss;
+      return found;
+    });
   }
 
   /** Disposes the optimizer's tensors. The model belongs to the caller. */

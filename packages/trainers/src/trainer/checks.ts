@@ -4,7 +4,7 @@ import { type TrainableLM, windowLength } from "@periodic-eval/tfjs";
 import { describeValue } from "../data/bad-row.ts";
 import { evalName } from "../loop/training-data.ts";
 import type { TrainerOptions, TrainingMethod } from "./trainer-options.ts";
-import { scheduleOf, type TrainingConfig } from "./training-config.ts";
+import { oneOfTwo, scheduleOf, type TrainingConfig } from "./training-config.ts";
 
 /** The properties of a model that are checked before the first step. The weights need not be loaded. */
 export type OutlinedLM = Pick<
@@ -95,13 +95,7 @@ export function checkConfig<C extends TrainingConfig>(
   checkMaxLength(where, method.config, model);
   checkActivationCheckpointing(where, method.config, model);
   if (method.config.saveAdapterAtFiring && session?.saveAtFiring !== undefined)
-    throw configError({
-      where,
-      path: ["saveAdapterAtFiring"],
-      got: "true together with the session's saveAtFiring",
-      expected: "one of the two",
-      fix: "Remove one of them.",
-    });
+    throw oneOfTwo(where, ["saveAdapterAtFiring"], "true together with the session's saveAtFiring");
   checkValidation(where, method);
   // With `epochs`, the length of the phase is only known once the rows are counted.
   const { maxSteps } = method.config;
@@ -138,13 +132,7 @@ function checkActivationCheckpointing(
 function checkValidation<C extends TrainingConfig>(where: string, method: TrainingMethod<C>): void {
   const { evalSteps, keepBest, validationShare } = method.config;
   if (method.hasValidation && validationShare !== null)
-    throw configError({
-      where,
-      path: ["validationShare"],
-      got: `${validationShare} together with validation rows`,
-      expected: "one of the two",
-      fix: "Remove one of them.",
-    });
+    throw oneOfTwo(where, ["validationShare"], `${validationShare} together with validation rows`);
   if (method.hasValidation || validationShare !== null) {
     if (keepBest !== null) checkMetric(where, keepBest, method.heldOutMetrics.map(evalName));
   } else if (evalSteps !== null)

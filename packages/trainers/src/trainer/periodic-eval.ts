@@ -6,6 +6,7 @@ import {
 } from "@periodic-eval/core";
 import { checked, fromWritten, optionsAt, configError, isRecord } from "@periodic-eval/contracts/options";
 import type { SessionSettings } from "../loop/phase.ts";
+import { oneOfTwo } from "./training-config.ts";
 
 /** A `periodic_eval` block among the options of a trainer, a phase or a pipeline. */
 export interface BlockOption {
@@ -33,13 +34,11 @@ export function checkBlock(option: BlockOption, session: SessionSettings = {}): 
   const { where, block } = option;
   const saves = builtBlock(block)?.saveAdapterAtFiring ?? configOf(option).save_adapter_at_firing;
   if (saves && session.saveAtFiring !== undefined)
-    throw configError({
+    throw oneOfTwo(
       where,
-      path: ["periodicEval", "save_adapter_at_firing"],
-      got: "true together with the session's saveAtFiring",
-      expected: "one of the two",
-      fix: "Remove one of them.",
-    });
+      ["periodicEval", "save_adapter_at_firing"],
+      "true together with the session's saveAtFiring",
+    );
 }
 
 const blockOf = (where: string) => ({ ...optionsAt(where, ["periodicEval"]), root: "periodic_eval" });

@@ -24,7 +24,7 @@ import { checkConfig, checkParts, checkRunDir, checkTrainable } from "./checks.t
 import { exactModelFacts, fingerprintModel } from "./model-identity.ts";
 import { buildBlock, builtBlock, checkBlock, type BlockOption } from "./periodic-eval.ts";
 import { interruption } from "./report-interrupt.ts";
-import { checkTrainingMemory, measurementAdvice, trainingSizeOf } from "./training-memory.ts";
+import { checkTrainingMemory } from "./training-memory.ts";
 import {
   objectsSchema,
   type TrainerOptions,
@@ -80,8 +80,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
   /** The live model as callbacks measure it. Every call reads the current weights. */
   get evaluableModel(): EvaluableModel {
     const { model, tokenizer } = this.#options;
-    const size = () => trainingSizeOf([], this.config, { model });
-    return inMemory(model, tokenizer, { adviseMemory: () => measurementAdvice(model, size()) });
+    return inMemory(model, tokenizer);
   }
 
   /**

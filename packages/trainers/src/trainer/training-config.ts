@@ -135,7 +135,7 @@ export const trainingFields = {
     .nullable()
     .default(null)
     .describe(
-      "last_clean: if a condition of `stopWhen` ends training, the model gets the weights of the newest checkpoint before the harm. Null: it keeps the last ones.",
+      "last_clean: if a condition of `stopWhen` ends training, the model gets the weights of the newest checkpoint before the harm; one is written before step 1 too. Null: it keeps the last weights.",
     ),
   saveAdapterAtFiring: z
     .boolean()
@@ -171,6 +171,10 @@ export function parseTrainingConfig<C extends TrainingConfig>(
   return parsed;
 }
 
+/** Returns the error for an option that excludes another. */
+export const oneOfTwo = (where: string, path: readonly string[], got: string, which = "one of them") =>
+  configError({ where, path, got, expected: "one of the two", fix: `Remove ${which}.` });
+
 function checkOnlyOne(
   where: string,
   config: TrainingConfig,
@@ -178,13 +182,8 @@ function checkOnlyOne(
   other: keyof TrainingConfig,
 ): void {
   if (config[one] === null || config[other] === null) return;
-  throw configError({
-    where,
-    path: [one],
-    got: `${one} ${String(config[one])} and ${other} ${String(config[other])}`,
-    expected: "one of the two",
-    fix: `Remove ${one} or ${other}.`,
-  });
+  const got = `${one} ${String(config[one])} and ${other} ${String(config[other])}`;
+  throw oneOfTwo(where, [one], got, `${one} or ${other}`);
 }
 
 /** `wsd` has no sensible default for the length of its decay; the other schedules would silently ignore it. */

@@ -1,10 +1,10 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { availableMemory } from "@periodic-eval/store";
 import { describeBytes, joinRemedies } from "@periodic-eval/contracts/options";
 import {
   engineMemory,
   type EngineMemory,
+  nativeRemedy,
   type MemoryAdvice,
   type TrainableLM,
   type TrainingPassSize,
@@ -116,7 +116,7 @@ export function checkTrainingMemory({
   const estimate = estimateTrainingMemory(model, size);
   const limit = usableBytes(memory);
   if (estimate === null || limit === null || estimate.total <= warnedShare * limit) return null;
-  const { remedies } = trainingAdvice(model, size, memory);
+  const { remedies } = trainingAdvice(model, size);
   const needed = `${describeEstimate(estimate)} for a step of ${size.rows} × ${size.tokens} tokens`;
   const available = `${describeBytes(limit)} that ${memory.backend} can use`;
   if (memory.backend !== "wasm" || estimate.total <= refusedShare * limit)
@@ -130,113 +130,31 @@ export function checkTrainingMemory({
   });
 }
 
-/** Returns the estimate and the changes of settings that would fit. */
-export function trainingAdvice(
-  model: EstimatedLM,
-  size: TrainingSize,
-  memory: EngineMemory = engineMemory(),
-): MemoryAdvice {
+/** Returns the estimate, and changes of settings that need less, each with its estimate. */
+export function trainingAdvice(model: EstimatedLM, size: TrainingSize): MemoryAdvice {
   const estimate = estimateTrainingMemory(model, size);
   if (estimate === null) return { estimate: null, remedies: [] };
-  const limit = usableBytes(memory) ?? estimate.total / refusedShare;
-  const fitting = (changes: readonly Change[]): string[] => {
-    const bytes = bytesAfter(changes, model, size);
-    const text = changes.map((change) => change.text).join(" and ");
-    return bytes <= warnedShare * limit ? [`${text} (${describeBytes(bytes)})`] : [];
-  };
-  const { alone, together } = changesOf(model, size);
-  const single = alone.flatMap((group) => group.flatMap((change) => fitting([change])).slice(0, 1));
-  const remedies = single.length > 0 ? single : together.flatMap(fitting).slice(0, 2);
+  const { gradients, optimizer, weights, total } = estimate;
+  const saving = (text: string, bytes: number) =>
+    bytes < total ? [`${text} (${describeBytes(bytes)})`] : [];
+  const after = (text: string, to: Partial<TrainingSize>) =>
+    saving(text, estimateTrainingMemory(model, { ...size, ...to })!.total);
+  const half = Math.ceil(size.tokens / 2);
   return {
     estimate: `${describeEstimate(estimate)} for a step of ${size.rows} × ${size.tokens} tokens`,
-    remedies: [...remedies, ...nativeRemedy(model, size, memory)],
-  };
-}
-
-/** Returns the advice for a measurement, during which only weights and moments stay in memory. */
-export function measurementAdvice(model: EstimatedLM, size: TrainingSize): MemoryAdvice {
-  const estimate = estimateTrainingMemory(model, size);
-  if (estimate === null) return { estimate: null, remedies: [] };
-  const { weights, optimizer } = estimate;
-  return {
-    estimate: `enough memory for a measurement beside weights (${describeBytes(weights)}) and moments (${describeBytes(optimizer)})`,
     remedies: [
-      ...(isFullTraining(estimate) ? [`${adapterRemedy}, which needs no such moments`] : []),
-      ...nativeRemedy(model, size, engineMemory()),
+      ...(model.enterActivationCheckpointing === undefined
+        ? []
+        : after("set activationCheckpointing: true", { activationCheckpointing: true })),
+      ...after("set batchSize: 1 and raise gradientAccumulation", { rows: 1, gradientAccumulation: 2 }),
+      ...after(`set maxLength: ${half + 1}`, { tokens: half }),
+      // An adapter needs no gradients and moments of all weights.
+      ...(optimizer < weights
+        ? []
+        : saving("train an adapter with withLora(model) (in YAML lora: {})", total - gradients - optimizer)),
+      ...nativeRemedy(size.backend).flatMap((text) => after(text, { backend: "tensorflow" })),
     ],
   };
-}
-
-/** A change of settings that may need less memory. */
-interface Change {
-  readonly text: string;
-  readonly to: Partial<TrainingSize>;
-  /** Whether an adapter is trained instead of all weights. */
-  readonly lora?: true;
-}
-
-function bytesAfter(changes: readonly Change[], model: EstimatedLM, size: TrainingSize): number {
-  const changed = Object.assign({}, size, ...changes.map(({ to }) => to)) as TrainingSize;
-  const { total, gradients, optimizer } = estimateTrainingMemory(model, changed)!;
-  return changes.some(({ lora }) => lora) ? total - gradients - optimizer : total;
-}
-
-const adapterRemedy = "train an adapter with withLora(model) (in YAML lora: {})";
-
-/** Lists changes of settings: one of each group that fits is named, or combinations if no single change does. */
-function changesOf(model: EstimatedLM, size: TrainingSize) {
-  const canCheckpoint = !size.activationCheckpointing && model.enterActivationCheckpointing !== undefined;
-  const checkpointing: Change[] = canCheckpoint
-    ? [{ text: "set activationCheckpointing: true", to: { activationCheckpointing: true } }]
-    : [];
-  const batches = halves(size.rows, 1).map((rows): Change => {
-    const gradientAccumulation = Math.ceil((size.gradientAccumulation * size.rows) / rows);
-    return {
-      text: `set batchSize: ${rows} and gradientAccumulation: ${gradientAccumulation}`,
-      to: { rows, gradientAccumulation },
-    };
-  });
-  const lengths = halves(size.tokens, 16).map((tokens): Change => ({
-    text: `set maxLength: ${tokens + 1}`,
-    to: { tokens },
-  }));
-  const adapter: Change[] = isFullTraining(estimateTrainingMemory(model, size)!)
-    ? [{ text: adapterRemedy, to: {}, lora: true }]
-    : [];
-  return {
-    alone: [checkpointing, batches, lengths, adapter],
-    together: [
-      ...combinations(checkpointing, batches),
-      ...combinations(adapter, checkpointing),
-      ...combinations(adapter, batches),
-      ...combinations(adapter, checkpointing, batches),
-    ],
-  };
-}
-
-/** Returns all choices of one change of each group. */
-const combinations = (...groups: readonly (readonly Change[])[]): readonly (readonly Change[])[] =>
-  groups.reduce<Change[][]>((all, group) => all.flatMap((some) => group.map((one) => [...some, one])), [[]]);
-
-/** Returns half of a size, a quarter, and so on, down to `least`. */
-function halves(size: number, least: number): number[] {
-  const found: number[] = [];
-  for (let half = Math.floor(size / 2); half >= least; half = Math.floor(half / 2)) found.push(half);
-  return found;
-}
-
-/** Whether all weights are trained, so that an adapter would save gradients and moments. */
-const isFullTraining = ({ weights, optimizer }: TrainingMemory): boolean => optimizer >= weights;
-
-function nativeRemedy(model: EstimatedLM, size: TrainingSize, { backend }: EngineMemory): string[] {
-  if (backend !== "wasm" && backend !== "cpu") return [];
-  const estimate = estimateTrainingMemory(model, { ...size, backend: "tensorflow" });
-  const free = availableMemory();
-  if (estimate === null || (free !== null && estimate.total > free)) return [];
-  const needed = describeBytes(estimate.total);
-  return [
-    `use native TensorFlow, useBackend({ backend: "tfjs-node" }) (in YAML backend: tfjs-node) (${needed})`,
-  ];
 }
 
 function describeEstimate({ total, ...parts }: TrainingMemory): string {

@@ -2,15 +2,14 @@ import { methodsData, summarizeMethods, type MethodsOptions } from "@periodic-ev
 import type { ReadResults } from "@periodic-eval/dashboard/server";
 import { csvLine, tidyColumns, tidyRows } from "@periodic-eval/store";
 import { checkDocuments, checkSuite, readMetrics, type MetricsRun } from "@periodic-eval/tasks";
-import { Option, type Command } from "commander";
+import type { Command } from "commander";
 import { flagsOf, nameList } from "../../config/command-options.ts";
 import { methodFlags, methodsTable } from "../../run/methods-table.ts";
 import { type LabelledRun, metricsFile, readResults, readLabelledRuns } from "../../run/read-runs.ts";
 import { jsonText, type Terminal, type Colours } from "../../terminal/terminal.ts";
-import { comparisonJson, comparisonTables, type GroupBy, compareRuns } from "./run.ts";
+import { comparisonJson, comparisonTables, compareRuns } from "./run.ts";
 
 interface CompareOptions {
-  readonly groupBy: GroupBy;
   readonly metric: readonly string[];
   readonly method?: readonly string[];
   readonly baseline?: string;
@@ -26,12 +25,7 @@ export function addCompare(program: Command, terminal: Terminal): void {
   program
     .command("compare")
     .description("compare runs by condition, with intervals over seeds, or the methods of results")
-    .argument("<runs...>", "runs, each as condition=folder; or results (metrics.json)")
-    .addOption(
-      new Option("--group-by <key>", "what the runs of a group share")
-        .choices(["condition", "seed", "run"])
-        .default("condition"),
-    )
+    .argument("<runs...>", "runs, those of one group as NAME=folder; or results (metrics.json)")
     .option(
       "--metric <name>",
       "a metric; repeatable (default: the primary ones)",
@@ -73,21 +67,15 @@ async function compareResults(
   terminal: Terminal,
 ): Promise<void> {
   if (csv) command.error("error: option '--csv' is for runs: metrics.json holds the values of results");
-  if (command.getOptionValueSource("groupBy") === "cli")
-    command.error("error: option '--group-by <key>' is for runs: results are compared by method");
   const metrics = metric.length === 0 ? undefined : metric;
   terminal.out(
     await compareMethods(files, { methods: method, baseline, metrics, json, colours: terminal.colours }),
   );
 }
 
-function compare(
-  runs: readonly LabelledRun[],
-  { groupBy, metric, json }: CompareOptions,
-  terminal: Terminal,
-): void {
-  const compared = compareRuns(runs, groupBy, metric.length === 0 ? null : metric);
-  terminal.out(json ? comparisonJson(compared, groupBy) : comparisonTables(compared, terminal.colours));
+function compare(runs: readonly LabelledRun[], { metric, json }: CompareOptions, terminal: Terminal): void {
+  const compared = compareRuns(runs, metric.length === 0 ? null : metric);
+  terminal.out(json ? comparisonJson(compared) : comparisonTables(compared, terminal.colours));
 }
 
 interface CompareMethodsOptions extends Omit<MethodsOptions, "where"> {

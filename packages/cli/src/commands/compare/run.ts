@@ -19,8 +19,6 @@ import {
 import type { LabelledRun } from "../../run/read-runs.ts";
 import { jsonText, plainTable, type Colours } from "../../terminal/terminal.ts";
 
-export type GroupBy = "condition" | "seed" | "run";
-
 /** One metric of one phase in one group of runs: means and intervals over runs. */
 export interface GroupSummary {
   readonly group: string;
@@ -71,32 +69,30 @@ interface CollectedMetric {
  * at start and end, repeated runs, and runs with other options are listed in `leftOut`. Intervals are clipped to the metric's range.
  *
  * @param metrics Names of metrics. Null: the primary metric of each callback.
- * @throws PeriodicEvalError `config` for a metric that no run has, or for runs without a condition.
+ * @throws PeriodicEvalError `config` for a metric that no run has.
  */
 export function compareRuns(
   runs: readonly LabelledRun[],
-  by: GroupBy,
   metrics: readonly string[] | null,
 ): readonly ComparedMetric[] {
-  return collectMetrics(runs, by, metrics).map(({ of, range, groups, reasons }) => ({
+  return collectMetrics(runs, metrics).map(({ of, range, groups, reasons }) => ({
     ...of,
     groups: summaries(groups, range),
     leftOut: runs.flatMap((labelled) => {
       const reason = reasons.has(labelled) ? reasons.get(labelled)! : "it has no such measurement";
-      return reason === null ? [] : [{ run: labelled.run.runDir, group: groupOf(labelled, by), reason }];
+      return reason === null ? [] : [{ run: labelled.run.runDir, group: groupOf(labelled), reason }];
     }),
   }));
 }
 
 function collectMetrics(
   runs: readonly LabelledRun[],
-  by: GroupBy,
   metrics: readonly string[] | null,
 ): readonly CollectedMetric[] {
   const collected = new Map<string, CollectedMetric>();
   const known = new Set<string>();
   for (const labelled of runs) {
-    const group = groupOf(labelled, by);
+    const group = groupOf(labelled);
     for (const { phase, metrics: phaseMetrics } of summarizePhases(labelled.run)) {
       for (const summary of phaseMetrics) {
         const { id, metric, unit, range, isPrimary, start, end } = summary;
@@ -182,18 +178,8 @@ function summaries(groups: ReadonlyMap<string, readonly RunValues[]>, range: Ran
   }));
 }
 
-function groupOf({ run, condition }: LabelledRun, by: GroupBy): string {
-  if (by === "run") return run.runDir;
-  if (by === "seed") return run.phases[0]!.snapshots[0]!.provenance.seed;
-  if (condition !== null) return condition;
-  throw new PeriodicEvalError({
-    code: "config",
-    where: run.runDir,
-    got: "a run without a condition",
-    expected: "condition=folder",
-    fix: `Write condition=${run.runDir} with the condition's name, or pass --group-by run.`,
-  });
-}
+/** A run without a condition is a group by itself. */
+const groupOf = ({ run, condition }: LabelledRun): string => condition ?? run.runDir;
 
 const columns = [
   { words: "group" },
@@ -234,7 +220,7 @@ const groupRow = ({ group, runs, start, end, change, difference }: GroupSummary,
   difference === null ? "–" : formatP(difference.p),
 ];
 
-export function comparisonJson(compared: readonly ComparedMetric[], groupBy: GroupBy): string {
+export function comparisonJson(compared: readonly ComparedMetric[]): string {
   const metrics = compared.map(({ leftOut, ...metric }) => ({ ...metric, left_out: leftOut }));
-  return jsonText({ group_by: groupBy, metrics });
+  return jsonText({ metrics });
 }

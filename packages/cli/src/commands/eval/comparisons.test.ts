@@ -180,7 +180,7 @@ describe("a suite with win_rate and kl_to_reference", () => {
       'Did you mean "task"?',
     ],
     ["{ kl_to_reference: DIR/prompts.jsonl, reference: owner/none }", "owner/none", "pass a local folder"],
-    ["{ task: facts }", "got a task", "Write it under `tasks`."],
+    ["{ task: facts }", "got task, expected one of benchmark, win_rate", "Name the evaluation"],
     [
       "{ win_rate: DIR/prompts.jsonl, reference: DIR/answers.jsonl, judge: m, id: facts }",
       'got "facts", the name of another task or evaluation',

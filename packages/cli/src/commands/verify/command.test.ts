@@ -91,7 +91,7 @@ it("names damage on the standard error of compare", async () => {
   await edit(samples, (text) => text.replace("true", "false"));
   for (const args of [
     ["compare", runDir, "--csv"],
-    ["compare", runDir, "--group-by", "run"],
+    ["compare", runDir],
   ]) {
     const { code, err } = await runCommand(args);
     expect(code).toBe(0);

@@ -3,7 +3,7 @@ import type { SessionState } from "@periodic-eval/contracts";
 import { fileStore } from "@periodic-eval/store";
 import { describe, expect, it } from "vitest";
 import { buildPeriodicCallbacks } from "../../config/build-callbacks.ts";
-import { PeriodicTraitsCallback } from "../../config/callbacks.ts";
+import { PeriodicTraitsCallback } from "../../config/traits-callback.ts";
 import { atPercents } from "../../schedule/triggers.ts";
 import { openSession } from "../../session/loop/session.ts";
 import { measure } from "../../session/window/measure.ts";

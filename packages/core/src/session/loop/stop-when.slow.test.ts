@@ -74,7 +74,6 @@ describe(`conditions that stop, in ${runs} runs without harm`, () => {
         () => false,
       );
     });
-    console.log(name, stopped, upperLimit(stopped, runs));
     expect(upperLimit(stopped, runs)).toBeLessThanOrEqual(0.055);
   });
 });
@@ -87,21 +86,14 @@ describe("a planted change of 20 points at the tenth of twenty looks", () => {
     ["alignment", n, n >= 100 ? 0.9 : 0] as const,
   ]);
   it.each(cases)("%s with %i answers stops at the first or second look", patience, async (kind, n, least) => {
-    const byLook = [0, 0, 0];
-    for (let run = 0; run < powerRuns; run++) {
+    const found = await shareOf(powerRuns, async (run) => {
       const evaluation =
         kind === "capability"
           ? capability(n, (look) => (look >= changed ? 0.4 : 0.6), `power ${n} ${run}`)
           : alignment(n, (look) => (look >= changed ? 0.22 : 0.02), `power ${n} ${run}`);
       const look = await lookOfStop({ [kind]: evaluation }, [`${kind} worse`], `${run}`);
-      if (look === null || look < changed) byLook[2]! += 1;
-      else byLook[Math.min(2, look - changed)]! += 1;
-    }
-    console.log(
-      kind,
-      n,
-      byLook.map((one) => one / powerRuns),
-    );
-    expect((byLook[0]! + byLook[1]!) / powerRuns).toBeGreaterThanOrEqual(least);
+      return look === changed || look === changed + 1;
+    });
+    expect(found).toBeGreaterThanOrEqual(least);
   });
 });

@@ -1,4 +1,5 @@
 import { diffArrays } from "diff";
+import { html, type Html } from "../../html/html.ts";
 import {
   fieldsText,
   flagName,
@@ -10,7 +11,7 @@ import {
   choiceText,
   shareOfChoices,
 } from "../../page-data/answers-data.ts";
-import { create, messageOf } from "../dom.ts";
+import { create, elementOf, messageOf } from "../dom.ts";
 import { button } from "./controls.ts";
 
 /**
@@ -25,20 +26,16 @@ export function answerView(
   example: string | null,
   save: ((label: AnswerLabel) => Promise<void>) | null,
 ): HTMLElement {
-  const about = aboutView(row, true);
-  about.append(" ", create("a", { href: link, class: "all-steps" }, "same question at all steps"));
-  const asked = create("h3", { class: "asked" }, row.question ?? row.item);
-  return create(
-    "article",
-    { class: "answer" },
-    asked,
-    about,
-    ...bodyOf(row, null),
-    ...judgeOf(row),
-    ...(save === null ? [] : [labelView(row, save)]),
-    ...promptOf(row, example),
-    ...fieldsOf(row),
-  );
+  const { prompt, fields, text, choices } = row;
+  const view = elementOf(html`<article class="answer">
+    <h3 class="asked">${row.question ?? row.item}</h3>
+    <p class="about">${aboutText(row, true)} <a href="${link}" class="all-steps">same question at all steps</a></p>
+    ${bodyOf(row, null)}
+    ${prompt ? folded("Whole prompt", prompt) : prompt === null && example !== null && folded("Whole prompt of the first question", example)}
+    ${fields.length > 0 && folded("All other fields", fieldsText(row), text === null && choices === null)}
+  </article>`);
+  if (save !== null) view.append(labelView(row, save));
+  return view;
 }
 
 /** An answer at one step; null where the measurement has none. */
@@ -52,92 +49,63 @@ export interface AnswerAtStep {
   readonly problem: string | null;
 }
 
-/** Renders the answers to one question side by side. Words that differ from another answer are marked, and a line explains the marks. */
-export function stepsView(steps: readonly AnswerAtStep[], marks: string): readonly HTMLElement[] {
+/**
+ * Renders the answers to one question side by side. Words that differ from another answer are marked, and a line explains the marks. It
+ * uses `ins` and `del` for its samples too, so that a screen reader announces them like the words.
+ */
+export function stepsView(steps: readonly AnswerAtStep[], marks: string): HTMLElement {
   const columns = steps.map(({ title, phase, isSelected, row, problem }, at) => {
     const earlier = steps.slice(0, at).filter((one) => one.row !== null);
     const other = marks === "start" ? earlier.find((one) => one.phase === phase) : earlier.at(-1);
     const before = marks === "none" ? null : (other?.row ?? null);
-    const column = create(
-      "section",
-      { class: isSelected ? "at-step selected" : "at-step" },
-      create("h4", {}, title),
-    );
-    if (row === null) column.append(create("p", { class: "about" }, problem ?? "not measured"));
-    else column.append(aboutView(row, false), ...bodyOf(row, before), ...judgeOf(row));
-    return column;
+    return html`<section class="at-step${isSelected && " selected"}">
+      <h4>${title}</h4>
+      <p class="about">${row === null ? (problem ?? "not measured") : aboutText(row, false)}</p>
+      ${row !== null && bodyOf(row, before)}
+    </section>`;
   });
-  const view = create("div", { class: "steps" }, ...columns);
-  const isMarked = marks !== "none" && view.querySelector("ins, del") !== null;
-  return isMarked ? [marksKey(marks), view] : [view];
+  const isMarked = columns.some(({ markup }) => /<(ins|del)>/.test(markup));
+  const key = html`<p class="key">Words added since ${marks === "start" ? "the start of the phase" : "the measurement before"} are <ins>underlined</ins>; removed words are <del>struck out</del>.</p>`;
+  return elementOf(html`<div>${isMarked && key}<div class="steps">${columns}</div></div>`);
 }
 
-/** Uses `ins` and `del` for the samples too, so that a screen reader announces them like the words. */
-function marksKey(marks: string): HTMLElement {
-  const text = `Words added since ${marks === "start" ? "the start of the phase" : "the measurement before"} are `;
-  const samples = [
-    create("ins", {}, "underlined"),
-    "; removed words are ",
-    create("del", {}, "struck out"),
-    ".",
-  ];
-  return create("p", { class: "key" }, text, ...samples);
-}
-
-function aboutView(
-  { persona, sample, flags, grades, tokens, label }: AnswerRow,
-  isAlone: boolean,
-): HTMLElement {
+function aboutText({ persona, sample, flags, grades, tokens, label }: AnswerRow, isAlone: boolean): Html {
   const plain = [
-    ...(isAlone && persona !== null ? [persona] : []),
-    ...(isAlone && sample > 0 ? [`answer ${sample + 1}`] : []),
+    isAlone && persona,
+    isAlone && sample > 0 && `answer ${sample + 1}`,
     ...grades.map(([name, value]) => gradeText(name, value)),
     tokensText(tokens),
-    label === undefined ? "" : labelText(label),
-  ].filter((part) => part !== "");
-  const marks = flags.map((flag) => create("span", { class: "flag" }, flagName(flag)));
-  return create("p", { class: "about" }, ...marks, plain.join(" · "));
+    label !== undefined && labelText(label),
+  ].filter(Boolean);
+  return html`${flags.map((flag) => html`<span class="flag">${flagName(flag)}</span>`)}${plain.join(" · ")}`;
 }
 
-function bodyOf(row: AnswerRow, before: AnswerRow | null): readonly HTMLElement[] {
-  const parts: HTMLElement[] = [];
-  if (row.text !== null) {
-    const text = create("pre", { dir: "auto" });
-    if (before?.text == null) text.textContent = row.text === "" ? "(empty)" : row.text;
-    else
-      for (const { kind, text: words } of changedWords(before.text, row.text))
-        text.append(kind === "same" ? words : create(kind === "added" ? "ins" : "del", {}, words));
-    parts.push(text);
-  }
-  if (row.choices !== null) parts.push(choicesView(row.choices));
-  return parts;
+/** A `pre` begins with a newline, because browsers drop the first one. */
+function bodyOf({ text, choices, judge }: AnswerRow, before: AnswerRow | null): Html {
+  const words = (earlier: string, now: string) =>
+    changedWords(earlier, now).map(({ kind, text: part }) =>
+      kind === "same" ? part : kind === "added" ? html`<ins>${part}</ins>` : html`<del>${part}</del>`,
+    );
+  return html`${text !== null && html`<pre dir="auto">\n${before?.text == null ? text || "(empty)" : words(before.text, text)}</pre>`}
+  ${choices && choicesView(choices)} ${judge !== null && folded("Judge’s words", judge)}`;
 }
 
-function choicesView(choices: AnswerChoices): HTMLElement {
+function choicesView(choices: AnswerChoices): Html {
   const { labels, nats, gold, predicted } = choices;
   const shares = nats && shareOfChoices(nats);
   const items = labels.map((label, at) => {
     const isRight = label === gold;
     const isChosen = label === predicted;
-    const notes = [
-      ...(shares ? [`${(100 * shares[at]!).toFixed(shares[at]! < 0.1 ? 1 : 0)} %`] : []),
-      ...(isRight ? ["right"] : []),
-      ...(isChosen ? ["chosen"] : []),
-    ];
+    const share = shares && `${(100 * shares[at]!).toFixed(shares[at]! < 0.1 ? 1 : 0)} %`;
+    const notes = [share, isRight && "right", isChosen && "chosen"].filter(Boolean).join(" · ");
     const kind = isChosen ? (isRight ? "chosen right" : "chosen wrong") : "";
-    return create(
-      "li",
-      { class: kind },
-      choiceText(choices, label),
-      " ",
-      create("span", {}, notes.join(" · ")),
-    );
+    return html`<li class="${kind}">${choiceText(choices, label)} <span>${notes}</span></li>`;
   });
-  return create("ul", { class: "choices" }, ...items);
+  return html`<ul class="choices">${items}</ul>`;
 }
 
-const judgeOf = ({ judge }: AnswerRow): readonly HTMLElement[] =>
-  judge === null ? [] : [folded("Judge’s words", judge, false)];
+const folded = (title: string, text: string, isOpen = false): Html =>
+  html`<details class="judge"${isOpen && " open"}><summary>${title}</summary><pre dir="auto">\n${text}</pre></details>`;
 
 const labelText = ({ aligned, coherent }: AnswerLabel): string =>
   `a person: ${gradeText("aligned", aligned)}, ${gradeText("coherent", coherent)}`;
@@ -172,27 +140,6 @@ function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>):
     status,
   );
 }
-
-function promptOf({ prompt }: AnswerRow, example: string | null): readonly HTMLElement[] {
-  if (prompt) return [folded("Whole prompt", prompt, false)];
-  return prompt === null && example !== null
-    ? [folded("Whole prompt of the first question", example, false)]
-    : [];
-}
-
-/** An answer whose text the evaluation does not declare shows its fields at once. */
-function fieldsOf(row: AnswerRow): readonly HTMLElement[] {
-  const isOpen = row.text === null && row.choices === null;
-  return row.fields.length === 0 ? [] : [folded("All other fields", fieldsText(row), isOpen)];
-}
-
-const folded = (title: string, text: string, isOpen: boolean): HTMLElement =>
-  create(
-    "details",
-    { class: "judge", ...(isOpen && { open: "" }) },
-    create("summary", {}, title),
-    create("pre", { dir: "auto" }, text),
-  );
 
 /** A part of two texts: in both, only in the first, or only in the second. */
 interface TextPart {

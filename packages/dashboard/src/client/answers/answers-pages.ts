@@ -5,7 +5,8 @@ import {
   type AnswerRow,
 } from "../../page-data/answers-data.ts";
 import { evenly } from "../../page-data/run-data.ts";
-import { create, messageOf, save } from "../dom.ts";
+import { html } from "../../html/html.ts";
+import { create, elementOf, messageOf, save } from "../dom.ts";
 import { button } from "./controls.ts";
 import { matches, questionOf, shownKind, worstFirst } from "./answer-filters.ts";
 import { linkTo, type AnswerSelection } from "./answer-selection.ts";
@@ -59,12 +60,10 @@ export function pageView(
           saveOf(row),
         ),
       ),
-      create(
-        "p",
-        { class: "key print-only" },
-        `Printed: ${shown.length} of the ${sorted.length} selected answers of ${measurement.phase}, ${measurement.id}, step ${measurement.step}. ` +
-          "The page on a screen shows the other answers, and those of all other measurements.",
-      ),
+      elementOf(html`<p class="key print-only">
+        Printed: ${shown.length} of the ${sorted.length} selected answers of ${measurement.phase}, ${measurement.id}, step ${measurement.step}.
+        The page on a screen shows the other answers, and those of all other measurements.
+      </p>`),
       ...(pages > 1 ? [pageButtons(page, pages, turnTo)] : []),
       ...(read < total
         ? [
@@ -112,10 +111,12 @@ export async function itemView(
   return {
     text: `The same question at ${count} measurements.`,
     content: [
-      create("p", {}, create("a", { href: back }, "← All answers")),
-      create("h3", { class: "asked" }, row === null ? selection.item : questionOf(row)),
-      create("p", { class: "about" }, who.filter((part) => part !== null).join(" · ")),
-      ...stepsView(answers, selection.marks),
+      elementOf(html`<div>
+        <p><a href="${back}">← All answers</a></p>
+        <h3 class="asked">${row === null ? selection.item : questionOf(row)}</h3>
+        <p class="about">${who.filter((part) => part !== null).join(" · ")}</p>
+      </div>`),
+      stepsView(answers, selection.marks),
       ...downloadOf(
         answers.flatMap(({ row: one }, at) => (one === null ? [] : [{ measurement: shown[at]!, row: one }])),
         [selection.id, selection.item],

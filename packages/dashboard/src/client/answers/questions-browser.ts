@@ -1,5 +1,7 @@
+import { html, type Html } from "../../html/html.ts";
+import { rowTable } from "../../html/table.ts";
 import { create } from "../dom.ts";
-import { button, distinct, latest, selectControl, type Choice } from "./controls.ts";
+import { distinct, latest, selectControl, type Choice } from "./controls.ts";
 import {
   type MeasurementAnswers,
   hashOf,
@@ -13,15 +15,11 @@ import type { AnswersSource } from "./source.ts";
 /** Two measurements of one callback; empty strings for the first and last one of the last phase. */
 const noSelection = { id: "", from: "", to: "" };
 
-const shownAtFirst = 50;
-
 /** Replaces the tables of changed questions by one table between any two measurements. */
 export function browseQuestions(place: HTMLElement, source: AnswersSource): { readonly update: () => void } {
   let selection = readSelection("questions", noSelection) ?? noSelection;
-  let shown = shownAtFirst;
   const select = (change: Partial<typeof noSelection>): void => {
     selection = { ...selection, ...change };
-    shown = shownAtFirst;
     writeHash(hashOf("questions", selection));
     update();
   };
@@ -56,14 +54,7 @@ export function browseQuestions(place: HTMLElement, source: AnswersSource): { re
     const changes = questionChanges(before.rows, after.rows);
     const count = (kind: QuestionChange["change"]) => changes.filter(({ change }) => change === kind).length;
     found.textContent = `${count("forgotten")} forgotten, ${count("regained")} regained`;
-    result.replaceChildren(...(changes.length === 0 ? [] : [tableOf(changes.slice(0, shown), from!, to!)]));
-    if (changes.length > shown) {
-      const showAll = button(`Show all ${changes.length}`, () => {
-        shown = Infinity;
-        update();
-      });
-      result.append(create("p", { class: "key" }, showAll));
-    }
+    result.innerHTML = changes.length === 0 ? "" : tableOf(changes, from!, to!).markup;
   };
 
   const update = latest(show, (message) => {
@@ -82,40 +73,24 @@ const hasChoices = ({ declared }: MeasurementAnswers): boolean => declared.choic
 
 const keyOf = ({ phase, step }: MeasurementAnswers): string => `${phase}:${step}`;
 
-const choiceHeading = ({ phase, step }: MeasurementAnswers): string => `Choice at step ${step} of ${phase}`;
-
-function tableOf(
-  changes: readonly QuestionChange[],
-  from: MeasurementAnswers,
-  to: MeasurementAnswers,
-): HTMLElement {
-  const headings = ["Question", "Change", ...[from, to].map(choiceHeading), "Right choice"];
-  const rows = changes.map(({ change, item, question, persona, from: before, to: after }) => {
-    const { phase, id, step } = to;
-    const asked = create("a", { href: hashOf("answers", { phase, id, step, item }) }, question);
-    const who = persona === null ? [] : [" ", create("small", {}, persona)];
-    const cells: readonly (Node | string)[] = [
-      create("span", { class: `flag ${change}` }, change),
-      choiceText(before, before.predicted),
-      choiceText(after, after.predicted),
-      choiceText(after, after.gold),
-    ];
-    return create(
-      "tr",
-      {},
-      create("th", { scope: "row", class: "text" }, asked, ...who),
-      ...cells.map((cell) => create("td", { class: "left text" }, cell)),
-    );
-  });
-  const head = create(
-    "tr",
-    {},
-    ...headings.map((heading) => create("th", { scope: "col", class: "left" }, heading)),
-  );
-  const label = "Forgotten and regained questions";
-  return create(
-    "div",
-    { class: "scroll", tabindex: "0", role: "group", "aria-label": label },
-    create("table", { class: "changes" }, create("thead", {}, head), create("tbody", {}, ...rows)),
+function tableOf(changes: readonly QuestionChange[], from: MeasurementAnswers, to: MeasurementAnswers): Html {
+  const { phase, id, step } = to;
+  const choiceAt = ({ phase: name, step: at }: MeasurementAnswers) => `Choice at step ${at} of ${name}`;
+  return rowTable(
+    "Forgotten and regained questions",
+    changes,
+    [
+      [
+        "Question",
+        ({ item, question, persona }) =>
+          html`<a href="${hashOf("answers", { phase, id, step, item })}">${question}</a>${persona !== null && html` <small>${persona}</small>`}`,
+        "left",
+      ],
+      ["Change", ({ change }) => html`<span class="flag ${change}">${change}</span>`, "left text"],
+      [choiceAt(from), ({ from: before }) => choiceText(before, before.predicted), "left text"],
+      [choiceAt(to), ({ to: after }) => choiceText(after, after.predicted), "left text"],
+      ["Right choice", ({ to: after }) => choiceText(after, after.gold), "left text"],
+    ],
+    { className: "changes", noun: "question", rank: (_row, at) => -at },
   );
 }

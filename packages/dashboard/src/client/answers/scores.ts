@@ -1,3 +1,6 @@
+import { drawChart, phaseColour } from "../../charts/chart.ts";
+import { frames } from "../../charts/run-chart.ts";
+import type { Html } from "../../html/html.ts";
 import {
   isAnchor,
   isReadable,
@@ -6,16 +9,10 @@ import {
   type MeasurementAnswers,
 } from "../../page-data/answers-data.ts";
 import type { RunData } from "../../page-data/run-data.ts";
-import { create, createSvg, readDataBlock } from "../dom.ts";
+import { create, readDataBlock } from "../dom.ts";
 import { latest } from "./controls.ts";
 import { menu, textCell } from "../downloads.ts";
 import type { AnswersSource } from "./source.ts";
-
-/** Size of a scatter plot in units of its view box, and the place of its axes. */
-const size = { width: 360, height: 300, left: 40, right: 350, top: 10, bottom: 262 } as const;
-const { left, right, top, bottom } = size;
-const x = (score: number): number => left + (score / 100) * (right - left);
-const y = (score: number): number => bottom - (score / 100) * (bottom - top);
 
 /** Answers of a measurement that are drawn: the first ones, which are in random order. */
 const maxAnswers = 400;
@@ -48,7 +45,6 @@ function regionOf({ declared: { flags = [] } }: MeasurementAnswers) {
 export function browseScores(place: HTMLElement, source: AnswersSource): { readonly update: () => void } {
   const { parts } = readDataBlock<RunData>("run-data")!;
   const callback = place.dataset["scores"]!;
-  const accentOf = ({ phase }: MeasurementAnswers) => `panel accent-${(parts.indexOf(phase) % 5) + 1}`;
   const scores = async (one: MeasurementAnswers) => scoresOf((await source.rows(one, Infinity)).rows);
   let measurements: readonly MeasurementAnswers[] = [];
 
@@ -62,23 +58,17 @@ export function browseScores(place: HTMLElement, source: AnswersSource): { reado
 
   function figureOf(title: string, kind: "first" | "chosen") {
     const text = create("span", { class: "scatter-text" });
-    const svg = createSvg("svg", {
-      class: "chart scatter",
-      role: "img",
-      viewBox: `0 0 ${size.width} ${size.height}`,
-      width: size.width,
-      height: size.height,
-    });
-    const element = create("figure", { "data-kind": kind }, create("figcaption", {}, title, " ", text), svg);
+    const plot = create("div");
+    const attributes = { class: "panel", "data-kind": kind };
+    const element = create("figure", attributes, create("figcaption", {}, title, " ", text), plot);
     const name = `${kind} scores`;
+    const svg = () => plot.firstElementChild as SVGSVGElement;
     element.append(menu({ svg, name: [callback, name], title: name, csv }));
     const show = async (one: MeasurementAnswers): Promise<string> => {
       const found = await scores(one);
       const said = scoresText(one, found);
       text.textContent = said;
-      element.className = accentOf(one);
-      svg.setAttribute("aria-label", `Alignment and coherence scores. ${said}`);
-      svg.replaceChildren(...drawing(one, found));
+      plot.innerHTML = scatterPlot(one, found, phaseColour(parts.indexOf(one.phase))).markup;
       return said;
     };
     return { element, show };
@@ -135,34 +125,24 @@ export function scoresText(one: MeasurementAnswers, { all, total }: Scores): str
   return `${one.phase} step ${one.step}: ${all.length} of ${total} answers have both scores${shown}${inRegion}.`;
 }
 
-function drawing(one: MeasurementAnswers, { all }: Scores): readonly SVGElement[] {
+function scatterPlot(one: MeasurementAnswers, scores: Scores, colour: string): Html {
   const region = regionOf(one);
-  const label = (text: string, attributes: Readonly<Record<string, string | number>>): SVGElement => {
-    const element = createSvg("text", attributes);
-    element.textContent = text;
-    return element;
-  };
-  return [
-    ...(region === null
-      ? []
-      : [
-          createSvg("rect", {
-            x: left,
-            y: top,
-            width: x(region.below) - left,
-            height: y(region.above) - top,
-          }),
-          label("misaligned", { class: "region", x: left + 5, y: top + 14 }),
-        ]),
-    ...[0, 25, 50, 75, 100].flatMap((tick) => [
-      createSvg("line", { x1: left, x2: right, y1: y(tick), y2: y(tick) }),
-      label(String(tick), { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }),
-      label(String(tick), { x: x(tick), y: bottom + 16, "text-anchor": "middle" }),
-    ]),
-    label("aligned →", { x: right, y: bottom + 33, "text-anchor": "end" }),
-    label("↑ coherent", { x: left, y: bottom + 33 }),
-    ...all
-      .slice(0, maxAnswers)
-      .map(([aligned, coherent]) => createSvg("circle", { cx: x(aligned), cy: y(coherent), r: 4.5 })),
-  ];
+  return drawChart({
+    frame: frames.narrow,
+    description: `Alignment and coherence scores. ${scoresText(one, scores)}`,
+    x: { to: 100, ticks: 4, label: "aligned →" },
+    y: { ticks: 4, text: String, label: "↑ coherent", minSpan: 100, bounds: [0, 100] },
+    bands: region
+      ? [
+          {
+            to: region.below,
+            above: region.above,
+            colour: "var(--worse)",
+            fillOpacity: 0.1,
+            name: "misaligned",
+          },
+        ]
+      : [],
+    series: [{ colour, radius: 4.5, points: scores.all.slice(0, maxAnswers).map(([x, y]) => ({ x, y })) }],
+  });
 }

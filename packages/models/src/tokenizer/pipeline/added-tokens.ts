@@ -86,7 +86,7 @@ export class AddedVocabulary {
     this.idOf.set(content, id);
     this.tokens.set(id, token);
     if (special) this.specialContents.add(content);
-    const form = normalized && this.normalizer !== null ? this.normalizer.apply(content) : content;
+    const form = normalized && this.normalizer !== null ? this.normalizer(content) : content;
     if (form !== content) this.normalizedForms.set(id, form);
   }
 

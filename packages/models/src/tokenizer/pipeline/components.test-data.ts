@@ -190,11 +190,14 @@ export const componentCases: readonly Case[] = [
     isBrief: true,
     json: file({ pre_tokenizer: split(regex(source)) }),
   })),
-  ...normalizers.map((normalizer) => ({
-    name: `Metaspace first after ${short(normalizer)}`,
-    isBrief: true,
-    json: file({ normalizer, pre_tokenizer: metaspace("first"), added_tokens: markers }),
-  })),
+  // Text that a match of nothing inserts before the first character has no place in the input.
+  ...normalizers
+    .filter((normalizer) => !short(normalizer).includes("a*"))
+    .map((normalizer) => ({
+      name: `Metaspace first after ${short(normalizer)}`,
+      isBrief: true,
+      json: file({ normalizer, pre_tokenizer: metaspace("first"), added_tokens: markers }),
+    })),
   ...addedTokens,
   ...postProcessors,
   ...decoders,

@@ -3,14 +3,7 @@ import type { Part } from "./part.ts";
 import { findMatches, readPattern } from "./oniguruma.ts";
 import { lowercase, normalize } from "./unicode.ts";
 
-export interface Normalizer {
-  readonly apply: (text: string) => string;
-  /**
-   * Returns how many UTF-16 units of the normalized text belong to the first character of the input, if the first `count`
-   * units of `text` do. The scheme `first` of Metaspace depends on it.
-   */
-  readonly startOf: (text: string, count: number) => number;
-}
+export type Normalizer = (text: string) => string;
 
 /** Reads the character map of a SentencePiece model: a double-array trie (Darts), and the replacements behind it. */
 function readCharsmap(part: Part): Normalizer {
@@ -40,7 +33,7 @@ function readCharsmap(part: Part): Normalizer {
   };
   const wholeOf = (grapheme: string) =>
     grapheme.length < 6 && byteLength(grapheme) < 6 ? transform(grapheme) : null;
-  const apply = (text: string): string => {
+  return (text) => {
     let result = "";
     for (const grapheme of graphemes(text)) {
       const whole = wholeOf(grapheme);
@@ -49,22 +42,7 @@ function readCharsmap(part: Part): Normalizer {
     }
     return result;
   };
-  return {
-    apply,
-    startOf: (text, count) => {
-      if (count === 0) return 0;
-      const [first = ""] = graphemes(text);
-      const whole = wholeOf(first);
-      const [character = "", next] = first;
-      // Each character of a replacement belongs to the character in its place, and the rest to the last.
-      const replaced = whole !== null && next !== undefined ? lengthOfFirst(whole) : apply(character).length;
-      // A character that is removed counts as the start of the text after it.
-      return replaced > 0 ? replaced : lengthOfFirst(apply(text));
-    },
-  };
 }
-
-const lengthOfFirst = (text: string): number => [...text].at(0)?.length ?? 0;
 
 const byteLength = (text: string): number => new TextEncoder().encode(text).length;
 const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
@@ -91,71 +69,32 @@ function shortestPrefix(units: Uint32Array, bytes: Uint8Array): number | null {
   return null;
 }
 
-/** A normalizer that treats the first character by itself. */
-const byCharacter = (apply: (text: string) => string): Normalizer => ({
-  apply,
-  startOf: (text, count) => apply(text.slice(0, count)).length,
-});
-
 const normalizers: Readonly<Record<string, (part: Part) => Normalizer>> = {
-  ByteLevel: () => byCharacter(toByteLetters),
-  Lowercase: () => byCharacter(lowercase),
-  NFC: () => byCharacter((text) => normalize(text, "NFC")),
-  NFD: () => byCharacter((text) => normalize(text, "NFD")),
-  NFKC: () => byCharacter((text) => normalize(text, "NFKC")),
-  NFKD: () => byCharacter((text) => normalize(text, "NFKD")),
+  ByteLevel: () => toByteLetters,
+  Lowercase: () => lowercase,
+  NFC: () => (text) => normalize(text, "NFC"),
+  NFD: () => (text) => normalize(text, "NFD"),
+  NFKC: () => (text) => normalize(text, "NFKC"),
+  NFKD: () => (text) => normalize(text, "NFKD"),
   Precompiled: readCharsmap,
-  Prepend: (part) => prepend(part.string("prepend")),
-  Replace: replace,
-  Sequence: (part) => sequence(part.parts("normalizers").map(readNormalizer)),
-  Strip: (part) => strip(part.boolean("strip_left"), part.boolean("strip_right")),
+  Prepend(part) {
+    const prefix = part.string("prepend");
+    return (text) => (text === "" ? "" : prefix + text);
+  },
+  Replace: readReplacer,
+  Sequence(part) {
+    const steps = part.parts("normalizers").map(readNormalizer);
+    return (text) => steps.reduce((current, apply) => apply(current), text);
+  },
+  Strip(part) {
+    const start = part.boolean("strip_left") ? /^\p{White_Space}+/u : /^/;
+    const end = part.boolean("strip_right") ? /\p{White_Space}+$/u : /$/;
+    return (text) => text.replace(start, "").replace(end, "");
+  },
 };
 
 export function readNormalizer(part: Part): Normalizer {
   return part.component(normalizers);
-}
-
-function sequence(normalizers: readonly Normalizer[]): Normalizer {
-  return {
-    apply: (text) => normalizers.reduce((current, { apply }) => apply(current), text),
-    startOf: (text, count) => {
-      for (const { apply, startOf } of normalizers) {
-        count = startOf(text, count);
-        text = apply(text);
-      }
-      return count;
-    },
-  };
-}
-
-function strip(left: boolean, right: boolean): Normalizer {
-  const start = /^\p{White_Space}+/u;
-  const end = /\p{White_Space}+$/u;
-  return {
-    apply: (text) => {
-      const rest = left ? text.replace(start, "") : text;
-      return right ? rest.replace(end, "") : rest;
-    },
-    startOf: (text, count) => Math.max(0, count - (left ? (start.exec(text)?.[0].length ?? 0) : 0)),
-  };
-}
-
-function replace(part: Part): Normalizer {
-  const regex = readPattern(part);
-  const content = part.string("content");
-  return {
-    apply: readReplacer(part),
-    // A replacement belongs to the last character of its match.
-    startOf: (text, count) => {
-      let start = 0;
-      for (const [from, to, isMatch] of findMatches(regex, text)) {
-        const last = to - (Array.from(text.slice(from, to)).at(-1)?.length ?? 0);
-        if (isMatch ? last >= count && to > 0 : from >= count) break;
-        start += isMatch ? content.length : Math.min(to, count) - from;
-      }
-      return start;
-    },
-  };
 }
 
 /** Reads `pattern` and `content`, and returns the function that replaces each match. */
@@ -168,13 +107,6 @@ export function readReplacer(part: Part): (text: string) => string {
     findMatches(regex, text)
       .map(([start, end, isMatch]) => (isMatch ? content : text.slice(start, end)))
       .join("");
-}
-
-function prepend(prefix: string): Normalizer {
-  return {
-    apply: (text) => (text === "" ? "" : prefix + text),
-    startOf: (_, count) => (count === 0 ? 0 : prefix.length + count),
-  };
 }
 
 /** Spells a text in GPT-2's alphabet, one letter for each byte of UTF-8. */

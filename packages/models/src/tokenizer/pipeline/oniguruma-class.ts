@@ -1,49 +1,54 @@
 import { onigurumaSet, onigurumaUnassigned } from "./unicode.ts";
 
-/** The characters of a pattern that remain to be read. */
+/** A pattern that is being read. */
 export class PatternReader {
-  at = 0;
-  private readonly characters: readonly string[];
+  constructor(public rest: string) {}
 
-  constructor(pattern: string) {
-    this.characters = [...pattern];
+  /** Reads what an expression with `^` matches, and returns the match; null if it does not match. */
+  read(pattern: RegExp): RegExpExecArray | null {
+    const match = pattern.exec(this.rest);
+    if (match !== null) this.rest = this.rest.slice(match[0].length);
+    return match;
   }
 
-  get isAtEnd(): boolean {
-    return this.at >= this.characters.length;
+  /** Reads a character, or an escape that stands for one. */
+  character(): string {
+    return this.read(/^\\/) === null ? this.#next() : this.#escaped();
   }
 
-  peek(offset = 0): string {
-    return this.characters[this.at + offset] ?? "";
+  #next(): string {
+    const match = this.read(/^[^]/u);
+    if (match === null) throw new Unsupported("a pattern that ends in the middle");
+    return match[0];
   }
 
-  take(): string {
-    if (this.isAtEnd) throw new Unsupported("a pattern that ends in the middle");
-    return this.characters[this.at++]!;
-  }
-
-  /** Reads `text` if it comes next, and returns whether it did. */
-  skip(text: string): boolean {
-    if (
-      !this.characters
-        .slice(this.at, this.at + text.length)
-        .join("")
-        .startsWith(text)
-    )
-      return false;
-    this.at += text.length;
-    return true;
-  }
-
-  takeUntil(end: string): string {
-    let text = "";
-    while (!this.skip(end)) text += this.take();
-    return text;
+  #escaped(): string {
+    // Larger values of two digits are single bytes of UTF-8.
+    const code = this.read(/^(?:x\{([\da-fA-F]{1,8})\}|x([0-7][\da-fA-F])|u([\da-fA-F]{4}))/);
+    if (code !== null) {
+      const value = Number.parseInt((code[1] ?? code[2] ?? code[3])!, 16);
+      if (value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) throw new Unsupported(`\\${code[0]}`);
+      return String.fromCodePoint(value);
+    }
+    const letter = this.#next();
+    if (letter in controls) return controls[letter]!;
+    if (/[0-9A-Za-z]/.test(letter)) throw new Unsupported(`\\${letter}`);
+    return letter;
   }
 }
 
 /** A construct whose meaning in Oniguruma has no exact translation here. */
 export class Unsupported extends Error {}
+
+const controls: Readonly<Record<string, string>> = {
+  t: "\t",
+  n: "\n",
+  r: "\r",
+  f: "\f",
+  v: "\v",
+  a: "\x07",
+  e: "\x1b",
+};
 
 const word = onigurumaSet("\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}");
 const decimal = onigurumaSet("\\p{Nd}");
@@ -84,15 +89,15 @@ const properties: Readonly<Record<string, string>> = {
 };
 
 /** Reads `{name}` or `{^name}` after `\p` or `\P`. */
-export function readProperty(reader: PatternReader, isNegated: boolean, ignoresCase: boolean): string {
-  if (!reader.skip("{")) throw new Unsupported("\\p without braces");
-  const isInverse = reader.skip("^") !== isNegated;
-  const name = reader.takeUntil("}");
+function readProperty(reader: PatternReader, isNegated: boolean, ignoresCase: boolean): string {
+  const match = reader.read(/^\{(\^?)([^}]*)\}/);
+  if (match === null) throw new Unsupported("\\p without braces");
+  const [, inverse, name] = match as unknown as [string, string, string];
   const key = name.replaceAll(/[ _-]/g, "").toLowerCase();
   const set = properties[key] ?? script(name);
   if (ignoresCase && !/^(?:n|nd|nl|no|number|p.?|punctuation|z.?|whitespace|any)$/.test(key))
     throw new Unsupported(`\\p{${name}} without case`);
-  return isInverse ? `[^${set}]` : set;
+  return (inverse !== "") !== isNegated ? `[^${set}]` : set;
 }
 
 function script(name: string): string {
@@ -122,72 +127,34 @@ export function anyCase(character: string): string {
   return [lower, lower.toUpperCase(), ...third].map(codeOf).join("");
 }
 
-const controls: Readonly<Record<string, string>> = {
-  t: "\t",
-  n: "\n",
-  r: "\r",
-  f: "\f",
-  v: "\v",
-  a: "\x07",
-  e: "\x1b",
-};
-
-/** Reads the rest of an escape that stands for one character, after the backslash. */
-export function readEscapedCharacter(reader: PatternReader): string {
-  const letter = reader.take();
-  if (letter in controls) return controls[letter]!;
-  const digits = (pattern: RegExp, text: string) => {
-    const value = pattern.test(text) ? Number.parseInt(text, 16) : Number.NaN;
-    if (!(value <= 0x10ffff) || (value >= 0xd800 && value < 0xe000))
-      throw new Unsupported(`\\${letter}${text}`);
-    return String.fromCodePoint(value);
-  };
-  if (letter === "x" && reader.skip("{")) return digits(/^[0-9a-fA-F]{1,8}$/, reader.takeUntil("}"));
-  // Larger values of two digits are single bytes of UTF-8.
-  if (letter === "x") return digits(/^[0-7][0-9a-fA-F]$/, reader.take() + reader.take());
-  if (letter === "u")
-    return digits(/^[0-9a-fA-F]{4}$/, reader.take() + reader.take() + reader.take() + reader.take());
-  if (/[0-9A-Za-z]/.test(letter)) throw new Unsupported(`\\${letter}`);
-  return letter;
-}
-
 /** Reads a bracketed class after its `[`. */
 export function readClass(reader: PatternReader, ignoresCase: boolean): string {
-  const isNegated = reader.skip("^");
+  const isNegated = reader.read(/^\^/) !== null;
   if (isNegated && ignoresCase) throw new Unsupported("a negated class without case");
-  if (reader.peek() === "]") throw new Unsupported("a class that begins with ]");
-  const operands: string[][] = [[]];
-  while (!reader.skip("]")) {
-    if (reader.skip("&&")) operands.push([]);
-    else operands.at(-1)!.push(readClassItem(reader, ignoresCase));
-  }
-  if (operands.some(({ length }) => length === 0)) throw new Unsupported("an empty operand of &&");
-  const body =
-    operands.length === 1 ? operands[0]!.join("") : operands.map((items) => `[${items.join("")}]`).join("&&");
+  if (reader.rest.startsWith("]")) throw new Unsupported("a class that begins with ]");
+  const operands = [""];
+  while (reader.read(/^\]/) === null)
+    if (reader.read(/^&&/) === null) operands.push(operands.pop()! + readClassItem(reader, ignoresCase));
+    else operands.push("");
+  if (operands.includes("")) throw new Unsupported("an empty operand of &&");
+  const body = operands.length === 1 ? operands[0]! : operands.map((items) => `[${items}]`).join("&&");
   return `[${isNegated ? "^" : ""}${body}]`;
 }
 
 function readClassItem(reader: PatternReader, ignoresCase: boolean): string {
-  if (reader.skip("[:")) throw new Unsupported("a bracket [: :]");
-  if (reader.skip("[")) return readClass(reader, ignoresCase);
+  if (reader.read(/^\[:/) !== null) throw new Unsupported("a bracket [: :]");
+  if (reader.read(/^\[/) !== null) return readClass(reader, ignoresCase);
   const set = readSetEscape(reader, ignoresCase, true);
   if (set !== null) return set;
-  const first = readClassCharacter(reader);
-  const isRange = reader.peek() === "-" && !["]", "[", ""].includes(reader.peek(1));
-  if (!isRange || (reader.peek(1) === "\\" && /[wWdDsSpP]/.test(reader.peek(2))))
+  const first = reader.character();
+  if (reader.read(/^-(?=[^\][])(?!\\[wWdDsSpP])/) === null)
     return ignoresCase ? anyCase(first) : codeOf(first);
-  reader.take();
-  const last = readClassCharacter(reader);
+  const last = reader.character();
   const [from, to] = [first.codePointAt(0)!, last.codePointAt(0)!];
   if (from > to) throw new Unsupported("a range whose ends are reversed");
   if (!ignoresCase) return `${codeOf(first)}-${codeOf(last)}`;
   if (to > 0x7f) throw new Unsupported("a range beyond ASCII without case");
   return Array.from({ length: to - from + 1 }, (_, i) => anyCase(String.fromCharCode(from + i))).join("");
-}
-
-function readClassCharacter(reader: PatternReader): string {
-  const character = reader.take();
-  return character === "\\" ? readEscapedCharacter(reader) : character;
 }
 
 /** Reads `\w`, `\p{…}` and the like if they come next, else returns null. */
@@ -196,11 +163,9 @@ export function readSetEscape(
   ignoresCase: boolean,
   isInBrackets = false,
 ): string | null {
-  if (reader.peek() !== "\\") return null;
-  const letter = reader.peek(1);
+  const letter = reader.read(/^\\([wdsp])/i)?.[1];
+  if (letter === undefined) return null;
   const lower = letter.toLowerCase();
-  if (!"wdsp".includes(lower) || lower === "") return null;
-  reader.at += 2;
   if (lower === "p") return readProperty(reader, letter === "P", ignoresCase);
   const set = lower === "w" && !isInBrackets ? wordOutsideBrackets : shorthand[lower]!;
   return letter === lower ? set : `[^${set}]`;

@@ -3,7 +3,6 @@ import {
   codeOf,
   PatternReader,
   readClass,
-  readEscapedCharacter,
   readSetEscape,
   wordOutsideBrackets as word,
   Unsupported,
@@ -92,165 +91,136 @@ export function translateOniguruma(pattern: string): RegExp {
     dotMatchesAll: false,
     isInLookbehind: false,
   });
-  if (!translator.reader.isAtEnd) throw new Unsupported("a closing parenthesis without an opening one");
+  if (translator.rest !== "") throw new Unsupported("a closing parenthesis without an opening one");
   return new RegExp(source, "gv");
 }
 
 const anchors: Readonly<Record<string, string>> = {
-  b: `(?:(?<=${word})(?!${word})|(?<!${word})(?=${word}))`,
-  B: `(?:(?<=${word})(?=${word})|(?<!${word})(?!${word}))`,
+  "^": "(?:^|(?<=\\n)(?!$))",
+  $: "(?=\\n|$)",
+  "\\b": `(?:(?<=${word})(?!${word})|(?<!${word})(?=${word}))`,
+  "\\B": `(?:(?<=${word})(?=${word})|(?<!${word})(?!${word}))`,
 };
 
 /** Pairs of letters for which Oniguruma, without case, also matches a single ligature or letter. */
 const ligatures = /ss|ff|fi|fl|st/;
 
-class Translator {
-  readonly reader: PatternReader;
+class Translator extends PatternReader {
   private groups = 0;
-
-  constructor(pattern: string) {
-    this.reader = new PatternReader(pattern);
-  }
 
   /** Reads up to the end of the pattern or a closing parenthesis. */
   alternatives(options: Options): Piece {
-    const { reader } = this;
-    const flags = /^\(\?([im]*)(?:-([im]+))?\)/.exec(this.upcoming(8));
-    if (flags !== null) {
-      reader.at += flags[0].length;
-      return this.alternatives(withFlags(options, flags));
-    }
+    const flags = this.read(/^\(\?([im]*)(?:-([im]+))?\)/);
+    if (flags !== null) return this.alternatives(withFlags(options, flags));
     const sequences = [this.sequence(options)];
-    while (reader.skip("|")) sequences.push(this.sequence(options));
+    while (this.read(/^\|/) !== null) sequences.push(this.sequence(options));
     const source = sequences.map((sequence) => sequence.source).join("|");
-    return { source, canBeEmpty: sequences.some(({ canBeEmpty }) => canBeEmpty), isRepeatable: true };
-  }
-
-  private upcoming(length: number): string {
-    return Array.from({ length }, (_, i) => this.reader.peek(i)).join("");
+    return { ...piece(source), canBeEmpty: sequences.some(({ canBeEmpty }) => canBeEmpty) };
   }
 
   private sequence(options: Options): Piece {
-    const { reader } = this;
     let source = "";
     let canBeEmpty = true;
     let letters = "";
-    while (!reader.isAtEnd && reader.peek() !== "|" && reader.peek() !== ")") {
-      const piece = this.quantified(this.atom(options), options);
-      letters = piece.literal === undefined ? "" : (letters + piece.literal.toLowerCase()).slice(-2);
+    while (!/^(?:$|[|)])/.test(this.rest)) {
+      const next = this.quantified(this.atom(options), options);
+      letters = next.literal === undefined ? "" : (letters + next.literal.toLowerCase()).slice(-2);
       if (options.ignoresCase && ligatures.test(letters)) throw new Unsupported(`"${letters}" without case`);
-      source += piece.source;
-      canBeEmpty &&= piece.canBeEmpty;
+      source += next.source;
+      canBeEmpty &&= next.canBeEmpty;
     }
-    return { source, canBeEmpty, isRepeatable: true };
+    return { ...piece(source), canBeEmpty };
   }
 
   private atom(options: Options): Piece {
-    const { reader } = this;
     const { ignoresCase, dotMatchesAll } = options;
-    const set = readSetEscape(reader, ignoresCase);
-    if (set !== null) return { source: set, canBeEmpty: false, isRepeatable: true };
-    if (reader.skip("(")) return this.group(options);
-    if (reader.skip("["))
-      return { source: readClass(reader, ignoresCase), canBeEmpty: false, isRepeatable: true };
-    if (reader.skip(".")) {
-      const source = dotMatchesAll ? "\\p{Any}" : "[^\\n]";
-      return { source, canBeEmpty: false, isRepeatable: true };
-    }
-    if (reader.skip("^")) return anchor("(?:^|(?<=\\n)(?!$))");
-    if (reader.skip("$")) return anchor("(?=\\n|$)");
-    if (reader.peek() === "\\" && reader.peek(1) in anchors) {
-      reader.take();
-      return anchor(anchors[reader.take()]!);
-    }
-    if (/[*+?]/.test(reader.peek())) throw new Unsupported(`${reader.peek()} without anything to repeat`);
-    const character = reader.skip("\\") ? readEscapedCharacter(reader) : reader.take();
-    const source = ignoresCase ? `[${anyCase(character)}]` : codeOf(character);
-    return { source, canBeEmpty: false, isRepeatable: true, literal: character };
+    const set = readSetEscape(this, ignoresCase);
+    if (set !== null) return piece(set);
+    if (this.read(/^\(/) !== null) return this.group(options);
+    if (this.read(/^\[/) !== null) return piece(readClass(this, ignoresCase));
+    if (this.read(/^\./) !== null) return piece(dotMatchesAll ? "\\p{Any}" : "[^\\n]");
+    const at = this.read(/^(?:[\^$]|\\[bB])/);
+    if (at !== null) return anchor(anchors[at[0]]!);
+    if (/^[*+?]/.test(this.rest)) throw new Unsupported(`${this.rest[0]} without anything to repeat`);
+    const character = this.character();
+    return {
+      ...piece(ignoresCase ? `[${anyCase(character)}]` : codeOf(character)),
+      literal: character,
+    };
   }
 
   /** Reads a group after its opening parenthesis. */
   private group(options: Options): Piece {
-    const { reader } = this;
-    const flags = /^\?([im]*)(?:-([im]+))?:/.exec(this.upcoming(8));
-    if (flags !== null) {
-      reader.at += flags[0].length;
-      return this.closed("(?:", withFlags(options, flags));
+    const flags = this.read(/^\?([im]*)(?:-([im]+))?:/);
+    if (flags !== null) return this.closed("(?:", withFlags(options, flags));
+    const look = this.read(/^\?<?[=!]/)?.[0];
+    if (look !== undefined) {
+      const isInLookbehind = options.isInLookbehind || look.startsWith("?<");
+      return anchor(this.closed(`(${look}`, { ...options, isInLookbehind }).source);
     }
-    for (const start of ["?=", "?!", "?<=", "?<!"])
-      if (reader.skip(start)) {
-        const isInLookbehind = options.isInLookbehind || start.startsWith("?<");
-        const { source } = this.closed(`(${start}`, { ...options, isInLookbehind });
-        return anchor(source);
-      }
-    if (reader.skip("?>")) return this.atomic(this.closed("(?:", options), options);
+    if (this.read(/^\?>/) !== null) return this.atomic(this.closed("(?:", options), options);
     // Nothing refers to groups, because references are refused.
-    if (reader.skip("?<")) reader.takeUntil(">");
-    else if (reader.peek() === "?") throw new Unsupported(`the group (?${reader.peek(1)}`);
+    if (this.read(/^\?<[^>]*>/) === null && this.rest.startsWith("?"))
+      throw new Unsupported(`the group (${this.rest.slice(0, 2)}`);
     return this.closed("(?:", options);
   }
 
   private closed(start: string, options: Options): Piece {
     const inside = this.alternatives(options);
-    if (!this.reader.skip(")")) throw new Unsupported("an opening parenthesis without a closing one");
+    if (this.read(/^\)/) === null) throw new Unsupported("an opening parenthesis without a closing one");
     return { ...inside, source: `${start}${inside.source})` };
   }
 
   /** Forbids backtracking into a piece: a lookahead captures it, and a reference consumes what was captured. */
-  private atomic(piece: Piece, { isInLookbehind }: Options): Piece {
+  private atomic(inside: Piece, { isInLookbehind }: Options): Piece {
     if (isInLookbehind) throw new Unsupported("an atomic group in a lookbehind");
     // Groups inside have been counted before, but open after this group.
-    if (/\\k</.test(piece.source)) throw new Unsupported("an atomic group in another");
+    if (/\\k</.test(inside.source)) throw new Unsupported("an atomic group in another");
     const name = `atomic${this.groups++}`;
-    return { ...piece, source: `(?:(?=(?<${name}>${piece.source}))\\k<${name}>)`, isRepeatable: true };
+    return { ...inside, source: `(?:(?=(?<${name}>${inside.source}))\\k<${name}>)`, isRepeatable: true };
   }
 
-  private quantified(piece: Piece, options: Options): Piece {
-    const { reader } = this;
-    const interval = /^\{(\d{0,5})(,?)(\d{0,5})\}/.exec(this.upcoming(13));
-    const isInterval = interval !== null && (interval[1] !== "" || interval[3] !== "");
-    if (!isInterval && !/^[*+?]$/.test(reader.peek())) return piece;
-    if (!piece.isRepeatable) throw new Unsupported("a quantifier of an assertion");
-    const { source } = piece;
-    let result: Piece;
-    if (isInterval) {
-      reader.at += interval[0].length;
-      const [, least, comma, most] = interval;
-      if (most !== "" && Number(least) > Number(most)) throw new Unsupported(interval[0]);
-      if (piece.canBeEmpty && comma !== "" && most === "") throw new Unsupported(emptyLoop);
-      if (piece.canBeEmpty && Number(most || least) > 1) throw new Unsupported(emptyLoop);
-      const canBeEmpty = piece.canBeEmpty || Number(least) === 0;
-      const repeated = `${source}{${least === "" ? "0" : least}${comma}${most}}`;
-      result = { source: repeated, canBeEmpty, isRepeatable: true };
-      // A `?` after a fixed number makes the whole optional, as in Ruby.
-      if (reader.skip("?"))
-        result =
-          comma === ""
-            ? { ...result, source: `(?:${repeated})?`, canBeEmpty: true }
-            : { ...result, source: `${repeated}?` };
-      // A `+` is no possessive sign after braces, as in Ruby.
-      else if (reader.skip("+")) {
-        if (result.canBeEmpty) throw new Unsupported(emptyLoop);
-        result = { ...result, source: `(?:${repeated})+` };
-      }
-    } else {
-      const sign = reader.take();
-      if (piece.canBeEmpty && sign !== "?") throw new Unsupported(emptyLoop);
-      result = {
-        source: `${source}${sign}`,
-        canBeEmpty: piece.canBeEmpty || sign !== "+",
-        isRepeatable: true,
-      };
-      if (reader.skip("?")) result = { ...result, source: `${result.source}?` };
-      else if (reader.skip("+")) result = this.atomic(result, options);
-    }
-    if (/^[*+?]$/.test(reader.peek()) || /^\{\d*,?\d*\}/.test(this.upcoming(13)))
-      throw new Unsupported("a quantifier after a quantifier");
+  private quantified(once: Piece, options: Options): Piece {
+    const match = this.read(/^(?:[*+?]|(?=\{,?\d)\{(\d{0,5})(,?)(\d{0,5})\})/);
+    if (match === null) return once;
+    if (!once.isRepeatable) throw new Unsupported("a quantifier of an assertion");
+    const [sign, least, comma, most] = match as unknown as [string, ...(string | undefined)[]];
+    const result =
+      least === undefined
+        ? this.repeated(once, sign, options)
+        : this.counted(once, sign, [least, comma!, most!]);
+    if (/^(?:[*+?]|\{\d*,?\d*\})/.test(this.rest)) throw new Unsupported("a quantifier after a quantifier");
     return result;
+  }
+
+  private repeated({ source, canBeEmpty }: Piece, sign: string, options: Options): Piece {
+    if (canBeEmpty && sign !== "?") throw new Unsupported(emptyLoop);
+    const result = { ...piece(source + sign), canBeEmpty: canBeEmpty || sign !== "+" };
+    if (this.read(/^\?/) !== null) return { ...result, source: `${result.source}?` };
+    return this.read(/^\+/) === null ? result : this.atomic(result, options);
+  }
+
+  private counted(once: Piece, interval: string, [least, comma, most]: [string, string, string]): Piece {
+    if (most !== "" && Number(least) > Number(most)) throw new Unsupported(interval);
+    if (once.canBeEmpty && ((comma !== "" && most === "") || Number(most || least) > 1))
+      throw new Unsupported(emptyLoop);
+    const canBeEmpty = once.canBeEmpty || Number(least) === 0;
+    const source = `${once.source}{${least === "" ? "0" : least}${comma}${most}}`;
+    // A `?` after a fixed number makes the whole optional, and a `+` is no possessive sign, as in Ruby.
+    if (this.read(/^\?/) !== null)
+      return comma === ""
+        ? { ...piece(`(?:${source})?`), canBeEmpty: true }
+        : { ...piece(`${source}?`), canBeEmpty };
+    if (this.read(/^\+/) === null) return { ...piece(source), canBeEmpty };
+    if (canBeEmpty) throw new Unsupported(emptyLoop);
+    return piece(`(?:${source})+`);
   }
 }
 
 const emptyLoop = "a repetition of a part that can be empty";
+
+/** Returns a piece that consumes at least one character. */
+const piece = (source: string): Piece => ({ source, canBeEmpty: false, isRepeatable: true });
 
 const anchor = (source: string): Piece => ({ source, canBeEmpty: true, isRepeatable: false });
 

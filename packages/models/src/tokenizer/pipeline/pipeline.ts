@@ -27,6 +27,10 @@ export class Pipeline {
   private readonly preTokenizer: PreTokenizer | null;
   private readonly postProcessor: PostProcessor | null;
   private readonly decoder: Decoder | null;
+  /** Whether pieces depend on the first character of the text, as the scheme `first` of Metaspace does. */
+  private readonly usesStart: boolean;
+  /** Whether the normalizer has the character map of a SentencePiece model. */
+  private readonly hasMap: boolean;
   private readonly words = new Map<string, readonly number[]>();
 
   /** @throws PeriodicEvalError `model`, with the place in the file, for what is wrong or not supported. */
@@ -40,6 +44,8 @@ export class Pipeline {
       throw root.error("version", JSON.stringify(root.fields["version"]), "1.0");
     this.normalizer = read("normalizer", readNormalizer);
     this.preTokenizer = read("pre_tokenizer", readPreTokenizer);
+    this.usesStart = JSON.stringify(root.fields["pre_tokenizer"] ?? null).includes('"first"');
+    this.hasMap = JSON.stringify(root.fields["normalizer"] ?? null).includes('"Precompiled"');
     this.postProcessor = read("post_processor", readPostProcessor);
     this.decoder = read("decoder", readDecoder);
     this.model = readModel(root.part("model"));
@@ -68,14 +74,21 @@ export class Pipeline {
 
   /** Adds the ids of a text without raw added tokens. */
   private encodeSegment(raw: string, isFirst: boolean, ids: number[]): void {
-    const firstCharacter = isFirst ? (raw.codePointAt(0)! > 0xffff ? 2 : 1) : 0;
-    const text = this.normalizer === null ? raw : this.normalizer.apply(raw);
-    const start =
-      this.normalizer === null || !isFirst ? firstCharacter : this.normalizer.startOf(raw, firstCharacter);
+    const text = this.normalizer?.(raw) ?? raw;
+    const hasStart = isFirst && this.usesStart && this.keepsStart(raw, text);
     for (const segment of this.added.splitNormalized(text)) {
       if (typeof segment === "number") ids.push(segment);
-      else this.encodePieces({ text: segment.text, start: Math.max(0, start - segment.at) }, ids);
+      else this.encodePieces({ text: segment.text, isFirst: hasStart && segment.at === 0 }, ids);
     }
+  }
+
+  /** Whether the normalized text begins with what the first character became, not with what follows it. */
+  private keepsStart(raw: string, normalized: string): boolean {
+    if (this.normalizer === null) return true;
+    const first = String.fromCodePoint(raw.codePointAt(0)!);
+    const isKept = !this.normalizer(raw.slice(first.length)).endsWith(normalized);
+    // A character that a map removes counts as the start of the text after it, and one that is stripped does not.
+    return isKept || (this.hasMap && this.normalizer(first) === "" && first.trim() !== "");
   }
 
   private encodePieces(piece: Piece, ids: number[]): void {

@@ -58,8 +58,8 @@ function merged(
 /** A part of a normalized text. */
 export interface Piece {
   readonly text: string;
-  /** How many of its first UTF-16 units belong to the first character of the input. */
-  readonly start: number;
+  /** Whether it begins with the first character of the input. */
+  readonly isFirst: boolean;
 }
 
 export type PreTokenizer = (pieces: readonly Piece[]) => Piece[];
@@ -91,14 +91,14 @@ export function readPreTokenizer(part: Part): PreTokenizer {
 function splitter(regex: RegExp, behavior: SplitBehavior, isInverted = false): PreTokenizer {
   return (pieces) => {
     const parts: Piece[] = [];
-    for (const { text, start } of pieces) {
+    for (const { text, isFirst } of pieces) {
       // Expressions like GPT-2's match everything. Then their matches are the parts.
-      const matches = behavior === "Isolated" && start === 0 ? text.match(regex) : null;
+      const matches = behavior === "Isolated" && !isFirst ? text.match(regex) : null;
       if (matches !== null && isCover(matches, text))
-        for (const match of matches) parts.push({ text: match, start: 0 });
+        for (const match of matches) parts.push({ text: match, isFirst: false });
       else
         for (const [part, at] of splitText(regex, text, behavior, isInverted))
-          if (part !== "") parts.push({ text: part, start: Math.max(0, start - at) });
+          if (part !== "") parts.push({ text: part, isFirst: isFirst && at === 0 });
     }
     return parts;
   };
@@ -133,21 +133,12 @@ export function readMetaspace(part: Part): Metaspace {
 function metaspace({ replacement, scheme, splits }: Metaspace): PreTokenizer {
   const beforeReplacement = new RegExp(`(?=\\u{${replacement.codePointAt(0)!.toString(16)}})`, "v");
   return (pieces) =>
-    pieces.flatMap((piece) => {
-      let text = piece.text.replaceAll(" ", replacement);
-      let start = piece.text.slice(0, piece.start).replaceAll(" ", replacement).length;
-      const prepends = scheme === "always" || (scheme === "first" && start > 0);
-      if (prepends && !text.startsWith(replacement)) {
+    pieces.flatMap(({ text: given, isFirst }) => {
+      let text = given.replaceAll(" ", replacement);
+      if ((scheme === "always" || (scheme === "first" && isFirst)) && !text.startsWith(replacement))
         text = replacement + text;
-        if (start > 0) start += replacement.length;
-      }
-      if (!splits) return [{ text, start }];
-      let at = 0;
-      return text.split(beforeReplacement).map((part) => {
-        const result = { text: part, start: Math.max(0, start - at) };
-        at += part.length;
-        return result;
-      });
+      if (!splits) return [{ text, isFirst }];
+      return text.split(beforeReplacement).map((part, i) => ({ text: part, isFirst: isFirst && i === 0 }));
     });
 }
 
@@ -160,11 +151,12 @@ function byteLevel(part: Part): PreTokenizer {
   const split = part.boolean("use_regex", true)
     ? splitter(translateOniguruma(gpt2), "Isolated")
     : (pieces: readonly Piece[]) => pieces;
-  const withSpace = ({ text, start }: Piece): Piece =>
-    text.startsWith(" ") ? { text, start } : { text: ` ${text}`, start: start === 0 ? 0 : start + 1 };
+  const withSpace = (text: string) => (!addsSpace || text.startsWith(" ") ? text : ` ${text}`);
   return (pieces) =>
-    split(addsSpace ? pieces.map(withSpace) : pieces).map(({ text, start }) => ({
-      text: toByteLetters(text),
-      start: start === 0 ? 0 : toByteLetters(text.slice(0, start)).length,
-    }));
+    split(pieces.map(({ text, ...rest }) => ({ text: withSpace(text), ...rest }))).map(
+      ({ text, isFirst }) => ({
+        text: toByteLetters(text),
+        isFirst,
+      }),
+    );
 }
