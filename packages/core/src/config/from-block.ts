@@ -24,7 +24,6 @@ import type { ForgettingOptions } from "../evaluations/forgetting/evaluation.ts"
 import { withItems } from "../evaluations/kit/define.ts";
 import type { LeakageOptions } from "../evaluations/leakage/evaluation.ts";
 import type { TraitOptions } from "../evaluations/leakage/traits.ts";
-import type { TraitsOptions } from "../evaluations/traits/evaluation.ts";
 import type { MemorizationOptions } from "../evaluations/memorization/evaluation.ts";
 import { defaultPersonas, parsePersonas, type Persona } from "../evaluations/prompting/personas.ts";
 import type { JudgePrice } from "../grading/judge/judge-calls.ts";
@@ -115,18 +114,6 @@ export function forgettingOptionsOf({
   return { ...camelCaseKeys(options), schedule: scheduleOfEntry(config, entryOf(config.forgetting)) };
 }
 
-/** Returns the options of traits that a block sets, by default every 5 %; null if the block does not measure them. */
-export function traitsOptionsOf({
-  config,
-}: ParsedBlock): (TraitsOptions & Pick<PeriodicOptions, "schedule">) | null {
-  if (config.traits === false) return null;
-  const { layer, every_percent: percent, schedule } = entryOf(config.traits);
-  const isUsual =
-    percent === undefined && schedule === undefined && Object.keys(config.schedule).length === 0;
-  const written = isUsual ? { every_percent: 5 } : { every_percent: percent, schedule };
-  return { ...(layer !== undefined && { layer }), schedule: scheduleOfEntry(config, written) };
-}
-
 /** Returns the options of memorization that a block sets; null if the block does not measure it. */
 export function memorizationOptionsOf({
   config,
@@ -165,7 +152,7 @@ export function refusalOptionsOf({ config }: ParsedBlock) {
 }
 
 /** Returns the object of a key that may also be true. */
-const entryOf = <T extends object>(value: T | boolean): Partial<T> =>
+export const entryOf = <T extends object>(value: T | boolean): Partial<T> =>
   typeof value === "boolean" ? {} : value;
 
 /**
@@ -272,7 +259,6 @@ export const leakageKeys: BlockKeys = {
   },
 };
 export const forgettingKeys: BlockKeys = { on: "forgetting", options: {} };
-export const traitsKeys: BlockKeys = { on: "traits", options: {} };
 export const memorizationKeys: BlockKeys = { on: "memorization", options: {} };
 export const refusalKeys: BlockKeys = {
   on: "refusal",

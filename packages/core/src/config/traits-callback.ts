@@ -5,8 +5,8 @@ import type { TraitDirections } from "../evaluations/traits/directions.ts";
 import { traitsEvaluation, traitsShape, type TraitsOptions } from "../evaluations/traits/evaluation.ts";
 import { atEnd, atStart, isEdge } from "../schedule/triggers.ts";
 import { callbackParts, type CallbackBlockOptions, type CallbackForm } from "./callback-form.ts";
-import { traitsKeys, traitsOptionsOf } from "./from-block.ts";
-import type { PeriodicEvalInput } from "./parse-config.ts";
+import { entryOf, scheduleOfEntry } from "./from-block.ts";
+import type { ParsedBlock, PeriodicEvalInput } from "./parse-config.ts";
 
 /** The options of `traitsEvaluation` and a schedule; by default every 5 % of the phase, at its start and at its end. */
 export type PeriodicTraitsOptions = TraitsOptions & Partial<PeriodicOptions>;
@@ -16,9 +16,9 @@ const traits: CallbackForm<PeriodicTraitsOptions> = {
   id: "traits",
   everyPercent: 5,
   shape: traitsShape,
-  keys: traitsKeys,
+  keys: { on: "traits", options: {} },
   evaluation: traitsEvaluation,
-  fromBlock: traitsOptionsOf,
+  fromBlock: optionsOf,
 };
 
 /**
@@ -106,4 +106,14 @@ export class PeriodicTraitsCallback extends PeriodicCallback {
       directions.refuseTrained(errorMessage(error));
     }
   }
+}
+
+/** Returns the options of traits that a block sets, by default every 5 %; null if the block does not measure them. */
+function optionsOf({ config }: ParsedBlock): PeriodicTraitsOptions | null {
+  if (config.traits === false) return null;
+  const { layer, every_percent: percent, schedule } = entryOf(config.traits);
+  const isUsual =
+    percent === undefined && schedule === undefined && Object.keys(config.schedule).length === 0;
+  const written = isUsual ? { every_percent: 5 } : { every_percent: percent, schedule };
+  return { ...(layer !== undefined && { layer }), schedule: scheduleOfEntry(config, written) };
 }
