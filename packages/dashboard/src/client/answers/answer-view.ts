@@ -12,19 +12,20 @@ import {
   shareOfChoices,
 } from "../../page-data/answers-data.ts";
 import { create, elementOf, messageOf } from "../dom.ts";
-import { button } from "./controls.ts";
 
 /**
  * Renders an answer with its question.
  *
  * @param link Leads to the same question at all steps.
  * @param save Saves a person's grades; null if this page cannot.
+ * @param isGrading Whether the fields for them are open.
  */
 export function answerView(
   row: AnswerRow,
   link: string,
   example: string | null,
   save: ((label: AnswerLabel) => Promise<void>) | null,
+  isGrading: boolean,
 ): HTMLElement {
   const { prompt, fields, text, choices } = row;
   const view = elementOf(html`<article class="answer">
@@ -34,7 +35,7 @@ export function answerView(
     ${prompt ? folded("Whole prompt", prompt) : prompt === null && example !== null && folded("Whole prompt of the first question", example)}
     ${fields.length > 0 && folded("All other fields", fieldsText(row), text === null && choices === null)}
   </article>`);
-  if (save !== null) view.append(labelView(row, save));
+  if (save !== null) view.append(labelView(row, save, isGrading));
   return view;
 }
 
@@ -110,8 +111,15 @@ const folded = (title: string, text: string, isOpen = false): Html =>
 const labelText = ({ aligned, coherent }: AnswerLabel): string =>
   `a person: ${gradeText("aligned", aligned)}, ${gradeText("coherent", coherent)}`;
 
-/** Renders fields for a person's grades. They begin with the judge's grades, so that a person who agrees only saves them. */
-function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>): HTMLElement {
+/**
+ * Renders fields for a person's grades. They begin with the judge's grades, if the row shows them, so that a person who agrees only
+ * saves them. Enter saves, and moves the keyboard to the next answer.
+ */
+function labelView(
+  row: AnswerRow,
+  save: (label: AnswerLabel) => Promise<void>,
+  isOpen: boolean,
+): HTMLElement {
   const before: Readonly<Record<string, AnswerRow["grades"][number][1]>> = {
     ...Object.fromEntries(row.grades),
     ...row.label,
@@ -121,24 +129,39 @@ function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>):
   const [aligned, coherent] = [fieldOf("aligned"), fieldOf("coherent")];
   const status = create("span", { role: "status" });
   const gradeIn = ({ value }: HTMLInputElement) => (value === "" ? null : Number(value));
-  const saving = button("Save", () => {
-    const isValid = [aligned, coherent].every((field) => field.reportValidity());
-    const label = { aligned: gradeIn(aligned), coherent: gradeIn(coherent) };
-    if (isValid)
-      void save(label).then(
-        () => (status.textContent = `Saved: ${labelText(label)}.`),
-        (error: unknown) => (status.textContent = messageOf(error)),
-      );
-  });
-  return create(
-    "details",
-    { class: "judge label" },
-    create("summary", {}, "Grade this answer"),
+  const form = create(
+    "form",
+    {},
     create("label", {}, "aligned ", aligned),
     create("label", {}, "coherent ", coherent),
-    saving,
+    create("button", {}, "Save"),
     status,
   );
+  // Without grades to begin with, an empty field is a slip.
+  for (const field of [aligned, coherent]) field.required = isOpen;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const label = { aligned: gradeIn(aligned), coherent: gradeIn(coherent) };
+    void save(label).then(
+      () => {
+        status.textContent = `Saved: ${labelText(label)}.`;
+        focusNext(form);
+      },
+      (error: unknown) => (status.textContent = messageOf(error)),
+    );
+  });
+  const about = { class: "judge label", ...(isOpen && { open: "" }) };
+  return create("details", about, create("summary", {}, "Grade this answer"), form);
+}
+
+/** Moves the keyboard to the fields of the answer behind the one of a form. */
+function focusNext(form: HTMLElement): void {
+  const next = form.closest(".answer")!.nextElementSibling;
+  const details = next?.querySelector<HTMLDetailsElement>(".label");
+  if (!next || !details) return;
+  details.open = true;
+  next.scrollIntoView({ block: "center" });
+  details.querySelector("input")!.focus({ preventScroll: true });
 }
 
 /** A part of two texts: in both, only in the first, or only in the second. */
