@@ -1,4 +1,4 @@
-import { formatInterval, formatValue, plural, scaleOf } from "../html/format.ts";
+import { capitalized, formatInterval, formatValue, plural, scaleOf } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { verdictStyles } from "../html/verdict.ts";
 import { evenly, type CurveData, type PointData, type RunData } from "../page-data/run-data.ts";
@@ -46,9 +46,11 @@ export function runChart(page: RunData, curve: CurveData, size: ChartSize): Html
   // A phase without a gap has bars too, if another one needs them.
   const hasGaps = partsAre === "phase" && known.some(({ ci95 }) => ci95 === null);
   const largest = isTraining ? Math.max(...known.map(({ value }) => Math.abs(value))) : 0;
+  const marks = marksOf(data);
+  const marked = marks.map(({ word, x }) => ` ${capitalized(word)}: run step ${x}.`);
   return drawChart({
     frame: frames[size],
-    description: describe(data, curve),
+    description: [describe(data, curve), ...marked].join(""),
     x: { to: steps, ticks: size === "wide" ? 9 : 4, label: "run step →" },
     y: {
       ticks: isLarge ? 5 : 3,
@@ -71,12 +73,7 @@ export function runChart(page: RunData, curve: CurveData, size: ChartSize): Html
         ? []
         : [{ ...phases[part]!, value: value * scale, colour: phaseColour(part), dash: "2 4" }],
     ),
-    marks: phases.flatMap(({ stop }) => {
-      if (stop === undefined) return [];
-      const met = { x: stop.met, word: "condition met", isLeft: false, colour: "var(--worse)" };
-      const clean = { word: "last clean", isLeft: true, colour: "var(--better)" };
-      return stop.clean === null ? [met] : [met, { ...clean, x: stop.clean }];
-    }),
+    marks,
     series: byPart.map((points, part) => ({
       ...styleOf(isTraining, isLarge, part, partsAre === "phase" ? null : part === parts.length - 1),
       ...(hasGaps && { bars: "instead" as const }),
@@ -93,6 +90,15 @@ export function runChart(page: RunData, curve: CurveData, size: ChartSize): Html
       isLarge && partsAre === "phase" ? byPart.flatMap((points) => verdictLabels(points, scale, size)) : [],
   });
 }
+
+/** Marks where a condition of `stop_when` was met, and the last clean step before it. */
+const marksOf = ({ phases }: RunData) =>
+  phases.flatMap(({ stop }) => {
+    if (stop === undefined) return [];
+    const met = { x: stop.met, word: "condition met", isLeft: false, colour: "var(--worse)" };
+    const clean = { word: "last clean", isLeft: true, colour: "var(--better)" };
+    return stop.clean === null ? [met] : [met, { ...clean, x: stop.clean }];
+  });
 
 /** Returns how the parts of a curve are drawn. Of several lines, each is thin; the last one, such as the mean over runs, is thick. */
 function styleOf(isTraining: boolean, isLarge: boolean, part: number, isMean: boolean | null) {

@@ -7,7 +7,7 @@ export interface AnswerSelection extends AnswerFilters {
   readonly id: string;
   /** A step as a string; empty for the last one. */
   readonly step: string;
-  /** `worst`, `asked`, or `blind`: as asked, without the judge's grades. */
+  /** `worst`, `asked`, or `blind`: one of each question first, without the judge's grades. */
   readonly order: string;
   /** 1-based. */
   readonly page: number;

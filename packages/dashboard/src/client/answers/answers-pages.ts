@@ -50,8 +50,11 @@ export function pageView(
   const isLabelled = grades.includes("aligned") && (saveLabel !== null || rows.some(({ label }) => label));
   if (isLabelled) showAgreement();
   const isBlind = selection.order === "blind" && saveLabel !== null;
-  const isAsked = selection.order === "asked" || isBlind;
-  const sorted = isAsked ? kept : worstFirst(kept, measurement.declared);
+  const sorted = isBlind
+    ? kept.toSorted((a, b) => a.sample - b.sample)
+    : selection.order === "asked"
+      ? kept
+      : worstFirst(kept, measurement.declared);
   const pages = Math.max(1, Math.ceil(sorted.length / answersPerPage));
   const page = Math.min(selection.page, pages);
   const shown = sorted.slice((page - 1) * answersPerPage, page * answersPerPage);

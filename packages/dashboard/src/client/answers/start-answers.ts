@@ -29,7 +29,7 @@ const orderChoices: readonly Choice[] = [
   ["worst", "worst first"],
   ["asked", "as asked"],
 ];
-const blindChoice: Choice = ["blind", "to grade: as asked, without the judge’s grades"];
+const blindChoice: Choice = ["blind", "to grade, without the judge’s grades"];
 
 const marksChoices: readonly Choice[] = [
   ["before", "marked since the measurement before"],
