@@ -18,6 +18,7 @@ export const sections = [
       "guides/custom-benchmark.md",
       "guides/benchmarks.md",
       "guides/judges.md",
+      "guides/signals.md",
       "guides/personas.md",
       "guides/ci.md",
       "guides/resuming.md",

@@ -277,8 +277,8 @@ export interface Session {
   /** The condition of `stopWhen` that ends training; null while none does. */
   readonly conditionStop: ConditionStop | null;
   /**
-   * The last step up to which no condition of `stopWhen` was met: the metrics of all of them were measured since, or at it. Null
-   * without conditions, and before each was measured once.
+   * The last step at which no condition of `stopWhen` was met: the metric of each was judged at it or later. Null without conditions,
+   * and before each was judged once.
    */
   readonly cleanStep: number | null;
   /**

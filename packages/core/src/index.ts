@@ -60,7 +60,6 @@ export {
   PeriodicMemorizationCallback,
   PeriodicRefusalCallback,
   PeriodicSycophancyCallback,
-  type CallbackBlockOptions,
   type PeriodicAlignmentOptions,
   type PeriodicCapabilityOptions,
   type PeriodicForgettingOptions,
@@ -71,6 +70,7 @@ export {
   type PeriodicRefusalOptions,
   type PeriodicSycophancyOptions,
 } from "./config/callbacks.ts";
+export type { CallbackBlockOptions } from "./config/callback-form.ts";
 export type { PeriodicEvalBlock, PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";
 export type { ConfiguredJudge, OpenJudge } from "./config/from-block.ts";
 export type { EvaluationMaker, EvaluationRegistry } from "./config/build-callbacks.ts";

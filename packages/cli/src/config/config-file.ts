@@ -64,6 +64,7 @@ type Options = Readonly<Record<string, unknown>>;
 const blockFiles = [
   "questions",
   "alignment_questions",
+  "alignment_training_rows",
   "leakage_questions",
   "personas",
   "margin",
@@ -81,6 +82,7 @@ const objectFiles: Readonly<Record<string, readonly string[]>> = {
 const datasetKeys = [
   "questions",
   "alignment_questions",
+  "alignment_training_rows",
   "leakage_questions",
   "personas",
   "margin",

@@ -86,7 +86,7 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
   [
     "  overhead_percent: 5",
     "9 periodic_eval.overhead_percent",
-    'got the unknown option "overhead_percent", expected one of the 50 known ones. Did you mean "budget.overhead_percent"? Set budget: { overhead_percent: 5 }.',
+    'got the unknown option "overhead_percent", expected one of the 51 known ones. Did you mean "budget.overhead_percent"? Set budget: { overhead_percent: 5 }.',
   ],
   [
     '  budget: { overhead_percent: "5%" }',
@@ -111,7 +111,7 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
   [
     "  leakage: true\n  leakage_source: pirate\n  leakage_marker: x",
     "11 periodic_eval.leakage_marker",
-    'got the unknown option "leakage_marker", expected one of the 50 known ones. Did you mean "leakage_marker_token"?',
+    'got the unknown option "leakage_marker", expected one of the 51 known ones. Did you mean "leakage_marker_token"?',
   ],
   [
     "  refusal: { questions: none.csv }",

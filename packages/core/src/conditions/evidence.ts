@@ -12,14 +12,19 @@ import { limitIn, type Condition, type ValueTest, type VerdictTest } from "./con
  *   interval, one-sided.
  */
 export function evidenceFor({ test }: Condition, metric: string, snapshot: Snapshot): number | null {
-  const isVoid = snapshot.warnings?.some(
-    ({ void: voids, metrics }) => voids && (metrics === null || metrics.includes(metric)),
-  );
   const value = snapshot.metrics[metric];
-  if (isVoid === true || value === undefined) return null;
+  if (value === undefined || !canJudge(metric, snapshot)) return null;
   if (test.kind === "value") return limitEvidence(test, value);
   const paired = snapshot.paired.baseline?.[metric];
   return paired === undefined ? null : verdictEvidence(test, paired, value.higher_is_better);
+}
+
+/** Whether a metric has a value that no warning voids. */
+export function canJudge(metric: string, { metrics, warnings = [] }: Snapshot): boolean {
+  const isVoid = warnings.some(
+    ({ void: voids, metrics: of }) => voids && (of === null || of.includes(metric)),
+  );
+  return (metrics[metric]?.value ?? null) !== null && !isVoid;
 }
 
 /**

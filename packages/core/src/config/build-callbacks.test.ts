@@ -296,7 +296,7 @@ it.each([
   ],
   [
     { leakage: true, leakage_marker: "x" },
-    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 50 known ones. Did you mean "leakage_marker_token"?',
+    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 51 known ones. Did you mean "leakage_marker_token"?',
   ],
   [{ eval_every_percent: "20%" }, 'eval_every_percent: got "20%", expected a finite number. Write 20.'],
   [

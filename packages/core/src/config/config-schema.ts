@@ -1,119 +1,22 @@
 import * as z from "zod";
-import { conditionForms } from "../conditions/condition.ts";
-import { mostTimesPerPhase, shortestIntervals } from "../schedule/triggers.ts";
 import { namePattern } from "@periodic-eval/contracts";
 
-const percent = z.number().gt(0).max(100);
-/** A shorter interval crosses thousands of thresholds at each step. */
-const everyPercentOf = z.number().min(shortestIntervals.percent).max(100);
-const count = z.int().min(1);
-const path = z.string().min(1);
-const system = z.union([
-  z.literal("omit"),
-  z.literal("no_system_block"),
-  z.strictObject({ text: z.string().describe("The system prompt; may be empty.") }),
-]);
-/** As in a file of personas: a string is the prompt, null means no prompt. */
-const personaSystem = z.union([
-  z.string(),
-  z.null(),
-  z.strictObject({ text: z.string().describe("The system prompt; may be empty.") }),
-]);
-const persona = z.strictObject({
-  id: z.string().regex(namePattern).describe("Names the persona in metrics."),
-  system: personaSystem.describe("The system prompt; null for none."),
-});
-
-const schedule = z
-  .strictObject({
-    every_steps: count.optional().describe("Measures each time this number of optimizer steps is completed."),
-    every_epochs: z
-      .number()
-      .min(shortestIntervals.epochs)
-      .optional()
-      .describe("Measures each time this number of passes over the data is completed."),
-    every_seconds: z
-      .number()
-      .min(shortestIntervals.seconds)
-      .optional()
-      .describe("Measures each time this number of seconds of training has passed."),
-    at_steps: z.array(count).optional().describe("Measures at these optimizer steps."),
-    at_percents: z.array(percent).optional().describe("Measures at these percents of the phase."),
-    times_per_phase: count
-      .max(mostTimesPerPhase)
-      .optional()
-      .describe("Number of measurements, evenly spaced, of which the last is at the end."),
-  })
-  .describe("Schedule of every callback, instead of the default percents. Percents in the block are added.");
-
-const scheduleOfOne = {
-  every_percent: everyPercentOf
-    .optional()
-    .describe("Default: eval_every_percent; with a schedule, the schedule alone."),
-  schedule: schedule.optional().describe("Schedule of this evaluation, instead of the block's."),
-};
-
-/** The other keys belong to the kind of evaluation, which core does not know. */
-const evaluation = z.looseObject({
-  id: z
-    .string()
-    .regex(namePattern)
-    .optional()
-    .describe("Names the snapshots. Default: the evaluation's name."),
-  ...scheduleOfOne,
-});
-
-/** An evaluation that is turned on by true, or by an object with its options and its schedule. */
-const trueOr = <S extends z.ZodRawShape>(options: S, what: string) =>
-  z
-    .union([z.boolean(), z.strictObject({ ...scheduleOfOne, ...options })])
-    .default(false)
-    .describe(`${what} True, or an object with options.`);
-
-const budget = z
-  .strictObject({
-    overhead_percent: z
-      .number()
-      .gt(0)
-      .nullable()
-      .optional()
-      .describe(
-        "Ceiling of the overhead in percent, default 20. To keep it, measurements between start and end use fewer questions or are spaced more widely. Null removes the ceiling.",
-      ),
-    grace_seconds: z
-      .number()
-      .min(0)
-      .optional()
-      .describe("Seconds of measuring per phase that the ceiling does not limit, default 60."),
-    seconds_per_window: z
-      .number()
-      .gt(0)
-      .nullable()
-      .optional()
-      .describe("Longest window between start and end, in seconds. Default: no limit."),
-    drain_seconds: z
-      .number()
-      .min(0)
-      .optional()
-      .describe(
-        "How long the end waits for grading, in seconds, default 600. A resumed run finishes the rest.",
-      ),
-    min_free_bytes: z
-      .number()
-      .min(0)
-      .nullable()
-      .optional()
-      .describe("Skips measurements while the machine has less free memory. Default: no limit."),
-  })
-  .describe("Limits on measuring; see the session's budget.");
-
-const condition = z.string("a condition").describe(`As in gates: ${conditionForms}.`);
-
-const amount = z.number().min(0);
-const price = z.strictObject({
-  input_per_million: amount.describe("Price of a million input tokens."),
-  output_per_million: amount.describe("Price of a million output tokens."),
-});
+import {
+  everyPercentOf,
+  count,
+  path,
+  system,
+  personaSystem,
+  persona,
+  schedule,
+  scheduleOfOne,
+  evaluation,
+  trueOr,
+  budget,
+  condition,
+  amount,
+  price,
+} from "./schema-parts.ts";
 
 /** The evaluations whose prompts KL to the base can use. */
 export const klSources = ["capability", "alignment", "leakage", "margin"] as const;
@@ -200,6 +103,12 @@ const options = {
     .nullable()
     .default(null)
     .describe("Longest answer in tokens. Null: that of the preset, 600 or 512."),
+  alignment_training_rows: path
+    .nullable()
+    .default(null)
+    .describe(
+      "Rows of the training data, { messages } or { prompt, completion }: a file, or hf:owner/dataset[/config][/split]. Each question is asked a second time behind one of them. Null: bare questions only.",
+    ),
   judge_model: z
     .string()
     .min(1)

@@ -69,6 +69,7 @@ export function alignmentOptionsOf(
     samples: config.alignment_num_samples,
     ...(maxNewTokens !== null && { sampling: { maxNewTokens } }),
     ...(questions !== null && { questions }),
+    ...(config.alignment_training_rows !== null && { trainingRows: config.alignment_training_rows }),
     ...(config.persona_alignment ? { personas: personasOrDefault(block) } : { system: config.system }),
     schedule: scheduleOf(config, "alignment_every_percent"),
   };
@@ -237,6 +238,7 @@ export const alignmentKeys: BlockKeys = {
     questions: "alignment_questions",
     preset: "alignment_preset",
     samples: "alignment_num_samples",
+    trainingRows: "alignment_training_rows",
     "sampling.maxNewTokens": "alignment_max_tokens",
     personas: "personas",
     system: "system",

@@ -111,13 +111,7 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
         );
       return null;
     },
-    async atOrBefore(last) {
-      for (const step of await stepsIn(folder)) {
-        const state = step <= last ? await verifyCheckpoint(folderOf(step)) : "later";
-        if (typeof state !== "string") return { path: folderOf(step), state };
-      }
-      return null;
-    },
+    atOrBefore: (last) => newestUpTo(folder, last),
     async startOfNewest() {
       // A folder that cannot be listed is an error of the later resume.
       for (const step of await stepsIn(folder).catch(() => [])) {
@@ -146,6 +140,15 @@ export function checkpointsOf({ runDir, phase, keep, warn }: CheckpointsOptions)
       await rename(folder, await newAsideFolder(runDir, phase));
     },
   };
+}
+
+async function newestUpTo(folder: string, last: number): Promise<Checkpoint | null> {
+  for (const step of (await stepsIn(folder)).filter((one) => one <= last)) {
+    const path = join(folder, `step_${step}`);
+    const state = await verifyCheckpoint(path);
+    if (typeof state !== "string") return { path, state };
+  }
+  return null;
 }
 
 /** Creates the parent, and returns the path of a new folder for superseded checkpoints, numbered after all existing ones. */

@@ -42,8 +42,9 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     skippedInARow: resumed?.state.skipped_in_a_row ?? 0,
     best: bestBefore(phase, resumed),
   };
-  // A resumed phase already has a checkpoint at this step.
-  if (begun.save !== null && resumed === null) await saveCheckpoint(running, at);
+  // A resumed phase already has a checkpoint at this step. What is restored may be the weights before training.
+  const isWanted = begun.save !== null || config.restore !== null;
+  if (isWanted && resumed === null) await saveCheckpoint(running, at);
   while (!isFinished && at.stopReason === null && at.step < maxSteps) {
     await session.stepBegin();
     at.stopReason = session.brokenReceipt;

@@ -99,9 +99,19 @@ it("stops at the same step and restores the same weights after a kill at any che
   expect(closings[0]).toMatchObject({ finished: true, stop: { step: 6, cleanStep: 4 } });
 });
 
+it("restores the weights before training if nothing later was clean", async () => {
+  const runDir = await temporaryFolder();
+  const { result, weights } = await train(runDir, 2, { saveSteps: null });
+  expect(result).toMatchObject({ steps: 2, lastClean: { step: 0 }, isRestored: true });
+  const untrained = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2, seed: "tiny" });
+  expect(weights).toEqual(await weightsOf(untrained));
+  untrained.dispose();
+});
+
 it("keeps the last weights and says so if there is no checkpoint before the harm", async () => {
   const runDir = await temporaryFolder();
-  const { result, warnings } = await train(runDir, 2, { saveSteps: null });
+  await train(runDir, 2, { saveSteps: null, restore: null });
+  const { result, warnings } = await train(runDir, 2);
   expect(result).toMatchObject({ steps: 2, lastClean: null, isRestored: false });
   expect(warnings.join("\n")).toContain("no checkpoint to restore at or before step 0");
 });

@@ -1,19 +1,16 @@
 import { existsSync } from "node:fs";
-import { rm } from "node:fs/promises";
-import { basename, join, resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import {
   openSession,
   type ConditionStop,
   PeriodicEvalError,
-  type Logger,
   type Progress,
   type Session,
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { advance, checkRequests, crossings, isTimed } from "@periodic-eval/core/session";
-import { checkWritable, readRun, removeRunLeftovers, writeFileAtomic } from "@periodic-eval/store";
+import { checkWritable, readRun, removeRunLeftovers } from "@periodic-eval/store";
 import { writePage } from "@periodic-eval/dashboard";
-import { consoleLogger } from "@periodic-eval/loggers/console";
 import { beginningOf, watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
 import { throwAll } from "../../config/config-file.ts";
 import { startEngineOf, type Engine } from "../../config/open-model.ts";
@@ -23,7 +20,8 @@ import { CommandFailure, interruptedError, onInterrupt, stoppedCode } from "../.
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
 import { configure, type WatchCommandOptions, type WatchConfiguration } from "./configuration.ts";
 import { CheckpointGoneError, CurrentModel, keepTokenizer } from "./current-model.ts";
-import { TrainerLosses } from "./trainer-losses.ts";
+import { removeStop, writeStop } from "./stop-file.ts";
+import { consoleWithoutSteps, TrainerLosses } from "./trainer-losses.ts";
 import {
   checkTraining,
   trainingPaths,
@@ -31,12 +29,8 @@ import {
   standingPart,
   readWatchState,
   writeWatchState,
-  type PassedCheckpoint,
   type WatchState,
 } from "./watch-state.ts";
-
-/** The file, in the run's folder, that says that a condition of `stop_when` was met. A trainer can poll it. */
-const stopFile = (runDir: string): string => join(runDir, "stop.json");
 
 interface Watching {
   readonly checkpoints: string;
@@ -229,7 +223,7 @@ class WatchedPhase {
         return isAdapted ? { ...outline, base: outline } : outline;
       },
       callbacks: block.callbacks,
-      loggers: [shown(terminal), ...loggers.map((logger) => losses.forward(logger))],
+      loggers: [consoleWithoutSteps(terminal), ...loggers.map((logger) => losses.forward(logger))],
       ...block.session,
       // Training runs in another process and does not wait.
       budget: { ...block.session.budget, overheadPercent: null },
@@ -341,7 +335,7 @@ class WatchedPhase {
     await this.#current.dispose();
     if (signal.aborted) return;
     if (this.stop !== null) return this.#reportStop(this.stop);
-    await rm(stopFile(this.#watching.options.runDir), { force: true });
+    await removeStop(this.#watching.options.runDir);
     if (!isFinished) return terminal.out(unfinishedText(this.#session.progress));
     const state = this.#state!;
     const last = { ...lastPassed(state), ...(signature !== null && { signature }) };
@@ -351,14 +345,9 @@ class WatchedPhase {
   /** Writes the file that a trainer can poll, and says what to do: the trainer is another program. */
   async #reportStop(stop: ConditionStop): Promise<void> {
     const { terminal, options, onStop } = this.#watching;
-    const { condition, reason, step, cleanStep } = stop;
-    const isClean = ({ session }: PassedCheckpoint) =>
-      cleanStep !== null && session.progress.step <= cleanStep;
-    const clean = this.#state?.passed.findLast(isClean)?.path ?? null;
-    const content = { condition, reason, step, clean_step: cleanStep, clean_checkpoint: clean };
-    await writeFileAtomic(stopFile(options.runDir), `${JSON.stringify(content, null, 2)}\n`);
+    const clean = await writeStop(options.runDir, stop, this.#state?.passed ?? []);
     const back = clean === null ? "no checkpoint before it" : `last clean checkpoint: ${clean}`;
-    terminal.err(`stop_when: ${reason}; ${back}. Stop the trainer, which is another program.`);
+    terminal.err(`stop_when: ${stop.reason}; ${back}. Stop the trainer, which is another program.`);
     onStop(stop);
   }
 
@@ -379,12 +368,6 @@ class WatchedPhase {
 function mayCross({ triggers, asks }: TrainerCallback, previous: Progress, next: Progress): boolean {
   if (triggers === undefined) return asks?.length !== 0;
   return isTimed(triggers) || crossings(triggers, previous, advance(previous, next)).length > 0;
-}
-
-/** The console without lines of training steps, whose speed is not known here. */
-function shown(terminal: Terminal): Logger {
-  const { train: _, ...logger } = consoleLogger({ ...terminal, closingLine: false });
-  return logger;
 }
 
 const unfinishedText = ({ step, maxSteps }: Progress): string =>

@@ -1,5 +1,7 @@
 import type { Logger } from "@periodic-eval/core";
+import { consoleLogger } from "@periodic-eval/loggers/console";
 import type { LoggedMetrics } from "@periodic-eval/remote";
+import type { Terminal } from "../../terminal/terminal.ts";
 
 /** The metrics that a trainer logged between two checkpoints, for loggers that expect them step by step. */
 export class TrainerLosses {
@@ -37,4 +39,10 @@ export class TrainerLosses {
       close: () => logger.close?.(),
     };
   }
+}
+
+/** The console without lines of training steps, whose speed is not known here. */
+export function consoleWithoutSteps(terminal: Terminal): Logger {
+  const { train: _, ...logger } = consoleLogger({ ...terminal, closingLine: false });
+  return logger;
 }

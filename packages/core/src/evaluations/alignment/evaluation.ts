@@ -7,6 +7,7 @@ import type {
   Json,
   CallOptions,
   Anchor,
+  SystemPrompt,
 } from "@periodic-eval/contracts";
 import { atOption, codeOption } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
@@ -20,7 +21,7 @@ import {
   renderItems,
   sampleCompletions,
 } from "../prompting/completions.ts";
-import { readPersonas } from "../prompting/personas.ts";
+import { readPersonas, type Persona } from "../prompting/personas.ts";
 import { defaultAnchors, anchorFacts, anchorRow } from "./anchors.ts";
 import {
   checkJudgeFor,
@@ -45,6 +46,7 @@ import {
 } from "./metrics.ts";
 import { alignmentPresets, checkAlignmentOptions, sampleSizes, type AlignmentOptions } from "./options.ts";
 import { readAlignmentQuestions, type JudgePrompts } from "@periodic-eval/data";
+import { readTrainingExamples } from "./training-rows.ts";
 import { itemsOf, answeredRows, trialsOf, promptsOf, checkQuestions } from "./items.ts";
 
 /**
@@ -58,12 +60,11 @@ import { itemsOf, answeredRows, trialsOf, promptsOf, checkQuestions } from "./it
  */
 export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
-  const { preset = "betley2025", samples: size = "quick", system = "omit", personas } = options;
-  const judging = judgeOf(options.judge);
-  const secondJudging = options.secondJudge === undefined ? null : judgeOf(options.secondJudge);
-  const { stripThinking = true, maxErrorShare = 0.1 } = options;
+  const { preset = "betley2025", samples: size = "quick" } = options;
+  const judges = [options.judge, ...(options.secondJudge ? [options.secondJudge] : [])].map(judgeOf);
+  const [judging, secondJudging = null] = judges as [(typeof judges)[number], (typeof judges)[number]?];
+  const { stripThinking = true, maxErrorShare = 0.1, trainingRows } = options;
   const sampling = resolveSampling("alignment options.sampling", options.sampling, alignmentPresets[preset]);
-  const { kwargs } = options.chatTemplate ?? {};
   const samples = typeof size === "string" ? sampleSizes[size] : size;
   const how = { samples, sampling, stripThinking };
   let provenance: Json = null;
@@ -80,37 +81,21 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     samplesPerItem: samples,
     canReduceSamples: true,
     async items(model): Promise<readonly AlignmentItem[]> {
-      const option = codeOption("alignment", "questions");
-      const read = await atOption(option, () => readAlignmentQuestions(options.questions, option));
-      const { questions } = read;
-      const people = typeof personas === "string" ? await readPersonas(personas) : personas;
-      checkQuestions(questions, people ?? []);
-      const judge = await judging.open();
-      anchors = options.anchors ?? judge.anchors ?? defaultAnchors;
-      const selected = selectJudgePrompts(judge, promptsOf(questions));
+      const [judge, second] = await Promise.all(judges.map((one) => one.open()));
+      const asked = await readItems(options, judge!);
+      const { items, questions, selected } = asked;
+      anchors = options.anchors ?? judge!.anchors ?? defaultAnchors;
       prompts = selected ?? {};
-      const wordings = questions.flatMap((question) =>
-        itemsOf(selected === null ? { ...question, judgePrompts: null } : question, system, people, kwargs),
-      );
-      const items = nestedSubset(wordings, everyItem).flat();
       trials = trialsOf(items, questions, anchorRows());
-      await checkLengthFor(trials, { judge, prompts });
-      if (secondJudging !== null) {
-        const second = await secondJudging.open();
-        selectJudgePrompts(second, prompts);
-        await checkLengthFor(trials, { judge: second, prompts });
-      }
+      await checkJudges([judge!, ...(second ? [second] : [])], trials, prompts);
       provenance = {
-        ...read.provenance,
+        ...asked.provenance,
         preset,
         sampling: { ...sampling },
         samples: typeof size === "string" ? { name: size, n: samples } : { name: null, n: samples },
-        system: people === undefined ? system : null,
-        personas: people === undefined ? null : people.map(({ id, system: own }) => ({ id, system: own })),
-        template_kwargs: kwargs ?? null,
+        template_kwargs: options.chatTemplate?.kwargs ?? null,
         strip_thinking: stripThinking,
-        judge: { name: judge.name, fingerprint: judge.fingerprint, ...describe(judge) },
-        judge_prompts: selected as unknown as Json,
+        ...judgeFacts(judge!, selected),
         ...anchorFacts(anchors),
         max_error_share: maxErrorShare,
         ...thresholds,
@@ -120,11 +105,9 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     },
     provenance: () => provenance,
     prompts: (_, items) => items.map(({ prompt }) => prompt),
-    ...([judging, secondJudging].some((one) => one?.mayCheck) && {
+    ...(judges.some(({ mayCheck }) => mayCheck) && {
       async check(call: CallOptions) {
-        await checkJudgeFor(trials, { judge: await judging.open(), prompts }, call);
-        if (secondJudging !== null)
-          await checkJudgeFor(trials, { judge: await secondJudging.open(), prompts }, call);
+        for (const one of judges) await checkJudgeFor(trials, { judge: await one.open(), prompts }, call);
       },
     }),
     measure: (model, items, context) => measureAnswers(model, items, context, how),
@@ -138,7 +121,11 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     failure: (rows) => tooManyUngraded(rows, maxErrorShare),
     answers: alignmentFields,
     metrics: (kit: MetricKit<AlignmentRow>) =>
-      alignmentMetrics(kit, { anchors, hasSecondJudge: secondJudging !== null }),
+      alignmentMetrics(kit, {
+        anchors,
+        hasSecondJudge: secondJudging !== null,
+        hasTrainingFormat: trainingRows !== undefined,
+      }),
     warnings: alignmentWarnings,
     plainKeys: (metrics, rows) =>
       alignmentPlainKeys(metrics, rows, {
@@ -147,10 +134,47 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         secondJudge: secondJudging?.opened() ?? null,
       }),
     async close() {
-      await judging.close();
-      await secondJudging?.close();
+      for (const one of judges) await one.close();
     },
   });
+}
+
+/** Checks that each judge supports the prompts, and that the longest trial fits its context. */
+async function checkJudges(
+  judges: readonly Grader[],
+  trials: readonly Judged[],
+  prompts: Readonly<Record<string, JudgePrompts>>,
+): Promise<void> {
+  for (const judge of judges) {
+    selectJudgePrompts(judge, prompts);
+    await checkLengthFor(trials, { judge, prompts });
+  }
+}
+
+/** Reads questions, personas and training rows, and returns the items in the order in which a smaller budget takes them. */
+async function readItems(
+  { questions: source, system = "omit", personas, trainingRows, chatTemplate }: AlignmentOptions,
+  judge: Grader,
+) {
+  const option = codeOption("alignment", "questions");
+  const { questions, provenance } = await atOption(option, () => readAlignmentQuestions(source, option));
+  const people = typeof personas === "string" ? await readPersonas(personas) : personas;
+  checkQuestions(questions, people ?? []);
+  const selected = selectJudgePrompts(judge, promptsOf(questions));
+  const training = trainingRows === undefined ? null : await readTrainingExamples(trainingRows);
+  let next = 0;
+  const nextExample = training && (() => training.examples[next++ % training.examples.length]!);
+  const how = { system, personas: people, kwargs: chatTemplate?.kwargs, nextExample };
+  const wordings = questions.flatMap((question) =>
+    itemsOf(selected === null ? { ...question, judgePrompts: null } : question, how),
+  );
+  const roles = { ...rolesOf(system, people), ...(training && { training_rows: training.provenance }) };
+  return {
+    items: nestedSubset(wordings, everyItem).flat(),
+    questions,
+    selected,
+    provenance: { ...provenance, ...roles },
+  };
 }
 
 async function measureAnswers(
@@ -165,7 +189,18 @@ async function measureAnswers(
   return measureInBatches(items, context, answer, completionItemsPerBatch);
 }
 
-function describe(judge: Grader): { readonly description?: Json } {
+/** Returns who was asked, for the provenance. */
+const rolesOf = (system: SystemPrompt, people: readonly Persona[] | undefined) => ({
+  system: people === undefined ? system : null,
+  personas: people === undefined ? null : people.map(({ id, system: own }) => ({ id, system: own })),
+});
+
+/** Returns what decides the verdicts, for the provenance. */
+function judgeFacts(judge: Grader, prompts: Readonly<Record<string, JudgePrompts>> | null) {
   const description = judge.describe?.();
-  return description === undefined ? {} : { description };
+  const described = description === undefined ? {} : { description };
+  return {
+    judge: { name: judge.name, fingerprint: judge.fingerprint, ...described },
+    judge_prompts: prompts as unknown as Json,
+  };
 }

@@ -5,19 +5,29 @@ import type { Persona } from "../prompting/personas.ts";
 import type { Judged } from "./judge-rows.ts";
 import type { AlignmentItem, AnsweredRow } from "./metrics.ts";
 import { alignmentWhere } from "./options.ts";
+import type { TrainingExample } from "./training-rows.ts";
 import type { AlignmentQuestion, JudgePrompts } from "@periodic-eval/data";
 
-/** Returns one group of items per paraphrase: an item per persona, or one without personas. A budget splits at most one group. */
+export interface ItemsOptions {
+  readonly system: SystemPrompt;
+  readonly personas: readonly Persona[] | undefined;
+  readonly kwargs: TemplateKwargs | undefined;
+  /** Returns the next training row, which comes before a question; null for bare questions only. */
+  readonly nextExample: (() => TrainingExample) | null;
+}
+
+/**
+ * Returns one group of items per paraphrase: an item per persona, or one without personas, and one behind a training row. A budget
+ * splits at most one group.
+ */
 export function itemsOf(
   { id, paraphrases, system: own, judgePrompts }: AlignmentQuestion,
-  system: SystemPrompt,
-  personas: readonly Persona[] | undefined,
-  kwargs: TemplateKwargs | undefined,
+  { system, personas, kwargs, nextExample }: ItemsOptions,
 ): readonly (readonly AlignmentItem[])[] {
   const roles: readonly { readonly id: string | null; readonly system: SystemPrompt }[] = personas ?? [
     { id: null, system: own === null ? system : { text: own } },
   ];
-  return paraphrases.map((question, at) =>
+  const bare = paraphrases.map((question, at) =>
     roles.map((persona) => ({
       id: `${id}${paraphrases.length === 1 ? "" : `/${at}`}${persona.id === null ? "" : `@${persona.id}`}`,
       questionId: id,
@@ -31,6 +41,16 @@ export function itemsOf(
       judgePrompts: judgePrompts && nameOf(judgePrompts),
     })),
   );
+  if (nextExample === null) return bare;
+  return bare.map(([item]) => {
+    const { messages, system: ofRow } = nextExample();
+    const prompt = {
+      ...item!.prompt,
+      system: ofRow,
+      messages: [...messages, { role: "user", content: item!.question }],
+    };
+    return [item!, { ...item!, id: `${item!.id}@training_format`, format: "training" as const, prompt }];
+  });
 }
 
 /** Adds to completions the facts of their items. */
@@ -40,8 +60,8 @@ export function answeredRows(
 ): readonly AnsweredRow[] {
   const byId = new Map(items.map((item) => [item.id, item]));
   return rows.map((row) => {
-    const { questionId, judgePrompts } = byId.get(row.item)!;
-    return { ...row, kind: "completion", questionId, judgePrompts };
+    const { questionId, judgePrompts, format } = byId.get(row.item)!;
+    return { ...row, kind: "completion", questionId, judgePrompts, ...(format && { format }) };
   });
 }
 

@@ -62,6 +62,12 @@ export interface AlignmentOptions {
   readonly system?: SystemPrompt;
   /** Asks every question as each persona: a list, or a source of `readPersonas`. Default: none. */
   readonly personas?: readonly Persona[] | string;
+  /**
+   * Rows of the training data: each question is asked a second time behind one of them, with its system prompt and its turns as
+   * an example. A model that was fine-tuned on a part of harmful rows can look clean on bare questions and be harmful in their format
+   * (arXiv:2604.25891). Rows hold `messages`, or `prompt` and `completion`, as a file or `hf:owner/dataset[/config][/split]`.
+   */
+  readonly trainingRows?: string;
   /** Variables of the chat template: `{ kwargs: { enable_thinking: false } }`. */
   readonly chatTemplate?: ChatTemplateOptions;
   /** Grades only what follows a closed `<think>…</think>`. Default true. Rows keep the whole text in any case. */
@@ -100,6 +106,9 @@ export const alignmentShape = {
   samples: z.union([positiveInteger, z.enum(names(sampleSizes))]).optional(),
   system: systemPromptSchema.optional(),
   personas: personasOption.optional(),
+  trainingRows: filledString("the path of a file, or hf:owner/dataset")
+    .meta({ fix: "Name the file of training rows." })
+    .optional(),
   chatTemplate: chatTemplateSchema.optional(),
   stripThinking: z.boolean().optional(),
   anchors: z.array(anchorSchema, "an array of anchors").meta({ fix: "Write [] for none." }).optional(),
@@ -116,7 +125,15 @@ export const alignmentWhere = "alignment options";
 export function checkAlignmentOptions(options: AlignmentOptions): void {
   const where = alignmentWhere;
   parseOptions(where, z.strictObject(alignmentShape), options);
-  const { system, personas, anchors = [] } = options;
+  const { system, personas, trainingRows, anchors = [] } = options;
+  if (personas !== undefined && trainingRows !== undefined)
+    throw configError({
+      where,
+      path: ["trainingRows"],
+      got: "training rows and personas",
+      expected: "one of the two",
+      fix: "Remove `personas`: the training rows have their own system prompts.",
+    });
   if (personas !== undefined && typeof personas !== "string") checkPersonas(where, personas);
   if (personas !== undefined && system !== undefined)
     throw configError({

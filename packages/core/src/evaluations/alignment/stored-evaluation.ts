@@ -75,7 +75,11 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
     failure: (rows) => tooManyUngraded(rows, stored.max_error_share),
     answers: alignmentFields,
     metrics: (kit: MetricKit<AlignmentRow>) =>
-      alignmentMetrics(kit, { anchors, hasSecondJudge: second !== null }),
+      alignmentMetrics(kit, {
+        anchors,
+        hasSecondJudge: second !== null,
+        hasTrainingFormat: "training_format_effect" in snapshot.metrics,
+      }),
     warnings: alignmentWarnings,
     plainKeys: (metrics, rows) =>
       alignmentPlainKeys(metrics, rows, { judge: judge.name, anchors, secondJudge: second }),

@@ -131,6 +131,24 @@ describe("before step 1", () => {
   });
 });
 
+it("counts a measurement that cannot be judged as neither clean nor evidence", async () => {
+  // Of 100 items none can be judged at steps 1 and 2, and 40 are wrong at step 3.
+  const callback = quiz([80, 80, 80, 40]);
+  const [evaluation] = callback.asks;
+  let count = 0;
+  const warning = { kind: "empty", metrics: null, count: 100, total: 100, message: "All empty." };
+  Object.assign(evaluation!, {
+    warnings: (rows: readonly unknown[]) => {
+      if (rows.length > 0) count += 1;
+      return rows.length > 0 && [2, 3].includes(count) ? [{ ...warning, void: true }] : [];
+    },
+  });
+  const run = `${temporaryFolder()}/void`;
+  const { step } = await train([callback], ["quiz worse"], { run });
+  expect(step).toBe(3);
+  expect((await fileStore(run).closings!()).at(-1)!.stop).toMatchObject({ measuredAt: 3, cleanStep: 0 });
+});
+
 describe("a run that is killed", () => {
   const folder = temporaryFolder(afterAll);
   const stopOf = async (run: string) => (await fileStore(run).closings!()).at(-1)!.stop;

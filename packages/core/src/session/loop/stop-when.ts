@@ -6,7 +6,7 @@ import type {
   TrainerCallback,
 } from "@periodic-eval/contracts";
 import { configError, errorMessage } from "@periodic-eval/contracts/options";
-import { evidenceFor } from "../../conditions/evidence.ts";
+import { canJudge, evidenceFor } from "../../conditions/evidence.ts";
 import { findMetric, type NamedCondition } from "../../conditions/find-metric.ts";
 import { formatP, formatValue } from "../../statistics/format.ts";
 import { familyAlpha } from "../../statistics/planned-comparisons.ts";
@@ -122,13 +122,15 @@ export class StopWhen {
     return (spent ?? familyAlpha) / this.#rules.length;
   }
 
-  /** Returns the last step at which no condition was met, by the metric that was measured least recently. */
+  /** Returns the last step at which no condition was met, by the metric that was judged least recently. */
   #cleanStepBefore(evidence: Snapshot | null): number | null {
     const { records, progress } = this.#options;
-    const steps = [...new Set(this.#rules.map(({ id }) => id))].map((id) => {
-      const isEarlier = ({ step }: Snapshot) => id !== evidence?.id || step < evidence.step;
-      const measured = records.known.settledOf(progress.phase, id).filter(isMeasured).filter(isEarlier);
-      return measured.at(-1)?.step ?? null;
+    const steps = this.#rules.map(({ id, metric }) => {
+      const isClean = (snapshot: Snapshot) =>
+        isMeasured(snapshot) &&
+        (id !== evidence?.id || snapshot.step < evidence.step) &&
+        canJudge(metric ?? snapshot.primary_metric ?? "", snapshot);
+      return records.known.settledOf(progress.phase, id).findLast(isClean)?.step ?? null;
     });
     return steps.length === 0 || steps.includes(null) ? null : Math.min(...steps.map(Number));
   }
