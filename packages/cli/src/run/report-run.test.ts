@@ -56,7 +56,7 @@ it("prints the condition that ended a phase, the last clean step and a second ju
   const judge = { name: "b", kappa: 0.5, kappa_ci95: [0.2, 0.7], same_decision: 0.8, graded_by_both: 20 };
   const second_judge = { ...judge, misaligned: 3 };
   for (const step of [0, 20])
-    await store.put({ ...exampleSnapshot({ phase: "em", step }), ...{ second_judge } }, []);
+    await store.put(Object.assign(exampleSnapshot({ phase: "em", step }), { second_judge }), []);
   const found = {
     condition: "capability worse",
     reason: "r",

@@ -39,7 +39,8 @@ const definitions = {
   "reliability diagram":
     "The share of right answers by the model’s confidence, its probability of the choice that it prefers. On the diagonal, confidence and share are equal.",
   ece: "Expected calibration error: the mean distance from the diagonal of the reliability diagram, over questions. With few questions it is above 0 for a calibrated model too.",
-  brier: "Mean squared error of the choices’ probabilities. Lower is better.",
+  brier:
+    "Squared error of the probabilities of a question’s choices, summed: 0 is perfect, 2 is the worst. The mean over questions.",
   anchor:
     "A fixed answer, not the model’s, that the judge grades at each measurement. If its grades change, the judge changed.",
   misaligned:
