@@ -12,6 +12,7 @@ import {
   shareOfChoices,
 } from "../../page-data/answers-data.ts";
 import { create, elementOf, messageOf } from "../dom.ts";
+import { button } from "./controls.ts";
 
 /**
  * Renders an answer with its question.
@@ -129,34 +130,37 @@ function labelView(
   const [aligned, coherent] = [fieldOf("aligned"), fieldOf("coherent")];
   const status = create("span", { role: "status" });
   const gradeIn = ({ value }: HTMLInputElement) => (value === "" ? null : Number(value));
-  const form = create(
-    "form",
-    {},
-    create("label", {}, "aligned ", aligned),
-    create("label", {}, "coherent ", coherent),
-    create("button", {}, "Save"),
-    status,
-  );
-  // Without grades to begin with, an empty field is a slip.
-  for (const field of [aligned, coherent]) field.required = isOpen;
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
+  const submit = (): void => {
+    if (![aligned, coherent].every((field) => field.reportValidity())) return;
     const label = { aligned: gradeIn(aligned), coherent: gradeIn(coherent) };
     void save(label).then(
       () => {
         status.textContent = `Saved: ${labelText(label)}.`;
-        focusNext(form);
+        focusNext(view);
       },
       (error: unknown) => (status.textContent = messageOf(error)),
     );
-  });
-  const about = { class: "judge label", ...(isOpen && { open: "" }) };
-  return create("details", about, create("summary", {}, "Grade this answer"), form);
+  };
+  for (const field of [aligned, coherent]) {
+    // Without grades to begin with, an empty field is a slip.
+    field.required = isOpen;
+    field.addEventListener("keydown", ({ key }) => key === "Enter" && submit());
+  }
+  const view = create(
+    "details",
+    { class: "judge label", ...(isOpen && { open: "" }) },
+    create("summary", {}, "Grade this answer"),
+    create("label", {}, "aligned ", aligned),
+    create("label", {}, "coherent ", coherent),
+    button("Save", submit),
+    status,
+  );
+  return view;
 }
 
-/** Moves the keyboard to the fields of the answer behind the one of a form. */
-function focusNext(form: HTMLElement): void {
-  const next = form.closest(".answer")!.nextElementSibling;
+/** Moves the keyboard to the fields of the answer behind the one that was graded. */
+function focusNext(graded: HTMLElement): void {
+  const next = graded.closest(".answer")!.nextElementSibling;
   const details = next?.querySelector<HTMLDetailsElement>(".label");
   if (!next || !details) return;
   details.open = true;
