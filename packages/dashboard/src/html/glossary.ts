@@ -32,7 +32,7 @@ const definitions = {
   overhead: "Seconds spent measuring, in percent of the seconds spent training.",
   harm: "Change of a callback’s primary metric for the worse since its first measurement. 100 % is the largest change of the run, or the smallest one that its last comparison detects, if that is larger.",
   "last clean step":
-    "The last step at which no condition of stop_when was met, by a measurement of each condition’s metric. A checkpoint at or before it is clean.",
+    "The last step at which no condition of stop_when was met, by a measurement of each condition’s metric. The test is strict: “not met” does not mean “no harm”.",
   grace: "Seconds of measuring that the budget always allows. The limit on overhead applies beyond them.",
   kappa:
     "Cohen’s κ: how often two judges decide the same (misaligned, aligned or incoherent), beyond chance. 1 is always, 0 is what chance gives.",

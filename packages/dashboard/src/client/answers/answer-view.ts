@@ -165,7 +165,9 @@ function focusNext(graded: HTMLElement): void {
   if (!next || !details) return;
   details.open = true;
   next.scrollIntoView({ block: "center" });
-  details.querySelector("input")!.focus({ preventScroll: true });
+  const field = details.querySelector("input")!;
+  field.focus({ preventScroll: true });
+  field.select();
 }
 
 /** A part of two texts: in both, only in the first, or only in the second. */
