@@ -225,7 +225,7 @@ interface Counts {
 /** Follows a folder until it is aborted, and requests the page at each change. */
 async function followRun(address: string, signal: AbortSignal, counts: Counts): Promise<void> {
   const page = async () => {
-    const reply = await fetch(address, { signal, headers: { Accept: "text/html" } });
+    const reply = await fetch(address, { headers: { Accept: "text/html" } });
     const text = await reply.text();
     counts.pages++;
     if (reply.status !== 200 || !text.trimEnd().endsWith("</html>"))
@@ -236,7 +236,7 @@ async function followRun(address: string, signal: AbortSignal, counts: Counts): 
   try {
     await page();
     for (let shown: unknown; ; await delay(2000, undefined, { signal })) {
-      const reply = await fetch(address.replace("/v1/eval", "/v1/eval/version"), { signal });
+      const reply = await fetch(address.replace("/v1/eval", "/v1/eval/version"));
       if (reply.status !== 200) counts.problems.push(`version: status ${reply.status}`);
       const { version } = (await reply.json()) as { readonly version: unknown };
       if (version === shown) continue;
