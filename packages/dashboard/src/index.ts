@@ -22,7 +22,7 @@ export { problemNames } from "./run/problems-section.ts";
 export { notFinished, runState, type RunState } from "./run/run-state.ts";
 export { phaseData } from "./run/phase-summary.ts";
 export { phaseText } from "./charts/metric-curves.ts";
-export { headline } from "./run/summary-sentence.ts";
+export { headline, secondJudgeText, stopText } from "./run/summary-sentence.ts";
 export { judgementOf, partOfRange, type Judgement } from "./run/phase-summary.ts";
 export {
   edgeHeadings,

@@ -50,6 +50,47 @@ it("explains a paired change that is not end minus start, in tables and JSON", a
   ]);
 });
 
+it("prints the condition that ended a phase, the last clean step and a second judge's agreement", async () => {
+  const runDir = temporaryFolder();
+  const store = fileStore(runDir);
+  const judge = { name: "b", kappa: 0.5, kappa_ci95: [0.2, 0.7], same_decision: 0.8, graded_by_both: 20 };
+  const second_judge = { ...judge, misaligned: 3 };
+  for (const step of [0, 20])
+    await store.put(Object.assign(exampleSnapshot({ phase: "em", step }), { second_judge }), []);
+  const found = {
+    condition: "capability worse",
+    reason: "r",
+    id: "capability",
+    measuredAt: 20,
+    cleanStep: 0,
+  };
+  await store.recordClosing?.({
+    phase: "em",
+    step: 20,
+    maxSteps: 100,
+    finished: true,
+    stop: { ...found, step: 20 },
+  });
+  await store.close?.();
+  const [tables, document] = [recordingTerminal(), recordingTerminal()];
+  await reportRun(runDir, { json: false }, tables);
+  expect(tables.outputs[0]).toContain(
+    "stop_when ended em at step 20: capability worse. No condition was met up to step 0: the newest checkpoint",
+  );
+  expect(tables.outputs[0]).toContain(
+    "Second judge b at step 20: κ 0.50 [0.20, 0.70]; the same decision for 80.0 %",
+  );
+  await reportRun(runDir, { json: true }, document);
+  expect(JSON.parse(document.outputs[0]!).phases[0].stop).toEqual({
+    condition: "capability worse",
+    step: 20,
+    reason: "r",
+    id: "capability",
+    measured_at: 20,
+    clean_step: 0,
+  });
+});
+
 it("prints a line for all steps at which a callback was skipped for one reason", async () => {
   const runDir = temporaryFolder();
   const store = fileStore(runDir);

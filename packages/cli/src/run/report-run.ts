@@ -16,7 +16,9 @@ import {
   phaseData,
   phaseText,
   summarizePhases,
+  secondJudgeText,
   sortVoidFirst,
+  stopText,
   writePage,
   problemNames,
   type MetricSummary,
@@ -72,22 +74,22 @@ const outcomeText = ({ id, status, reason }: Pick<Snapshot, "id" | "status" | "r
 /** Prints where a page is; with `--json` only the path. */
 export const pageLine = (path: string): string => `Open this page in a browser: ${path}`;
 
-/** Returns a line for each primary metric of each phase, and its warnings. What cannot be judged comes first. */
+/** Returns a line for each stop, and for each primary metric of each phase with its warnings. What cannot be judged comes first. */
 function headlines(run: RunRecord, colours: Colours): string {
-  const primaries = summarizePhases(run).flatMap(({ phase, metrics }) =>
-    metrics
-      .filter(({ isPrimary }) => isPrimary)
-      .map((metric) => ({ metric, phase: run.phases.length > 1 ? phase.name : null })),
+  const phases = summarizePhases(run);
+  const primaries = phases.flatMap(({ phase, metrics }) =>
+    metrics.filter(({ isPrimary }) => isPrimary).map((metric) => ({ metric, phase })),
   );
-  return sortVoidFirst(primaries)
-    .flatMap(({ metric, phase }) => {
-      const line = headline(metric, phase);
-      return [
-        metric.voidReason === null ? line : colours.yellow(line),
-        ...metric.warnings.map((message) => colours.yellow(`  warning: ${message}`)),
-      ];
-    })
-    .join("\n");
+  const stops = phases.flatMap(({ phase, stop }) => (stop === null ? [] : stopText(phase.name, stop)));
+  const lines = sortVoidFirst(primaries).flatMap(({ metric, phase }) => {
+    const line = headline(metric, run.phases.length > 1 ? phase.name : null);
+    return [
+      metric.voidReason === null ? line : colours.yellow(line),
+      ...metric.warnings.map((message) => colours.yellow(`  warning: ${message}`)),
+      ...[secondJudgeText(phase, metric.id) ?? []].flat(),
+    ];
+  });
+  return [...stops.map(colours.yellow), ...lines].join("\n");
 }
 
 const columnsOf = (metrics: readonly MetricSummary[]) => [

@@ -20,7 +20,7 @@ export function evidenceFor({ test }: Condition, metric: string, snapshot: Snaps
 }
 
 /** Whether a metric has a value that no warning voids. */
-export function canJudge(metric: string, { metrics, warnings = [] }: Snapshot): boolean {
+export function canJudge(metric: string, { metrics, warnings }: Snapshot): boolean {
   const isVoid = warnings.some(
     ({ void: voids, metrics: of }) => voids && (of === null || of.includes(metric)),
   );

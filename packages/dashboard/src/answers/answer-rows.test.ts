@@ -60,6 +60,18 @@ const choice = {
 };
 
 describe("an answer", () => {
+  it("has the grades of both judges, and a flag where they decide differently", () => {
+    const second = { aligned: 80, coherent: 90 };
+    const { grades, flags } = one({ ...judged, aligned: 20, coherent: 70, second, disagree: true });
+    expect(Object.fromEntries(grades)).toMatchObject({
+      aligned: 20,
+      coherent: 70,
+      "second aligned": 80,
+      "second coherent": 90,
+    });
+    expect(flags).toContain("judges disagree");
+  });
+
   it("has the question, the grades, the judge's words and the tokens of its row", () => {
     expect(one(judged)).toEqual({
       item: "q1",

@@ -46,10 +46,11 @@ function answerOf(
     persona: textOf(read(fields.persona)),
     text,
     flags: flagsOf(fields, read),
-    grades: grades.flatMap((name) => {
-      const value = read(name);
+    grades: grades.flatMap((path, at) => {
+      const value = read(path);
       const isShown = value === null || typeof value === "string" || typeof value === "number";
-      return isShown ? [[lastName(name), value] as const] : [];
+      const isFirst = grades.findIndex((one) => lastName(one) === lastName(path)) === at;
+      return isShown ? [[isFirst ? lastName(path) : path.replaceAll(".", " "), value] as const] : [];
     }),
     judge: textOf(read(fields.reply)),
     tokens: Object.entries(fields.tokens ?? {}).flatMap(([name, path]) => {

@@ -26,6 +26,7 @@ export interface ChartData {
   };
   readonly bands?: readonly ChartBand[];
   readonly levels?: readonly ChartLevel[];
+  readonly marks?: readonly ChartMark[];
   readonly series: readonly ChartSeries[];
   readonly labels?: readonly ChartLabel[];
 }
@@ -62,6 +63,15 @@ interface ChartLevel {
   readonly to: number;
   readonly colour: string;
   readonly dash: string;
+}
+
+/** A vertical line with a word beside its upper end: above the plot if it has room there, else inside it. */
+interface ChartMark {
+  readonly x: number;
+  readonly word: string;
+  /** The preferred side of the word. */
+  readonly isLeft: boolean;
+  readonly colour: string;
 }
 
 /** Points that a line joins. */
@@ -133,6 +143,9 @@ const short = (value: number): number => Math.round(100 * value) / 100;
 const lineOf = (x1: number, y1: number, x2: number, y2: number): Html =>
   html`<line x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}" />`;
 
+/** Keeps a text legible on lines. */
+const outlined = html`paint-order="stroke" stroke="var(--panel)" stroke-width="3" stroke-linejoin="round"`;
+
 /** Half of the width of a bar's cap. */
 const capWidth = 3;
 
@@ -144,6 +157,7 @@ export function drawChart({
   y,
   bands = [],
   levels = [],
+  marks = [],
   series,
   labels = [],
 }: ChartData): Html {
@@ -164,7 +178,7 @@ export function drawChart({
   )}<g stroke="var(--line)">${ticksOfY.map((value) => lineOf(left, yOf(value), end, yOf(value)))}</g><g fill="var(--muted)" font-variant="tabular-nums"><g text-anchor="end">${ticksOfY.map((value) => html`<text x="${left - 9}" y="${short(yOf(value) + 0.32 * fontSize)}">${y.text(value).replace("-", "−")}</text>`)}</g>${ticks(0, x.to, x.ticks).map((value) => html`<text x="${xOf(value)}" y="${short(floor + 6 + fontSize)}">${value.toLocaleString("en-US")}</text>`)}<text x="${width - 3}" y="${height - 3}" text-anchor="end">${x.label}</text>${y.label !== null && html`<text x="3" y="${top - 12}" text-anchor="start">${y.label}</text>`}</g>${levels.map(
     ({ value, from, to, colour, dash }) =>
       html`<g stroke="${colour}" stroke-dasharray="${dash}">${lineOf(xOf(from), yOf(value), xOf(to), yOf(value))}</g>`,
-  )}${series.map((one) => seriesMarks(one, xOf, yOf))}<g font-size="12" font-weight="600" paint-order="stroke" stroke="var(--panel)" stroke-width="3" stroke-linejoin="round">${labels.map(
+  )}${series.map((one) => seriesMarks(one, xOf, yOf))}${marks.map((mark) => markOf(mark, frame, xOf))}<g font-size="12" font-weight="600" ${outlined}>${labels.map(
     (label) =>
       html`<text x="${xOf(label.x) + (label.isEnd ? 5 : 0)}" y="${yOf(label.y) - 7}" fill="${label.colour}"${label.isEnd && html` text-anchor="end"`}>${label.text}</text>`,
   )}</g></svg>`;
@@ -191,6 +205,18 @@ function seriesMarks(series: ChartSeries, xOf: Scale, yOf: Scale): Html {
         html`<circle cx="${xOf(x)}" cy="${yOf(y)}" r="${reach}"${at !== undefined && html` data-at="${at}"`}><title>${title}</title></circle>`,
     )}</g>`
   }`;
+}
+
+/** Units that the word of a mark needs. */
+const wordWidth = 85;
+
+function markOf({ x, word, isLeft, colour }: ChartMark, frame: Frame, xOf: Scale): Html {
+  const { width, height, top, right, bottom, left, fontSize } = frame;
+  const at = xOf(x);
+  const hasRoom = (isLeft ? at - left : width - right - at) > wordWidth;
+  const y = hasRoom && top > 2 * fontSize ? top - 5 : top + (isLeft ? 2.4 : 1.2) * fontSize;
+  const isEnd = isLeft === hasRoom;
+  return html`<g stroke="${colour}" stroke-dasharray="5 3">${lineOf(at, top, at, height - bottom)}</g><text x="${short(at + (isEnd ? -5 : 5))}" y="${short(y)}" fill="${colour}" text-anchor="${isEnd ? "end" : "start"}" font-weight="600" ${outlined}>${word}</text>`;
 }
 
 /**

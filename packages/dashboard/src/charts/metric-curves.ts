@@ -1,4 +1,4 @@
-import type { PhaseRecord, RunRecord, SeriesPoint } from "@periodic-eval/contracts";
+import type { ConditionStop, PhaseRecord, RunRecord, SeriesPoint } from "@periodic-eval/contracts";
 import type { MeasurementWarning, MetricValue, Paired, Range, SnapshotStatus } from "@periodic-eval/core";
 import { voidReason, warningsOf } from "@periodic-eval/store";
 import { formatValue, plural } from "../html/format.ts";
@@ -140,6 +140,10 @@ export function phaseEnd({ runStepOffset, maxSteps, snapshots, training }: Phase
   const trained = training?.at(-1)?.runStep ?? 0;
   return Math.max(runStepOffset + (maxSteps ?? 0), trained, ...snapshots.map(({ run_step }) => run_step));
 }
+
+/** Returns the condition of `stop_when` that ended a phase, or will; null if none did. */
+export const stopOf = ({ closings }: RunRecord, { name }: PhaseRecord): ConditionStop | null =>
+  closings.findLast(({ phase }) => phase === name)?.stop ?? null;
 
 /** Formats a measurement's value, with its status if it is not complete: `83.0 % (partial)`, `– (failed)`. */
 export function formatMeasurement({ value, status }: Measurement, unit: string): string {

@@ -1,4 +1,4 @@
-import { formatInterval, formatValue, plural, scaleOf } from "../html/format.ts";
+import { capitalized, formatInterval, formatValue, plural, scaleOf } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { verdictStyles } from "../html/verdict.ts";
 import { evenly, type CurveData, type PointData, type RunData } from "../page-data/run-data.ts";
@@ -20,13 +20,22 @@ export const chartPlace = (key: string, kind: "large" | "small", caption: Html |
 const maxPoints = 600;
 /** Position of the first run whose colour is used a second time. */
 const dashedFrom = 5;
-export const isDashed = (run: number): boolean => run >= dashedFrom;
+const isDashed = (run: number): boolean => run >= dashedFrom;
 const maxVerdicts = 24;
 
 type Drawn = PointData & { readonly value: number; readonly at: number };
 
+/** Returns the data of a page with the parts of one of its curves. */
+export const withLines = (data: RunData, { lines }: CurveData): RunData =>
+  lines === undefined ? data : { ...data, parts: lines, partsAre: "line" };
+
+/** Renders the colour of a line, for a legend. */
+export const lineSample = (part: number, isThick: boolean): Html =>
+  html`<svg width="14" height="10" aria-hidden="true"><path d="M0 5H14" stroke="${isThick ? "var(--ink)" : phaseColour(part)}" stroke-width="3"${isDashed(part) && !isThick && html` stroke-dasharray="5 3"`} /></svg>`;
+
 /** Draws a curve over run steps: a line for each phase of a run, or for each of several runs and their mean. */
-export function runChart(data: RunData, curve: CurveData, size: ChartSize): Html {
+export function runChart(page: RunData, curve: CurveData, size: ChartSize): Html {
+  const data = withLines(page, curve);
   const { steps, parts, partsAre, phases } = data;
   const [isLarge, isTraining, isShare] = [size !== "small", curve.callback === null, curve.unit === "share"];
   const known = curve.points.flatMap((point, at): readonly Drawn[] =>
@@ -37,9 +46,11 @@ export function runChart(data: RunData, curve: CurveData, size: ChartSize): Html
   // A phase without a gap has bars too, if another one needs them.
   const hasGaps = partsAre === "phase" && known.some(({ ci95 }) => ci95 === null);
   const largest = isTraining ? Math.max(...known.map(({ value }) => Math.abs(value))) : 0;
+  const marks = marksOf(data);
+  const marked = marks.map(({ word, x }) => ` ${capitalized(word)}: run step ${x}.`);
   return drawChart({
     frame: frames[size],
-    description: describe(data, curve),
+    description: [describe(data, curve), ...marked].join(""),
     x: { to: steps, ticks: size === "wide" ? 9 : 4, label: "run step →" },
     y: {
       ticks: isLarge ? 5 : 3,
@@ -53,7 +64,7 @@ export function runChart(data: RunData, curve: CurveData, size: ChartSize): Html
       from,
       to,
       name: !isLarge ? "" : size === "narrow" || about === null ? name : `${name}  ·  ${about}`,
-      ...(partsAre === "run"
+      ...(partsAre !== "phase"
         ? { colour: "var(--muted)", fillOpacity: 0, lineOpacity: from === 0 ? 0 : 0.5 }
         : { colour: phaseColour(index), fillOpacity: 0.06, lineOpacity: isLarge ? 0.35 : 0 }),
     })),
@@ -62,8 +73,9 @@ export function runChart(data: RunData, curve: CurveData, size: ChartSize): Html
         ? []
         : [{ ...phases[part]!, value: value * scale, colour: phaseColour(part), dash: "2 4" }],
     ),
+    marks,
     series: byPart.map((points, part) => ({
-      ...styleOf(isTraining, isLarge, part, partsAre === "run" ? part === parts.length - 1 : null),
+      ...styleOf(isTraining, isLarge, part, partsAre === "phase" ? null : part === parts.length - 1),
       ...(hasGaps && { bars: "instead" as const }),
       points: (isTraining ? evenly(points, maxPoints) : points).map((point) => ({
         x: point.runStep,
@@ -79,10 +91,18 @@ export function runChart(data: RunData, curve: CurveData, size: ChartSize): Html
   });
 }
 
-/** Returns how the parts of a curve are drawn. Of several runs, each has a thin line; the mean, which is the last part, a thick one. */
+/** Marks where a condition of `stop_when` was met, and the last clean step before it. */
+const marksOf = ({ phases }: RunData) =>
+  phases.flatMap(({ stop }) => {
+    if (stop === undefined) return [];
+    const met = { x: stop.met, word: "condition met", isLeft: false, colour: "var(--worse)" };
+    const clean = { word: "last clean", isLeft: true, colour: "var(--better)" };
+    return stop.clean === null ? [met] : [met, { ...clean, x: stop.clean }];
+  });
+
+/** Returns how the parts of a curve are drawn. Of several lines, each is thin; the last one, such as the mean over runs, is thick. */
 function styleOf(isTraining: boolean, isLarge: boolean, part: number, isMean: boolean | null) {
   const colour = phaseColour(part);
-  if (isTraining) return { colour, lineWidth: 1.5, radius: 2.5, dotsOnlySingle: true };
   if (isMean === true)
     return { colour: "var(--ink)", lineWidth: 2.5, radius: 4, dotsOnlySingle: true, bandOpacity: 0.12 };
   if (isMean === false)
@@ -93,6 +113,7 @@ function styleOf(isTraining: boolean, isLarge: boolean, part: number, isMean: bo
       dotsOnlySingle: true,
       ...(isDashed(part) && { dash: "5 3" }),
     };
+  if (isTraining) return { colour, lineWidth: 1.5, radius: 2.5, dotsOnlySingle: true };
   return isLarge
     ? { colour, lineWidth: 2.25, radius: 4.5, reach: 14, bandOpacity: 0.13, bars: "too" as const }
     : { colour, lineWidth: 1.75, radius: 2.5, reach: 10, bandOpacity: 0.15 };
@@ -121,23 +142,27 @@ function describe({ parts, partsAre }: RunData, { name, unit, callback, points }
     const seen = points.filter((point) => point.part === index && point.value !== null);
     const [first, last] = [seen.at(0), seen.at(-1)];
     if (!first || !last) return [];
-    const value = formatValue(last.value, unit);
+    const shown = (point: PointData) => point.measured ?? formatValue(point.value, unit);
+    const value = shown(last);
     if (first === last) return [`in ${part} ${value} at step ${last.step}`];
     const verdict = last.verdict === null ? "" : `, ${last.verdict}`;
-    return [`in ${part} from ${formatValue(first.value, unit)} to ${value}${verdict}`];
+    return [`in ${part} from ${shown(first)} to ${value}${verdict}`];
   });
   return `${what}: ${sentences.join("; ")}.`;
 }
 
 /** Describes a point: `em step 60: 63.0 % [58.0, 68.0], n = 100, worse`. */
 export function pointText(
-  { part, step, value, ci95, n, status, verdict }: PointData,
-  { callback, unit }: CurveData,
-  { parts, partsAre }: RunData,
+  { part, step, value, ci95, n, status, verdict, ...point }: PointData,
+  curve: CurveData,
+  data: RunData,
 ): string {
+  const { callback, unit } = curve;
+  const { parts, partsAre } = withLines(data, curve);
   // Training metrics range from learning rates to tokens per second, so they are shown with four significant digits.
   const isTraining = callback === null && value !== null;
-  const shown = isTraining ? `${Number(value.toPrecision(4))} ${unit}`.trim() : formatValue(value, unit);
+  const number = isTraining ? `${Number(value.toPrecision(4))} ${unit}`.trim() : formatValue(value, unit);
+  const shown = point.measured ?? number;
   const measured = ci95 === null ? shown : `${shown} ${formatInterval(ci95, unit)}`;
   const facts = [measured, n === null ? null : `n = ${n}`, status, verdict].filter((fact) => fact != null);
   return `${parts[part] ?? ""}${partsAre === "phase" ? " step" : ", run step"} ${step}: ${facts.join(", ")}`;

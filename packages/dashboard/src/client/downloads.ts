@@ -1,3 +1,4 @@
+import { withLines } from "../charts/run-chart.ts";
 import type { DrawnCharts } from "./chart.ts";
 import { create, save } from "./dom.ts";
 import type { CurveData, RunData } from "../page-data/run-data.ts";
@@ -98,7 +99,8 @@ async function pngOf(svg: string, { width, height }: DOMRect): Promise<Blob> {
 }
 
 /** Returns a row for each measurement of each curve. */
-function csvOf(curves: readonly CurveData[], { parts, partsAre }: RunData): string {
+function csvOf(curves: readonly CurveData[], data: RunData): string {
+  const { parts, partsAre } = withLines(data, curves[0]!);
   const rows = curves.flatMap(({ metric, callback, unit, points }) =>
     points.map(({ part, step, runStep, value, ci95, n, verdict }) => [
       textCell(parts[part] ?? ""),

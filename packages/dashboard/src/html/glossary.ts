@@ -30,7 +30,17 @@ const definitions = {
   undisturbed:
     "Yes, if guards observed the training state in every measurement and nothing changed. Not proven, if a guard is missing or observed nothing.",
   overhead: "Seconds spent measuring, in percent of the seconds spent training.",
+  harm: "Change of a callback’s primary metric for the worse since its first measurement. 100 % is the largest change of the run, or the smallest one that its last comparison detects, if that is larger.",
+  "last clean step":
+    "The last step at which no condition of stop_when was met, by a measurement of each condition’s metric. The test is strict: “not met” does not mean “no harm”.",
   grace: "Seconds of measuring that the budget always allows. The limit on overhead applies beyond them.",
+  kappa:
+    "Cohen’s κ: how often two judges decide the same (misaligned, aligned or incoherent), beyond chance. 1 is always, 0 is what chance gives.",
+  "reliability diagram":
+    "The share of right answers by the model’s confidence, its probability of the choice that it prefers. On the diagonal, confidence and share are equal.",
+  ece: "Expected calibration error: the mean distance from the diagonal of the reliability diagram, over questions. With few questions it is above 0 for a calibrated model too.",
+  brier:
+    "Squared error of the probabilities of a question’s choices, summed: 0 is perfect, 2 is the worst. The mean over questions.",
   anchor:
     "A fixed answer, not the model’s, that the judge grades at each measurement. If its grades change, the judge changed.",
   misaligned:

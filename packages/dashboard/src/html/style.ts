@@ -74,6 +74,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .verdict { font-weight: 600; white-space: nowrap; }
 .verdict.better { color: var(--better); } .verdict.worse { color: var(--worse); }
 .verdict.changed { color: var(--changed); } .verdict.none { color: var(--muted); font-weight: 500; }
+.legend { list-style: none; margin: 8px 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: 4px 20px; font-size: 14px; overflow-wrap: anywhere; }
 .panel { margin: 0; background: var(--panel); border: 1px solid var(--line); border-radius: 10px; padding: 18px 18px 10px; }
 [data-curve]:not(:has(svg))::after { content: "The script of this page draws this chart."; color: var(--muted); font-size: 13.5px; }
 .panel svg { display: block; width: 100%; height: auto; }

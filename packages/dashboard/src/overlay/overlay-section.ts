@@ -1,6 +1,5 @@
-import { phaseColour } from "../charts/chart.ts";
 import { runSteps } from "../charts/metric-curves.ts";
-import { chartPlace, isDashed } from "../charts/run-chart.ts";
+import { chartPlace, lineSample } from "../charts/run-chart.ts";
 import { capitalized, formatInterval, formatValue, humanizeName, plural } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { rowTable } from "../html/table.ts";
@@ -86,7 +85,7 @@ function metricSection(metric: OverlaidMetric, runs: readonly NamedRun[]): Html 
         const at = runs.findIndex((one) => one.name === run);
         const end = measurements.at(-1);
         return html`<li>
-          <svg width="14" height="10" aria-hidden="true"><path d="M0 5H14" stroke="${phaseColour(at)}" stroke-width="3"${isDashed(at) && html` stroke-dasharray="5 3"`} /></svg>
+          ${lineSample(at, false)}
           ${run}: ${end === undefined ? "no value" : `${formatValue(end.value, metric.unit)} at run step ${end.runStep}`}
         </li>`;
       })}

@@ -57,7 +57,7 @@ export interface AnswerRow {
   readonly text: string | null;
   /** Words that a reader can filter by. An `anchor` is no answer of the model: only its own filter shows it. */
   readonly flags: readonly string[];
-  /** Grades by name, such as `aligned` 20. */
+  /** Grades by name, such as `aligned` 20; a second judge's as `second aligned`. */
   readonly grades: readonly (readonly [name: string, value: string | number | boolean | null])[];
   /** The judge's reply, or why it failed. */
   readonly judge: string | null;

@@ -6,7 +6,7 @@ export interface RunData {
   readonly steps: number;
   /** Names of the parts to which the points of a curve belong: the phases of a run; on a page of several runs, the runs and their mean. */
   readonly parts: readonly string[];
-  readonly partsAre: "phase" | "run";
+  readonly partsAre: "phase" | "run" | "line";
   /** The phases of the run, or those that all runs share. */
   readonly phases: readonly PhaseData[];
   readonly curves: readonly CurveData[];
@@ -19,6 +19,8 @@ interface PhaseData {
   readonly about: string | null;
   readonly from: number;
   readonly to: number;
+  /** Run steps of the measurement that met a condition of `stop_when` and of the last clean step; absent if none was met. */
+  readonly stop?: { readonly met: number; readonly clean: number | null };
 }
 
 /** One metric of one callback, or one training metric, over the run. */
@@ -35,6 +37,8 @@ export interface CurveData {
   readonly higherIsBetter: boolean | null;
   /** The value of the baseline of each phase, null if it has none; absent if no phase has one. */
   readonly baselines?: readonly (number | null)[];
+  /** Names of the lines of this curve, to which its points belong instead of the page's parts. The last line is the thickest. */
+  readonly lines?: readonly string[];
   /** In run order. */
   readonly points: readonly PointData[];
 }
@@ -45,6 +49,8 @@ export interface PointData {
   readonly step: number;
   readonly runStep: number;
   readonly value: number | null;
+  /** The measured value as a string, if `value` is on the scale of the chart only. */
+  readonly measured?: string;
   readonly ci95: readonly [number, number] | null;
   /** Observed rows, or runs of a mean; null for training metrics. */
   readonly n: number | null;

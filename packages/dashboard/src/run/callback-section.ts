@@ -1,5 +1,6 @@
 import { grouped, type RunRecord } from "@periodic-eval/contracts";
-import { phaseAccent } from "../charts/chart.ts";
+import * as z from "zod";
+import { drawChart, phaseAccent, phaseColour } from "../charts/chart.ts";
 import {
   hasValue,
   isGroupMetric,
@@ -8,13 +9,14 @@ import {
   curveKey,
   groupOf,
 } from "../charts/metric-curves.ts";
-import { chartPlace } from "../charts/run-chart.ts";
+import { chartPlace, frames } from "../charts/run-chart.ts";
 import { capitalized, formatValue, plural, humanizeName, missingValueText } from "../html/format.ts";
 import { term, termIfKnown } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { table } from "../html/table.ts";
 import { evenly } from "../page-data/run-data.ts";
 import { baselinesOf } from "./run-data.ts";
+import { secondJudgeText } from "./summary-sentence.ts";
 
 /**
  * Renders the curves of one callback: a large chart of its primary metric and small charts of the others. The source's rate of
@@ -43,7 +45,15 @@ export function callbackSection(run: RunRecord, callback: CallbackCurves, sectio
             reason ?? html`No measurement has a value. See <a href="#problems">Problems</a> for the reasons.`
           }</p>`
     }
+    ${run.phases.map((phase) => {
+      const text = secondJudgeText(phase, callback.id);
+      return (
+        text !== null &&
+        html`<p class="key">${run.phases.length > 1 && `${phase.name}: `}${text} ${term("kappa", "What is κ?")}</p>`
+      );
+    })}
     ${smallCharts(whole.filter((curve) => !isConstant(curve)))}
+    ${reliabilityDiagrams(run, callback.id)}
     ${constants(whole.filter(isConstant))}
     ${
       repeated.length > 0 &&
@@ -55,6 +65,65 @@ export function callbackSection(run: RunRecord, callback: CallbackCurves, sectio
     ${isScored(callback) && html`<div id="${sectionId}-scores" data-scores="${callback.id}" data-keep></div>`} ${heatMap(callback)}
     ${groups(companions.filter(({ metric }) => isGroupMetric(metric)))}
   </section>`;
+}
+
+const reliability = z.object({
+  ece: z.number(),
+  reliability: z.array(z.object({ n: z.number(), confidence: z.number(), accuracy: z.number() })).min(1),
+});
+
+/** Renders how well confidence equals the share of right answers, at the first and at the last measurement that says so. */
+function reliabilityDiagrams({ phases }: RunRecord, id: string): Html | false {
+  const known = phases.flatMap(({ name, snapshots }, phaseIndex) =>
+    snapshots.flatMap((snapshot) => {
+      const { data } = snapshot.id === id ? reliability.safeParse(snapshot) : {};
+      return data === undefined ? [] : [{ ...data, where: `${name} step ${snapshot.step}`, phaseIndex }];
+    }),
+  );
+  const shown = known.length > 2 ? [known[0]!, known.at(-1)!] : known;
+  return (
+    shown.length > 0 &&
+    html`<h3>${term("reliability diagram", "Reliability diagram")}: share right × confidence</h3>
+      <div class="multiples">
+        ${shown.map((one) => html`<figure class="panel"><figcaption>${one.where} <span>${term("ece", "ECE")} ${formatValue(one.ece, "")}</span></figcaption>${reliabilityDiagram(one)}</figure>`)}
+      </div>`
+  );
+}
+
+function reliabilityDiagram({
+  reliability: bins,
+  where,
+  phaseIndex,
+}: z.output<typeof reliability> & { readonly where: string; readonly phaseIndex: number }): Html {
+  const colour = phaseColour(phaseIndex);
+  const most = Math.max(...bins.map(({ n }) => n));
+  const texts = bins.map(
+    ({ n, confidence, accuracy }) =>
+      `confidence ${formatValue(confidence, "share")}: ${formatValue(accuracy, "share")} of ${plural(n, "question")} right`,
+  );
+  return drawChart({
+    frame: { ...frames.small, height: 260, top: 26 },
+    description: `Reliability at ${where}: ${texts.join("; ")}.`,
+    x: { to: 100, ticks: 4, label: "confidence % →" },
+    y: { ticks: 4, text: (value) => `${value} %`, label: "↑ right", minSpan: 100, bounds: [0, 100] },
+    series: [
+      {
+        colour: "var(--muted)",
+        lineWidth: 1,
+        dash: "4 4",
+        radius: 0,
+        dotsOnlySingle: true,
+        points: [0, 100].map((at) => ({ x: at, y: at })),
+      },
+      // The area of a point shows its number of questions.
+      ...bins.map(({ n, confidence, accuracy }, at) => ({
+        colour,
+        radius: 11 * Math.sqrt(n / most),
+        reach: 12,
+        points: [{ x: 100 * confidence, y: 100 * accuracy, title: texts[at]! }],
+      })),
+    ],
+  });
 }
 
 /** Whether a judge scored the answers of a callback: only these metrics come from its two scores. */

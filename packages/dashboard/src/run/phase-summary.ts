@@ -1,10 +1,11 @@
-import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
+import type { ConditionStop, PhaseRecord, RunRecord } from "@periodic-eval/contracts";
 import type { Paired, Range } from "@periodic-eval/core";
 import { adapterOffId } from "@periodic-eval/core/session";
 import { differencesOf, voidReason } from "@periodic-eval/store";
 import {
   hasValue,
   curvesByCallback,
+  stopOf,
   type Measurement,
   type CallbackCurves,
   type MetricCurve,
@@ -62,6 +63,8 @@ export function formatChange({
 export interface PhaseSummary {
   readonly phase: PhaseRecord;
   readonly phaseIndex: number;
+  /** The condition of `stop_when` that ended the phase; null if none did. */
+  readonly stop: ConditionStop | null;
   /** Grouped by callback, each with its primary metric first; the source's rate comes before the rate of leakage. */
   readonly metrics: readonly MetricSummary[];
 }
@@ -104,6 +107,7 @@ export function summarizePhases(run: RunRecord): readonly PhaseSummary[] {
   return run.phases.map((phase, phaseIndex) => ({
     phase,
     phaseIndex,
+    stop: stopOf(run, phase),
     metrics: callbacks.flatMap((callback) =>
       curvesOf(callback).flatMap((curve) => metricSummary(callback, curve, phaseIndex, phase) ?? []),
     ),
@@ -242,11 +246,19 @@ const isDetected = ({ minimal_detectable_change: detectable }: Paired, limit: nu
 
 /** Returns the phases of a run as JSON, with each metric at the start and at the end. */
 export const phaseData = (run: RunRecord) =>
-  summarizePhases(run).map(({ phase, metrics }) => ({
+  summarizePhases(run).map(({ phase, stop, metrics }) => ({
     name: phase.name,
     max_steps: phase.maxSteps,
     state: phase.state,
     closed_at_step: phase.closedAt,
+    stop: stop && {
+      condition: stop.condition,
+      step: stop.step,
+      reason: stop.reason,
+      id: stop.id,
+      measured_at: stop.measuredAt,
+      clean_step: stop.cleanStep,
+    },
     snapshots: phase.snapshots.length,
     evaluation_seconds: phase.evaluationSeconds,
     overhead_percent: phase.overheadPercent,

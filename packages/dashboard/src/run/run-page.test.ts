@@ -1,5 +1,5 @@
 import type { Snapshot } from "@periodic-eval/core";
-import { readRun } from "@periodic-eval/store";
+import { fileStore, readRun } from "@periodic-eval/store";
 import { parseHTML } from "linkedom";
 import { readFile } from "node:fs/promises";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -7,6 +7,8 @@ import { drawnPage } from "../client/drawn-page.test-data.ts";
 import { snapshotTable } from "./measurement-table.ts";
 import { runHeader } from "./overview.ts";
 import { phaseTables } from "./phase-table.ts";
+import { phaseData } from "./phase-summary.ts";
+import { lossAndHarms } from "./run-data.ts";
 import { renderPage, writePage } from "./run-page.ts";
 import { writeSampleRun } from "./sample-run.test-data.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
@@ -460,6 +462,169 @@ it("shows the number of paired items of a change that differs from end minus sta
   expect(measurements[0]).toMatch(/\| 100 \| – \| – \|/);
   expect(measurements[5]).toMatch(/\| 100 \| −3\.0 points \| 100 \|/);
   expect(measurements[11]).toMatch(/\| 100 \| −27\.3 points \| 96 \|/);
+});
+
+describe("a run that stop_when ended", () => {
+  const stop = {
+    condition: "capability worse",
+    step: 40,
+    reason: "capability worse: <b>",
+    id: "capability",
+    measuredAt: 36,
+    cleanStep: 24,
+  };
+  const writeStopped = async (changes: Partial<typeof stop> = {}, loss = [4, 1.5, 0.5]) => {
+    await writeSampleRun(runDir);
+    const store = fileStore(runDir);
+    await store.recordClosing?.({
+      phase: "em",
+      step: 40,
+      maxSteps: 60,
+      finished: true,
+      stop: { ...stop, ...changes },
+    });
+    const points = loss.map((value, at) => ({
+      step: 24 * at,
+      runStep: 60 + 24 * at,
+      metrics: { loss: value },
+    }));
+    await store.recordTraining?.({ phase: "em", points, replace: true });
+    await store.close?.();
+  };
+
+  it("says so first, with the last clean step, and the test behind a click", async () => {
+    await writeStopped();
+    const items = [...(await page()).querySelectorAll(".sentences > li")];
+    expect(text(items[0]!)).toBe(
+      "■ stop_when ended em at step 40: capability worse. No condition was met up to step 24: the newest checkpoint at or before it is the last clean one. Testcapability worse: <b>.",
+    );
+    expect(items).toHaveLength(4);
+    expect(phaseData(await readRun(runDir)).map(({ stop: of }) => of)).toEqual([
+      null,
+      expect.objectContaining({ step: 40, measured_at: 36, clean_step: 24 }),
+    ]);
+  });
+
+  it("marks both steps in every chart, on the axis of run steps", async () => {
+    await writeStopped();
+    const document = await page();
+    const charts = [...document.querySelectorAll("[data-curve] svg")];
+    for (const svg of charts) {
+      const words = [...svg.querySelectorAll("text")].filter((one) =>
+        /condition met|last clean/.test(text(one)!),
+      );
+      expect(words.map(text)).toEqual(["condition met", "last clean"]);
+      expect(svg.getAttribute("aria-label")).toContain(
+        "Condition met: run step 96. Last clean: run step 84.",
+      );
+    }
+    expect(charts.length).toBeGreaterThan(5);
+    const line = document.querySelector(".wide [stroke='var(--worse)'] > line")!;
+    // 56 and 24 are the margins of a chart that is 1000 wide and has 120 steps.
+    expect(Number(line.getAttribute("x1"))).toBeCloseTo(56 + (96 / 120) * (1000 - 56 - 24));
+  });
+
+  it("says that no step is known to be clean, and marks none", async () => {
+    await writeStopped({ cleanStep: null! });
+    const document = await page();
+    expect(text(document.querySelector(".sentences > li"))).toContain(
+      "No earlier step is known to be clean.",
+    );
+    expect(text(document.querySelector("[data-curve] svg"))).not.toContain("last clean");
+  });
+
+  it("draws the loss and the harms on one scale, with the measured values in the legend", async () => {
+    await writeStopped();
+    const curve = lossAndHarms(await readRun(runDir))!;
+    expect(curve.lines).toEqual(["capability: accuracy", "Training loss"]);
+    const of = (part: number) => curve.points.filter((one) => one.part === part).map(({ value }) => value);
+    // 93 → 63 of 100 questions are 30 points, the largest change; 94 is better than at the first measurement.
+    const harms = [93, 92, 94, 91, 92, 90, 90, 84, 79, 71, 66, 63].map((hits) =>
+      Math.max(0, (93 - hits) / 30),
+    );
+    expect(of(0)).toEqual(harms.map((one) => expect.closeTo(one, 9)));
+    expect(of(1)).toEqual([1, expect.closeTo(1 / 3.5), 0]);
+    const document = await page();
+    expect([...document.querySelectorAll("#training .legend li")].map(text)).toEqual([
+      "capability: accuracy 93.0 % → 63.0 %",
+      "Training loss 4 nats → 0.5 nats",
+    ]);
+    expect(document.querySelectorAll("[data-curve='training:loss and harms'] svg")).toHaveLength(2);
+  });
+
+  it("does not draw chance as a harm: a change is a part of the smallest detectable one", async () => {
+    await writeSampleRun(runDir, (snapshot) => {
+      const { accuracy } = snapshot.metrics;
+      const value = snapshot.step === 60 ? 0.92 : 0.93;
+      return { ...snapshot, metrics: { accuracy: { ...accuracy!, value } } };
+    });
+    const run = await readRun(runDir);
+    const training = [1, 2].map((step) => ({ step, runStep: step, metrics: { loss: 1 / step } }));
+    const curve = lossAndHarms({ ...run, phases: run.phases.map((phase) => ({ ...phase, training })) })!;
+    const harms = curve.points.filter(({ part }) => part === 0).map(({ value }) => value!);
+    // One point of 11.7 points.
+    expect(Math.max(...harms)).toBeCloseTo(0.01 / 0.117);
+  });
+
+  it("has no such chart without a loss or without a metric that has a direction", async () => {
+    await writeStopped({}, [1]);
+    expect(lossAndHarms(await readRun(runDir))).toBeNull();
+  });
+});
+
+it("shows the agreement of a second judge at the last measurement, and says if it is unknown", async () => {
+  const agreement = {
+    name: "b<i>",
+    kappa: 0.7234,
+    kappa_ci95: [0.51, 0.88],
+    same_decision: 0.9,
+    graded_by_both: 40,
+    misaligned: 12,
+  };
+  const lines = async (changes: object) => {
+    const second_judge = { ...agreement, ...changes };
+    await writeSampleRun(runDir, (snapshot) => ({
+      ...snapshot,
+      ...(snapshot.phase === "em" && { second_judge }),
+    }));
+    return [...(await page()).querySelectorAll("#curves-1 .key")]
+      .map(text)
+      .filter((one) => one!.includes("judge"));
+  };
+  expect(await lines({})).toEqual([
+    "em: Second judge b<i> at step 60: κ 0.72 [0.51, 0.88]; the same decision for 90.0 % of 40 answers, 12 misaligned by its grades. What is κ?",
+  ]);
+  expect(await lines({ kappa: null, kappa_ci95: null })).toEqual([
+    expect.stringContaining("step 60: κ unknown; the same"),
+  ]);
+  expect(await lines({ kappa: "high" })).toEqual([]);
+});
+
+it("draws reliability diagrams of the first and the last measurement, with the area by the number of questions", async () => {
+  await writeSampleRun(runDir, (snapshot) => ({
+    ...snapshot,
+    ece: 0.1,
+    reliability: [
+      { from: 0.4, n: 1, confidence: 0.5, accuracy: 0.25 },
+      { from: 0.9, n: 4, confidence: 1, accuracy: 1 },
+    ],
+  }));
+  const figures = [...(await page()).querySelectorAll("#curves-1 figure")].filter((one) =>
+    /ECE/.test(text(one)!),
+  );
+  expect(figures.map((one) => text(one.querySelector("figcaption")))).toEqual([
+    "coupling step 0 ECE 0.10",
+    "em step 60 ECE 0.10",
+  ]);
+  const svg = figures[1]!.querySelector("svg")!;
+  const dots = [...svg.querySelectorAll("[fill-opacity] > circle")];
+  const of = (name: string) => dots.map((dot) => Number(dot.getAttribute(name)));
+  const [[small, large], [x, right], [y, top]] = [of("r"), of("cx"), of("cy")];
+  expect(large! ** 2 / small! ** 2).toBeCloseTo(4);
+  // The second dot is in the upper right corner; the axes begin at 40 and 226.
+  expect((x! - 40) / (right! - 40)).toBeCloseTo(0.5);
+  expect((226 - y!) / (226 - top!)).toBeCloseTo(0.25);
+  expect(text(svg.querySelector("title"))).toBe("confidence 50.0 %: 25.0 % of 1 question right");
 });
 
 it("weighs at most 160 kB without data", async () => {

@@ -3,7 +3,7 @@ import type { Json, Snapshot, Evidence } from "@periodic-eval/core";
 import { answersSection, questionsSection } from "../answers/answers-section.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { curveKey, curvesByCallback } from "../charts/metric-curves.ts";
-import { chartPlace } from "../charts/run-chart.ts";
+import { chartPlace, lineSample } from "../charts/run-chart.ts";
 import { trainingCurves } from "../charts/training-curves.ts";
 import { missingValueText, humanizeName } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
@@ -12,6 +12,7 @@ import { rowTable, type RowColumn } from "../html/table.ts";
 import { callbackSection, callbackTitle } from "./callback-section.ts";
 import { snapshotTable, narrowName } from "./measurement-table.ts";
 import { findings, runHeader } from "./overview.ts";
+import { lossAndHarms } from "./run-data.ts";
 import { phaseTables } from "./phase-table.ts";
 import { problems } from "./problems-section.ts";
 
@@ -86,6 +87,7 @@ function trainingSection(run: RunRecord): Html | false {
     html`<section id="training">
       <h2>Training</h2>
       <p class="sub">Logged by the trainer, on the same axis of run steps as the measurements.</p>
+      ${lossAndHarmsFigure(run)}
       <div class="multiples">
         ${curves.map(({ metric, name, unit }) =>
           chartPlace(
@@ -97,6 +99,23 @@ function trainingSection(run: RunRecord): Html | false {
       </div>
     </section>`
   );
+}
+
+/** Renders whether the task had converged before a harm came; false for a run without a loss or without a harm. */
+function lossAndHarmsFigure(run: RunRecord): Html | false {
+  const curve = lossAndHarms(run);
+  if (curve === null) return false;
+  const { key, lines, points } = curve;
+  const items = lines.map((name, part) => {
+    const [first, last] = [0, -1].map((at) => points.filter((point) => point.part === part).at(at)!);
+    return html`<li>${lineSample(part, part === lines.length - 1)} ${name} ${first!.measured} → ${last!.measured}</li>`;
+  });
+  return html`${chartPlace(key, "large", html`Loss and harms <span>each on its own scale</span>`)}
+    <ul class="legend">${items}</ul>
+    <p class="key">
+      Thick line: the loss, from its lowest value (0 %) to its highest. Other lines: ${term("harm", "harms")}, 0 % at the first
+      measurement or better.
+    </p>`;
 }
 
 /** Renders everything needed to reproduce the numbers, once for each distinct provenance. */

@@ -1,4 +1,4 @@
-import type { PhaseRecord, RunRecord } from "@periodic-eval/contracts";
+import type { ConditionStop, PhaseRecord, RunRecord } from "@periodic-eval/contracts";
 import type { Json } from "@periodic-eval/core";
 import { undisturbedText } from "@periodic-eval/core/console";
 import { undisturbed } from "@periodic-eval/store";
@@ -16,7 +16,7 @@ import {
   type MetricSummary,
   type PhaseSummary,
 } from "./phase-summary.ts";
-import { headline, testText } from "./summary-sentence.ts";
+import { headline, stopText, testText } from "./summary-sentence.ts";
 
 /**
  * Renders one headline for each primary metric of each phase, with its test behind a click, and one on whether measuring disturbed
@@ -25,20 +25,24 @@ import { headline, testText } from "./summary-sentence.ts";
  * @param answers The answers to which the sentences link.
  */
 export function summarySection(run: RunRecord, answers: RunAnswers | null): Html | false {
-  const primaries = summarizePhases(run).flatMap(({ phase, phaseIndex, metrics }) =>
+  const phases = summarizePhases(run);
+  const primaries = phases.flatMap(({ phase, phaseIndex, metrics }) =>
     metrics.filter(({ isPrimary }) => isPrimary).map((metric) => ({ metric, phase, phaseIndex })),
   );
   const hasPhases = run.phases.length > 1;
   const items = sortVoidFirst(primaries).map(({ metric, phase, phaseIndex }) =>
     sentence(metric, { phase, phaseIndex }, hasPhases, answers),
   );
+  const stops = phases.flatMap(({ phase, phaseIndex, stop }) =>
+    stop === null ? [] : [stopItem(phase.name, phaseIndex, stop)],
+  );
   const receipt = receiptItem(run);
   return (
     receipt !== null &&
     html`<ul class="sentences" aria-label="Summary">
-      ${items} ${receipt}
+      ${stops} ${items} ${receipt}
     </ul>
-    ${definitionsOf(items)}`
+    ${definitionsOf([...stops, ...items])}`
   );
 }
 
@@ -49,6 +53,7 @@ function definitionsOf(items: readonly Html[]): Html | false {
     [/Detectable/, term("detectable change")],
     [/ at \d[\d.]*\s%/, term("level", "tested at")],
     [/exploratory/, term("exploratory")],
+    [/last clean/, term("last clean step")],
   ] as const;
   const shown = used.filter(([words]) => words.test(text)).map(([, one]) => html` · ${one}`);
   return html`<p class="key terms">Definitions: ${term("measurement")} · ${term("verdict")}${shown} · ${term("undisturbed")} · ${term("receipt")}</p>`;
@@ -75,6 +80,12 @@ function sentence(
     <details><summary>Test</summary>${unbroken(testText(metric))}</details>
   </li>`;
 }
+
+const stopItem = (phase: string, phaseIndex: number, stop: ConditionStop): Html =>
+  html`<li class="${phaseAccent(phaseIndex)}">
+    <span class="mark verdict worse" aria-hidden="true">■</span> ${unbroken(stopText(phase, stop))}
+    <details><summary>Test</summary>${unbroken(stop.reason)}.</details>
+  </li>`;
 
 const answerMarks = {
   yes: ["✓", "better"],

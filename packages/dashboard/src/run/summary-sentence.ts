@@ -1,4 +1,6 @@
+import type { ConditionStop, PhaseRecord } from "@periodic-eval/contracts";
 import type { Paired } from "@periodic-eval/core";
+import * as z from "zod";
 import { formatMeasurement, type Measurement } from "../charts/metric-curves.ts";
 import {
   capitalized,
@@ -39,6 +41,43 @@ function partsOf(reason: string): { readonly cause: string; readonly consequence
   const [said = "", consequence = "cannot be judged"] =
     /[:;,] (?:so (?:that )?)?[^:;,]*?(cannot be judged(?: yet| any more)?)\.?$/.exec(reason) ?? [];
   return { cause: reason.slice(0, reason.length - said.length).replace(/\.$/, ""), consequence };
+}
+
+/**
+ * Says which condition of `stop_when` ended a phase, and up to which step no condition was met: `stop_when ended em at step 48: alignment
+ * worse. No condition was met up to step 45 …`
+ */
+export function stopText(phase: string, { step, condition, cleanStep }: ConditionStop): string {
+  const clean =
+    cleanStep === null
+      ? "No earlier step is known to be clean."
+      : `No condition was met up to step ${cleanStep}: the newest checkpoint at or before it is the last clean one.`;
+  return `stop_when ended ${phase} at step ${step}: ${condition}. ${clean}`;
+}
+
+const secondJudge = z.object({
+  name: z.string(),
+  kappa: z.number().nullable(),
+  kappa_ci95: z.tuple([z.number(), z.number()]).nullable(),
+  same_decision: z.number().nullable(),
+  graded_by_both: z.number(),
+  misaligned: z.number(),
+});
+
+/**
+ * Says how well the second judge agrees with the first at a callback's last measurement in a phase: `Second judge b at step 48: κ 0.72
+ * [0.51, 0.88] …`; null without a second judge.
+ */
+export function secondJudgeText({ snapshots }: PhaseRecord, id: string): string | null {
+  for (const snapshot of snapshots.filter((one) => one.id === id).toReversed()) {
+    const { data } = secondJudge.safeParse((snapshot as { readonly second_judge?: unknown }).second_judge);
+    if (data === undefined || data.graded_by_both === 0) continue;
+    const { name, kappa, kappa_ci95: ci95, same_decision: same, graded_by_both: n, misaligned } = data;
+    const agreement =
+      kappa === null ? "κ unknown" : `κ ${formatValue(kappa, "")} ${formatInterval(ci95, "")}`;
+    return `Second judge ${name} at step ${snapshot.step}: ${agreement}; the same decision for ${formatValue(same, "share")} of ${n} answers, ${misaligned} misaligned by its grades.`;
+  }
+  return null;
 }
 
 function meaningOf(summary: MetricSummary): string {

@@ -8,7 +8,29 @@ import { serveResults, type Serving } from "./serve-results.ts";
 
 let serving: Serving;
 
-/** Two runs of two callbacks with the same metric, groups, and more answers than a page has. */
+/** Keys of a measurement with a second judge and reliability diagrams. */
+const plainKeys = {
+  second_judge: {
+    name: "b",
+    kappa: 0.5,
+    kappa_ci95: [0.2, 0.7],
+    same_decision: 0.8,
+    graded_by_both: 20,
+    misaligned: 3,
+  },
+  ece: 0.1,
+  reliability: [{ from: 0.4, n: 1, confidence: 0.5, accuracy: 0.25 }],
+};
+const stop = {
+  condition: "leakage worse",
+  step: 100,
+  reason: "r",
+  id: "leakage",
+  measuredAt: 100,
+  cleanStep: 50,
+};
+
+/** Two runs of two callbacks with the same metric, groups, and more answers than a page has. A condition ended both. */
 const pages = withPages(async (folder) => {
   const rows = Array.from({ length: 60 }, (_, at) => ({
     id: `q${at}`,
@@ -21,9 +43,13 @@ const pages = withPages(async (folder) => {
       for (const step of [50, 100]) {
         const accuracy = exampleSnapshot().metrics["accuracy"]!;
         const metrics = { accuracy, "accuracy/birds": accuracy, "accuracy/cats": accuracy };
-        await store.put(exampleSnapshot({ id, evaluation: "alignment", phase: "em", step, metrics }), rows);
+        const snapshot = exampleSnapshot({ id, evaluation: "alignment", phase: "em", step, metrics });
+        await store.put(Object.assign(snapshot, plainKeys), rows);
       }
     }
+    await store.recordClosing!({ phase: "em", step: 100, maxSteps: 100, finished: true, stop });
+    const points = [50, 100].map((step) => ({ step, runStep: step, metrics: { loss: 1 / step } }));
+    await store.recordTraining!({ phase: "em", points, replace: true });
     await store.close!();
   }
   serving = await serveResults({ root: folder, port: 0 });

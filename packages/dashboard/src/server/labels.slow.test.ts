@@ -50,6 +50,45 @@ describe.skipIf(!hasBrowser)("the grades of a person", () => {
     await tab.close();
   });
 
+  it("are given blind, one answer after the other, with the keyboard alone, and show how well the judge agrees", async () => {
+    const { tab, messages } = await pages.open(pages.address.replace("step=40", "step=20"), desktop);
+    const list = tab.locator("#answers .answer");
+    await list.first().waitFor();
+    await tab
+      .locator("#answers .filters label", { hasText: "Order" })
+      .locator("select")
+      .selectOption("blind");
+    await expect.poll(() => tab.locator("#answers .label[open]").count()).toBe(20);
+    const words = await list.evaluateAll((all) => all.map((one) => (one as HTMLElement).innerText));
+    expect(
+      words.filter((text) => /aligned \d|coherent \d|misaligned|Judge’s words|other fields/.test(text)),
+    ).toEqual([]);
+    expect(
+      await tab
+        .locator("#answers .label input")
+        .evaluateAll((all) => all.map((one) => (one as HTMLInputElement).value).join("")),
+    ).toBe("");
+    await list.first().locator("input").first().focus();
+    // The judge finds every fourth answer misaligned; the person every second one.
+    for (let at = 0; at < 20; at++) {
+      expect(
+        await tab.evaluate("document.activeElement.closest('.answer').querySelector('.asked').textContent"),
+      ).toBe(`Question ${at}?`);
+      await tab.keyboard.type(at % 2 === 0 ? "10" : "90");
+      await tab.keyboard.press("Tab");
+      await tab.keyboard.type("80");
+      await tab.keyboard.press("Enter");
+      const status = list.nth(at).locator(".label [role=status]");
+      await expect.poll(() => status.textContent()).toContain("Saved");
+    }
+    // 15 of 20 agree, and 0.5 · 0.25 + 0.5 · 0.75 = 0.5 by chance.
+    expect(await tab.locator("#answers .key[role=status]").textContent()).toMatch(
+      /^The judge and 20 labels: κ 0\.50, 95 % interval \[0\.063, 0\.78\]; about 44 more labels to narrow it to 0\.4\.$/,
+    );
+    expect(messages).toEqual([]);
+    await tab.close();
+  });
+
   it("are not saved above 100, or with the token of an earlier server", async () => {
     const { tab } = await pages.open(pages.address, desktop);
     const answer = tab.locator("#answers .answer").nth(1);

@@ -109,6 +109,5 @@ export const serverStyle = `
 .lost { position: fixed; inset: auto 0 0; z-index: 3; margin: 0; padding: 10px 32px; background: var(--panel); border-top: 3px solid var(--changed); }
 @media print { .lost { position: static; } }
 .selection { list-style: none; margin: 8px 0; padding: 0; columns: 280px; } .selection a { text-decoration: none; overflow-wrap: anywhere; }
-.legend { list-style: none; margin: 8px 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: 4px 20px; font-size: 14px; overflow-wrap: anywhere; }
 @media (max-width: 640px) { .runs > .run { grid-template-columns: minmax(0, 1fr) auto; } .runs > .run time { grid-column: 1 / -1; text-align: left; } }
 `;

@@ -12,7 +12,7 @@ import {
 import { lookOfStop, type SimulatedEvaluation } from "./stop-when.test-data.ts";
 
 const patience = { timeout: 3_600_000 };
-const runs = Number(process.env["RUNS"] ?? 2_000);
+const runs = Number(process.env["RUNS"] ?? 1_000);
 /** Every 5 % of a phase. */
 const looks = 20;
 
@@ -80,7 +80,7 @@ describe(`conditions that stop, in ${runs} runs without harm`, () => {
 
 describe("a planted change of 20 points at the tenth of twenty looks", () => {
   const changed = 10;
-  const powerRuns = Math.min(runs, 1000);
+  const powerRuns = Math.min(runs, 400);
   const cases = [40, 100, 200].flatMap((n) => [
     ["capability", n, n >= 100 ? 0.9 : 0] as const,
     ["alignment", n, n >= 100 ? 0.9 : 0] as const,

@@ -7,7 +7,7 @@ export interface AnswerSelection extends AnswerFilters {
   readonly id: string;
   /** A step as a string; empty for the last one. */
   readonly step: string;
-  /** `worst` or `asked`. */
+  /** `worst`, `asked`, or `blind`: one of each question first, without the judge's grades. */
   readonly order: string;
   /** 1-based. */
   readonly page: number;

@@ -19,12 +19,14 @@ import { button } from "./controls.ts";
  *
  * @param link Leads to the same question at all steps.
  * @param save Saves a person's grades; null if this page cannot.
+ * @param isGrading Whether the fields for them are open.
  */
 export function answerView(
   row: AnswerRow,
   link: string,
   example: string | null,
   save: ((label: AnswerLabel) => Promise<void>) | null,
+  isGrading: boolean,
 ): HTMLElement {
   const { prompt, fields, text, choices } = row;
   const view = elementOf(html`<article class="answer">
@@ -34,7 +36,7 @@ export function answerView(
     ${prompt ? folded("Whole prompt", prompt) : prompt === null && example !== null && folded("Whole prompt of the first question", example)}
     ${fields.length > 0 && folded("All other fields", fieldsText(row), text === null && choices === null)}
   </article>`);
-  if (save !== null) view.append(labelView(row, save));
+  if (save !== null) view.append(labelView(row, save, isGrading));
   return view;
 }
 
@@ -110,8 +112,15 @@ const folded = (title: string, text: string, isOpen = false): Html =>
 const labelText = ({ aligned, coherent }: AnswerLabel): string =>
   `a person: ${gradeText("aligned", aligned)}, ${gradeText("coherent", coherent)}`;
 
-/** Renders fields for a person's grades. They begin with the judge's grades, so that a person who agrees only saves them. */
-function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>): HTMLElement {
+/**
+ * Renders fields for a person's grades. They begin with the judge's grades, if the row shows them, so that a person who agrees only
+ * saves them. Enter saves, and moves the keyboard to the next answer.
+ */
+function labelView(
+  row: AnswerRow,
+  save: (label: AnswerLabel) => Promise<void>,
+  isOpen: boolean,
+): HTMLElement {
   const before: Readonly<Record<string, AnswerRow["grades"][number][1]>> = {
     ...Object.fromEntries(row.grades),
     ...row.label,
@@ -121,24 +130,44 @@ function labelView(row: AnswerRow, save: (label: AnswerLabel) => Promise<void>):
   const [aligned, coherent] = [fieldOf("aligned"), fieldOf("coherent")];
   const status = create("span", { role: "status" });
   const gradeIn = ({ value }: HTMLInputElement) => (value === "" ? null : Number(value));
-  const saving = button("Save", () => {
-    const isValid = [aligned, coherent].every((field) => field.reportValidity());
+  const submit = (): void => {
+    if (![aligned, coherent].every((field) => field.reportValidity())) return;
     const label = { aligned: gradeIn(aligned), coherent: gradeIn(coherent) };
-    if (isValid)
-      void save(label).then(
-        () => (status.textContent = `Saved: ${labelText(label)}.`),
-        (error: unknown) => (status.textContent = messageOf(error)),
-      );
-  });
-  return create(
+    void save(label).then(
+      () => {
+        status.textContent = `Saved: ${labelText(label)}.`;
+        focusNext(view);
+      },
+      (error: unknown) => (status.textContent = messageOf(error)),
+    );
+  };
+  for (const field of [aligned, coherent]) {
+    // Without grades to begin with, an empty field is a slip.
+    field.required = isOpen;
+    field.addEventListener("keydown", ({ key }) => key === "Enter" && submit());
+  }
+  const view = create(
     "details",
-    { class: "judge label" },
+    { class: "judge label", ...(isOpen && { open: "" }) },
     create("summary", {}, "Grade this answer"),
     create("label", {}, "aligned ", aligned),
     create("label", {}, "coherent ", coherent),
-    saving,
+    button("Save", submit),
     status,
   );
+  return view;
+}
+
+/** Moves the keyboard to the fields of the answer behind the one that was graded. */
+function focusNext(graded: HTMLElement): void {
+  const next = graded.closest(".answer")!.nextElementSibling;
+  const details = next?.querySelector<HTMLDetailsElement>(".label");
+  if (!next || !details) return;
+  details.open = true;
+  next.scrollIntoView({ block: "center" });
+  const field = details.querySelector("input")!;
+  field.focus({ preventScroll: true });
+  field.select();
 }
 
 /** A part of two texts: in both, only in the first, or only in the second. */

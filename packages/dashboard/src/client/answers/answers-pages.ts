@@ -11,6 +11,7 @@ import { button } from "./controls.ts";
 import { matches, questionOf, shownKind, worstFirst } from "./answer-filters.ts";
 import { linkTo, type AnswerSelection } from "./answer-selection.ts";
 import { answerView, stepsView, type AnswerAtStep } from "./answer-view.ts";
+import { agreementText } from "./scores.ts";
 import type { AnswersSource, ReadAnswers, SaveLabel } from "./source.ts";
 
 /** A part of the page: what it shows in one sentence, and its content. */
@@ -38,13 +39,22 @@ export function pageView(
   { saveLabel, turnTo, searchMore }: PageActions,
 ): View {
   const { grades = [] } = measurement.declared;
+  const agreement = create("p", { class: "key", role: "status" });
+  const showAgreement = (): void => void (agreement.textContent = agreementText(ofKind));
   const saveOf = (row: AnswerRow) =>
     saveLabel !== null && grades.includes("aligned") && !isAnchor(row)
-      ? (label: AnswerLabel) => saveLabel(measurement, row, label)
+      ? (label: AnswerLabel) => saveLabel(measurement, row, label).then(showAgreement)
       : null;
   const ofKind = shownKind(rows, selection.show);
   const kept = ofKind.filter((row) => matches(row, selection));
-  const sorted = selection.order === "asked" ? kept : worstFirst(kept, measurement.declared);
+  const isLabelled = grades.includes("aligned") && (saveLabel !== null || rows.some(({ label }) => label));
+  if (isLabelled) showAgreement();
+  const isBlind = selection.order === "blind" && saveLabel !== null;
+  const sorted = isBlind
+    ? kept.toSorted((a, b) => a.sample - b.sample)
+    : selection.order === "asked"
+      ? kept
+      : worstFirst(kept, measurement.declared);
   const pages = Math.max(1, Math.ceil(sorted.length / answersPerPage));
   const page = Math.min(selection.page, pages);
   const shown = sorted.slice((page - 1) * answersPerPage, page * answersPerPage);
@@ -52,12 +62,14 @@ export function pageView(
   return {
     text: `${kept.length} of ${ofKind.length} ${selection.show === "anchor" ? "anchors" : "answers"}${onPage}`,
     content: [
+      ...(isLabelled ? [agreement] : []),
       ...shown.map((row) =>
         answerView(
-          row,
+          isBlind ? { ...row, flags: [], grades: [], judge: null, fields: [] } : row,
           linkTo({ ...selection, item: row.item, sample: row.sample }),
           measurement.example,
           saveOf(row),
+          isBlind,
         ),
       ),
       elementOf(html`<p class="key print-only">

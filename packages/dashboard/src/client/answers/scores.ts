@@ -1,5 +1,7 @@
+import { judgeAgreement } from "@periodic-eval/core/evaluations";
 import { drawChart, phaseColour } from "../../charts/chart.ts";
 import { frames } from "../../charts/run-chart.ts";
+import { formatInterval, formatValue, plural } from "../../html/format.ts";
 import type { Html } from "../../html/html.ts";
 import {
   isAnchor,
@@ -32,6 +34,37 @@ export function scoresOf(rows: readonly AnswerRow[]): Scores {
     return typeof aligned === "number" && typeof coherent === "number" ? [[aligned, coherent]] : [];
   });
   return { all, total: answers.length };
+}
+
+/** Width of a 95 % interval of κ that tells a fair judge from a good one. */
+const usefulWidth = 0.4;
+
+/** Says how well each judge agrees with the labels of a person, and how many more labels make the interval useful. */
+export function agreementText(rows: readonly AnswerRow[]): string {
+  const labelled = rows.flatMap(({ label, grades }) => (label === undefined ? [] : [{ label, grades }]));
+  const judges = ["", "second "].filter((prefix) =>
+    rows.some(({ grades }) => grades.some(([name]) => name === `${prefix}aligned`)),
+  );
+  const texts = judges.map((prefix) => {
+    const graded = labelled.map(({ grades }) => {
+      const of = (name: string) => grades.find(([one]) => one === `${prefix}${name}`)?.[1];
+      const [aligned, coherent] = [of("aligned"), of("coherent")];
+      return {
+        aligned: typeof aligned === "number" ? aligned : null,
+        coherent: typeof coherent === "number" ? coherent : null,
+      };
+    });
+    const labels = labelled.map(({ label }) => label);
+    const { n, kappa, ci95 } = judgeAgreement(labels, graded);
+    const said = `The ${prefix}judge and ${plural(n, "label")}: `;
+    if (kappa === null || ci95 === null)
+      return `${said}κ is unknown until the labels or the grades hold two different decisions.`;
+    const more = Math.ceil(n * ((ci95[1] - ci95[0]) / usefulWidth) ** 2) - n;
+    const needed =
+      more > 0 ? `about ${plural(more, "more label")} to narrow it to ${usefulWidth}` : "enough labels";
+    return `${said}κ ${formatValue(kappa, "")}, 95 % interval ${formatInterval(ci95, "")}; ${needed}.`;
+  });
+  return labelled.length === 0 ? "No labels at this step yet." : texts.join(" ");
 }
 
 /** Returns the scores below and above which an answer is misaligned and coherent; null if the evaluation declares none. */

@@ -29,6 +29,7 @@ const orderChoices: readonly Choice[] = [
   ["worst", "worst first"],
   ["asked", "as asked"],
 ];
+const blindChoice: Choice = ["blind", "to grade, without the judge’s grades"];
 
 const marksChoices: readonly Choice[] = [
   ["before", "marked since the measurement before"],
@@ -75,7 +76,11 @@ function filterControls(select: (name: keyof typeof labels | "text", value: stri
       return one;
     },
     /** Fills the lists that depend on the answers of the measurement. */
-    fillAnswers(all: readonly AnswerRow[], { show, persona, question, order, text }: AnswerSelection): void {
+    fillAnswers(
+      all: readonly AnswerRow[],
+      { show, persona, question, order, text }: AnswerSelection,
+      isGraded: boolean,
+    ): void {
       const rows = shownKind(all, show);
       const people = distinct(rows.flatMap((row) => row.persona ?? []));
       const asked = distinct(rows.map(questionOf)).slice(0, maxQuestions);
@@ -86,7 +91,7 @@ function filterControls(select: (name: keyof typeof labels | "text", value: stri
         persona,
       );
       questions.fill(withAll(asked, question), question);
-      orders.fill(orderChoices, order);
+      orders.fill(isGraded ? [...orderChoices, blindChoice] : orderChoices, order);
       personas.element.hidden = people.length === 0;
       if (document.activeElement !== search) search.value = text;
     },
@@ -174,7 +179,8 @@ function browseAnswers(place: HTMLElement, source: AnswersSource): { readonly up
     const view = await (wanted.item === ""
       ? rowsOf(one).then((read) => {
           if (isCurrent()) {
-            filters.fillAnswers(read.rows, wanted);
+            const isGraded = source.saveLabel !== null && one.declared.grades?.includes("aligned") === true;
+            filters.fillAnswers(read.rows, wanted, isGraded);
             key.textContent = wordsKey(one.declared, read.rows);
           }
           return pageView(read, one, wanted, actions);
