@@ -441,6 +441,7 @@ it("builds escalations from conditions, of evaluations that are not on and with 
     primary_metric: "accuracy",
     metrics: { accuracy: { value: 0.5, higher_is_better: true } },
     paired: { baseline: { accuracy: { delta, p_value: 0.001, alpha: 0.01 } } },
+    warnings: [],
   });
   const measured: string[] = [];
   const context = { measure: ({ id }: { readonly id: string }) => measured.push(id) };
