@@ -102,7 +102,7 @@ export async function buildPeriodicEval(config: unknown, options: BuildOptions):
   const session = sessionOf(block.config);
   session.stopWhen!.forEach((one, at) => {
     const [when, ...key] = typeof one === "string" ? [one] : [one.when, "when"];
-    findMetric(when!, callbacks, { where: blockName, path: [...block.pathOf("stop_when"), at, ...key] });
+    findMetric(when, callbacks, { where: blockName, path: [...block.pathOf("stop_when"), at, ...key] });
   });
   return { callbacks, session, saveAdapterAtFiring, ...(measureOn && { measureOn }) };
 }
