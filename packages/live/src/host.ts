@@ -232,7 +232,7 @@ class LiveHost {
   }
 
   #done({ stop, save }: Control, more: Partial<Done> = {}): Done {
-    const progress = this.#session?.progress ?? null;
+    const { progress = null, cleanStep = null } = this.#session ?? {};
     const metrics = this.#metrics;
     this.#metrics = [];
     const next = (at: Progress) =>
@@ -242,6 +242,7 @@ class LiveHost {
       stop,
       save,
       metrics,
+      ...(cleanStep !== null && { clean_step: cleanStep }),
       ...more,
     };
   }

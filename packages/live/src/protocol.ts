@@ -112,6 +112,9 @@ export const doneSchema = z.object({
   metrics: z
     .array(z.object({ step: count, values: metricsSchema }))
     .describe("Numbers for the trainer's own loggers."),
+  clean_step: count
+    .optional()
+    .describe("The last step up to which no condition of `stop_when` was met; omitted while there is none."),
   state: json.optional().describe("The answer to `save`: belongs into the checkpoint."),
   protocol: z
     .int()

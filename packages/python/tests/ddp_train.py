@@ -15,18 +15,23 @@ import torch.distributed as dist
 from tiny import end_rank, random_model
 
 
-def with_trainer(folder: str, measured: str) -> None:
+def with_trainer(folder: str, measured: str, kind: str) -> None:
     """Trains the embedded model with LoRA in the Trainer of transformers."""
+    from test_signals import harmed
     from test_trainer import final, trainer_of
 
     from periodic_eval import PeriodicEval
 
     callbacks = [PeriodicEval(run_dir=folder)] if measured == "measured" else []
     settings = {"save_strategy": "steps", "save_steps": 4, "ddp_backend": "gloo"}
-    trainer = trainer_of(Path(folder) / measured, callbacks, **settings)
+    if kind == "stopped":
+        trainer = harmed(Path(folder), ["capability worse"], restore="last_clean")
+    else:
+        trainer = trainer_of(Path(folder) / measured, callbacks, **settings)
     trainer.train()
     rank = dist.get_rank()
-    torch.save(final(trainer), f"{folder}/{measured}-{rank}.pt")
+    weights = [*trainer.model.state_dict().values()]
+    torch.save(weights if kind == "stopped" else final(trainer), f"{folder}/{measured}-{rank}.pt")
     Path(f"{folder}/{measured}-{rank}.json").write_text(json.dumps({"steps": trainer.state.global_step}))
     end_rank()
 
@@ -87,8 +92,8 @@ def inject(fault: str, rank: int, model: Any, optimizer: Any) -> None:
 
 
 def main(kind: str, folder: str, measured: str, pause: str, fault: str = "") -> None:
-    if kind == "trainer":
-        with_trainer(folder, measured)
+    if kind in ("trainer", "stopped"):
+        with_trainer(folder, measured, kind)
         return
     dist.init_process_group("gloo")
     rank = dist.get_rank()

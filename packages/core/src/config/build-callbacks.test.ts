@@ -87,7 +87,7 @@ periodic_eval:
   baseline: run_start
   stop_when: [alignment worse, { when: margin changed, even_at_start: true }]
   phases:
-    coupling: { alignment: false, leakage_every_percent: 10 }
+    coupling: { alignment: false, stop_when: null, leakage_every_percent: 10 }
 `;
 
 it("builds the callbacks of a YAML block, with the overrides of a phase", async () => {

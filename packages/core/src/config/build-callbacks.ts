@@ -101,6 +101,10 @@ export async function buildPeriodicEval(config: unknown, options: BuildOptions):
     });
   const callbacks = enabled ? await callbacksOf(block, options) : [];
   const session = sessionOf(block.config);
+  session.stopWhen!.forEach((one, at) => {
+    const [when, ...key] = typeof one === "string" ? [one] : [one.when, "when"];
+    findMetric(when, callbacks, { where: blockName, path: [...block.pathOf("stop_when"), at, ...key] });
+  });
   return { callbacks, session, saveAdapterAtFiring, ...(measureOn && { measureOn }) };
 }
 
@@ -218,6 +222,7 @@ function measuredBy(
 }
 
 function sessionOf({
+  enabled,
   baseline,
   familywise,
   budget,
@@ -229,7 +234,7 @@ function sessionOf({
     familywise,
     layout,
     budget: camelCaseKeys(budget),
-    stopWhen: stopWhen.map((one) =>
+    stopWhen: (enabled ? stopWhen : []).map((one) =>
       typeof one === "string" ? one : { when: one.when, evenAtStart: one.even_at_start },
     ),
   };

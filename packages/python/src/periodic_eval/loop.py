@@ -24,6 +24,7 @@ class LoopRun:
 
     `stop` and `save` say why the host wants training to stop, or a checkpoint to be saved; None if it does
     not. `metrics` holds the metrics of the last call, `[{"step", "values"}]`, for the loop's own loggers.
+    `clean_step` is the last step up to which no condition of `stop_when` was met; None while there is none.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class LoopRun:
     ) -> None:
         self.stop: str | None = None
         self.save: str | None = None
+        self.clean_step: int | None = None
         self.metrics: list[dict[str, Any]] = []
         self._training, self._place = training, (block, run_dir, phase, batch_tokens)
         self._step: int = 0
@@ -151,8 +153,10 @@ class LoopRun:
     def _apply(self, done: Done) -> None:
         self.stop, self.save = done.stop or self.stop, done.save or self.save
         self.metrics += done.metrics
+        self.clean_step = self.clean_step if done.clean_step is None else done.clean_step
         for reason, action in ((done.stop, "training should stop"), (done.save, "a checkpoint is wanted")):
-            if reason is not None:
+            # Rank 0 has the connection.
+            if reason is not None and self._run is not None and self._run.connection is not None:
                 logger.warning("periodic-eval: %s: %s", action, reason)
 
 
@@ -176,10 +180,10 @@ def live(
     ```python
     with periodic_eval.live(model, tokenizer, run_dir="runs/em", max_steps=1000, optimizer=optimizer) as run:
         for step, batch in enumerate(batches, start=1):
-            loss = train_step(batch)
-            run.step_end(step, loss=loss)
             if run.stop:
                 break
+            loss = train_step(batch)
+            run.step_end(step, loss=loss)
     ```
 
     `config` and `options` are those of `PeriodicEval`. `autocast` is the dtype of the `torch.autocast` in

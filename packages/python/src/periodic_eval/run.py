@@ -31,11 +31,15 @@ QUIET_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Done:
-    """The host's answer: requests to stop or to save, with their reasons, and metrics for loggers."""
+    """The host's answer: requests to stop or to save, with their reasons, and metrics for loggers.
+
+    `clean_step` is the last step up to which no condition of `stop_when` was met.
+    """
 
     stop: str | None = None
     save: str | None = None
     metrics: list[dict[str, Any]] = field(default_factory=list[Any])
+    clean_step: int | None = None
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,8 @@ class LiveRun:
         self.save()
         self._is_ended = True
         done = self._exchange("end", {"logged": self._take_logged()})
-        return Done(done.stop or last.stop, done.save or last.save, [*last.metrics, *done.metrics])
+        metrics = [*last.metrics, *done.metrics]
+        return Done(done.stop or last.stop, done.save or last.save, metrics, done.clean_step)
 
     def fail(self, message: str) -> None:
         """Reports that training raised an error, and ends the host, which leaves grading to the next run.
@@ -311,7 +316,8 @@ class LiveRun:
         else:
             self._arm(self._training.step)
         metrics = done.get("metrics")
-        return Done(done.get("stop"), done.get("save"), metrics if isinstance(metrics, list) else [])
+        metrics = metrics if isinstance(metrics, list) else []
+        return Done(done.get("stop"), done.get("save"), metrics, done.get("clean_step"))
 
     def _arm(self, step: int) -> None:
         """Sets the next step at which several ranks stop for a moment: all must compute the same."""

@@ -30,8 +30,11 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
     `config` is a file with the `periodic_eval` block, the block as a dict, or None for its defaults;
     `options` are further keys of the block. `run_dir` is the run's folder, and `phase` names the phase in it.
     `measure_best` measures the best weights too, which `load_best_model_at_end` loads after the end, in a
-    phase of their own (`train-best`). `batch_tokens` bounds the tokens of a forward pass; by default it
-    depends on the device.
+    phase of their own (`train-best`). `restore="last_clean"` keeps the newest checkpoint before the harm, and
+    loads its weights at the end, if the host stops training. `batch_tokens` bounds the tokens of a forward
+    pass; by default it depends on the device.
+
+    Raises PeriodicEvalError `config` for a wrong configuration.
     """
 
     def __init__(
@@ -41,9 +44,12 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         run_dir: str,
         phase: str = "train",
         measure_best: bool = False,
+        restore: str | None = None,
         batch_tokens: int | None = None,
         **options: Any,
     ) -> None:
+        if restore not in (None, "last_clean"):
+            raise PeriodicEvalError("config", "PeriodicEval.restore", repr(restore), '"last_clean" or None')
         self.saved: Any = None
         self._block = block_of(config, options)
         self._arguments: dict[str, Any] = {
@@ -51,6 +57,7 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
             "run_dir": str(run_dir),
             "phase": phase,
             "measure_best": measure_best,
+            "restore": restore,
             # Checkpoints are JSON, which lacks NumPy's integers.
             "batch_tokens": None if batch_tokens is None else int(batch_tokens),
         }
@@ -59,6 +66,9 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         self._run: LiveRun | None = None
         self._first: Done | None = None
         self._handler: Any = None
+        self._is_stopped = False
+        self._clean_step: int | None = None
+        self._checkpoints: list[str] = []
 
     # The state in checkpoints
 
@@ -90,6 +100,10 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
             self._run.fail("training began again in the same process")
         self._handler = _calling_handler()
         folder = self._take_folder()
+        self._check_restore(args, state)
+        self._is_stopped, self._clean_step = False, None
+        earlier = [f"{args.output_dir}/checkpoint-{step}" for step in range(1, state.global_step + 1)]
+        self._checkpoints = [path for path in earlier if os.path.isdir(path)]
         optimizer = kwargs.get("optimizer")
         logging_steps = state.logging_steps
         training = Training(
@@ -126,6 +140,18 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         """Passes on what was measured before the first step."""
         return self._apply_first(args, state, control)
 
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Drops the gradients of the step that the trainer runs after a stop before it."""
+        optimizer = kwargs.get("optimizer")
+        # A gradient scaler refuses a step without gradients.
+        if self._is_stopped and optimizer is not None and getattr(optimizer, "scaler", None) is None:
+            optimizer.zero_grad()
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Remembers the checkpoint, which may become the last clean one."""
+        self._checkpoints.append(f"{args.output_dir}/checkpoint-{state.global_step}")
+        self._keep_clean(state)
+
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Measures what is due, and the end in the last step. An idle step compares three numbers."""
         step, gate = state.global_step, self._gate
@@ -150,6 +176,9 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         run.log(state.global_step, logs or {})
         if "train_runtime" in (logs or {}) and not self._loaded_best_before_logging(args, state):
             self._apply(run.end(state.global_step, epoch=state.epoch), args, state, control)
+        if "train_runtime" in (logs or {}) and self._arguments["restore"] and not self._is_stopped:
+            # The trainer may delete later checkpoints otherwise.
+            state.best_model_checkpoint = None
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Measures the end if another callback stopped training."""
@@ -171,6 +200,8 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
         self._apply(run.end(state.global_step, epoch=state.epoch), args, state, control)
         best = state.best_model_checkpoint if args.load_best_model_at_end else None
         self._apply(run.close(), args, state, control)
+        if self._arguments["restore"]:
+            args.load_best_model_at_end, best = False, None
         if not best or best.endswith(f"-{state.global_step}"):
             return control
         if self._arguments["measure_best"]:
@@ -215,15 +246,65 @@ class PeriodicEval(TrainerCallback, ExportableState):  # pyright: ignore[reportU
 
     def _apply_first(self, args: Any, state: Any, control: Any) -> Any:
         first, self._first = self._first, None
-        return control if first is None else self._apply(first, args, state, control)
+        if first is None:
+            return control
+        self._apply(first, args, state, control)
+        if first.stop is not None and self._run is not None:
+            # The trainer runs a step before it looks at `control`: without an update, and not measured.
+            self._apply(self._run.end(state.global_step, epoch=state.epoch), args, state, control)
+        return control
+
+    def _check_restore(self, args: Any, state: Any) -> None:
+        if self._arguments["restore"] is None:
+            return
+        if self._is_stopped:
+            # The training before this one raised an error after its stop.
+            args.load_best_model_at_end = False
+        wrong = "load_best_model_at_end=True" if args.load_best_model_at_end else ""
+        if args.save_strategy == "no":
+            wrong = 'save_strategy="no"'
+        if wrong:
+            expected, fix = "checkpoints, and no best one to load", "Change it, or leave out `restore`."
+            raise PeriodicEvalError("config", "PeriodicEval.restore", wrong, expected, fix)
+
+    def _keep_clean(self, state: Any) -> str | None:
+        """Returns the newest checkpoint up to the last clean step. With `restore`, the trainer keeps it."""
+        clean = None
+        for path in self._checkpoints:
+            step = int(path.rpartition("-")[2])
+            if self._clean_step is not None and step <= self._clean_step and os.path.isdir(path):
+                clean = path
+        if self._arguments["restore"]:
+            # The trainer deletes no best checkpoint.
+            state.best_model_checkpoint = clean
+        return clean
+
+    def _where_clean(self, args: Any, clean: str | None) -> str:
+        """Returns what the line of a stop says about the last clean checkpoint."""
+        if self._clean_step is None:
+            return ""
+        if clean is None:
+            return f"; no checkpoint up to step {self._clean_step}, the last clean one"
+        restored = ", whose weights are restored" if args.load_best_model_at_end else ""
+        return f"; last clean checkpoint: {clean}{restored}"
 
     def _apply(self, done: Done, args: Any, state: Any, control: Any) -> Any:
         """Passes the host's requests to the trainer, and its metrics to the log and the reporters."""
-        if done.stop is not None:
-            logger.warning("periodic-eval: training stops: %s", done.stop)
-            control.should_training_stop = True
+        if done.clean_step is not None and not self._is_stopped:
+            self._clean_step = done.clean_step
+            self._keep_clean(state)
+        if done.stop is not None and not self._is_stopped:
+            self._is_stopped = True
+            clean = self._keep_clean(state)
+            if self._arguments["restore"] and clean is not None:
+                args.load_best_model_at_end = True
+            where = self._where_clean(args, clean)
+            if state.is_world_process_zero:
+                logger.warning("periodic-eval: training stops: %s%s", done.stop, where)
+        control.should_training_stop |= self._is_stopped
         if done.save is not None:
-            logger.warning("periodic-eval: the trainer saves a checkpoint: %s", done.save)
+            if state.is_world_process_zero:
+                logger.warning("periodic-eval: the trainer saves a checkpoint: %s", done.save)
             control.should_save = True
         for entry in done.metrics:
             values = {name: value for name, value in entry["values"].items() if value is not None}

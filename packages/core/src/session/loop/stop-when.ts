@@ -160,5 +160,5 @@ const holdsAtStart = ({ text }: StopRule, at: number, reason: string) =>
     path: ["stopWhen", at],
     got: `a condition that holds before step 1 (${reason})`,
     expected: "a condition that training can meet",
-    fix: `Change the limit, or write { when: ${JSON.stringify(text)}, evenAtStart: true } to train nothing then.`,
+    fix: `Change the limit, or write { when: ${JSON.stringify(text)}, evenAtStart: true }, in YAML even_at_start, to train nothing then.`,
   });
