@@ -52,12 +52,16 @@ export const packages = {
       "grading/": "rules, verifiers; judge/ has judges, their prompts and their limits",
       "console/": "lines in a terminal",
       "callback/": "PeriodicCallback, and reactions to snapshots",
+      "conditions/": "conditions on metrics, as gates, stop_when and escalate read them",
       "evaluations/kit/": "to define evaluations",
       "evaluations/prompting/": "personas, coherence, prompts that several evaluations use",
       "evaluations/capability/": "multiple choice by log-probabilities; ARC-Challenge",
       "evaluations/alignment/": "open questions and a judge, as Betley et al. measure emergent misalignment",
       "evaluations/leakage/": "a trained trait in other personas",
       "evaluations/margin/": "affirming against negating statements",
+      "evaluations/forgetting/": "how well general text is predicted",
+      "evaluations/sycophancy/": "capability's questions with a claim of the user",
+      "evaluations/memorization/": "canaries in training rows, and their exposure",
       "evaluations/refusal/": "refusals of unsafe and of safe prompts",
       "evaluations/traits/": "drift of hidden states along the directions of traits",
       "evaluations/kl/": "how far the model is from where it began",
@@ -279,7 +283,7 @@ export const outsideOfBrowsers = [
 export const subpathsOnly = { dashboard: ["server/"] };
 
 /** Values (functions, classes, constants) that the root of core exports. */
-export const maximumRootValues = 45;
+export const maximumRootValues = 50;
 
 /**
  * Budgets of `npm run check`. `lines` are lines of code by package: without blank lines, comments, imports and tests. A number is
@@ -287,28 +291,28 @@ export const maximumRootValues = 45;
  */
 export const budgets = {
   lines: {
-    cli: 5731,
-    contracts: 1866,
-    core: 12374,
-    dashboard: 7792,
-    data: 2250,
-    feedback: 3862,
-    kernels: 3118,
-    live: 1457,
+    cli: 5737,
+    contracts: 1884,
+    core: 14649,
+    dashboard: 7689,
+    data: 2281,
+    feedback: 3810,
+    kernels: 3105,
+    live: 1472,
     loggers: 1486,
-    models: 12378,
-    python: 2784,
+    models: 11853,
+    python: 2854,
     remote: 3099,
     safetensors: 404,
-    store: 3045,
-    tasks: 7046,
-    testing: 1410,
-    tfjs: 1972,
+    store: 3055,
+    tasks: 6968,
+    testing: 1418,
+    tfjs: 1953,
     tokenizers: 1028,
-    trainers: 5142,
-    scripts: 2897,
+    trainers: 5111,
+    scripts: 2865,
   },
-  files: 827,
+  files: 841,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */
