@@ -222,8 +222,8 @@ export interface SessionOptions {
   readonly familywise?: "primary" | "all";
   /**
    * Conditions that end training, in the grammar of gates: `alignment worse`, `capability.accuracy < 40 %`. All of them together stop
-   * a training without harm in at most 5 % of cases, over all measurements of the phase: each is tested at the level of the
-   * measurement's comparison with its baseline, divided by the number of conditions.
+   * a phase without harm in at most 5 % of cases: the 5 % are split over the conditions, and over the planned measurements of each
+   * evaluation. With conditions, `end` waits for grading, and with a limit `begin` does: they may be met.
    */
   readonly stopWhen?: readonly StopCondition[];
   /** Returns seconds since an arbitrary origin; for tests. */
@@ -277,8 +277,8 @@ export interface Session {
   /** The condition of `stopWhen` that ends training; null while none does. */
   readonly conditionStop: ConditionStop | null;
   /**
-   * The last step at which no condition of `stopWhen` was met: the metric of each was judged at it or later. Null without conditions,
-   * and before each was judged once.
+   * The last step at which no condition of `stopWhen` was met, by the metric that was judged least recently; 0, where training began,
+   * before each was judged. Null without conditions.
    */
   readonly cleanStep: number | null;
   /**

@@ -56,10 +56,21 @@ function limitEvidence(test: ValueTest, { value, n, stderr, ci95, unit, range }:
     const hits = Math.round(value * n);
     return isAbove ? binomialTail(hits, n, limit) : binomialTail(n - hits, n, 1 - limit);
   }
-  if (stderr === null || stderr === 0 || ci95 === null) return null;
+  if (stderr === 0) return constantEvidence(value, limit, n, range?.[isAbove ? 0 : 1] ?? null);
+  // An interval that its range cuts on both sides hides its width.
+  const isHidden = range !== undefined && ci95?.[0] === range[0] && ci95?.[1] === range[1];
+  if (stderr === null || ci95 === null || isHidden) return null;
   // An interval that its range cuts is narrower on that side.
   const reach = Math.max(value - ci95[0], ci95[1] - value) / stderr;
   return studentTwoSided((value - limit) / stderr, degreesOf(reach)) / 2;
+}
+
+/**
+ * Returns the p-value of `n` equal values beyond a limit: to bring the mean to the limit, a share of values at the other end of the range
+ * would be needed, of which none was seen. Null without such an end.
+ */
+function constantEvidence(value: number, limit: number, n: number, end: number | null): number | null {
+  return end === null || end === value ? null : (1 - Math.min(1, (value - limit) / (value - end))) ** n;
 }
 
 /** Returns the degrees of freedom of a t interval that reaches this many standard errors from its middle. */

@@ -2,7 +2,7 @@ import type { AnyEvaluation, Row, TrainerCallback, ValuePath } from "@periodic-e
 import { abbreviated, configError, didYouMean, quoteValue } from "@periodic-eval/contracts/options";
 import { metricKit, primaryMetric } from "../evaluations/kit/metric-kit.ts";
 import { unitText } from "../statistics/format.ts";
-import { conditionForms, readCondition, type Condition } from "./condition.ts";
+import { conditionForms, limitIn, readCondition, type Condition } from "./condition.ts";
 
 /** A condition on a metric that a callback measures. */
 export interface NamedCondition extends Condition {
@@ -28,7 +28,9 @@ export function findMetric(
   if (condition === null) throw refuse(quoteValue(text), conditionForms, "Correct the condition.");
   const { name, test } = condition;
   const measured = callbacks.flatMap(measuredBy);
-  const found = measured.find(({ id }) => name === id || name.startsWith(`${id}.`));
+  const found = measured
+    .filter(({ id }) => name === id || name.startsWith(`${id}.`))
+    .toSorted((one, other) => other.id.length - one.id.length)[0];
   const known = measured.map(({ id }) => id);
   if (found === undefined)
     throw refuse(
@@ -48,6 +50,12 @@ export function findMetric(
       `a metric of ${id}: ${abbreviated(Object.keys(metrics).join(", "), 300)}`,
       didYouMean(metric ?? "", Object.keys(metrics)) ?? "Name one of them.",
     );
+  if (test.kind === "verdict" && !found.hasStart)
+    throw refuse(
+      "a verdict on what another result requests, which has no start to compare with",
+      quoteValue(`${name} > 20 %`),
+      "Set a limit.",
+    );
   const { unit = one.kind === "rate" ? "share" : "", higherIsBetter } = one.options;
   if (test.kind === "verdict" && test.verdict !== "changed" && higherIsBetter === undefined)
     throw refuse(
@@ -61,6 +69,13 @@ export function findMetric(
       quoteValue(`${name} ${test.operator} ${test.mantissa} ${unitText(unit)}`.trim()),
       "Correct the condition.",
     );
+  const limit = test.kind === "value" && unit === "share" ? limitIn(unit, test) : 0.5;
+  if (limit <= 0 || limit >= 1)
+    throw refuse(
+      `a limit of ${test.kind === "value" ? test.mantissa : ""} %`,
+      "a limit between 0 % and 100 %",
+      "Correct the condition.",
+    );
   return { ...condition, id, metric };
 }
 
@@ -68,5 +83,9 @@ export function findMetric(
 function measuredBy({ id, asks = [], triggers }: TrainerCallback) {
   const idOf = (evaluation: AnyEvaluation, at: number) =>
     triggers === undefined || at > 0 ? `${id}-${evaluation.name}` : id;
-  return asks.map((evaluation, at) => ({ id: idOf(evaluation, at), evaluation }));
+  return asks.map((evaluation, at) => ({
+    id: idOf(evaluation, at),
+    evaluation,
+    hasStart: triggers !== undefined,
+  }));
 }

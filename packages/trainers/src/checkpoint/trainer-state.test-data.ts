@@ -12,6 +12,7 @@ export const stateOf = (step: number, save: number, best: number | null): Omit<T
   loss: save,
   best: best === null ? null : { metric: "eval_loss", value: 1, step: best, rows: "these" },
   clean_step: null,
+  stop_condition: null,
   skipped_updates: 0,
   skipped_in_a_row: 0,
   seed: 1,

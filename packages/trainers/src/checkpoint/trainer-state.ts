@@ -40,6 +40,8 @@ const trainerStateSchema = z.object({
   finished: z.boolean(),
   /** Why it ended before `max_steps`; null if it did not. */
   stop_reason: z.string().nullable(),
+  /** The condition of `stopWhen` that ended it; null if none did. */
+  stop_condition: z.string().nullable(),
   /** Loss of the last applied update; null before the first. */
   loss: z.number().nullable(),
   /** The best checkpoint: its metric, value and step, and a hash of the validation rows. */

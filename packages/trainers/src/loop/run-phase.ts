@@ -32,7 +32,7 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
   const begun = await session.begin({ maxSteps });
   // The session now holds the run's lock.
   await phase.learner.checkpoints.tidy(resumed?.state ?? null);
-  const isFinished = resumed !== null && isOver(resumed.state, maxSteps);
+  const isFinished = resumed !== null && isOver(resumed.state, maxSteps, session);
   const at: PhaseState = {
     step: resumed?.state.step ?? 0,
     loss: resumed?.state.loss ?? null,
@@ -42,7 +42,7 @@ export async function runPhase(running: RunningPhase): Promise<PhaseResult> {
     skippedInARow: resumed?.state.skipped_in_a_row ?? 0,
     best: bestBefore(phase, resumed),
   };
-  // A resumed phase already has a checkpoint at this step. What is restored may be the weights before training.
+  // A resumed phase already has a checkpoint at this step. `restore` may need the weights before training.
   const isWanted = begun.save !== null || config.restore !== null;
   if (isWanted && resumed === null) await saveCheckpoint(running, at);
   while (!isFinished && at.stopReason === null && at.step < maxSteps) {
@@ -207,6 +207,7 @@ async function saveCheckpoint(
     epoch: step / stepsPerEpoch,
     finished: isEnded || step >= maxSteps,
     stop_reason: isEnded ? stopReason : null,
+    stop_condition: isEnded ? (session.conditionStop?.condition ?? null) : null,
     loss,
     best,
     clean_step: session.cleanStep,
@@ -219,9 +220,17 @@ async function saveCheckpoint(
   at.best = best;
 }
 
-/** Whether no step is left: a stopped phase stays stopped, but a finished one continues if `maxSteps` has grown. */
-function isOver({ finished, stop_reason, step }: TrainerState, maxSteps: number): boolean {
-  return finished && (stop_reason !== null || step >= maxSteps);
+/**
+ * Whether no step is left: a stopped phase stays stopped, unless its condition is gone, but a finished one continues if `maxSteps` has
+ * grown.
+ */
+function isOver(
+  { finished, stop_reason, stop_condition, step }: TrainerState,
+  maxSteps: number,
+  { conditionStop }: Pick<Session, "conditionStop">,
+): boolean {
+  const isFreed = stop_condition !== null && conditionStop === null;
+  return finished && ((stop_reason !== null && !isFreed) || step >= maxSteps);
 }
 
 /**

@@ -116,6 +116,17 @@ it("keeps the last weights and says so if there is no checkpoint before the harm
   expect(warnings.join("\n")).toContain("no checkpoint to restore at or before step 0");
 });
 
+it("goes on when it is resumed without the condition", async () => {
+  const runDir = await temporaryFolder();
+  expect((await train(runDir, 6)).result.steps).toBe(6);
+  const logger = recording();
+  const model = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2, seed: "tiny" });
+  const base = { model, tokenizer, dataset: rows(20), runDir, loggers: [logger], session: ungoverned };
+  const result = await new SFTTrainer({ ...base, config: { ...config, restore: null } }).train();
+  model.dispose();
+  expect(result).toMatchObject({ steps: 12, stopReason: null, conditionStop: null });
+});
+
 it("ends a pipeline", async () => {
   const model = tinyLM({ vocabSize: tokenizer.vocabSize, seed: "tiny" });
   const phase = (name: string, harmAt: number) => ({

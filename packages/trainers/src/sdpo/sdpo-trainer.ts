@@ -161,6 +161,7 @@ export class SDPOTrainer {
         loss: this.#loss,
         best: null,
         clean_step: null,
+        stop_condition: null,
         skipped_updates: 0,
         skipped_in_a_row: 0,
         exact: await this.#exactFacts(),

@@ -116,7 +116,7 @@ async function buildPhase(
     (judge = await planJudge(spec, configured));
   const build = { phase: phase.name, phases, openJudge, evaluations };
   const { callbacks, session } = await buildPeriodicEval(block, build);
-  // What a result may request has no schedule.
+  // Escalations have no schedule.
   const planned = callbacks.filter((one) => one instanceof PeriodicCallback);
   return { ...phase, callbacks: planned, hasAdapterOff: session.baseline === "adapter_off", judge };
 }

@@ -202,7 +202,10 @@ export async function beginSession(parts: SessionParts, maxSteps: number | null)
   const closings = (await records.store.closings?.()) ?? [];
   const closing = closings.findLast((one) => one.phase === phase);
   parts.stopWhen.resume(closing?.stop);
-  const isOver = resumed !== null && isFinished(standing, closing, at) && records.interrupted.isEmpty;
+  // A phase goes on if the condition that ended it is gone.
+  const isFreed = closing?.stop !== undefined && parts.stopWhen.stop === null;
+  const isOver =
+    resumed !== null && !isFreed && isFinished(standing, closing, at) && records.interrupted.isEmpty;
   await withSeededRandom(seedOf(seed, phase, "begin"), async () => {
     if (isOver) await checkFinished(check(), closings);
     // The last work that writes: a refused run stays as it was.

@@ -6,6 +6,7 @@ import { knownSteps, supersedeUnsettled } from "../records/resume.ts";
 import { runWindow, type RequestSource } from "../window/window.ts";
 import { beginSession, type SessionParts } from "./begin.ts";
 import { misuse } from "./progress.ts";
+import { waitForGrading } from "./wait-for-grading.ts";
 import { checkMaxSteps } from "./options.ts";
 
 type Metrics = Readonly<Record<string, number>>;
@@ -142,7 +143,7 @@ export class SessionMethods {
 
   async #end(): Promise<void> {
     if (this.#stage === "ended") return;
-    const { hooks, progress, requests, records, signal } = this.#parts;
+    const { hooks, progress, requests, records, signal, stopWhen } = this.#parts;
     if (this.#stage === "new") {
       this.#warn("ended before it began: nothing was measured");
       this.#stage = "ended";
@@ -154,6 +155,11 @@ export class SessionMethods {
     await hooks.announceSnapshots();
     await hooks.call("onTrainEnd");
     await this.#settle();
+    // A verdict that is still to come may meet a condition, and decides which weights are clean.
+    if (stopWhen.hasRules && !signal.aborted) {
+      await waitForGrading(this.#parts);
+      await hooks.announceSnapshots();
+    }
     this.#stage = "ended";
     requests.close();
     // A resumed phase may reach those steps again.
@@ -203,6 +209,10 @@ export class SessionMethods {
     requests.requeue(records.interrupted.requests(callbacks));
     if (lateStep === null) {
       await this.#settle();
+      if (this.#parts.stopWhen.hasLimits && progress.current.step === 0) {
+        await waitForGrading(this.#parts);
+        await hooks.announceSnapshots();
+      }
     } else if (lateStep > progress.current.step) {
       this.#warnLate(0, lateStep, "Call session.begin() before training.");
     }

@@ -11,11 +11,11 @@ import {
 import { errorMessage } from "@periodic-eval/contracts/options";
 import { inRunOrder, keyText } from "@periodic-eval/store";
 import { isPromise } from "../../model/in-order.ts";
-import { withMinuteLines } from "../../model/minute-lines.ts";
 import type { SnapshotWriter } from "../records/snapshot-writer.ts";
 import { misuse } from "./progress.ts";
 import { noControl } from "./loop-control.ts";
 import { SessionMethods } from "./session-methods.ts";
+import { gradingKeys, waitForGrading } from "./wait-for-grading.ts";
 import { checkSessionOptions } from "./options.ts";
 import { createParts, type SessionParts } from "./begin.ts";
 
@@ -220,26 +220,12 @@ async function recordClosing(
   });
 }
 
-async function drainGrading({ options, log, records, endGrading }: SessionParts): Promise<void> {
-  // After an abort nothing is waited for: a resumed run finishes the grading.
-  // Nor is anything waited for that could not be written.
-  const isEnding = options.signal?.aborted === true || records.lost() !== null;
-  const seconds = isEnding ? 0 : (options.budget?.drainSeconds ?? 600);
-  const keys = () =>
-    records.known
-      .all()
-      .filter(({ status }) => status === "grading")
-      .map(keyText)
-      .join(", ");
-  const isDone = await withMinuteLines(
-    (line) => log.warn("close", line),
-    (waited) =>
-      `the session has waited ${waited} s for the grading of ${keys()}; it ends after ${seconds} s (budget.drainSeconds), and a resumed run then grades the rest`,
-    () => records.grading.drain(seconds),
-  );
+async function drainGrading(parts: SessionParts): Promise<void> {
+  const { log, records, endGrading } = parts;
+  const isDone = await waitForGrading(parts);
   endGrading();
   if (isDone || records.lost() !== null) return;
-  log.warn("close", `grading of ${keys()} ran out of time; a resumed run finishes it`);
+  log.warn("close", `grading of ${gradingKeys(parts)} ran out of time; a resumed run finishes it`);
 }
 
 function checkWritten(writer: SnapshotWriter): void {

@@ -9,6 +9,7 @@ import type {
 import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import { primaryMetric, summarize } from "../../evaluations/kit/metric-kit.ts";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
+import { everySteps } from "../../schedule/triggers.ts";
 import { compareMeasurements } from "../../statistics/compare.ts";
 import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
 import { spentBy } from "../records/comparisons.ts";
@@ -21,10 +22,10 @@ export interface SimulatedEvaluation {
 }
 
 /**
- * Returns the look at which the session's conditions stop a simulated run; null if they do not. The snapshots have the numbers, the
+ * Returns the measurement at which the session's conditions stop a simulated run; null if they do not. The snapshots have the numbers, the
  * comparisons and the levels of a session.
  */
-export async function lookOfStop(
+export async function measurementOfStop(
   evaluations: Readonly<Record<string, SimulatedEvaluation>>,
   conditions: readonly StopCondition[],
   seed: string,
@@ -34,7 +35,8 @@ export async function lookOfStop(
     current: { step: 0 },
     inRun: () => ({ ...progress.current, maxSteps: null }),
   };
-  const known = { settledOf: () => [] };
+  const earlier: Snapshot[] = [];
+  const known = { settledOf: (_phase: string, of: string) => earlier.filter(({ id }) => id === of) };
   const stopWhen = new StopWhen({
     conditions,
     callbacks: Object.entries(evaluations).map(([id, { metrics }]) => callbackOf(id, metrics)),
@@ -44,8 +46,8 @@ export async function lookOfStop(
     log: {},
   } as never);
   const spent = new Map<string, number[]>();
-  const looks = Math.max(...Object.values(evaluations).map(({ measurements }) => measurements.length));
-  for (let step = 0; step < looks; step++) {
+  const count = Math.max(...Object.values(evaluations).map(({ measurements }) => measurements.length));
+  for (let step = 0; step < count; step++) {
     progress.current = { step };
     for (const [id, { metrics, measurements }] of Object.entries(evaluations)) {
       const rows = measurements[step];
@@ -55,6 +57,7 @@ export async function lookOfStop(
       const level = spentBy(snapshot);
       if (level !== null) spent.set(id, [...levels, level]);
       await stopWhen.check(snapshot);
+      earlier.push(snapshot);
       if (stopWhen.stop !== null) return step;
     }
   }
@@ -80,6 +83,8 @@ export async function lookOfStop(
       id,
       phase: "train",
       step,
+      run_step: step,
+      max_steps: evaluations[id]!.measurements.length - 1,
       status: "complete",
       primary_metric: primary,
       metrics: summarize(of.metrics, of.rows),
@@ -92,15 +97,15 @@ export async function lookOfStop(
   }
 }
 
-const callbackOf = (id: string, metrics: SimulatedEvaluation["metrics"]) =>
+const callbackOf = (name: string, metrics: SimulatedEvaluation["metrics"]) =>
   new PeriodicCallback(
     defineEvaluation({
-      name: id,
+      name,
       version: "1",
       needs: [],
       items: () => [],
       measure: async (): Promise<readonly Row[]> => [],
       metrics: (_kit: MetricKit<Row>) => metrics,
     }) as AnyEvaluation,
-    { schedule: [] },
+    { id: name, schedule: [everySteps(1)] },
   );

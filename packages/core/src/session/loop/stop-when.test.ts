@@ -9,6 +9,7 @@ import { gate, toyTraining } from "../../../../testing/src/toy-training.test-dat
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { withSession } from "./session.ts";
 
+const folder = temporaryFolder(afterAll);
 const items = 100;
 /** Measures a hundred items after every step, of which `right[step]` are right. */
 function quiz(right: readonly number[], grade?: () => Promise<void>, id = "quiz"): PeriodicCallback {
@@ -71,7 +72,7 @@ test("stops at the first measurement that is worse at a tenth of 5 %, and says w
 
 test("splits the level over the conditions too", async () => {
   // 10 losses have p = 0.002, 12 have p = 0.0005: of 20 conditions each has 0.00025.
-  const many = Array.from({ length: 19 }, () => "quiz.score changed");
+  const many = Array.from({ length: 19 }, (_, at) => `quiz.score < 0.0${at + 1} points`);
   const found = await train([quiz([80, 70, 60])], ["quiz worse", ...many]);
   expect(found.step).toBe(2);
   expect((await train([quiz([80, 70, 60])], ["quiz worse"])).step).toBe(1);
@@ -92,7 +93,89 @@ test("does not stop when another direction is meant, or nothing was compared", a
   expect((await train([quiz([80, 79])], ["quiz changed"])).stop).toBeNull();
 });
 
+test("cannot test a verdict without a baseline, and warns once; a limit needs none", async () => {
+  const unstarted = (right: readonly number[]) => {
+    const [evaluation] = quiz(right).asks;
+    return new PeriodicCallback(evaluation!, { id: "quiz", schedule: [everySteps(1)], atStart: false });
+  };
+  const toy = toyTraining();
+  const options = { ...toy.options([unstarted([80, 20])], { maxSteps: 10 }), stopWhen: ["quiz worse"] };
+  await withSession(options, async (session) => {
+    for (let step = 1; step <= 4; step++) {
+      toy.step();
+      expect((await session.stepEnd({ step })).stop).toBeNull();
+    }
+    expect(session.cleanStep).toBe(0);
+  });
+  expect(toy.warnings().filter((line) => line.includes("cannot be tested"))).toEqual([
+    'stopWhen: "quiz worse" cannot be tested at step 1: "quiz" is not compared with a baseline',
+  ]);
+  expect((await train([unstarted([60, 10])], ["quiz.accuracy < 40 %"])).step).toBe(2);
+});
+
+test("decides by constant values how many others would be needed", async () => {
+  const constant = defineEvaluation({
+    name: "bits",
+    version: "1",
+    needs: ["generate"],
+    items: () => Array.from({ length: 10 }, (_, i) => ({ id: `q${i}` })),
+    measure: async (_model, all) => all.map((item) => ({ ...item, bits: 6 })),
+    metrics: ({ mean }) => ({ exposure: mean(({ bits }) => bits, { unit: "bits", range: [0, 6] }) }),
+  }) as AnyEvaluation;
+  const callback = new PeriodicCallback(constant, { id: "bits", schedule: [everySteps(1)] });
+  // (1 − 4/6)^10 = 1.7e-5; (1 − 1/6)^10 = 0.16.
+  const start = (limit: number) =>
+    train([callback], [{ when: `bits.exposure > ${limit} bits`, evenAtStart: true }]);
+  expect((await start(2)).stop).toContain("(p < 0.0001");
+  expect((await start(5)).stop).toBeNull();
+});
+
+test("takes a snapshot that meets a new condition for evidence, not for clean", async () => {
+  const run = `${folder}/new-condition`;
+  const { states } = await train([quiz([80, 60, 60, 60])], [], { run });
+  const again = await train([quiz([30])], ["quiz.accuracy < 90 %"], { run, resume: states[2]! });
+  expect(again.stop).not.toBeNull();
+  const { stop } = (await fileStore(run).closings!()).at(-1)!;
+  expect(stop).toMatchObject({ measuredAt: 4, cleanStep: 0 });
+});
+
+test("ends with the verdict that a slow judge gives after the last step", async () => {
+  const verdict = gate();
+  const toy = toyTraining();
+  let count = 0;
+  const slow = quiz([80, 80, 60], () => (count++ < 2 ? Promise.resolve() : verdict.passed));
+  const options = { ...toy.options([slow], { maxSteps: 2 }), stopWhen: ["quiz worse"] };
+  await withSession(options, async (session) => {
+    for (let step = 1; step <= 2; step++) {
+      toy.step();
+      await session.stepEnd({ step });
+    }
+    setTimeout(() => verdict.open(), 50);
+    expect((await session.end()).stop).toContain("quiz worse");
+    expect(session.conditionStop).toMatchObject({ measuredAt: 2, cleanStep: 1 });
+  });
+});
+
 describe("before step 1", () => {
+  it("waits for a judge of the start, and refuses a limit that the start is beyond", async () => {
+    const slow = quiz([10], () => new Promise((resolve) => setTimeout(resolve, 50)));
+    await expect(train([slow], ["quiz.accuracy < 40 %"])).rejects.toThrow("holds before step 1");
+  });
+
+  it("stops a later phase instead: its start is trained already", async () => {
+    const toy = toyTraining();
+    const phase = (name: string, right: readonly number[]) => ({
+      ...toy.options([quiz(right)], { maxSteps: 2 }),
+      phase: name,
+      stopWhen: ["quiz.accuracy < 50 %"],
+    });
+    await withSession(phase("one", [60, 60, 36]), async (session) => {
+      for (let step = 1; step <= 2; step++) await session.stepEnd({ step });
+    });
+    const stop = await withSession(phase("two", [20]), async (session) => (await session.begin()).stop);
+    expect(stop).toContain("quiz.accuracy is 20.0 % at step 0");
+  });
+
   it("is an error if a condition holds there", async () => {
     const error: unknown = await train([quiz([10])], ["quiz worse", "quiz.accuracy < 40 %"]).catch(
       (one) => one,
@@ -115,6 +198,10 @@ describe("before step 1", () => {
     expect(stop).toContain("quiz.accuracy is 10.0 % at step 0");
   });
 
+  it("refuses a condition twice", async () => {
+    await expect(train([quiz([80])], ["quiz worse", "quiz worse"])).rejects.toThrow("each condition once");
+  });
+
   it.each<[string, StopCondition, string]>([
     ["no condition", "quiz", 'stopWhen[0]: got "quiz", expected NAME better'],
     ["an unknown evaluation", "quizz worse", 'Did you mean "quiz"?'],
@@ -125,6 +212,7 @@ describe("before step 1", () => {
     ],
     ["a metric without a direction", "quiz.size worse", 'expected "quiz.size changed"'],
     ["another unit", "quiz.accuracy < 0.4", 'got a limit without a unit, expected "quiz.accuracy < 0.4 %"'],
+    ["a limit that no share is beyond", "quiz.accuracy < 140 %", "expected a limit between 0 % and 100 %"],
     ["an unknown option", { when: "quiz worse", atStart: true } as never, "atStart"],
   ])("refuses %s", async (_, condition, message) => {
     await expect(train([quiz([80])], [condition])).rejects.toThrow(message);
@@ -143,14 +231,13 @@ it("counts a measurement that cannot be judged as neither clean nor evidence", a
       return rows.length > 0 && [2, 3].includes(count) ? [{ ...warning, void: true }] : [];
     },
   });
-  const run = `${temporaryFolder()}/void`;
+  const run = `${folder}/void`;
   const { step } = await train([callback], ["quiz worse"], { run });
   expect(step).toBe(3);
   expect((await fileStore(run).closings!()).at(-1)!.stop).toMatchObject({ measuredAt: 3, cleanStep: 0 });
 });
 
 describe("a run that is killed", () => {
-  const folder = temporaryFolder(afterAll);
   const stopOf = async (run: string) => (await fileStore(run).closings!()).at(-1)!.stop;
 
   it("stops at the same step after a resume from any checkpoint before it", async () => {

@@ -9,7 +9,8 @@ import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import { canJudge, evidenceFor } from "../../conditions/evidence.ts";
 import { findMetric, type NamedCondition } from "../../conditions/find-metric.ts";
 import { formatP, formatValue } from "../../statistics/format.ts";
-import { familyAlpha } from "../../statistics/planned-comparisons.ts";
+import { plannedSteps } from "../../schedule/crossings.ts";
+import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
 import { spentBy } from "../records/comparisons.ts";
 import type { SessionRecords } from "../records/records.ts";
 import { isMeasured } from "../../callback/reactions.ts";
@@ -31,8 +32,8 @@ interface StopWhenOptions {
 }
 
 /**
- * Asks training to stop when a measurement meets a condition. The error level of 5 % is split over the planned measurements of each
- * evaluation, as for verdicts, and then evenly over the conditions. A stop is written before training hears of it, so that a
+ * Asks training to stop when a measurement meets a condition. The error level of 5 % per phase is split evenly over the conditions, and
+ * then over the planned measurements of the evaluation: for a verdict as for the verdicts of snapshots, for a limit over all of them. A stop is written before training hears of it, so that a
  * run that is killed then stops at the same step.
  */
 export class StopWhen {
@@ -41,10 +42,15 @@ export class StopWhen {
   #stop: ConditionStop | null = null;
   /** A stop of an earlier session whose measurement is to be taken again. */
   #earlier: ConditionStop | null = null;
+  /** Conditions of which a warning says that they cannot be tested. */
+  readonly #warned = new Set<string>();
 
   constructor(options: StopWhenOptions) {
     this.#options = options;
     this.#rules = options.conditions.map((one, at) => ruleOf(one, at, options.callbacks));
+    const texts = this.#rules.map(({ text }) => text);
+    const repeated = texts.findIndex((text, at) => texts.indexOf(text) < at);
+    if (repeated >= 0) throw repeatedCondition(this.#rules[repeated]!, repeated);
   }
 
   /** The condition that ended training, or will at its step; null if none did. */
@@ -78,23 +84,31 @@ export class StopWhen {
       control.requestStop(this.#stop.reason);
   }
 
+  get hasRules(): boolean {
+    return this.#rules.length > 0;
+  }
+
+  /** Whether a limit is among the conditions, which the start may meet. */
+  get hasLimits(): boolean {
+    return this.#rules.some(({ test }) => test.kind === "value");
+  }
+
   /**
    * Tests the conditions on a snapshot.
    *
-   * @throws PeriodicEvalError `config` for a condition that holds before step 1.
+   * @throws PeriodicEvalError `config` for a condition that the run's start meets.
    */
   async check(snapshot: Snapshot): Promise<void> {
     const { progress } = this.#options;
     if (this.#stop !== null || snapshot.phase !== progress.phase || !isMeasured(snapshot)) return;
-    const rules = this.#rules.filter(({ id }) => id === snapshot.id);
-    for (const rule of rules) {
-      const metric = rule.metric ?? snapshot.primary_metric;
-      const level = this.#levelAt(snapshot);
-      const p = metric === null || level === null ? null : evidenceFor(rule, metric, snapshot);
-      if (p === null || p > level!) continue;
+    for (const rule of this.#rules.filter(({ id }) => id === snapshot.id)) {
+      const outcome = this.#test(rule, snapshot);
+      if (outcome === "not compared") this.#warnOnce(rule, snapshot);
+      if (typeof outcome !== "object") continue;
       const { phase, step: now, maxSteps } = progress.inRun();
-      const reason = this.#reasonFor(rule, metric!, snapshot, p, level!);
-      if (now === 0 && !rule.evenAtStart) throw holdsAtStart(rule, this.#rules.indexOf(rule), reason);
+      const reason = this.#reasonFor(rule, snapshot, outcome);
+      const isStart = now === 0 && snapshot.run_step === 0;
+      if (isStart && !rule.evenAtStart) throw holdsAtStart(rule, this.#rules.indexOf(rule), reason);
       const { id, step: measuredAt } = snapshot;
       const isRepeated = this.#earlier?.id === id && this.#earlier.measuredAt === measuredAt;
       const step = isRepeated ? Math.max(now, this.#earlier!.step) : now;
@@ -103,6 +117,38 @@ export class StopWhen {
       await this.#write({ phase, step: now, maxSteps, finished: false, stop: this.#stop });
       return this.atStep();
     }
+  }
+
+  /** Returns the evidence that a snapshot meets a condition, or why it does not. */
+  #test(rule: StopRule, snapshot: Snapshot): Evidence | "clean" | "not judged" | "not compared" {
+    const metric = rule.metric ?? snapshot.primary_metric ?? "";
+    if (!canJudge(metric, snapshot)) return "not judged";
+    const isLimit = rule.test.kind === "value";
+    // The baseline is what verdicts are about.
+    if (!isLimit && snapshot.step === 0 && snapshot.paired.baseline === null) return "clean";
+    const shared = isLimit ? this.#levelOfLimit(snapshot) : spentBy(snapshot);
+    if (shared === null) return "not compared";
+    const level = shared / this.#rules.length;
+    const p = evidenceFor(rule, metric, snapshot);
+    return p !== null && p <= level ? { metric, p, level } : "clean";
+  }
+
+  /** Returns the level of a limit: 5 % over the planned measurements, the start among them. It needs no baseline. */
+  #levelOfLimit({ phase, id, step, max_steps: maxSteps }: Snapshot): number {
+    const { records, callbacks } = this.#options;
+    const { triggers } = callbacks.find((one) => one.id === id) ?? {};
+    const planned = triggers === undefined ? null : (plannedSteps(triggers, maxSteps)?.length ?? null);
+    const earlier = records.known.settledOf(phase, id).filter((one) => one.step < step && isMeasured(one));
+    const spent: number[] = [];
+    for (const _ of earlier) spent.push(alphaOfComparison({ spent, planned }));
+    return alphaOfComparison({ spent, planned });
+  }
+
+  #warnOnce({ text }: StopRule, { id, step }: Snapshot): void {
+    if (this.#warned.has(text)) return;
+    this.#warned.add(text);
+    const message = `"${text}" cannot be tested at step ${step}: "${id}" is not compared with a baseline`;
+    this.#options.log.warn("stopWhen", message);
   }
 
   /** A stop that cannot be written still stops this training. */
@@ -115,27 +161,24 @@ export class StopWhen {
     }
   }
 
-  /** Returns the level of one condition at a snapshot; null if the snapshot was not compared and is no baseline either. */
-  #levelAt(snapshot: Snapshot): number | null {
-    const spent = spentBy(snapshot);
-    if (spent === null && snapshot.step > 0) return null;
-    return (spent ?? familyAlpha) / this.#rules.length;
-  }
-
-  /** Returns the last step at which no condition was met, by the metric that was judged least recently. */
+  /**
+   * Returns the last step at which no condition was met, by the metric that was judged least recently: 0, where training began, for one
+   * that was not judged yet. Null if the start itself is the evidence, and without conditions.
+   */
   #cleanStepBefore(evidence: Snapshot | null): number | null {
     const { records, progress } = this.#options;
-    const steps = this.#rules.map(({ id, metric }) => {
+    if (this.#rules.length === 0 || evidence?.step === 0) return null;
+    const steps = this.#rules.map((rule) => {
       const isClean = (snapshot: Snapshot) =>
         isMeasured(snapshot) &&
-        (id !== evidence?.id || snapshot.step < evidence.step) &&
-        canJudge(metric ?? snapshot.primary_metric ?? "", snapshot);
-      return records.known.settledOf(progress.phase, id).findLast(isClean)?.step ?? null;
+        (rule.id !== evidence?.id || snapshot.step < evidence.step) &&
+        this.#test(rule, snapshot) === "clean";
+      return records.known.settledOf(progress.phase, rule.id).findLast(isClean)?.step ?? 0;
     });
-    return steps.length === 0 || steps.includes(null) ? null : Math.min(...steps.map(Number));
+    return Math.min(...steps);
   }
 
-  #reasonFor({ text }: StopRule, metric: string, snapshot: Snapshot, p: number, level: number): string {
+  #reasonFor({ text }: StopRule, snapshot: Snapshot, { metric, p, level }: Evidence): string {
     const { value, unit } = snapshot.metrics[metric]!;
     const { step, id } = snapshot;
     const split =
@@ -146,6 +189,12 @@ export class StopWhen {
   }
 }
 
+interface Evidence {
+  readonly metric: string;
+  readonly p: number;
+  readonly level: number;
+}
+
 const where = "session options";
 
 function ruleOf(given: StopCondition, at: number, callbacks: readonly TrainerCallback[]): StopRule {
@@ -153,6 +202,15 @@ function ruleOf(given: StopCondition, at: number, callbacks: readonly TrainerCal
   const path = ["stopWhen", at, ...(typeof given === "string" ? [] : ["when"])];
   return { ...findMetric(when, callbacks, { where, path }), evenAtStart };
 }
+
+const repeatedCondition = ({ text }: StopRule, at: number) =>
+  configError({
+    where,
+    path: ["stopWhen", at],
+    value: text,
+    expected: "each condition once: they share the error level",
+    fix: "Remove it.",
+  });
 
 const holdsAtStart = ({ text }: StopRule, at: number, reason: string) =>
   configError({
