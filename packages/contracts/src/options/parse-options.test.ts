@@ -91,7 +91,9 @@ describe("parseOptions", () => {
     expect(refused(z.union([z.boolean(), words]), { word: "a" })).toThrow('Did you mean "words"?');
     // Of two objects, neither says which keys are known.
     const either = z.union([z.strictObject({ text: z.string() }), words]);
-    expect(refused(either, { words: "a", more: 1 })).toThrow('or an object without "more"');
+    expect(refused(either, { words: "a", more: 1 })).toThrow(
+      'row: got {"words":"a","more":1}, expected an object without "more".',
+    );
   });
 
   it("quotes the value and the expectation of the schema", () => {
