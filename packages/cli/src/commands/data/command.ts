@@ -122,10 +122,14 @@ function checkForm(row: DataRow, place: string, { prompt }: CanaryOptions): void
   const isChat = ["messages", "prompt", "conversations"].some((key) => key in row);
   const isText = "text" in row;
   if (isChat === isText || isChat === (prompt !== undefined)) return;
-  const [got, expected, fix] = isChat
-    ? ["a chat", "text, as the canaries", "Add `prompt` to `memorization`: the user's turn before a canary."]
-    : ["text", "a chat, as the canaries", "Remove `prompt` from `memorization`."];
-  throw dataError(place, got!, expected!, fix!);
+  throw isChat
+    ? dataError(
+        place,
+        "a chat",
+        "text, as the canaries",
+        "Add `prompt` to `memorization`: the user's turn before a canary.",
+      )
+    : dataError(place, "text", "a chat, as the canaries", "Remove `prompt` from `memorization`.");
 }
 
 const columns = [
