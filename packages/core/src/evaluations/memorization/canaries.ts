@@ -10,8 +10,6 @@ import { namedStream } from "../../random/streams.ts";
 
 const slot = "{secret}";
 
-export const canaryDefaults = { canaries: 4, digits: 6, seed: 42 };
-
 /** Secrets that nothing but training can teach, in a format of the training rows. */
 export interface CanaryOptions {
   /** The text of a canary, with `{secret}` for its random digits: `The code of the archive is {secret}.` */
@@ -37,6 +35,14 @@ export const canaryShape = {
   seed: integerFromZero.optional(),
 } satisfies Record<keyof CanaryOptions, z.ZodType>;
 
+/** Returns the options with the defaults of those that are missing. */
+export const withDefaults = ({ canaries = 4, digits = 6, seed = 42, ...others }: CanaryOptions) => ({
+  canaries,
+  digits,
+  seed,
+  ...others,
+});
+
 /** A secret, and `count - 1` others that were drawn like it and are in no training row. */
 export interface Canary {
   readonly id: string;
@@ -49,7 +55,7 @@ export interface Canary {
  * number.
  */
 export function drawCanaries(options: CanaryOptions, count: number): Canary[] {
-  const { canaries, digits, seed } = { ...canaryDefaults, ...options };
+  const { canaries, digits, seed } = withDefaults(options);
   const draws = Array.from({ length: canaries }, (_, at) => {
     const random = namedStream(JSON.stringify(["canary", seed, at]));
     return () => Array.from({ length: digits }, () => Math.floor(10 * random())).join("");
@@ -65,7 +71,7 @@ export function drawCanaries(options: CanaryOptions, count: number): Canary[] {
 
 /** @throws PeriodicEvalError `config` if there are fewer strings of `digits` than canaries and the others of one. */
 export function checkDigits(where: string, options: CanaryOptions, count: number): void {
-  const { canaries, digits } = { ...canaryDefaults, ...options };
+  const { canaries, digits } = withDefaults(options);
   const needed = canaries + count - 1;
   if (needed <= 10 ** digits) return;
   throw configError({
@@ -111,7 +117,7 @@ export function withCanaries<R>(
   const shape = { ...canaryShape, repeats: positiveInteger };
   parseOptions("withCanaries options", z.strictObject(shape), { ...options, repeats });
   checkDigits("withCanaries options", options, 1);
-  const { format, prompt, seed = canaryDefaults.seed } = options;
+  const { format, prompt, seed } = withDefaults(options);
   const random = namedStream(JSON.stringify(["canary places", seed]));
   const mixed: (R | CanaryRow)[] = [...rows];
   for (const { secret } of drawCanaries(options, 1))

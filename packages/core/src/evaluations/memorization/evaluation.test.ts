@@ -117,6 +117,7 @@ it("refuses more canaries and candidates than there are secrets", () => {
 
 it("records the defaults", () => {
   const written = { canaries: 4, digits: 6, seed: 42, candidates: 100 };
-  expect(memorizationEvaluation({ format }).provenance!()).toEqual({ format, ...written });
+  const missing = { digits: undefined } as object;
+  expect(memorizationEvaluation({ format, ...missing }).provenance!()).toEqual({ format, ...written });
   expect(memorizationEvaluation({ format, ...written }).provenance!()).toEqual({ format, ...written });
 });

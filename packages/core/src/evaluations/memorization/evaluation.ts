@@ -5,12 +5,12 @@ import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import {
   aroundSecret,
-  canaryDefaults,
   canaryShape,
   checkDigits,
   drawCanaries,
   type Canary,
   type CanaryOptions,
+  withDefaults,
 } from "./canaries.ts";
 
 /**
@@ -28,7 +28,7 @@ export function memorizationEvaluation(options: MemorizationOptions) {
   const { candidates: count = 100, ...canaries } = options;
   checkDigits("memorization options", canaries, count);
   const { context: before, continuationOf } = aroundSecret(canaries);
-  const provenance: Json = { ...canaryDefaults, ...canaries, candidates: count };
+  const provenance: Json = { ...withDefaults(canaries), candidates: count };
   return defineEvaluation({
     name: "memorization",
     version: "memorization-1",
