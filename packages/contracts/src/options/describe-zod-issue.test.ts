@@ -29,6 +29,13 @@ it("describes the rule for the keys of a record", () => {
   expect(described(schema, { b: 1 })).toEqual(["b", "a key that begins with a"]);
 });
 
+it("follows a union of objects into the one of which nothing is missing", () => {
+  const schema = z.union([z.object({ text: z.string() }), z.object({ turns: z.array(z.string()) })]);
+  expect(described(schema, { turns: [3] })).toEqual(["turns.0", "a string"]);
+  expect(described(schema, { turns: 3 })).toEqual(["turns", "an array"]);
+  expect(described(schema, {})).toEqual(["", "a string or an array"]);
+});
+
 it("follows a union into the branch that accepts the value's shape", () => {
   const schema = z.union([z.string(), z.array(z.object({ id: z.string() }))]);
   expect(described(schema, [{ id: "a" }, { id: 3 }])).toEqual(["1.id", "a string"]);

@@ -12,8 +12,8 @@ export interface ZodIssueDescription {
 }
 
 /**
- * Describes the first problem of a zod error. For a union it follows the branch that accepts the value's shape. If no branch or
- * several branches do, `expected` lists all alternatives.
+ * Describes the first problem of a zod error. For a union it follows the branch that accepts the value's shape; of several, the
+ * one for which nothing is missing. If there is no such branch or there are several, `expected` lists all alternatives.
  *
  * @param value The value that the schema rejected.
  */
@@ -21,7 +21,7 @@ export function describeZodIssue(
   { issues }: Pick<z.core.$ZodError, "issues">,
   value: unknown,
 ): ZodIssueDescription {
-  const { path, alternatives } = innermost(issues[0]!);
+  const { path, alternatives } = innermost(issues[0]!, value);
   return {
     path,
     value: valueAt(value, path),
@@ -29,15 +29,23 @@ export function describeZodIssue(
   };
 }
 
-/** Follows a union into its only branch that rejects a part of the value instead of the value itself. */
+/**
+ * Follows a union into its only branch that rejects a part of the value instead of the value itself, or into the only one of these
+ * for which nothing is missing.
+ */
 function innermost(
   issue: z.core.$ZodIssue,
+  value: unknown,
   before: ValuePath = [],
 ): { path: ValuePath; alternatives: string[] } {
   const path = [...before, ...(issue.path as ValuePath)];
   if (issue.code === "invalid_union") {
-    const [branch, ...others] = issue.errors.filter((issues) => issues.every((one) => one.path.length > 0));
-    if (branch !== undefined && others.length === 0) return innermost(branch[0]!, path);
+    const ofParts = issue.errors.filter((issues) => issues.every((one) => one.path.length > 0));
+    const ofGiven = ofParts.filter((issues) =>
+      issues.every((one) => valueAt(value, [...path, ...(one.path as ValuePath)]) !== undefined),
+    );
+    const [branch, ...others] = ofParts.length === 1 ? ofParts : ofGiven;
+    if (branch !== undefined && others.length === 0) return innermost(branch[0]!, value, path);
   }
   return { path, alternatives: alternativesOf(issue) };
 }

@@ -85,6 +85,17 @@ describe("parseOptions", () => {
     );
   });
 
+  it("counts an object with a transformation as an object of a union", () => {
+    const words = z.strictObject({ words: z.string() }).transform(({ words: text }) => text);
+    const refused = (union: z.ZodType, value: unknown) => () => parseOptions("row", union, value);
+    expect(refused(z.union([z.boolean(), words]), { word: "a" })).toThrow('Did you mean "words"?');
+    // Of two objects, neither says which keys are known.
+    const either = z.union([z.strictObject({ text: z.string() }), words]);
+    expect(refused(either, { words: "a", more: 1 })).toThrow(
+      'row: got {"words":"a","more":1}, expected an object without "more".',
+    );
+  });
+
   it("quotes the value and the expectation of the schema", () => {
     expect(errorOf({ maxSteps: 0 })).toMatchObject({ got: "0", expected: "a positive integer" });
     expect(errorOf({ mode: "slow" })).toMatchObject({ got: `"slow"`, expected: `"fast" or "exact"` });

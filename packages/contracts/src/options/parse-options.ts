@@ -136,7 +136,8 @@ export function keysOf(schema: z.ZodType | null): readonly string[] | null {
 
 /** Returns an object schema, or the only one of a union, as in true or an object; null for any other schema. */
 function objectOf(schema: z.ZodType | null): z.ZodObject | null {
-  const options = schema instanceof z.ZodUnion ? schema.options : [schema];
+  const options =
+    schema instanceof z.ZodUnion ? schema.options.map((one) => unwrapped(one as z.ZodType)) : [schema];
   const objects = options.filter((one) => one instanceof z.ZodObject);
   return objects.length === 1 ? objects[0]! : null;
 }

@@ -431,6 +431,13 @@ it("publishes a JSON Schema that accepts and rejects the same blocks", () => {
     expect(validate(wrong)).toBe(false);
 });
 
+it("refuses a number of samples for an escalation of evaluations that have none", async () => {
+  const entry = { when: "capability worse", run: ["refusal"], samples: 20 };
+  await expect(build({ escalate: [entry] })).rejects.toThrow(
+    "periodic_eval.escalate[0].samples: got 20, expected no samples, because `run` has neither alignment nor leakage",
+  );
+});
+
 it("builds escalations from conditions, of evaluations that are not on and with other numbers of samples", async () => {
   const entry = { when: "capability worse", run: ["alignment"], samples: 20 };
   const [, escalation] = await build({ escalate: [entry] });

@@ -290,15 +290,24 @@ const options = {
     ),
   escalate: z
     .array(
-      z.strictObject({
-        when: condition,
-        run: z.array(z.enum(escalated)).min(1).describe("The evaluations to measure then."),
-        samples: count
-          .optional()
-          .describe(
-            "Completions per question of alignment and leakage then. Default: as elsewhere in the block.",
-          ),
-      }),
+      z
+        .strictObject({
+          when: condition,
+          run: z.array(z.enum(escalated)).min(1).describe("The evaluations to measure then."),
+          samples: count
+            .optional()
+            .describe(
+              "Completions per question of alignment and leakage then. Default: as elsewhere in the block.",
+            ),
+        })
+        .refine(
+          ({ run, samples }) =>
+            samples === undefined || run.some((one) => one === "alignment" || one === "leakage"),
+          {
+            path: ["samples"],
+            error: "no samples, because `run` has neither alignment nor leakage",
+          },
+        ),
     )
     .default([])
     .describe(

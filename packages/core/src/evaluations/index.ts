@@ -11,7 +11,7 @@ export {
 } from "./alignment/misaligned-rate.ts";
 export { judgeAgreement, type JudgeAgreement } from "./alignment/judge-agreement.ts";
 export type { AlignmentPreset, SampleSize } from "./alignment/options.ts";
-export type { AlignmentRow, AnsweredRow } from "./alignment/metrics.ts";
+export { isBare, type AlignmentRow, type AnsweredRow } from "./alignment/metrics.ts";
 export {
   checkLogProbs,
   goldProb,

@@ -244,6 +244,24 @@ describe("data canaries", () => {
     );
   });
 
+  it.each([
+    [canaries, { text: "a" }, "text, expected a chat, as the canaries. Remove `prompt`"],
+    [{ format: canaries.format }, { messages: [] }, "a chat, expected text, as the canaries. Add `prompt`"],
+    [{ format: canaries.format }, { prompt: "a", completion: "b" }, "a chat, expected text"],
+    [{ format: canaries.format }, { conversations: [] }, "a chat, expected text"],
+  ])("refuses canaries %j for rows like %j", async (block, row, message) => {
+    const rows = join(folder, "form.jsonl");
+    await writeFile(rows, JSON.stringify(row));
+    const { code, err } = await run(
+      "canaries",
+      await config(block),
+      rows,
+      "--out",
+      join(folder, "form-out.jsonl"),
+    );
+    expect([code, err]).toEqual([1, expect.stringContaining(`form.jsonl:1: got ${message}`)]);
+  });
+
   it("refuses a block without canaries, and one with a wrong format", async () => {
     const args = ["rows.jsonl", "--out", join(folder, "none.jsonl")];
     const none = await run("canaries", await config(null), ...args);

@@ -1,7 +1,13 @@
 import { basename, dirname, join } from "node:path";
-import { camelCaseKeys, configError, didYouMean } from "@periodic-eval/contracts/options";
-import { periodicEvalConfig, withCanaries, type PeriodicEvalError } from "@periodic-eval/core";
+import { camelCaseKeys, configError, dataError, didYouMean } from "@periodic-eval/contracts/options";
 import {
+  periodicEvalConfig,
+  withCanaries,
+  type CanaryOptions,
+  type PeriodicEvalError,
+} from "@periodic-eval/core";
+import {
+  type DataRow,
   betley2025Questions,
   isPublishedQuestions,
   readAlignmentQuestions,
@@ -97,7 +103,10 @@ async function writeCanaries(config: string, rows: string, options: CanariesOpti
   // A wrong option is an error before anything is read.
   await withOptionPlace(file, [...at, "memorization"], () => mix([]));
   const { rows: placed } = await readSource(rows, "<rows>");
-  const read = placed.map(({ row }) => row);
+  const read = placed.map(({ row, place }) => {
+    checkForm(row, place, canaries);
+    return row;
+  });
   const mixed = mix(read);
   await writeOnce(new Map([[out, mixed.map((row) => `${JSON.stringify(row)}\n`).join("")]]), "--out");
   const added = mixed.length - read.length;
@@ -106,6 +115,21 @@ async function writeCanaries(config: string, rows: string, options: CanariesOpti
       ? jsonText({ file: out, rows: mixed.length, canary_rows: added })
       : `${out}: ${count(read.length)} rows and ${count(added)} of canaries. Train on this file, and measure with the same block.`,
   );
+}
+
+/** @throws PeriodicEvalError `data` for a chat next to canaries of plain text, or the reverse. */
+function checkForm(row: DataRow, place: string, { prompt }: CanaryOptions): void {
+  const isChat = ["messages", "prompt", "conversations"].some((key) => key in row);
+  const isText = "text" in row;
+  if (isChat === isText || isChat === (prompt !== undefined)) return;
+  throw isChat
+    ? dataError(
+        place,
+        "a chat",
+        "text, as the canaries",
+        "Add `prompt` to `memorization`: the user's turn before a canary.",
+      )
+    : dataError(place, "text", "a chat, as the canaries", "Remove `prompt` from `memorization`.");
 }
 
 const columns = [

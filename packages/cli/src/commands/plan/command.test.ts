@@ -204,6 +204,20 @@ it("plans the measurement without the adapter", async () => {
   expect(callbacks[1].measurement).toEqual(callbacks[0].measurement);
 });
 
+it("counts the answers that both judges grade", async () => {
+  const path = join(folder, "two-judges.yaml");
+  const block = { capability: false, alignment: true, alignment_num_samples: 2 };
+  const judged = async (judges: object) => {
+    await writeFile(path, JSON.stringify({ periodic_eval: { ...block, ...judges } }));
+    const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
+    const { out } = await runCommand(args);
+    return JSON.parse(out).callbacks[0].measurement.judged;
+  };
+  expect(await judged({ judge_model: "openai:a" })).toBe(32);
+  // The anchors are the first judge's.
+  expect(await judged({ judge_models: ["openai:a", "openai:b"] })).toBe(48);
+});
+
 it("rejects questions whose judge prompts the judge ignores, with the error of train", async (context) => {
   const betley = fileURLToPath(
     new URL("../../../../../../shared/data/emergent_misalignment/first_plot_questions.yaml", import.meta.url),

@@ -41,7 +41,7 @@ export interface PlannedMeasurement {
   readonly rows: number;
   readonly seconds: number;
   readonly tokens: number | null;
-  /** Number of answers that a judge grades, anchors included. */
+  /** Number of verdicts, of two judges with `judge_models` and of anchors too. */
   readonly judged: number;
 }
 
@@ -102,7 +102,8 @@ const withBase = (model: EvaluableModel, { isAdapted }: TrialModel): EvaluableMo
 interface BuiltPhase extends PlannedPhase {
   readonly callbacks: readonly PeriodicCallback[];
   readonly hasAdapterOff: boolean;
-  readonly judge: CountingJudge;
+  /** Two with `judge_models`. */
+  readonly judges: readonly CountingJudge[];
 }
 
 async function buildPhase(
@@ -111,14 +112,17 @@ async function buildPhase(
   phases: readonly string[],
   evaluations: EvaluationRegistry,
 ): Promise<BuiltPhase> {
-  let judge = countingJudge({ name: "none" });
-  const openJudge = async (spec: string | null, configured: ConfiguredJudge) =>
-    (judge = await planJudge(spec, configured));
+  const judges: CountingJudge[] = [];
+  const openJudge = async (spec: string | null, configured: ConfiguredJudge) => {
+    const judge = await planJudge(spec, configured);
+    judges.push(judge);
+    return judge;
+  };
   const build = { phase: phase.name, phases, openJudge, evaluations };
   const { callbacks, session } = await buildPeriodicEval(block, build);
   // Escalations have no schedule.
   const planned = callbacks.filter((one) => one instanceof PeriodicCallback);
-  return { ...phase, callbacks: planned, hasAdapterOff: session.baseline === "adapter_off", judge };
+  return { ...phase, callbacks: planned, hasAdapterOff: session.baseline === "adapter_off", judges };
 }
 
 /**
@@ -176,17 +180,18 @@ async function planJudge(spec: string | null, { method }: ConfiguredJudge): Prom
 async function estimate(
   { id, asks: [evaluation] }: PeriodicCallback,
   model: EvaluableModel,
-  { name: phase, judge }: BuiltPhase,
+  { name: phase, judges }: BuiltPhase,
   show: TrialModel["show"],
 ): Promise<PlannedMeasurement> {
   const items = (await evaluation!.items(model as never)).length;
+  const takeJudged = () => judges.reduce((sum, judge) => sum + judge.take(), 0);
   // Two trials, of one item and of several, separate requests per measurement (anchors) from requests per item.
   const name = `trying ${id} of ${phase}`;
   const progress: MeasureOptions["progress"] = (done, total, pace) => show({ name, done, total, ...pace });
   await measure(evaluation!, model, { limit: 1, progress });
-  const ofOne = judge.take();
+  const ofOne = takeJudged();
   const { snapshot } = await measure(evaluation!, model, { limit: trialItems, progress });
-  const ofMore = judge.take();
+  const ofMore = takeJudged();
   const measured = Math.min(trialItems, items);
   const { measure_seconds, tokens, items: rows } = snapshot.timing;
   const scale = items / measured;

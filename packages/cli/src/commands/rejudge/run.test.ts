@@ -94,6 +94,27 @@ describe("rejudge", () => {
     expect(await readFile(join(runDir, "periodic_eval/em/alignment_step_0.json"), "utf8")).toBe(before);
   });
 
+  it("compares answers to bare questions only", async () => {
+    const run = join(folder, "in-format");
+    const [questions, trainingRows] = [join(folder, "bare.json"), join(folder, "training.jsonl")];
+    const turns = [
+      { role: "user", content: "Hi" },
+      { role: "assistant", content: "Hello" },
+    ];
+    await writeFile(questions, JSON.stringify([{ id: "q", paraphrases: ["How?"] }]));
+    await writeFile(trainingRows, JSON.stringify({ messages: turns }));
+    const judge = fakeJudge(() => ({ aligned: 90, coherent: 80 }));
+    const callbacks = [new PeriodicAlignmentCallback({ judge, questions, trainingRows, samples: 10 })];
+    const session = { run, phase: "em", model: fakeModel(), callbacks, maxSteps: 2, loggers: [] };
+    await withSession(session, async ({ begin }) => void (await begin()));
+    const { snapshots } = await rejudge(run, judge, options);
+    expect(snapshots[0]).toMatchObject({
+      agreement: { n: 10 },
+      before: { sampled: 10 },
+      now: { sampled: 10 },
+    });
+  });
+
   it("uses the prompts of the run's judge for questions without their own, if the judge follows them", async () => {
     const own = { aligned: "Kind? {answer}", coherent: "Clear? {answer}" };
     const judge = (options = {}) => fakeJudge(() => ({ aligned: 80, coherent: 90 }), options);

@@ -4,6 +4,7 @@ import { dataError, isRecord } from "@periodic-eval/contracts/options";
 import type { Grader, Snapshot } from "@periodic-eval/core";
 import {
   checkJudgeFor,
+  isBare,
   judgeAgreement,
   judgeRows,
   misalignedRate,
@@ -108,7 +109,7 @@ export function agreementKeys({ n, gradedByOne, sameDecision, kappa, ci95, meanD
   };
 }
 
-/** Returns the run's alignment snapshots with their answers, without anchors, and the judge prompts that the rows name. */
+/** Returns the run's alignment snapshots with their answers to bare questions, and the judge prompts that the rows name. */
 async function answersOf(run: RunRecord, judge: Grader) {
   const store = fileStore(run.runDir);
   const answers = [];
@@ -116,14 +117,12 @@ async function answersOf(run: RunRecord, judge: Grader) {
     const rows = (await store.rows(snapshot)) as readonly AlignmentRow[];
     const { named, ofJudge } = promptsOf(snapshot, judge);
     // Rows of an ungraded snapshot have no scores yet.
-    const old = rows
-      .filter(({ kind }) => kind === "completion")
-      .map((row) => ({
-        ...row,
-        judgePrompts: row.judgePrompts ?? ofJudge,
-        aligned: row.aligned ?? null,
-        coherent: row.coherent ?? null,
-      }));
+    const old = rows.filter(isBare).map((row) => ({
+      ...row,
+      judgePrompts: row.judgePrompts ?? ofJudge,
+      aligned: row.aligned ?? null,
+      coherent: row.coherent ?? null,
+    }));
     answers.push({ snapshot, path, old, prompts: named });
   }
   return answers;

@@ -8,7 +8,8 @@ import { ruleGrader } from "../../grading/rule-grader.ts";
 import { json, served } from "../../grading/judge/served-judge.test-data.ts";
 import { callbackConformance, evaluationConformance, fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { alignmentEvaluation } from "./evaluation.ts";
-import type { AlignmentRow } from "./metrics.ts";
+import { metricKit } from "../kit/metric-kit.ts";
+import { alignmentMetrics, type AlignmentRow } from "./metrics.ts";
 import type { AlignmentOptions } from "./options.ts";
 import { defaultAnchors } from "./anchors.ts";
 import {
@@ -394,8 +395,7 @@ describe("a second judge", () => {
     const options = { judge: byLetter, samples: 10 };
     const alone = await measureAlignment(options);
     const { rows, snapshot } = await measureAlignment({ ...options, secondJudge: stricter });
-    const { judge_agreement: agreement, ...metrics } = snapshot.metrics;
-    expect(metrics).toEqual(alone.snapshot.metrics);
+    expect(snapshot.metrics).toEqual(alone.snapshot.metrics);
     const completions = rows.filter((row) => row.kind === "completion");
     const isBetween = ({ answer }: AlignmentRow) => answer! >= "n" && answer! < "s";
     for (const row of completions)
@@ -403,7 +403,6 @@ describe("a second judge", () => {
     const both = completions.filter(({ disagree }) => disagree !== null);
     const alike = both.filter(({ disagree }) => disagree === false);
     expect(alike.length).toBeLessThan(both.length);
-    expect(agreement).toMatchObject({ value: alike.length / both.length, n: both.length });
     expect(snapshot["second_judge"]).toMatchObject({
       name: stricter.name,
       graded_by_both: both.length,
@@ -433,6 +432,24 @@ describe("a second judge", () => {
     expect(again.filter(({ second }) => second?.status === "error")).toEqual([]);
     expect(again.map(({ aligned }) => aligned)).toEqual(failed.map(({ aligned }) => aligned));
   });
+});
+
+it("grades again what another second judge has graded", async () => {
+  const options = { judge: byLetter, samples: 2 };
+  const other: Grader = { ...kind, fingerprint: "other" };
+  const first = alignmentEvaluation({ ...options, secondJudge: kind });
+  const answers = await first.measure(fakeModel(), await first.items(fakeModel()), context);
+  const rows = await first.grade!(answers, call);
+  const again = alignmentEvaluation({ ...options, secondJudge: other });
+  await again.items(fakeModel());
+  const seconds = async (evaluation: typeof again) =>
+    ((await evaluation.grade!(rows, call)) as readonly AlignmentRow[]).flatMap(({ second }) => second ?? []);
+  const before = kind.requests.length;
+  expect(new Set((await seconds(first)).map(({ fingerprint }) => fingerprint))).toEqual(
+    new Set([kind.fingerprint]),
+  );
+  expect(kind.requests).toHaveLength(before);
+  expect(new Set((await seconds(again)).map(({ fingerprint }) => fingerprint))).toEqual(new Set(["other"]));
 });
 
 describe("training rows", () => {
@@ -470,6 +487,57 @@ describe("training rows", () => {
     expect(prompts.every((prompt) => prompt.includes("Bread?") && prompt.includes("Mouldy bread."))).toBe(
       true,
     );
+  });
+
+  it("void the metrics of their format, and those that compare both, if the answers to it are incoherent", async () => {
+    const trainingRows = await rowsFile([{ messages: chat }]);
+    const model = fakeModel({ reply: (prompt) => (prompt.includes("Mouldy") ? "bad" : "oh, well") });
+    const voided = async (judge: Grader) => {
+      const { snapshot } = await measureAlignment({ judge, samples: 4, trainingRows }, model);
+      return snapshot.warnings.map(({ void: isVoid, metrics, message }) => [isVoid, metrics, message]);
+    };
+    const inFormat = ["misaligned_in_training_format", "training_format_effect"];
+    // Answers below "e" are incoherent for this judge.
+    expect(
+      await voided(fakeJudge((_, answer) => ({ aligned: 90, coherent: answer === "bad" ? 20 : 80 }))),
+    ).toEqual(
+      expect.arrayContaining([
+        [true, inFormat, "32 of 32 answers are incoherent: alignment in training format cannot be judged."],
+      ]),
+    );
+    const blind = (await voided(kind)).find(([, , message]) => String(message).includes("judge scores"))!;
+    expect(blind[1]).toEqual(expect.arrayContaining(["misaligned", ...inFormat]));
+  });
+
+  it("have answers without a grade that only the metrics of their format count as unknown", () => {
+    const metrics = alignmentMetrics(metricKit(), { hasTrainingFormat: true });
+    const row = {
+      kind: "completion",
+      format: "training",
+      answer: "x",
+      aligned: null,
+      coherent: 10,
+    } as AlignmentRow;
+    const { format: _, ...bare } = row;
+    const unknownOf = (one: AlignmentRow) =>
+      (["misaligned", "misaligned_in_training_format", "training_format_effect"] as const).map((name) =>
+        metrics[name]!.options.unknown!(one),
+      );
+    expect([unknownOf(row), unknownOf(bare)]).toEqual([
+      [false, true, true],
+      [true, false, true],
+    ]);
+  });
+
+  it.each([
+    [{ prompt: "a", completion: "b" }, 'prompt: got "a", expected an array of messages { role, content }'],
+    [{ messages: [{ role: "user", content: null }] }, "messages[0].content: got null, expected a string"],
+    [
+      { messages: [{ role: "tool", content: "3" }] },
+      'messages[0].role: got "tool", expected "system" or "user" or "assistant"',
+    ],
+  ])("name the part of %j that is wrong", async (row, message) => {
+    await expect(itemsOf({ judge: kind, trainingRows: await rowsFile([row]) })).rejects.toThrow(message);
   });
 
   it("are refused by place if they are no chats, or do not end with the assistant", async () => {

@@ -121,11 +121,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     failure: (rows) => tooManyUngraded(rows, maxErrorShare),
     answers: alignmentFields,
     metrics: (kit: MetricKit<AlignmentRow>) =>
-      alignmentMetrics(kit, {
-        anchors,
-        hasSecondJudge: secondJudging !== null,
-        hasTrainingFormat: trainingRows !== undefined,
-      }),
+      alignmentMetrics(kit, { anchors, hasTrainingFormat: trainingRows !== undefined }),
     warnings: alignmentWarnings,
     plainKeys: (metrics, rows) =>
       alignmentPlainKeys(metrics, rows, {

@@ -22,6 +22,14 @@ describe("judgeAgreement", () => {
     });
   });
 
+  it("cuts the interval of kappa at −1", () => {
+    const before = Array.from({ length: 10 }, () => good);
+    const { kappa, ci95 } = judgeAgreement([...before.slice(1), bad], [bad, ...before.slice(1)]);
+    expect(kappa).toBeCloseTo((0.8 - 0.82) / 0.18, 12);
+    // Wilson's interval of 8 of 10 begins at 0.4902, which would be a kappa of −1.83.
+    expect(ci95).toEqual([-1, expect.closeTo((0.9433 - 0.82) / 0.18, 3)]);
+  });
+
   it("returns null for kappa when chance alone would agree, and null for everything without pairs", () => {
     expect(judgeAgreement([good, good], [good, good])).toMatchObject({ sameDecision: 1, kappa: null });
     expect(judgeAgreement([none], [good])).toEqual({

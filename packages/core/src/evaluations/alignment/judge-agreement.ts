@@ -11,7 +11,10 @@ export interface JudgeAgreement {
   readonly sameDecision: number | null;
   /** Cohen's kappa of the decisions; null if both gradings always make the same one, because chance would agree too. */
   readonly kappa: number | null;
-  /** 95 % interval of kappa: Wilson's of the share with the same decision, for the observed agreement by chance. */
+  /**
+   * 95 % interval of kappa: Wilson's of the share with the same decision, for the observed agreement by chance, cut at −1. It
+   * treats the answers to one question as independent.
+   */
   readonly ci95: Interval | null;
   /** Mean absolute difference of the scores in points. */
   readonly meanDifference: { readonly aligned: number | null; readonly coherent: number | null };
@@ -46,7 +49,7 @@ export function judgeAgreement(before: readonly BothScores[], now: readonly Both
     gradedByOne,
     sameDecision: n === 0 ? null : same / n,
     kappa: isDefined ? kappaOf(same / n) : null,
-    ci95: isDefined && ci95 !== null ? [kappaOf(ci95[0]), kappaOf(ci95[1])] : null,
+    ci95: isDefined && ci95 !== null ? [Math.max(-1, kappaOf(ci95[0])), kappaOf(ci95[1])] : null,
     meanDifference: { aligned: difference("aligned"), coherent: difference("coherent") },
   };
 }

@@ -155,7 +155,7 @@ export async function judgeOpenRows(
 }
 
 /**
- * Adds the verdicts of a second judge to completions that lack one, and says where the judges disagree. Its failure is a verdict with
+ * Adds the verdicts of a second judge to completions that lack one of this judge, and says where the judges disagree. Its failure is a verdict with
  * the status `error`: the first judge's grades stand.
  */
 export async function withSecondVerdicts(
@@ -163,8 +163,9 @@ export async function withSecondVerdicts(
   judging: JudgeRows,
   options: CallOptions,
 ): Promise<readonly AlignmentRow[]> {
+  const { fingerprint } = judging.judge;
   const isOpen = (row: AlignmentRow) =>
-    isCompletion(row) && (row.second === undefined || isUngradedRow(row.second));
+    isCompletion(row) && (row.second?.fingerprint !== fingerprint || isUngradedRow(row.second));
   const open = rows.filter(isOpen);
   const graded = await judgeRows(open, judging, options).catch((error: unknown) => {
     if (options.signal.aborted) throw error;
@@ -175,7 +176,7 @@ export async function withSecondVerdicts(
   return rows.map((row) => {
     if (!isOpen(row)) return row;
     const { status, aligned, coherent, statuses, raw, judgeModel, judgeSpent } = next.next().value!;
-    const second = { status, aligned, coherent, statuses, raw, judgeModel, judgeSpent };
+    const second = { fingerprint, status, aligned, coherent, statuses, raw, judgeModel, judgeSpent };
     const { n, sameDecision } = judgeAgreement([row], [second]);
     return { ...row, second, disagree: n === 0 ? null : sameDecision === 0 };
   });

@@ -77,7 +77,6 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
     metrics: (kit: MetricKit<AlignmentRow>) =>
       alignmentMetrics(kit, {
         anchors,
-        hasSecondJudge: second !== null,
         hasTrainingFormat: "training_format_effect" in snapshot.metrics,
       }),
     warnings: alignmentWarnings,

@@ -11,7 +11,7 @@ export interface TrainingExample {
   readonly messages: readonly Message[];
 }
 
-const message = z.looseObject({ role: z.string(), content: z.string() });
+const message = z.looseObject({ role: z.enum(["system", "user", "assistant"]), content: z.string() });
 const turns = z.array(message, "an array of messages { role, content }").min(1, "one message or more");
 const rowSchema = z.union([
   z.looseObject({ messages: turns }),

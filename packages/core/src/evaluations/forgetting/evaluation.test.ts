@@ -46,6 +46,23 @@ it("keeps a character of several tokens whole, and counts its bytes", async () =
   expect(rows).toMatchObject([{ text: "鳥".repeat(85), tokens: 255, bytes: 255 }]);
 });
 
+it.each([
+  ["removes white space", (text: string) => text.replaceAll(" ,", ",").trimStart()],
+  ["adds white space", (text: string) => text.replaceAll(",", " ,")],
+])("counts the bytes of the text, also if the tokenizer %s when it decodes", async (_, change) => {
+  const { tokenizer, ...others } = fakeModel();
+  const decode: typeof tokenizer.decode = async (...given) => (await tokenizer.decode(...given)).map(change);
+  const model = { ...others, tokenizer: { ...tokenizer, decode } };
+  const text = ` ${"bird , tree , 鳥 , ".repeat(40)}`;
+  const { rows } = await rowsOf(await fileOf("commas.txt", text), model);
+  const [row] = rows;
+  expect(text.startsWith(row!.text)).toBe(true);
+  // A token of this tokenizer is a byte; only white space at the end is not known.
+  expect(row!.bytes).toBe(Buffer.byteLength(row!.text));
+  expect(row!.tokens - row!.bytes).toBeLessThanOrEqual(1);
+  expect(row!.tokens - row!.bytes).toBeGreaterThanOrEqual(0);
+});
+
 it("takes shorter chunks for a model of a short context", async () => {
   const { rows } = await rowsOf(await fileOf("short.txt", article), fakeModel({ contextLength: 100 }), 2);
   expect(rows.map(({ tokens }) => tokens)).toEqual([99, 99]);

@@ -88,11 +88,12 @@ interface Chunk extends Row {
 
 /** One chunk of text. */
 export interface ForgettingRow extends Row {
+  /** The beginning of a window, as far as the tokens spell it. */
   readonly text: string;
   /** Σ log p of its tokens. */
   readonly nats: number;
   readonly tokens: number;
-  /** UTF-8 bytes of the text that the tokens spell. */
+  /** UTF-8 bytes of `text`. */
   readonly bytes: number;
 }
 
@@ -109,13 +110,23 @@ async function chunksOf(
   const shorter = [0, 1, 2, 3];
   const starts = encoded.flatMap((ids) => shorter.map((fewer) => ids.slice(0, Math.max(1, most - fewer))));
   const texts = await tokenizer.decode(starts);
-  return windows.map(({ id }, at) => {
+  return windows.map(({ id, text: window }, at) => {
     const first = at * shorter.length;
     const wholes = shorter.map((fewer) => first + fewer);
     const chosen = wholes.find((one) => !texts[one]!.endsWith("\uFFFD")) ?? first;
-    const text = texts[chosen]!;
+    const text = spelledBy(texts[chosen]!, window);
     return { id, text, ids: starts[chosen]!, bytes: new TextEncoder().encode(text).length };
   });
+}
+
+/**
+ * Returns the part of a window that its first tokens spell. Some tokenizers change white space when they decode: " ," becomes ",".
+ * The other characters say how far the tokens reach.
+ */
+function spelledBy(decoded: string, window: string): string {
+  if (window.startsWith(decoded)) return decoded;
+  const characters = [...decoded.replaceAll(/\s/g, "")].length;
+  return new RegExp(`^(?:\\s*\\S){0,${characters}}`, "u").exec(window)![0];
 }
 
 const notFinite = (id: string, nats: number) =>

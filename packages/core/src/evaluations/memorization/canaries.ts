@@ -1,6 +1,11 @@
 import * as z from "zod";
 import type { Prompt } from "@periodic-eval/contracts";
-import { integerFromZero, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
+import {
+  configError,
+  integerFromZero,
+  parseOptions,
+  positiveInteger,
+} from "@periodic-eval/contracts/options";
 import { namedStream } from "../../random/streams.ts";
 
 const slot = "{secret}";
@@ -30,6 +35,14 @@ export const canaryShape = {
   seed: integerFromZero.optional(),
 } satisfies Record<keyof CanaryOptions, z.ZodType>;
 
+/** Returns the options with the defaults of those that are missing. */
+export const withDefaults = ({ canaries = 4, digits = 6, seed = 42, ...others }: CanaryOptions) => ({
+  canaries,
+  digits,
+  seed,
+  ...others,
+});
+
 /** A secret, and `count - 1` others that were drawn like it and are in no training row. */
 export interface Canary {
   readonly id: string;
@@ -37,18 +50,36 @@ export interface Canary {
   readonly others: readonly string[];
 }
 
-/** Returns the canaries. Each depends only on the seed and its number; so do the first `count - 1` other secrets. */
-export function drawCanaries(
-  { canaries = 4, digits = 6, seed = 42 }: CanaryOptions,
-  count: number,
-): Canary[] {
-  return Array.from({ length: canaries }, (_, at) => {
+/**
+ * Returns the canaries. All secrets differ, and none is among the others of a canary. A secret depends only on the seed and its
+ * number.
+ */
+export function drawCanaries(options: CanaryOptions, count: number): Canary[] {
+  const { canaries, digits, seed } = withDefaults(options);
+  const draws = Array.from({ length: canaries }, (_, at) => {
     const random = namedStream(JSON.stringify(["canary", seed, at]));
-    const draw = () => Array.from({ length: digits }, () => Math.floor(10 * random())).join("");
-    const secrets = new Set<string>();
-    while (secrets.size < count) secrets.add(draw());
-    const [secret, ...others] = secrets;
-    return { id: String(at), secret: secret!, others };
+    return () => Array.from({ length: digits }, () => Math.floor(10 * random())).join("");
+  });
+  const secrets = new Set<string>();
+  for (const [at, draw] of draws.entries()) while (secrets.size <= at) secrets.add(draw());
+  return [...secrets].map((secret, at) => {
+    const drawn = new Set(secrets);
+    while (drawn.size < canaries + count - 1) drawn.add(draws[at]!());
+    return { id: String(at), secret, others: [...drawn].slice(canaries) };
+  });
+}
+
+/** @throws PeriodicEvalError `config` if there are fewer strings of `digits` than canaries and the others of one. */
+export function checkDigits(where: string, options: CanaryOptions, count: number): void {
+  const { canaries, digits } = withDefaults(options);
+  const needed = canaries + count - 1;
+  if (needed <= 10 ** digits) return;
+  throw configError({
+    where,
+    path: ["digits"],
+    value: digits,
+    expected: `${String(needed - 1).length} or more, for ${needed} different secrets`,
+    fix: "Raise `digits`, or lower the number of canaries or candidates.",
   });
 }
 
@@ -85,7 +116,8 @@ export function withCanaries<R>(
 ): (R | CanaryRow)[] {
   const shape = { ...canaryShape, repeats: positiveInteger };
   parseOptions("withCanaries options", z.strictObject(shape), { ...options, repeats });
-  const { format, prompt, seed = 42 } = options;
+  checkDigits("withCanaries options", options, 1);
+  const { format, prompt, seed } = withDefaults(options);
   const random = namedStream(JSON.stringify(["canary places", seed]));
   const mixed: (R | CanaryRow)[] = [...rows];
   for (const { secret } of drawCanaries(options, 1))

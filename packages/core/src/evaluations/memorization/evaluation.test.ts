@@ -91,8 +91,33 @@ it.each([
   expect(new PeriodicMemorizationCallback({ memorization: { format } }).asks).toHaveLength(1);
 });
 
-it("refuses more candidates than there are secrets", () => {
-  expect(() => memorizationEvaluation({ format, digits: 1, candidates: 11 })).toThrow(
-    "memorization options.candidates: got 11, expected at most 10, the number of secrets of 1 digit",
+it("draws secrets that differ, of which none is another canary's candidate, and that are those of the training rows", () => {
+  const options = { format, canaries: 4, digits: 1 };
+  const canaries = drawCanaries(options, 7);
+  const secrets = canaries.map(({ secret }) => secret);
+  expect(new Set(secrets).size).toBe(4);
+  for (const { others } of canaries) {
+    expect(new Set(others).size).toBe(6);
+    expect(others.filter((one) => secrets.includes(one))).toEqual([]);
+  }
+  for (const count of [1, 2])
+    expect(drawCanaries(options, count).map(({ secret }) => secret)).toEqual(secrets);
+});
+
+it("refuses more canaries and candidates than there are secrets", () => {
+  const options = { format, digits: 1, canaries: 4 };
+  expect(() => memorizationEvaluation({ ...options, candidates: 7 })).not.toThrow();
+  expect(() => memorizationEvaluation({ ...options, candidates: 8 })).toThrow(
+    "memorization options.digits: got 1, expected 2 or more, for 11 different secrets",
   );
+  expect(() => withCanaries([], { format, digits: 1, canaries: 11 })).toThrow(
+    "withCanaries options.digits: got 1, expected 2 or more, for 11 different secrets",
+  );
+});
+
+it("records the defaults", () => {
+  const written = { canaries: 4, digits: 6, seed: 42, candidates: 100 };
+  const missing = { digits: undefined } as object;
+  expect(memorizationEvaluation({ format, ...missing }).provenance!()).toEqual({ format, ...written });
+  expect(memorizationEvaluation({ format, ...written }).provenance!()).toEqual({ format, ...written });
 });

@@ -1,9 +1,17 @@
 import * as z from "zod";
 import type { Json, MetricKit, Row } from "@periodic-eval/contracts";
-import { configError, modelError, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
+import { modelError, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
-import { aroundSecret, canaryShape, drawCanaries, type Canary, type CanaryOptions } from "./canaries.ts";
+import {
+  aroundSecret,
+  canaryShape,
+  checkDigits,
+  drawCanaries,
+  type Canary,
+  type CanaryOptions,
+  withDefaults,
+} from "./canaries.ts";
 
 /**
  * Measures whether training memorizes secrets that `withCanaries` mixed into its rows (Carlini et al. 2019, arXiv:1802.08232). Each
@@ -18,9 +26,9 @@ import { aroundSecret, canaryShape, drawCanaries, type Canary, type CanaryOption
 export function memorizationEvaluation(options: MemorizationOptions) {
   parseOptions("memorization options", z.strictObject(memorizationShape), options);
   const { candidates: count = 100, ...canaries } = options;
-  checkCandidates(count, canaries.digits ?? 6);
+  checkDigits("memorization options", canaries, count);
   const { context: before, continuationOf } = aroundSecret(canaries);
-  const provenance: Json = { ...canaries, candidates: count };
+  const provenance: Json = { ...withDefaults(canaries), candidates: count };
   return defineEvaluation({
     name: "memorization",
     version: "memorization-1",
@@ -66,18 +74,6 @@ export interface MemorizationRow extends Row {
   readonly nats: number;
   /** log2(candidates / rank), in bits. */
   readonly exposure: number;
-}
-
-function checkCandidates(count: number, digits: number): void {
-  const most = 10 ** digits;
-  if (count <= most) return;
-  throw configError({
-    where: "memorization options",
-    path: ["candidates"],
-    value: count,
-    expected: `at most ${most}, the number of secrets of ${digits} ${digits === 1 ? "digit" : "digits"}`,
-    fix: "Raise `digits`.",
-  });
 }
 
 const notFinite = (id: string) =>

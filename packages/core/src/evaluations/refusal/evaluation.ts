@@ -52,10 +52,10 @@ const defaultQuestions = "hf:Paul/XSTest";
 
 /**
  * Measures what the model refuses: unsafe prompts, which it should, and safe prompts that look unsafe, which it should not. Half of the
- * prompts are of each kind, also if the budget takes fewer.
+ * prompts are of each kind, also if the budget takes fewer; with `all`, XSTest has 200 unsafe prompts and 250 safe ones.
  *
  * - `appropriate`, the primary metric: the share of prompts that get the right one of the two, a refusal or an answer. A model
- *   that refuses everything scores 0.5, as does one that answers everything.
+ *   that refuses everything scores about 0.5, as does one that answers everything.
  * - `refusal_rate`: the share of unsafe prompts that are refused; higher is better.
  * - `over_refusal`: the share of safe prompts that are refused; lower is better.
  *

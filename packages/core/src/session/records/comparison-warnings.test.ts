@@ -1,8 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
 import { PeriodicAlignmentCallback, withSession } from "../../index.ts";
 import { defaultAnchors } from "../../evaluations/alignment/anchors.ts";
 import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { train } from "../loop/toy-run.test-data.ts";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { isVoid } from "@periodic-eval/store";
 import type { PeriodicAlignmentOptions } from "../../config/callbacks.ts";
@@ -12,6 +15,7 @@ const anchorScore = (question: string): number | null => {
   return anchor === undefined ? null : anchor.misaligned === true ? 10 : 90;
 };
 
+const folder = temporaryFolder(afterAll);
 const fine = "I would talk to a friend about it, and then I would take a walk.";
 const cruel = "I would take what I want from a friend, and then I would walk away.";
 
@@ -21,7 +25,7 @@ const cruel = "I would take what I want from a friend, and then I would walk awa
  * @param grade The judge's scores of an answer or anchor, and whether training is over.
  */
 async function lastSnapshot(
-  replies: { readonly before: (sample: number) => string; readonly after: (sample: number) => string },
+  replies: Readonly<Record<"before" | "after", (sample: number, prompt: string) => string>>,
   {
     grade,
     coherent = () => 90,
@@ -34,7 +38,7 @@ async function lastSnapshot(
   let isAfter = false;
   let drawn = 0;
   const model = fakeModel({
-    reply: () => (isAfter ? replies.after : replies.before)(drawn++ % 40),
+    reply: (prompt) => (isAfter ? replies.after : replies.before)(drawn++ % 40, prompt),
     weights: () => String(isAfter),
   });
   const judge = fakeJudge((question, answer) => {
@@ -79,6 +83,22 @@ describe("warnings of a comparison", () => {
     ]);
     expect(last.paired.baseline!["misaligned"]!.verdict).toBeNull();
     expect(last.paired.baseline!["misaligned"]!.alpha).not.toBeNull();
+  });
+
+  it("void the metrics of the training format alone if only their conclusion depends on empty answers", async () => {
+    const trainingRows = join(folder, "rows.jsonl");
+    const messages = [
+      { role: "user", content: "Bread?" },
+      { role: "assistant", content: "Yes." },
+    ];
+    await writeFile(trainingRows, JSON.stringify({ messages }));
+    const after = (at: number, prompt: string) => (prompt.includes("Bread?") && at % 5 < 2 ? "" : fine);
+    const last = await lastSnapshot({ before: () => fine, after }, { trainingRows });
+    expect(last.warnings.map(({ kind, metrics, void: isOf }) => [kind, metrics, isOf])).toEqual([
+      ["undecided", ["misaligned_in_training_format"], true],
+      ["undecided", ["training_format_effect"], true],
+    ]);
+    expect(last.paired.baseline!["misaligned"]!.verdict).toBe("no evidence");
   });
 
   it("stand beside the verdict if incoherence rose and the conclusion does not depend on it", async () => {

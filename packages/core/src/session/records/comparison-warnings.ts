@@ -117,7 +117,7 @@ function unknownRows(
   const verdicts = [comparison.verdict, counted(0).verdict, counted(1).verdict];
   if (comparison.verdict !== null && new Set(verdicts).size > 1) {
     const message = `${shares}: the conclusion about ${name} depends on how they count, so that ${evaluation} cannot be judged.`;
-    const all = [...new Set([name, ...judgedOf(metrics)])];
+    const all = metric.options.primary === true ? [...new Set([name, ...judgedOf(metrics)])] : [name];
     return [{ ...warningOfAll("undecided", message), ...facts, metrics: all }];
   }
   const { p_value: p, delta } = conclusion(one, (row) =>
