@@ -102,9 +102,10 @@ it("marks comparisons as exploratory when a finished phase continues, because it
 
 it("compares measurements of which one has an option named as a method of every object", async () => {
   const toy = toyTraining();
-  let calls = 0;
-  const provenance = () => (calls++ % 2 === 0 ? { toString: null } : {});
-  const callback = new PeriodicCallback({ ...toyEvaluation(), provenance }, { schedule: [everyPercent(50)] });
+  let measured = 0;
+  const provenance = () => (measured % 2 === 1 ? { toString: null } : {});
+  const evaluation = { ...toyEvaluation({ onMeasure: () => void measured++ }), provenance };
+  const callback = new PeriodicCallback(evaluation, { schedule: [everyPercent(50)] });
   await trains(toy, callback, 10);
   expect((await toy.store.list()).map(({ step, status }) => [step, status])).toEqual([
     [0, "complete"],
