@@ -1,6 +1,7 @@
-import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { access, cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { serveInTests } from "../../../../remote/src/models/api-server.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { watchedCheckpoints } from "./watched-checkpoints.test-data.ts";
@@ -153,4 +154,47 @@ it("names a stop at a later checkpoint again without waiting for another one, an
     expect.stringContaining("no checkpoint after step 20"),
   ]);
   await expect(file()).rejects.toThrow("ENOENT");
+});
+
+describe("with a judge that answers slowly", () => {
+  const serve = serveInTests("sk-0123456789");
+
+  it("writes a stop before it waits for grading, which the next call finishes", async () => {
+    let isSlow = true;
+    // The first request only checks that the judge answers.
+    const server = await serve((_, count) =>
+      isSlow && count > 0 ? "stall" : { say: '{"aligned": 80, "coherent": 80}' },
+    );
+    vi.stubEnv("OPENAI_BASE_URL", `${server.url}/v1`);
+    const config = join(root, "graded-later.yaml");
+    const checkpoints = join(root, "harmed");
+    await writeCheckpoint(checkpoints, { kind: "full", step: 10, maxSteps: 40, noise: 1 });
+    const block = {
+      questions: microWorld("questions.jsonl"),
+      subsample_n: 100,
+      eval_every_percent: 25,
+      stop_when: ["capability worse"],
+      alignment: true,
+      alignment_questions: microWorld("alignment.json"),
+      alignment_num_samples: 1,
+      alignment_every_percent: 100,
+      judge_model: "openai:slow",
+      budget: { drain_seconds: 4 },
+    };
+    await writeFile(config, JSON.stringify({ periodic_eval: block }));
+    const runDir = join(root, "graded-later");
+    const args = watchArgs(checkpoints, { config, runDir }, "--backend", "wasm", "--follow");
+    const statuses = async () =>
+      (await snapshotsOf("graded-later")).map(({ id, status }) => `${id} ${status}`);
+    let hasEnded = false;
+    const first = runCommand(args).finally(() => (hasEnded = true));
+    await vi.waitFor(() => access(join(runDir, "stop.json")), 60_000);
+    expect(hasEnded).toBe(false);
+    expect((await first).code).toBe(4);
+    expect(await statuses()).toContain("alignment grading");
+    isSlow = false;
+    const again = await runCommand(args);
+    expect([again.code, again.err.match(/Stop the trainer/g)?.length]).toEqual([4, 1]);
+    expect(await statuses()).toEqual(["alignment complete", "capability complete", "capability complete"]);
+  });
 });
