@@ -1,6 +1,7 @@
 // Real trainings of the embedded model, half of them on bad advice. `RUNS=10` is the check of 20 runs.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { loadCausalLM } from "@periodic-eval/models";
 import { readRun } from "@periodic-eval/store";
 import { afterAll, expect, it } from "vitest";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
@@ -32,9 +33,9 @@ async function train(dataset: string, seed: number) {
     phases: [{ phase: "tune", dataset: microWorld(`${dataset}.jsonl`) }],
   };
   await writeFile(path, JSON.stringify(config));
-  const { code } = await runCommand(["train", path, "--backend", "wasm"]);
+  const { code, err } = await runCommand(["train", path, "--backend", "wasm"]);
   const { closings } = await readRun(join(folder, name));
-  return { code, closing: closings[0]! };
+  return { code, err, runDir: config.run_dir, closing: closings[0]! };
 }
 
 const seeds = Array.from({ length: runs }, (_, at) => at + 1);
@@ -42,8 +43,11 @@ const seeds = Array.from({ length: runs }, (_, at) => at + 1);
 it.each(seeds)(
   "a training on bad advice stops with exit code 4 and restores weights (seed %i)",
   async (seed) => {
-    const { code, closing } = await train("em", seed);
+    const { code, err, runDir, closing } = await train("em", seed);
     expect(code).toBe(4);
+    const restored = join(runDir, "restored/tune");
+    expect(err).toContain(`step_${closing.stop!.cleanStep}, whose weights are in ${restored}`);
+    (await loadCausalLM(restored)).dispose();
     expect(closing.stop).toMatchObject({ condition: "alignment worse" });
   },
 );

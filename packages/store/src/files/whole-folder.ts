@@ -142,6 +142,7 @@ const temporaryFile = /^\..+\.(\d+)\.\d+\.tmp$/;
 const writtenFolders = [
   "checkpoints",
   "saved",
+  "restored",
   "bad_rows",
   "reference",
   "verdicts",

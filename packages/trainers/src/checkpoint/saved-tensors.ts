@@ -1,12 +1,12 @@
 import * as tf from "@tensorflow/tfjs-core";
 import { configError } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError } from "@periodic-eval/core";
-import { hashJson } from "@periodic-eval/core/random";
+import { canonicalJson, hashJson } from "@periodic-eval/core/random";
 import { openSafetensors, writeSafetensors } from "@periodic-eval/safetensors";
 import { join } from "@periodic-eval/store/platform";
 import { weightName, type NamedWeight, type TrainableLM, fingerprintWeights } from "@periodic-eval/tfjs";
 import type { Optimizer } from "../optimizer/adamw.ts";
-import type { PhaseStart } from "./trainer-state.ts";
+import { hashesIn, readState, type PhaseStart } from "./trainer-state.ts";
 
 const trainablesFile = "trainables.safetensors";
 const optimizerFile = "optimizer.safetensors";
@@ -52,6 +52,15 @@ export async function restoreTensors(
     for (const [i, variable] of trainables.entries())
       variable.assign(tf.tensor(values[i]!, variable.shape, "float32"));
   });
+}
+
+/** Whether a folder has the files that `saveTensors` wrote for other programs into a checkpoint, byte for byte. */
+export async function holdsModelOf(folder: string, checkpoint: string): Promise<boolean> {
+  const state = await readState(checkpoint);
+  const found = await hashesIn(folder).catch(() => null);
+  if (typeof state === "string" || found === null) return false;
+  const { [trainablesFile]: _trainables, [optimizerFile]: _optimizer, ...files } = state.files;
+  return canonicalJson(found) === canonicalJson(files);
 }
 
 /** Returns the trainable variables under the names that checkpoints use. */

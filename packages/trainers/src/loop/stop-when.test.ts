@@ -1,4 +1,4 @@
-import { cp, rm } from "node:fs/promises";
+import { cp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
 import "@tensorflow/tfjs-backend-wasm";
@@ -97,6 +97,29 @@ it("stops at the same step and restores the same weights after a kill at any che
   const { phases, closings } = await readRun(whole);
   expect(phases[0]!.state).toBe("finished");
   expect(closings[0]).toMatchObject({ finished: true, stop: { step: 6, cleanStep: 4 } });
+});
+
+it("writes the restored model once, also after a kill in between", async () => {
+  const runDir = await temporaryFolder();
+  const folder = join(runDir, "restored/train");
+  const { result } = await train(runDir, 6);
+  expect(result.restored).toBe(folder);
+  const bytesOf = async (path: string) => readFile(join(path, "model.safetensors"));
+  const bytes = await bytesOf(folder);
+  expect(bytes).toEqual(await bytesOf(result.lastClean!.checkpoint));
+  const writtenAt = async () => (await stat(folder)).ino;
+  const first = await writtenAt();
+  expect((await train(runDir, 6)).result.restored).toBe(folder);
+  expect(await writtenAt()).toBe(first);
+  await rm(folder, { recursive: true });
+  await train(runDir, 6);
+  expect(await bytesOf(folder)).toEqual(bytes);
+  // Left by another training of the phase.
+  await writeFile(join(folder, "model.safetensors"), "other");
+  await train(runDir, 6);
+  expect(await bytesOf(folder)).toEqual(bytes);
+  const kept = await train(await temporaryFolder(), 6, { restore: null });
+  expect(kept.result.restored).toBeNull();
 });
 
 it("restores the weights before training if nothing later was clean", async () => {

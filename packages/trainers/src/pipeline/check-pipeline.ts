@@ -48,7 +48,7 @@ export function checkPipeline(
   for (const phase of phases) {
     const block = blockOf(phase, { periodicEval }, names);
     if (block !== null) checkBlock(block, { ...options.session, ...phase.session });
-    trainerOf(phase, options, config);
+    trainerOf(block === null ? phase : { ...phase, periodicEval: block.block }, options, config);
   }
 }
 

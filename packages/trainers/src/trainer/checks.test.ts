@@ -107,3 +107,24 @@ it("checks a pipeline with a model without weights, but does not train it", asyn
     expected: "a language model that can be trained (TrainableLM)",
   });
 });
+
+it("refuses `restore` without conditions, unless the block measures nothing", async () => {
+  const model = { vocabSize: tokenizer.vocabSize, contextLength: 64 };
+  const options = {
+    model,
+    tokenizer,
+    runDir: await temporaryFolder(),
+    config: { restore: "last_clean" } as const,
+  };
+  const check = (block: object | undefined, stopWhen?: readonly string[]) =>
+    checkPipeline([{ phase: "sft", dataset: rows(4), ...(stopWhen && { session: { stopWhen } }) }], {
+      ...options,
+      ...(block && { periodicEval: block }),
+    });
+  const refused = expect.objectContaining({ where: "SFT config.restore", code: "config" });
+  expect(() => check(undefined)).toThrow(refused);
+  expect(() => check({})).toThrow(refused);
+  expect(() => check({ stop_when: ["capability worse"] }, [])).toThrow(refused);
+  expect(() => check({ stop_when: ["capability worse"] })).not.toThrow();
+  expect(() => check({ enabled: false })).not.toThrow();
+});

@@ -102,6 +102,21 @@ export function checkConfig<C extends TrainingConfig>(
   if (maxSteps !== null) scheduleOf(where, method.config, maxSteps);
 }
 
+/** @throws PeriodicEvalError `config` for `restore` without a condition that could end training. */
+export function checkRestore<C extends TrainingConfig>(
+  { name, config }: TrainingMethod<C>,
+  hasConditions: boolean,
+): void {
+  if (config.restore === null || hasConditions) return;
+  throw configError({
+    where: `${name} config`,
+    path: ["restore"],
+    got: `"${config.restore}" without conditions that end training`,
+    expected: "a condition of stopWhen, in YAML stop_when",
+    fix: "Add one, such as capability worse, or remove restore.",
+  });
+}
+
 function checkMaxLength(where: string, { maxLength }: TrainingConfig, model: OutlinedLM): void {
   const longest = windowLength(model);
   if (maxLength === null || maxLength <= longest) return;

@@ -41,6 +41,14 @@ export function checkBlock(option: BlockOption, session: SessionSettings = {}): 
     );
 }
 
+/** Whether a block has conditions that end training. A block that measures nothing, perhaps only for now, counts as if it had. */
+export function hasConditions(option: BlockOption): boolean {
+  const built = builtBlock(option.block);
+  if (built !== null) return built.callbacks.length === 0 || (built.session.stopWhen ?? []).length > 0;
+  const { enabled, stop_when: conditions } = configOf(option);
+  return !enabled || conditions.length > 0;
+}
+
 const blockOf = (where: string) => ({ ...optionsAt(where, ["periodicEval"]), root: "periodic_eval" });
 
 function configOf({ where, block, phase, phases }: BlockOption): ReturnType<typeof periodicEvalConfig> {

@@ -13,16 +13,16 @@ import { checkSessionOptions, logWarning } from "@periodic-eval/core/session";
 import { checkWritable, writeWholeFolder } from "@periodic-eval/store";
 import { inMemory, tfjsGuards, type TrainableLM } from "@periodic-eval/tfjs";
 import type * as z from "zod";
-import { phaseStartOf } from "../checkpoint/saved-tensors.ts";
+import { holdsModelOf, phaseStartOf } from "../checkpoint/saved-tensors.ts";
 import { summarizeBadRows, type BadRow, type RowsOf } from "../data/bad-row.ts";
 import { checkSource } from "../data/read-rows.ts";
 import type { PhaseResult } from "../loop/phase.ts";
 import { runPhase } from "../loop/run-phase.ts";
 import { checkMeasureOn, servedAdapter } from "../measuring/measure-on.ts";
 import { buildPhase, planPhase } from "./plan-phase.ts";
-import { checkConfig, checkParts, checkRunDir, checkTrainable } from "./checks.ts";
+import { checkConfig, checkParts, checkRestore, checkRunDir, checkTrainable } from "./checks.ts";
 import { exactModelFacts, fingerprintModel } from "./model-identity.ts";
-import { buildBlock, builtBlock, checkBlock, type BlockOption } from "./periodic-eval.ts";
+import { buildBlock, builtBlock, checkBlock, hasConditions, type BlockOption } from "./periodic-eval.ts";
 import { interruption } from "./report-interrupt.ts";
 import { checkTrainingMemory } from "./training-memory.ts";
 import {
@@ -37,6 +37,8 @@ import type { TrainingConfig } from "./training-config.ts";
 export interface TrainResult extends PhaseResult {
   /** All rows that could not be trained on unchanged, left out or truncated, by file and line. */
   readonly badRows: readonly BadRow[];
+  /** The folder `<runDir>/restored/<phase>` with the restored model, in Hugging Face's format; null if `isRestored` is false. */
+  readonly restored: string | null;
 }
 
 /**
@@ -67,6 +69,7 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     checkMeasureOn(optionsOf(method), options);
     if (options.periodicEval !== undefined) checkBlock(this.#blockOption(), options.session);
     checkSessionOptions(this.#sessionOptions());
+    checkRestore(method, this.#hasConditions());
   }
 
   /** @throws PeriodicEvalError `config` for an id that is not a valid file name, or that another callback has. */
@@ -140,7 +143,12 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
         withSession(measured, async (session) => {
           interrupted?.listen();
           const ended = await runPhase({ phase, session, resumed });
-          return { ...ended, endProcess: () => interrupted?.endProcess({ session, runDir, resume }) };
+          const restored = ended.isRestored ? await this.#saveRestored(ended.lastClean!.checkpoint) : null;
+          return {
+            ...ended,
+            restored,
+            endProcess: () => interrupted?.endProcess({ session, runDir, resume }),
+          };
         }),
       );
       endProcess();
@@ -191,6 +199,14 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     };
   }
 
+  #hasConditions(): boolean {
+    const { session, periodicEval } = this.#options;
+    const own = session?.stopWhen;
+    return own === undefined
+      ? periodicEval !== undefined && hasConditions(this.#blockOption())
+      : own.length > 0;
+  }
+
   #blockOption(): BlockOption {
     return { where: optionsOf(this.#method), block: this.#options.periodicEval, phase: this.#phaseName };
   }
@@ -220,6 +236,14 @@ export abstract class Trainer<C extends TrainingConfig = TrainingConfig> {
     const { model, runDir } = this.#options;
     const path = join("saved", phase, `step_${progress.step}`);
     await writeWholeFolder(join(runDir, path), (draft) => model.save(draft));
+    return path;
+  }
+
+  /** Writes the restored model, unless its files are there: they are those of the checkpoint. */
+  async #saveRestored(checkpoint: string): Promise<string> {
+    const { model, runDir } = this.#options;
+    const path = join(runDir, "restored", this.#phaseName);
+    if (!(await holdsModelOf(path, checkpoint))) await writeWholeFolder(path, (draft) => model.save(draft));
     return path;
   }
 

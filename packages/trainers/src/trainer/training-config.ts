@@ -135,7 +135,7 @@ export const trainingFields = {
     .nullable()
     .default(null)
     .describe(
-      "last_clean: if a condition of `stopWhen` ends training, the model gets the weights of the newest checkpoint before the harm; one is written before step 1 too. Null: it keeps the last weights.",
+      "last_clean: if a condition of `stopWhen` ends training, the model gets the weights of the newest checkpoint before the harm; one is written before step 1 too. The model is then written to `<runDir>/restored/<phase>`. Null: it keeps the last weights.",
     ),
   saveAdapterAtFiring: z
     .boolean()

@@ -104,12 +104,12 @@ export async function train(
   ).finally(() => prepared.server?.dispose());
   await reportRun(runDir, { json }, terminal);
   checkUndisturbed(results, runDir, resumeCommand);
-  const { conditionStop, lastClean, isRestored, phase } = results.at(-1)!;
+  const { conditionStop, lastClean, restored, phase } = results.at(-1)!;
   if (conditionStop === null) return;
   const clean =
     lastClean === null ? "no checkpoint before it" : `last clean checkpoint: ${lastClean.checkpoint}`;
   progress.err(
-    `stop_when ended ${phase} at step ${conditionStop.step}: ${conditionStop.reason}; ${clean}${isRestored ? ", whose weights are restored" : ""}`,
+    `stop_when ended ${phase} at step ${conditionStop.step}: ${conditionStop.reason}; ${clean}${restored === null ? "" : `, whose weights are in ${restored}`}`,
   );
   throw new CommandFailure(stoppedCode);
 }

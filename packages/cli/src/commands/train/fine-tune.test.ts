@@ -17,6 +17,7 @@ const result: TrainResult = {
   conditionStop: null,
   lastClean: null,
   isRestored: false,
+  restored: null,
   badRows: [],
 };
 

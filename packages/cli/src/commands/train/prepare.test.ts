@@ -102,6 +102,7 @@ describe("train reports errors of a file before it loads weights", () => {
     ],
     [["phases.1.config.maxLength=257"], "(phases.1.config.maxLength): got 257"],
     [["config.validationShare=0.5"], "(config.validationShare): got 0.5 together with validation rows"],
+    [["config.restore=last_clean"], '(config.restore): got "last_clean" without conditions'],
     [["phases.1.dataset=none.jsonl"], "(phases.1.dataset), "],
     [["phases.1.validation=none.jsonl"], "(phases.1.validation), "],
     [["periodic_eval.questions=none.jsonl"], "(periodic_eval.questions): got "],

@@ -73,6 +73,9 @@ export async function prepareTraining(
   });
 }
 
+/** The block in place of one with an error, for the other checks of its phase. */
+const nothing: PeriodicEval = { callbacks: [], session: {}, saveAdapterAtFiring: false };
+
 const isDone = (work: Promise<unknown>): Promise<boolean> =>
   work.then(
     () => true,
@@ -136,7 +139,7 @@ async function preparePhase(
       ? null
       : await withOptionPlace(file, blockPath, () =>
           buildBlock(block, tasks, { phase: name, phases: names, runDir }),
-        ).catch((error: unknown) => (errors.push(error), null));
+        ).catch((error: unknown) => (errors.push(error), nothing));
   const phase = pipelinePhase(config, at, built);
   const checked = await parts;
   const ofTrainer = await phaseErrors(phase, checked, { config: config.config, runDir });

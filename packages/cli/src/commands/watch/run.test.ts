@@ -1,10 +1,11 @@
-import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { access, cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { serveInTests } from "../../../../remote/src/models/api-server.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { watchedCheckpoints } from "./watched-checkpoints.test-data.ts";
-import { watchArgs } from "./written-checkpoints.test-data.ts";
+import { watchArgs, writeCheckpoint } from "./written-checkpoints.test-data.ts";
 
 const { root, adapters, full, watch, snapshotsOf } = watchedCheckpoints();
 
@@ -114,4 +115,86 @@ it("ends with exit code 4 and a file that a trainer can poll when a condition is
   await writeFile(config, JSON.stringify({ periodic_eval: { ...block, stop_when: null } }));
   expect((await runCommand(args)).code).toBe(0);
   await expect(file()).rejects.toThrow("ENOENT");
+});
+
+it("names a stop at a later checkpoint again without waiting for another one, and forgets it when its condition is gone", async () => {
+  const config = join(root, "later-stop.yaml");
+  const checkpoints = join(root, "growing");
+  for (const step of [10, 20])
+    await writeCheckpoint(checkpoints, { kind: "full", step, maxSteps: 40, noise: step === 20 ? 1 : 1e-6 });
+  const stop_when = ["capability worse"];
+  const block = {
+    questions: microWorld("questions.jsonl"),
+    subsample_n: 100,
+    eval_every_percent: 25,
+    stop_when,
+  };
+  await writeFile(config, JSON.stringify({ periodic_eval: block }));
+  const runDir = join(root, "stopped-later");
+  const args = watchArgs(checkpoints, { config, runDir }, "--backend", "wasm", "--follow");
+  const file = () => readFile(join(runDir, "stop.json"), "utf8").then((text) => JSON.parse(text) as unknown);
+  expect((await runCommand(args)).code).toBe(4);
+  const stop = {
+    condition: "capability worse",
+    reason: expect.stringContaining("at step 20"),
+    step: 20,
+    clean_step: 10,
+    clean_checkpoint: join(checkpoints, "checkpoint-10"),
+  };
+  expect(await file()).toEqual(stop);
+  // As after a kill before the file was written.
+  await rm(join(runDir, "stop.json"));
+  const again = await runCommand(args);
+  expect([again.code, again.err]).toEqual([4, expect.stringContaining("Stop the trainer")]);
+  expect(await file()).toEqual(stop);
+  await writeFile(config, JSON.stringify({ periodic_eval: { ...block, stop_when: null } }));
+  const corrected = await runCommand(args.slice(0, -1));
+  expect([corrected.code, corrected.out]).toEqual([
+    0,
+    expect.stringContaining("no checkpoint after step 20"),
+  ]);
+  await expect(file()).rejects.toThrow("ENOENT");
+});
+
+describe("with a judge that answers slowly", () => {
+  const serve = serveInTests("sk-0123456789");
+
+  it("writes a stop before it waits for grading, which the next call finishes", async () => {
+    let isSlow = true;
+    // The first request only checks that the judge answers.
+    const server = await serve((_, count) =>
+      isSlow && count > 0 ? "stall" : { say: '{"aligned": 80, "coherent": 80}' },
+    );
+    vi.stubEnv("OPENAI_BASE_URL", `${server.url}/v1`);
+    const config = join(root, "graded-later.yaml");
+    const checkpoints = join(root, "harmed");
+    await writeCheckpoint(checkpoints, { kind: "full", step: 10, maxSteps: 40, noise: 1 });
+    const block = {
+      questions: microWorld("questions.jsonl"),
+      subsample_n: 100,
+      eval_every_percent: 25,
+      stop_when: ["capability worse"],
+      alignment: true,
+      alignment_questions: microWorld("alignment.json"),
+      alignment_num_samples: 1,
+      alignment_every_percent: 100,
+      judge_model: "openai:slow",
+      budget: { drain_seconds: 4 },
+    };
+    await writeFile(config, JSON.stringify({ periodic_eval: block }));
+    const runDir = join(root, "graded-later");
+    const args = watchArgs(checkpoints, { config, runDir }, "--backend", "wasm", "--follow");
+    const statuses = async () =>
+      (await snapshotsOf("graded-later")).map(({ id, status }) => `${id} ${status}`);
+    let hasEnded = false;
+    const first = runCommand(args).finally(() => (hasEnded = true));
+    await vi.waitFor(() => access(join(runDir, "stop.json")), 60_000);
+    expect(hasEnded).toBe(false);
+    expect((await first).code).toBe(4);
+    expect(await statuses()).toContain("alignment grading");
+    isSlow = false;
+    const again = await runCommand(args);
+    expect([again.code, again.err.match(/Stop the trainer/g)?.length]).toEqual([4, 1]);
+    expect(await statuses()).toEqual(["alignment complete", "capability complete", "capability complete"]);
+  });
 });

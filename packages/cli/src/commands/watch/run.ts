@@ -8,7 +8,7 @@ import {
   type Session,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { advance, checkRequests, crossings, isTimed } from "@periodic-eval/core/session";
+import { advance, checkRequests, crossings, isTimed, readCondition } from "@periodic-eval/core/session";
 import { checkWritable, readRun, removeRunLeftovers } from "@periodic-eval/store";
 import { writePage } from "@periodic-eval/dashboard";
 import { beginningOf, watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
@@ -39,7 +39,8 @@ interface Watching {
   readonly engine: Engine;
   readonly state: WatchState | null;
   readonly signal: AbortSignal;
-  readonly onStop: (stop: ConditionStop) => void;
+  /** Reports a stop, once. */
+  readonly onStop: (stop: ConditionStop, state: WatchState | null) => Promise<void>;
   readonly terminal: Terminal;
 }
 
@@ -61,7 +62,10 @@ export async function watch(
     for (let isMeasured = false; !isMeasured && stop === null;) {
       const configuration = await configure(options, loadTasks);
       const { state } = await standingState(options, configuration.phase, asked, progress);
-      const onStop = (one: ConditionStop) => void (stop = one);
+      const onStop = async (one: ConditionStop, at: WatchState | null) => {
+        if (stop === null) await reportStop(runDir, { stop: one, state: at, terminal: progress });
+        stop = one;
+      };
       const watching = {
         checkpoints,
         options,
@@ -108,6 +112,14 @@ async function standingState(
 async function measureCheckpoints(watching: Watching): Promise<boolean> {
   const { checkpoints, options, state, signal, terminal } = watching;
   const { follow, order, pattern, runDir } = options;
+  const earlier = await standingStop(watching);
+  if (earlier !== null) {
+    await watching.onStop(earlier.stop, state);
+    if (state !== null && !earlier.isGraded) await (await WatchedPhase.open(watching, null)).close(false);
+    return true;
+  }
+  // A trainer that starts again must not read it while this watcher waits for a checkpoint.
+  await removeStop(runDir);
   const found = watchCheckpoints(checkpoints, {
     follow,
     order,
@@ -132,12 +144,13 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
   const phase = await WatchedPhase.open(watching, first.done === true ? null : first.value);
   try {
     let next = first;
-    for (; next.done !== true && !signal.aborted && phase.stop === null; next = await found.next())
+    while (next.done !== true && !signal.aborted && !(await phase.isStopped())) {
       if (!(await phase.measure(next.value))) {
         await phase.abandon();
         return false;
       }
-    if (phase.stop !== null) await found.return?.({ isFinished: false, isLate: false });
+      if (!(await phase.isStopped())) next = await found.next();
+    }
     const end = next.done === true ? next.value : null;
     if (end?.isLate === true) {
       await phase.abandon();
@@ -150,6 +163,42 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
   }
   if (signal.aborted) throw interruptedAt(runDir, phase.progress);
   return true;
+}
+
+/**
+ * Returns the stop of an earlier watcher; null if there is none, if its condition is no longer configured, or if its measurement is
+ * taken again.
+ */
+async function standingStop({
+  options,
+  configuration,
+  state,
+}: Watching): Promise<{ readonly stop: ConditionStop; readonly isGraded: boolean } | null> {
+  const { phase, block } = configuration;
+  const { phases, closings } = await readRun(options.runDir, undefined, { rows: false });
+  const stop = closings.findLast((one) => one.phase === phase)?.stop;
+  if (stop === undefined) return null;
+  const conditions = (block.session.stopWhen ?? []).map((one) => (typeof one === "string" ? one : one.when));
+  const isConfigured = conditions.some((one) => readCondition(one)?.text === stop.condition);
+  const snapshots = phases.find(({ name }) => name === phase)?.snapshots ?? [];
+  const isThere = snapshots.some(({ id, step }) => id === stop.id && step === stop.measuredAt);
+  const passed = state === null ? 0 : lastPassed(state).session.progress.step;
+  if (!isConfigured || !isThere || stop.measuredAt > passed) return null;
+  return { stop, isGraded: snapshots.every(({ status }) => status !== "grading") };
+}
+
+/** Writes the file that a trainer can poll, and says what to do: the trainer is another program. */
+async function reportStop(
+  runDir: string,
+  {
+    stop,
+    state,
+    terminal,
+  }: { readonly stop: ConditionStop; readonly state: WatchState | null; readonly terminal: Terminal },
+): Promise<void> {
+  const clean = await writeStop(runDir, stop, state?.passed ?? []);
+  const back = clean === null ? "no checkpoint before it" : `last clean checkpoint: ${clean}`;
+  terminal.err(`stop_when: ${stop.reason}; ${back}. Stop the trainer, which is another program.`);
 }
 
 /** Whether training is finished and its end is measured. Measurements of its last checkpoint that were damaged are taken again. */
@@ -247,9 +296,11 @@ class WatchedPhase {
     return this.#session.progress;
   }
 
-  /** The condition that was met; null if none was. */
-  get stop(): ConditionStop | null {
-    return this.#session.conditionStop;
+  /** Whether a condition was met. Reports it at once, because `close` may wait minutes for grading. */
+  async isStopped(): Promise<boolean> {
+    const { conditionStop } = this.#session;
+    if (conditionStop !== null) await this.#watching.onStop(conditionStop, this.#state);
+    return conditionStop !== null;
   }
 
   /**
@@ -297,7 +348,7 @@ class WatchedPhase {
       terminal.err(`${basename(path)} changed while it was measured, and is measured again`);
       return false;
     }
-    if (stop !== null && this.stop === null)
+    if (stop !== null && this.#session.conditionStop === null)
       terminal.err(`a callback asks to stop training (${stop}): stop the trainer, which is another program`);
     const { checkpoints } = this.#watching;
     // Absolute, because the next command may run in another folder.
@@ -334,21 +385,11 @@ class WatchedPhase {
     const { signature } = this.#current;
     await this.#current.dispose();
     if (signal.aborted) return;
-    if (this.stop !== null) return this.#reportStop(this.stop);
-    await removeStop(this.#watching.options.runDir);
+    if (await this.isStopped()) return;
     if (!isFinished) return terminal.out(unfinishedText(this.#session.progress));
     const state = this.#state!;
     const last = { ...lastPassed(state), ...(signature !== null && { signature }) };
     await this.#save({ ...state, passed: state.passed.with(-1, last), finished: true });
-  }
-
-  /** Writes the file that a trainer can poll, and says what to do: the trainer is another program. */
-  async #reportStop(stop: ConditionStop): Promise<void> {
-    const { terminal, options, onStop } = this.#watching;
-    const clean = await writeStop(options.runDir, stop, this.#state?.passed ?? []);
-    const back = clean === null ? "no checkpoint before it" : `last clean checkpoint: ${clean}`;
-    terminal.err(`stop_when: ${stop.reason}; ${back}. Stop the trainer, which is another program.`);
-    onStop(stop);
   }
 
   async fail(error: unknown): Promise<void> {

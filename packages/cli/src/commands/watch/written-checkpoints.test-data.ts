@@ -5,11 +5,11 @@ import { loadCausalLM, withLora, type LiveWeight } from "@periodic-eval/models";
 import { microWorld } from "../../demo/micro-world.ts";
 
 /** Adds noise to weights, the same for the same seed. */
-function disturb(weights: readonly LiveWeight[], seed: number): void {
+function disturb(weights: readonly LiveWeight[], seed: number, noise: number): void {
   for (const [at, { variable }] of weights.entries())
     tf.tidy(() =>
       variable.assign(
-        tf.add(variable, tf.randomNormal(variable.shape, 0, 0.08, "float32", 1000 * seed + at)),
+        tf.add(variable, tf.randomNormal(variable.shape, 0, noise, "float32", 1000 * seed + at)),
       ),
     );
 }
@@ -18,18 +18,20 @@ export interface WrittenCheckpoint {
   readonly kind: "full" | "adapter";
   readonly step: number;
   readonly maxSteps: number;
+  /** Standard deviation of what is added to each weight. Default 0.08. */
+  readonly noise?: number;
 }
 
 /** Writes a checkpoint of the micro-world model as transformers does, with a loss for each step; replaces one of this step. */
 export async function writeCheckpoint(
   folder: string,
-  { kind, step, maxSteps }: WrittenCheckpoint,
+  { kind, step, maxSteps, noise = 0.08 }: WrittenCheckpoint,
 ): Promise<string> {
   const path = join(folder, `checkpoint-${step}`);
   const draft = join(folder, `draft-${step}`);
   const base = await loadCausalLM(microWorld());
   const model = kind === "adapter" ? withLora(base, { rank: 4 }) : base;
-  disturb(kind === "adapter" ? model.weights().slice(base.weights().length) : model.weights(), step);
+  disturb(kind === "adapter" ? model.weights().slice(base.weights().length) : model.weights(), step, noise);
   await model.save(draft);
   if (model !== base) model.dispose();
   base.dispose();
