@@ -273,7 +273,7 @@ class WatchedPhase {
    * @returns False if the checkpoint changed while it was measured.
    */
   async measure(checkpoint: WatchedCheckpoint): Promise<boolean> {
-    const { terminal, signal, options, configuration } = this.#watching;
+    const { checkpoints, terminal, signal, options, configuration } = this.#watching;
     const { step, path, maxSteps, epoch, kind, losses, waiting } = checkpoint;
     const { progress } = this.#session;
     checkTraining(this.#state?.beginning ?? null, checkpoint, configuration.phase);
@@ -314,7 +314,6 @@ class WatchedPhase {
     }
     if (stop !== null && this.#session.conditionStop === null)
       terminal.err(`a callback asks to stop training (${stop}): stop the trainer, which is another program`);
-    const { checkpoints } = this.#watching;
     // Absolute, because the next command may run in another folder.
     await this.#save({
       checkpoints: resolve(checkpoints),
@@ -348,8 +347,7 @@ class WatchedPhase {
     await this.#session.close();
     const { signature } = this.#current;
     await this.#current.dispose();
-    if (signal.aborted) return;
-    if (await this.isStopped()) return;
+    if (signal.aborted || (await this.isStopped())) return;
     if (!isFinished) return terminal.out(unfinishedText(this.#session.progress));
     const state = this.#state!;
     const last = { ...lastPassed(state), ...(signature !== null && { signature }) };
