@@ -8,7 +8,7 @@ import {
   type Session,
   type TrainerCallback,
 } from "@periodic-eval/core";
-import { advance, checkRequests, crossings, isTimed, readCondition } from "@periodic-eval/core/session";
+import { advance, checkRequests, crossings, isTimed } from "@periodic-eval/core/session";
 import { checkWritable, readRun, removeRunLeftovers } from "@periodic-eval/store";
 import { writePage } from "@periodic-eval/dashboard";
 import { beginningOf, watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
@@ -20,7 +20,7 @@ import { CommandFailure, interruptedError, onInterrupt, stoppedCode } from "../.
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
 import { configure, type WatchCommandOptions, type WatchConfiguration } from "./configuration.ts";
 import { CheckpointGoneError, CurrentModel, keepTokenizer } from "./current-model.ts";
-import { removeStop, writeStop } from "./stop-file.ts";
+import { removeStop, reportStop, standingStop } from "./stop-file.ts";
 import { consoleWithoutSteps, TrainerLosses } from "./trainer-losses.ts";
 import {
   checkTraining,
@@ -63,7 +63,7 @@ export async function watch(
       const configuration = await configure(options, loadTasks);
       const { state } = await standingState(options, configuration.phase, asked, progress);
       const onStop = async (one: ConditionStop, at: WatchState | null) => {
-        if (stop === null) await reportStop(runDir, { stop: one, state: at, terminal: progress });
+        if (stop === null) await reportStop(runDir, one, { passed: at?.passed ?? [], terminal: progress });
         stop = one;
       };
       const watching = {
@@ -112,7 +112,7 @@ async function standingState(
 async function measureCheckpoints(watching: Watching): Promise<boolean> {
   const { checkpoints, options, state, signal, terminal } = watching;
   const { follow, order, pattern, runDir } = options;
-  const earlier = await standingStop(watching);
+  const earlier = await standingStop(runDir, watching.configuration, state);
   if (earlier !== null) {
     await watching.onStop(earlier.stop, state);
     if (state !== null && !earlier.isGraded) await (await WatchedPhase.open(watching, null)).close(false);
@@ -163,42 +163,6 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
   }
   if (signal.aborted) throw interruptedAt(runDir, phase.progress);
   return true;
-}
-
-/**
- * Returns the stop of an earlier watcher; null if there is none, if its condition is no longer configured, or if its measurement is
- * taken again.
- */
-async function standingStop({
-  options,
-  configuration,
-  state,
-}: Watching): Promise<{ readonly stop: ConditionStop; readonly isGraded: boolean } | null> {
-  const { phase, block } = configuration;
-  const { phases, closings } = await readRun(options.runDir, undefined, { rows: false });
-  const stop = closings.findLast((one) => one.phase === phase)?.stop;
-  if (stop === undefined) return null;
-  const conditions = (block.session.stopWhen ?? []).map((one) => (typeof one === "string" ? one : one.when));
-  const isConfigured = conditions.some((one) => readCondition(one)?.text === stop.condition);
-  const snapshots = phases.find(({ name }) => name === phase)?.snapshots ?? [];
-  const isThere = snapshots.some(({ id, step }) => id === stop.id && step === stop.measuredAt);
-  const passed = state === null ? 0 : lastPassed(state).session.progress.step;
-  if (!isConfigured || !isThere || stop.measuredAt > passed) return null;
-  return { stop, isGraded: snapshots.every(({ status }) => status !== "grading") };
-}
-
-/** Writes the file that a trainer can poll, and says what to do: the trainer is another program. */
-async function reportStop(
-  runDir: string,
-  {
-    stop,
-    state,
-    terminal,
-  }: { readonly stop: ConditionStop; readonly state: WatchState | null; readonly terminal: Terminal },
-): Promise<void> {
-  const clean = await writeStop(runDir, stop, state?.passed ?? []);
-  const back = clean === null ? "no checkpoint before it" : `last clean checkpoint: ${clean}`;
-  terminal.err(`stop_when: ${stop.reason}; ${back}. Stop the trainer, which is another program.`);
 }
 
 /** Whether training is finished and its end is measured. Measurements of its last checkpoint that were damaged are taken again. */
@@ -309,7 +273,7 @@ class WatchedPhase {
    * @returns False if the checkpoint changed while it was measured.
    */
   async measure(checkpoint: WatchedCheckpoint): Promise<boolean> {
-    const { terminal, signal, options, configuration } = this.#watching;
+    const { checkpoints, terminal, signal, options, configuration } = this.#watching;
     const { step, path, maxSteps, epoch, kind, losses, waiting } = checkpoint;
     const { progress } = this.#session;
     checkTraining(this.#state?.beginning ?? null, checkpoint, configuration.phase);
@@ -350,7 +314,6 @@ class WatchedPhase {
     }
     if (stop !== null && this.#session.conditionStop === null)
       terminal.err(`a callback asks to stop training (${stop}): stop the trainer, which is another program`);
-    const { checkpoints } = this.#watching;
     // Absolute, because the next command may run in another folder.
     await this.#save({
       checkpoints: resolve(checkpoints),
@@ -384,8 +347,7 @@ class WatchedPhase {
     await this.#session.close();
     const { signature } = this.#current;
     await this.#current.dispose();
-    if (signal.aborted) return;
-    if (await this.isStopped()) return;
+    if (signal.aborted || (await this.isStopped())) return;
     if (!isFinished) return terminal.out(unfinishedText(this.#session.progress));
     const state = this.#state!;
     const last = { ...lastPassed(state), ...(signature !== null && { signature }) };

@@ -1,27 +1,48 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { ConditionStop } from "@periodic-eval/core";
-import { writeFileAtomic } from "@periodic-eval/store";
-import type { PassedCheckpoint } from "./watch-state.ts";
+import { readCondition } from "@periodic-eval/core/session";
+import { readRun, writeFileAtomic } from "@periodic-eval/store";
+import type { Terminal } from "../../terminal/terminal.ts";
+import type { WatchConfiguration } from "./configuration.ts";
+import { lastPassed, type PassedCheckpoint, type WatchState } from "./watch-state.ts";
 
 /** The file, in the run's folder, that says that a condition of `stop_when` was met. A trainer can poll it. */
 const stopFile = (runDir: string): string => join(runDir, "stop.json");
 
-/**
- * Writes the file of a stop.
- *
- * @returns The path of the last clean checkpoint; null if there is none.
- */
-export async function writeStop(
+/** Writes the file of a stop, and says what to do: the trainer is another program. */
+export async function reportStop(
   runDir: string,
   { condition, reason, step, cleanStep }: ConditionStop,
-  passed: readonly PassedCheckpoint[],
-): Promise<string | null> {
+  { passed, terminal }: { readonly passed: readonly PassedCheckpoint[]; readonly terminal: Terminal },
+): Promise<void> {
   const isClean = ({ session }: PassedCheckpoint) => cleanStep !== null && session.progress.step <= cleanStep;
   const clean = passed.findLast(isClean)?.path ?? null;
   const content = { condition, reason, step, clean_step: cleanStep, clean_checkpoint: clean };
   await writeFileAtomic(stopFile(runDir), `${JSON.stringify(content, null, 2)}\n`);
-  return clean;
+  const back = clean === null ? "no checkpoint before it" : `last clean checkpoint: ${clean}`;
+  terminal.err(`stop_when: ${reason}; ${back}. Stop the trainer, which is another program.`);
+}
+
+/**
+ * Returns the stop of an earlier watcher; null if there is none, if its condition is no longer configured, or if its measurement is
+ * taken again.
+ */
+export async function standingStop(
+  runDir: string,
+  { phase, block }: Pick<WatchConfiguration, "phase" | "block">,
+  state: WatchState | null,
+): Promise<{ readonly stop: ConditionStop; readonly isGraded: boolean } | null> {
+  const { phases, closings } = await readRun(runDir, undefined, { rows: false });
+  const stop = closings.findLast((one) => one.phase === phase)?.stop;
+  if (stop === undefined) return null;
+  const conditions = (block.session.stopWhen ?? []).map((one) => (typeof one === "string" ? one : one.when));
+  const isConfigured = conditions.some((one) => readCondition(one)?.text === stop.condition);
+  const snapshots = phases.find(({ name }) => name === phase)?.snapshots ?? [];
+  const isThere = snapshots.some(({ id, step }) => id === stop.id && step === stop.measuredAt);
+  const passed = state === null ? 0 : lastPassed(state).session.progress.step;
+  if (!isConfigured || !isThere || stop.measuredAt > passed) return null;
+  return { stop, isGraded: snapshots.every(({ status }) => status !== "grading") };
 }
 
 /** Removes the file of an earlier stop. */
