@@ -52,8 +52,8 @@ export const packages = {
       "grading/": "rules, verifiers; judge/ has judges, their prompts and their limits",
       "console/": "lines in a terminal",
       "callback/": "PeriodicCallback, and reactions to snapshots",
-      "conditions/": "conditions on metrics, as gates, stop_when and escalate read them",
       "evaluations/kit/": "to define evaluations",
+      "conditions/": "conditions on metrics, as gates, stop_when and escalate read them",
       "evaluations/prompting/": "personas, coherence, prompts that several evaluations use",
       "evaluations/capability/": "multiple choice by log-probabilities; ARC-Challenge",
       "evaluations/alignment/": "open questions and a judge, as Betley et al. measure emergent misalignment",
@@ -291,9 +291,9 @@ export const maximumRootValues = 50;
  */
 export const budgets = {
   lines: {
-    cli: 5737,
-    contracts: 1884,
-    core: 14649,
+    cli: 5776,
+    contracts: 1890,
+    core: 14747,
     dashboard: 7689,
     data: 2281,
     feedback: 3810,
@@ -304,15 +304,15 @@ export const budgets = {
     python: 2854,
     remote: 3099,
     safetensors: 404,
-    store: 3055,
+    store: 3056,
     tasks: 6968,
     testing: 1418,
     tfjs: 1953,
     tokenizers: 1028,
-    trainers: 5111,
-    scripts: 2865,
+    trainers: 5165,
+    scripts: 2869,
   },
-  files: 841,
+  files: 842,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */
