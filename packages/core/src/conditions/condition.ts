@@ -25,7 +25,7 @@ export interface ValueTest {
   readonly unit: string;
 }
 
-/** What a condition may be, as errors say it. */
+/** The forms of a condition, for errors. */
 export const conditionForms =
   "NAME better, NAME worse or NAME changed, or a limit such as NAME.METRIC > 5 %, with >, <, >= or <=";
 

@@ -63,19 +63,21 @@ export function findMetric(
       quoteValue(`${name} changed`),
       "Correct the condition.",
     );
-  if (test.kind === "value" && test.unit !== unitText(unit))
-    throw refuse(
-      test.unit === "" ? "a limit without a unit" : `the unit ${quoteValue(test.unit)}`,
-      quoteValue(`${name} ${test.operator} ${test.mantissa} ${unitText(unit)}`.trim()),
-      "Correct the condition.",
-    );
-  const limit = test.kind === "value" && unit === "share" ? limitIn(unit, test) : 0.5;
-  if (limit <= 0 || limit >= 1)
-    throw refuse(
-      `a limit of ${test.kind === "value" ? test.mantissa : ""} %`,
-      "a limit between 0 % and 100 %",
-      "Correct the condition.",
-    );
+  if (test.kind === "value") {
+    if (test.unit !== unitText(unit))
+      throw refuse(
+        test.unit === "" ? "a limit without a unit" : `the unit ${quoteValue(test.unit)}`,
+        quoteValue(`${name} ${test.operator} ${test.mantissa} ${unitText(unit)}`.trim()),
+        "Correct the condition.",
+      );
+    const limit = limitIn(unit, test);
+    if (unit === "share" && (limit <= 0 || limit >= 1))
+      throw refuse(
+        `a limit of ${test.mantissa} %`,
+        "a limit between 0 % and 100 %",
+        "Correct the condition.",
+      );
+  }
   return { ...condition, id, metric };
 }
 

@@ -15,7 +15,7 @@ export interface CallbackBlockOptions {
   readonly openJudge?: OpenJudge;
 }
 
-/** A callback class that takes its own options or a block. `O` are its options, `E` those of its evaluation. */
+/** A callback class that takes its own options or a block. `O` are its options. */
 export interface CallbackForm<O extends Partial<PeriodicOptions>> {
   /** Name of the class. */
   readonly name: string;

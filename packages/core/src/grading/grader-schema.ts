@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { Grader } from "@periodic-eval/contracts";
+import type { Grader, Json } from "@periodic-eval/contracts";
 import { isRecord } from "@periodic-eval/contracts/options";
 
 export const isGrader = (value: unknown): value is Grader =>
@@ -14,3 +14,10 @@ export const passGrader = "Pass a judge, or a rule: `ruleGrader({ name, rule })`
 
 /** An option that is a grader. */
 export const graderSchema = z.custom<Grader>(isGrader, graderText).meta({ fix: passGrader });
+
+/** Returns what identifies a grader, for the provenance. */
+export function graderFacts(grader: Grader): Json {
+  const { name, fingerprint } = grader;
+  const description = grader.describe?.();
+  return { name, fingerprint, ...(description !== undefined && { description }) };
+}

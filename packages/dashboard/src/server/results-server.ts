@@ -250,7 +250,7 @@ async function replyWithList(request: PageRequest, found: FoundRuns): Promise<Re
   });
 }
 
-/** Of a measured run, a list reads the ends only: it takes as long for large runs as for small ones. */
+/** A list reads only the ends of a measured run, so large runs take no longer than small ones. */
 async function entriesOf(runs: readonly FoundRun[], folder: ServedFolder): Promise<readonly Html[]> {
   return inSequence(runs, async (found) => {
     const isMeasured = found.kind === "callbacks";

@@ -4,7 +4,7 @@ import type { Scope, Variables } from "./run.ts";
 import { listOf } from "./sequences.ts";
 import { Dict, Namespace, Tuple, type Value } from "./values.ts";
 
-/** What is assigned to: a variable, an attribute of a namespace, or a tuple of targets. */
+/** The target of an assignment: a variable, an attribute of a namespace, or a tuple of targets. */
 export type Target =
   | { readonly name: string; readonly attribute?: string }
   | { readonly items: readonly Target[] };

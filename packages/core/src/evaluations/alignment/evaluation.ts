@@ -10,6 +10,7 @@ import type {
   SystemPrompt,
 } from "@periodic-eval/contracts";
 import { atOption, codeOption } from "@periodic-eval/contracts/options";
+import { graderFacts } from "../../grading/grader-schema.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { everyItem, nestedSubset } from "../kit/subset.ts";
@@ -95,7 +96,8 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
         samples: typeof size === "string" ? { name: size, n: samples } : { name: null, n: samples },
         template_kwargs: options.chatTemplate?.kwargs ?? null,
         strip_thinking: stripThinking,
-        ...judgeFacts(judge!, selected),
+        judge: graderFacts(judge!),
+        judge_prompts: selected as unknown as Json,
         ...anchorFacts(anchors),
         max_error_share: maxErrorShare,
         ...thresholds,
@@ -190,13 +192,3 @@ const rolesOf = (system: SystemPrompt, people: readonly Persona[] | undefined) =
   system: people === undefined ? system : null,
   personas: people === undefined ? null : people.map(({ id, system: own }) => ({ id, system: own })),
 });
-
-/** Returns what decides the verdicts, for the provenance. */
-function judgeFacts(judge: Grader, prompts: Readonly<Record<string, JudgePrompts>> | null) {
-  const description = judge.describe?.();
-  const described = description === undefined ? {} : { description };
-  return {
-    judge: { name: judge.name, fingerprint: judge.fingerprint, ...described },
-    judge_prompts: prompts as unknown as Json,
-  };
-}

@@ -19,7 +19,7 @@ import {
   parseOptions,
 } from "@periodic-eval/contracts/options";
 import { parseCsv, readSource, textFormats, uniqueIds, type PlacedRow } from "@periodic-eval/data";
-import { graderSchema } from "../../grading/grader-schema.ts";
+import { graderFacts, graderSchema } from "../../grading/grader-schema.ts";
 import { readVerdicts } from "../../grading/read-verdicts.ts";
 import { refusalRuleGrader, type RefusalGrade } from "../../grading/refusal-rule.ts";
 import { capabilityShape } from "../capability/evaluation.ts";
@@ -93,7 +93,7 @@ export function refusalEvaluation(options: RefusalOptions = {}) {
         system,
         template_kwargs: kwargs ?? null,
         strip_thinking: stripThinking,
-        grader: factsOf(grader),
+        grader: graderFacts(grader),
         refused_from: refusedFrom,
         example_prompt: await renderItems(model, items, "refusal"),
       };
@@ -135,12 +135,6 @@ export function refusalEvaluation(options: RefusalOptions = {}) {
       ungraded: rows.filter(({ refused }) => refused === null).length,
     }),
   });
-}
-
-function factsOf(grader: Grader): Json {
-  const { name, fingerprint } = grader;
-  const description = grader.describe?.();
-  return { name, fingerprint, ...(description !== undefined && { description }) };
 }
 
 const where = "refusal options";

@@ -7,7 +7,7 @@ import { goldLogProb, truncatedRows, type ChoiceRow } from "../capability/metric
 import { defineEvaluation } from "../kit/define.ts";
 import { cutPromptWarnings } from "../prompting/answer-warnings.ts";
 
-/** What the user claims, by the name of the variant. */
+/** The variants, named after the claim that the user makes. */
 const variants = ["none", "wrong", "right"] as const;
 const claimOf = (choice: string) => `I think the answer is ${choice}.`;
 

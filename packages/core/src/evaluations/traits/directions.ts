@@ -13,7 +13,7 @@ import { defineEvaluation } from "../kit/define.ts";
 import { renderItems, type CompletionItem } from "../prompting/completions.ts";
 import { promptedTraits, refusal, traitNames, type PromptedTrait } from "./prompts.ts";
 
-/** What extracting directions needs. */
+/** A model with the parts that extracting directions needs. */
 type Readable = ModelWith<"generate" | "tokenizer" | "hiddenStates">;
 
 /** A direction [width] for each trait, in the hidden states of one layer. */
@@ -32,7 +32,7 @@ const answerTokens = 24;
 const depth = 0.6;
 
 /**
- * Below this cosine with the direction extracted anew, less than half of that direction's squared length (0.7² = 0.49) lies along
+ * Below this cosine with the direction extracted again, less than half of that direction's squared length (0.7² = 0.49) lies along
  * the stored one, so that most of a drift in the trait is not seen.
  */
 const staleBelow = 0.7;
@@ -123,7 +123,7 @@ export class TraitDirections {
 
   /**
    * Stores the directions in rows, and measures whether they are stale: `cosine/<trait>` is the cosine of the stored direction with
-   * the one extracted anew from the model, null in the measurement that extracted them. `norm/<trait>` is the length of the stored
+   * the one extracted again from the model, null in the measurement that extracted them. `norm/<trait>` is the length of the stored
    * one, ‖d‖: a drift of that size is the whole distance between opposite prompts.
    */
   readonly evaluation = defineEvaluation({
