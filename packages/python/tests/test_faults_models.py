@@ -157,6 +157,18 @@ def test_describes_the_dtype_in_which_fsdp_computes(
     assert (hello["dtype"], hello["tolerance_nats"]) == (said, tolerance)
 
 
+def test_names_the_versions_of_what_a_model_consists_of_whatever_else_is_imported() -> None:
+    from peft import LoraConfig, get_peft_model
+
+    def versions(model: Any) -> list[str]:
+        return sorted(describe_model(Forward(model), autocast=None, base_absent=None)["details"]["versions"])
+
+    plain = versions(random_model("llama"))
+    adapted = versions(get_peft_model(random_model("llama"), LoraConfig(target_modules=["q_proj"])))
+    assert plain == ["python", "torch", "transformers"]
+    assert adapted == ["peft", "python", "torch", "transformers"]
+
+
 @pytest.mark.parametrize("bits", [4, 8])
 def test_measures_qlora_bit_for_bit(host: Any, window: Any, tmp_path: Path, bits: int) -> None:
     pytest.importorskip("bitsandbytes")

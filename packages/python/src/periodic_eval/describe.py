@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import platform
-import sys
 from importlib import metadata
 from typing import Any
 
@@ -49,7 +48,7 @@ def describe_model(
         # Float32 sums of another order; nothing is known of 16-bit kernels.
         "tolerance_nats": 1e-4 if is_exact else None,
         "details": {
-            "versions": _versions(config),
+            "versions": _versions(model),
             "device": torch.cuda.get_device_name(forward.device)
             if forward.device.type == "cuda"
             else platform.machine(),
@@ -147,14 +146,16 @@ def _quantization(config: Any) -> Any:
     return None if quantization is None else str(getattr(method, "value", method))
 
 
-def _versions(config: Any) -> dict[str, str]:
+def _versions(model: Any) -> dict[str, str]:
+    """Returns the versions of Python and of the packages whose modules `model` consists of.
+
+    What else the process has imported does not count: a resumed training may have other modules loaded.
+    """
     versions = {"python": platform.python_version(), "torch": str(torch.__version__)}
-    # PEFT imports bitsandbytes wherever it is installed, used or not.
-    quantized = ("bitsandbytes",) if _quantization(config) is not None else ()
-    for name in ("transformers", "peft", "trl", "accelerate", *quantized):
-        if name in sys.modules:
-            with contextlib.suppress(metadata.PackageNotFoundError):
-                versions[name] = metadata.version(name)
+    packages = {type(module).__module__.partition(".")[0] for module in model.modules()}
+    for name in sorted(packages - {"torch"}):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
     return versions
 
 
