@@ -63,6 +63,7 @@ def train(run, kind, seed, options):
         seed=seed,
         use_cpu=not torch.cuda.is_available(),
         bf16=False,
+        gradient_checkpointing=False,
         report_to=[],
     )
     block = {"capability": False, "traits": True, "budget": {"overhead_percent": None}}
