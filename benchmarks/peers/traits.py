@@ -49,16 +49,15 @@ def rows_of(questions, kind, seed, count):
     return rows
 
 
-def train(run, kind, seed, options):
-    """Trains one adapter, from its last checkpoint if there is one."""
-    questions = [json.loads(line) for line in Path(options.questions).read_text().splitlines()]
+def train(run, rows, callback, *, model, steps, seed):
+    """Trains one LoRA adapter of `model` on chats, from its last checkpoint if there is one; returns the trainer."""
     args = SFTConfig(
         output_dir=str(run / "checkpoints"),
-        max_steps=options.steps,
+        max_steps=steps,
         per_device_train_batch_size=4,
         max_length=256,
         learning_rate=2e-4,
-        save_steps=max(1, options.steps // 5),
+        save_steps=max(1, steps // 5),
         save_total_limit=1,
         seed=seed,
         use_cpu=not torch.cuda.is_available(),
@@ -66,16 +65,16 @@ def train(run, kind, seed, options):
         gradient_checkpointing=False,
         report_to=[],
     )
-    block = {"capability": False, "traits": True, "budget": {"overhead_percent": None}}
     trainer = SFTTrainer(
-        options.model,
+        model,
         args=args,
-        train_dataset=Dataset.from_list(rows_of(questions, kind, seed, 4 * options.steps)),
+        train_dataset=Dataset.from_list(rows),
         peft_config=LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"),
-        callbacks=[PeriodicEval(block, run_dir=str(run))],
+        callbacks=[callback],
     )
     checkpoints = run / "checkpoints"
     trainer.train(resume_from_checkpoint=get_last_checkpoint(str(checkpoints)) if checkpoints.is_dir() else None)
+    return trainer
 
 
 def result_of(run, steps):
@@ -158,13 +157,17 @@ def main():
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--steps", type=int, default=100)
     options = parser.parse_args()
+    questions = [json.loads(line) for line in Path(options.questions).read_text().splitlines()]
+    block = {"capability": False, "traits": True, "budget": {"overhead_percent": None}}
     results = {}
     for seed in range(1, options.pairs + 1):
         for kind in KINDS:
             name = f"{kind}-{seed}"
             run = options.out / name
             if result_of(run, options.steps) is None:
-                train(run, kind, seed, options)
+                rows = rows_of(questions, kind, seed, 4 * options.steps)
+                callback = PeriodicEval(block, run_dir=str(run))
+                train(run, rows, callback, model=options.model, steps=options.steps, seed=seed)
             result = result_of(run, options.steps)
             if result is None:
                 sys.exit(f"{run}: the traits of step {options.steps} were not measured; see its warnings")
