@@ -460,6 +460,31 @@ it("builds escalations from conditions, of evaluations that are not on and with 
   );
 });
 
+it("says once that an escalation names a group that the measurement does not have", async () => {
+  const keys = {
+    persona_capability: true,
+    personas: [persona, { id: "pirate", system: "Talk like a pirate." }],
+  };
+  const when = "capability.accuracy/pirat worse";
+  const escalation = (await build({ ...keys, escalate: [{ when, run: ["alignment"] }] })).at(
+    -1,
+  ) as TrainerCallback;
+  const value = { value: 0.5, higher_is_better: true };
+  const snapshot = {
+    id: "capability",
+    status: "complete",
+    primary_metric: "accuracy",
+    metrics: { accuracy: value, "accuracy/doctor": value, "accuracy/pirate": value },
+    paired: {},
+    warnings: [],
+  };
+  const react = () => escalation.onSnapshot!({} as never, snapshot as never);
+  expect(react).toThrow(
+    'periodic_eval.escalate[0].when: got "capability.accuracy/pirat", which cannot be tested, expected a group of capability.accuracy: doctor, pirate. Did you mean "capability.accuracy/pirate"?',
+  );
+  expect(react).not.toThrow();
+});
+
 it("opens both judges of judge_models, and refuses one judge twice or beside judge_model", async () => {
   const opened: (string | null)[] = [];
   const openJudge = (model: string | null) => (opened.push(model), judge);

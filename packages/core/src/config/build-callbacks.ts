@@ -18,7 +18,7 @@ import {
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { escalate } from "../callback/reactions.ts";
 import { holdsFor } from "../conditions/evidence.ts";
-import { findMetric } from "../conditions/find-metric.ts";
+import { findMetric, groupFault } from "../conditions/find-metric.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { withItems } from "../evaluations/kit/define.ts";
 import {
@@ -175,8 +175,9 @@ function escalation(
   judge: OpenJudge,
 ): TrainerCallback {
   const { when, run, samples } = block.config.escalate[at]!;
-  const path = [...block.pathOf("escalate"), at];
-  const condition = findMetric(when, measuring, { where: blockName, path: [...path, "when"] });
+  const place = { where: blockName, path: [...block.pathOf("escalate"), at, "when"] };
+  const condition = findMetric(when, measuring, place);
+  let hasFailed = false;
   const config = {
     ...block.config,
     ...(samples !== undefined && { alignment_num_samples: samples, leakage_num_completions: samples }),
@@ -190,7 +191,11 @@ function escalation(
     id: at === 0 ? "escalate" : `escalate-${at + 1}`,
     when: (snapshot) => {
       const metric = condition.metric ?? snapshot.primary_metric;
-      return snapshot.id === condition.id && metric !== null && holdsFor(condition, metric, snapshot);
+      if (snapshot.id !== condition.id || metric === null) return false;
+      const fault = snapshot.status === "complete" && !hasFailed ? groupFault(condition, snapshot) : null;
+      hasFailed ||= fault !== null;
+      if (fault !== null) throw configError({ ...place, ...fault });
+      return holdsFor(condition, metric, snapshot);
     },
     run: evaluations,
   });

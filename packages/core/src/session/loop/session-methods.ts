@@ -209,7 +209,7 @@ export class SessionMethods {
     requests.requeue(records.interrupted.requests(callbacks));
     if (lateStep === null) {
       await this.#settle();
-      if (this.#parts.stopWhen.hasLimits && progress.current.step === 0) {
+      if (this.#parts.stopWhen.needsStart && progress.current.step === 0) {
         await waitForGrading(this.#parts);
         await hooks.announceSnapshots();
       }

@@ -33,7 +33,11 @@ function quiz(right: readonly number[], grade?: () => Promise<void>, id = "quiz"
     }),
     metrics: ({ rate, mean }) => ({
       accuracy: rate(({ isRight }) => isRight, { higherIsBetter: true }),
-      score: mean(({ score }) => score, { unit: "points", higherIsBetter: true }),
+      score: mean(({ score }) => score, {
+        unit: "points",
+        higherIsBetter: true,
+        by: ({ id }) => `q${id.length === 2 ? "low" : "high"}`,
+      }),
       size: mean(({ score }) => score),
     }),
   }) as AnyEvaluation;
@@ -111,6 +115,15 @@ test("cannot test a verdict without a baseline, and warns once; a limit needs no
     'stopWhen: "quiz worse" cannot be tested at step 1: "quiz" is not compared with a baseline',
   ]);
   expect((await train([unstarted([60, 10])], ["quiz.accuracy < 40 %"])).step).toBe(2);
+  const unknown = toyTraining();
+  const stopWhen = ["quiz.score/low < 1 points"];
+  const ofGroup = { ...unknown.options([unstarted([80])], { maxSteps: 10 }), stopWhen };
+  await withSession(ofGroup, async (session) => {
+    for (let step = 1; step <= 3; step++) await session.stepEnd({ step });
+  });
+  expect(unknown.warnings().filter((line) => line.includes("cannot be tested"))).toEqual([
+    'stopWhen: "quiz.score/low < 1 points" cannot be tested at step 1: got "quiz.score/low", which cannot be tested, expected a group of quiz.score: qlow, qhigh. Did you mean "quiz.score/qlow"?',
+  ]);
 });
 
 test("decides by constant values how many others would be needed", async () => {
@@ -198,6 +211,15 @@ describe("before step 1", () => {
     expect(stop).toContain("quiz.accuracy is 10.0 % at step 0");
   });
 
+  it("waits for a judge of the start, and refuses a group that the start does not have", async () => {
+    const slow = quiz([80], () => new Promise((resolve) => setTimeout(resolve, 50)));
+    await expect(train([slow], ["quiz changed", "quiz.score/qlo worse"])).rejects.toThrow(
+      'session options.stopWhen[1]: got "quiz.score/qlo", which cannot be tested, expected a group of quiz.score: qlow, qhigh. Did you mean "quiz.score/qlow"?',
+    );
+    // 10 rows of q0 … q9: 8 right, then none.
+    expect((await train([quiz([80, 80, 0])], ["quiz.score/qlow worse"])).step).toBe(2);
+  });
+
   it("refuses a condition twice", async () => {
     await expect(train([quiz([80])], ["quiz worse", "quiz worse"])).rejects.toThrow("each condition once");
   });
@@ -210,6 +232,7 @@ describe("before step 1", () => {
       "quiz.acuracy worse",
       'expected a metric of quiz: accuracy, score, size. Did you mean "accuracy"?',
     ],
+    ["a group of a metric without groups", "quiz.accuracy/qlow worse", 'Write "quiz.accuracy".'],
     ["a metric without a direction", "quiz.size worse", 'expected "quiz.size changed"'],
     ["another unit", "quiz.accuracy < 0.4", 'got a limit without a unit, expected "quiz.accuracy < 0.4 %"'],
     ["a limit that no share is beyond", "quiz.accuracy < 140 %", "expected a limit between 0 % and 100 %"],
