@@ -71,6 +71,10 @@ export const trueOr = <S extends z.ZodRawShape>(options: S, what: string) =>
     .default(false)
     .describe(`${what} True, or an object with options.`);
 
+/** Returns the object of a key that may also be true. */
+export const entryOf = <T extends object>(value: T | boolean): Partial<T> =>
+  typeof value === "boolean" ? {} : value;
+
 export const budget = z
   .strictObject({
     overhead_percent: z

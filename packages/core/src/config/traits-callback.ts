@@ -5,7 +5,8 @@ import type { TraitDirections } from "../evaluations/traits/directions.ts";
 import { traitsEvaluation, traitsShape, type TraitsOptions } from "../evaluations/traits/evaluation.ts";
 import { atEnd, atStart, isEdge } from "../schedule/triggers.ts";
 import { callbackParts, type CallbackBlockOptions, type CallbackForm } from "./callback-form.ts";
-import { entryOf, scheduleOfEntry } from "./from-block.ts";
+import { scheduleOfEntry } from "./from-block.ts";
+import { entryOf } from "./schema-parts.ts";
 import type { ParsedBlock, PeriodicEvalInput } from "./parse-config.ts";
 
 /** The options of `traitsEvaluation` and a schedule; by default every 5 % of the phase, at its start and at its end. */

@@ -90,7 +90,9 @@ it("ends before step 1 with a wrong option that the start shows, and warns of on
   expect(toy.weights).toBe(0);
   const later = toyTraining();
   expect(await withSession(later.options([measuring(), failing(5)]), train(later))).toBeNull();
-  expect(later.warnings().join()).toContain("onSnapshot threw at step 5: [periodic-eval] escalate: got a group");
+  expect(later.warnings().join()).toContain(
+    "onSnapshot threw at step 5: [periodic-eval] escalate: got a group",
+  );
 });
 
 it("warns of a hook that throws and continues training, even if its onError throws", async () => {
