@@ -125,7 +125,16 @@ export async function judgeRows<R extends AnsweredRow>(
   const count = requests.length;
   const verdicts = count === 0 ? [] : readVerdicts(judge, await judge.grade(requests, options), count);
   const next = verdicts.values();
-  return rows.map((row) => withVerdict(row, row.answer === null ? null : next.next().value!));
+  return rows.map((row) =>
+    withDisagreement(withVerdict(row, row.answer === null ? null : next.next().value!)),
+  );
+}
+
+/** Says whether the two verdicts that a row holds differ: `disagree` is null unless both graded it, and absent without a second one. */
+function withDisagreement({ disagree: _, ...row }: AlignmentRow): AlignmentRow {
+  if (row.second === undefined) return row;
+  const { n, sameDecision } = judgeAgreement([row], [row.second]);
+  return { ...row, disagree: n === 0 ? null : sameDecision === 0 };
 }
 
 /**
@@ -174,8 +183,7 @@ export async function withSecondVerdicts(
     if (!isOpen(row)) return row;
     const { status, aligned, coherent, statuses, raw, judgeModel, judgeSpent } = next.next().value!;
     const second = { fingerprint, status, aligned, coherent, statuses, raw, judgeModel, judgeSpent };
-    const { n, sameDecision } = judgeAgreement([row], [second]);
-    return { ...row, second, disagree: n === 0 ? null : sameDecision === 0 };
+    return withDisagreement({ ...row, second });
   });
 }
 
