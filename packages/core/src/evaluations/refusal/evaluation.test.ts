@@ -227,7 +227,7 @@ describe("other graders", () => {
 
   it("takes a function that opens the grader, once, and disposes it", async () => {
     let [opened, disposed] = [0, 0];
-    const judge = { ...fakeJudge(() => ({ refusal: 0 })), dispose: () => void disposed++ };
+    const judge = { ...fakeJudge(() => ({ refusal: 0 })), dispose: async () => void disposed++ };
     const evaluation = refusalEvaluation({ questions, grader: () => (opened++, judge) });
     const { snapshot } = await measure(evaluation, replies({}, help));
     await evaluation.close!();
