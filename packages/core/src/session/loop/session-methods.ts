@@ -136,6 +136,18 @@ export class SessionMethods {
     };
   }
 
+  async testConditions(): Promise<void> {
+    if (this.#stage === "new")
+      throw misuse(
+        "testConditions",
+        "a call before begin",
+        "a session that has begun",
+        "Await session.begin() first.",
+      );
+    const { records, stopWhen } = this.#parts;
+    for (const snapshot of records.writer.unannounced()) await stopWhen.check(snapshot);
+  }
+
   async end(): Promise<Control> {
     await this.#end();
     return this.#parts.control.take();

@@ -1,5 +1,11 @@
-import { afterAll, describe, expect, it, test } from "vitest";
-import type { AnyEvaluation, SessionOptions, SessionState, StopCondition } from "@periodic-eval/contracts";
+import { afterAll, describe, expect, it, test, vi } from "vitest";
+import type {
+  AnyEvaluation,
+  SessionOptions,
+  SessionState,
+  Snapshot,
+  StopCondition,
+} from "@periodic-eval/contracts";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { fileStore } from "@periodic-eval/store";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
@@ -7,7 +13,7 @@ import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import { everySteps } from "../../schedule/triggers.ts";
 import { gate, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
-import { withSession } from "./session.ts";
+import { openSession, withSession } from "./session.ts";
 
 const folder = temporaryFolder(afterAll);
 const items = 100;
@@ -150,6 +156,37 @@ test("takes a snapshot that meets a new condition for evidence, not for clean", 
   expect(again.stop).not.toBeNull();
   const { stop } = (await fileStore(run).closings!()).at(-1)!;
   expect(stop).toMatchObject({ measuredAt: 4, cleanStep: 0 });
+});
+
+test("tests the verdict of a slow judge between two steps, without a hook", async () => {
+  const verdict = gate();
+  const toy = toyTraining();
+  let count = 0;
+  const slow = quiz([80, 80, 60], () => (count++ < 2 ? Promise.resolve() : verdict.passed));
+  const heard: number[] = [];
+  const listener = { id: "listener", onSnapshot: (_: unknown, one: Snapshot) => void heard.push(one.step) };
+  const stopWhen = ["quiz worse"];
+  const options = { ...toy.options([slow, listener], { maxSteps: 9 }), stopWhen };
+  const early = openSession(options);
+  await expect(early.testConditions()).rejects.toThrow("a call before begin");
+  await early.close();
+  await withSession(options, async (session) => {
+    for (let step = 1; step <= 2; step++) {
+      toy.step();
+      await session.stepEnd({ step });
+    }
+    await session.testConditions();
+    expect(session.conditionStop).toBeNull();
+    verdict.open();
+    const before = heard.length;
+    await vi.waitFor(async () => {
+      await session.testConditions();
+      expect(session.conditionStop).toMatchObject({ step: 2, measuredAt: 2, cleanStep: 1 });
+    }, 10_000);
+    expect(heard).toHaveLength(before);
+    expect((await session.stepEnd({ step: 3 })).stop).toContain("quiz worse");
+    expect(heard.length).toBeGreaterThan(before);
+  });
 });
 
 test("ends with the verdict that a slow judge gives after the last step", async () => {
