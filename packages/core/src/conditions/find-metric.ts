@@ -1,8 +1,7 @@
 import type { AnyEvaluation, Row, Snapshot, TrainerCallback, ValuePath } from "@periodic-eval/contracts";
 import { abbreviated, configError, didYouMean, quoteValue } from "@periodic-eval/contracts/options";
 import { metricKit, primaryMetric } from "../evaluations/kit/metric-kit.ts";
-import { unitText } from "../statistics/format.ts";
-import { conditionForms, limitIn, readCondition, type Condition } from "./condition.ts";
+import { conditionForms, limitOf, readCondition, type Condition } from "./condition.ts";
 
 /** A condition on a metric that a callback measures. */
 export interface NamedCondition extends Condition {
@@ -71,13 +70,9 @@ export function findMetric(
       "Correct the condition.",
     );
   if (test.kind === "value") {
-    if (test.unit !== unitText(unit))
-      throw refuse(
-        test.unit === "" ? "a limit without a unit" : `the unit ${quoteValue(test.unit)}`,
-        quoteValue(`${name} ${test.operator} ${test.mantissa} ${unitText(unit)}`.trim()),
-        "Correct the condition.",
-      );
-    const limit = limitIn(unit, test);
+    const limit = limitOf(name, test, unit, (got, right) =>
+      refuse(got, quoteValue(right), "Correct the condition."),
+    );
     if (unit === "share" && (limit <= 0 || limit >= 1))
       throw refuse(
         `a limit of ${test.mantissa} %`,

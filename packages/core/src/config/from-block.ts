@@ -30,7 +30,7 @@ import {
 import { judgeOptions, openBlockJudge, type OpenJudge } from "./block-judge.ts";
 import { defaultPercents, type PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
-import { entryOf } from "./schema-parts.ts";
+import { entryOf, splitSchedule } from "./schema-parts.ts";
 
 /** Returns the options of capability that a `periodic_eval` block sets. */
 export function capabilityOptionsOf(block: ParsedBlock): CapabilityOptions {
@@ -101,8 +101,8 @@ export function forgettingOptionsOf({
   config,
 }: ParsedBlock): (ForgettingOptions & Pick<PeriodicOptions, "schedule">) | null {
   if (config.forgetting === false) return null;
-  const { every_percent: _percent, schedule: _schedule, ...options } = entryOf(config.forgetting);
-  return { ...camelCaseKeys(options), schedule: scheduleOfEntry(config, entryOf(config.forgetting)) };
+  const { options, when } = splitSchedule(entryOf(config.forgetting));
+  return { ...camelCaseKeys(options), schedule: scheduleOfEntry(config, when) };
 }
 
 /** Returns the options of memorization that a block sets; null if the block does not measure it. */
@@ -110,22 +110,22 @@ export function memorizationOptionsOf({
   config,
 }: ParsedBlock): (MemorizationOptions & Pick<PeriodicOptions, "schedule">) | null {
   if (config.memorization === null) return null;
-  const { every_percent, schedule, format, ...options } = config.memorization;
-  const written = { every_percent, schedule };
-  return { format, ...camelCaseKeys(options), schedule: scheduleOfEntry(config, written) };
+  const { options, when } = splitSchedule(config.memorization);
+  const { format, ...more } = options;
+  return { format, ...camelCaseKeys(more), schedule: scheduleOfEntry(config, when) };
 }
 
 /** Returns the options of sycophancy that a block sets, which asks capability's questions; null if the block does not measure it. */
 export function sycophancyOptionsOf({ config }: ParsedBlock) {
   if (config.sycophancy === false) return null;
   const { questions, capability_method: method, system, subsample_seed: seed } = config;
-  const { subsample_n: n = 100, ...schedule } = entryOf(config.sycophancy);
+  const { options, when } = splitSchedule(entryOf(config.sycophancy));
   return {
     ...(questions !== null && { questions }),
     method,
-    subsample: { n, seed },
+    subsample: { n: options.subsample_n ?? 100, seed },
     ...(method === "letters" && { system }),
-    schedule: scheduleOfEntry(config, schedule),
+    schedule: scheduleOfEntry(config, when),
   };
 }
 
@@ -133,13 +133,8 @@ export function sycophancyOptionsOf({ config }: ParsedBlock) {
 export function refusalOptionsOf(block: ParsedBlock, openJudge: OpenJudge | undefined) {
   const { config } = block;
   if (config.refusal === false) return null;
-  const {
-    questions,
-    subsample_n: n = 100,
-    max_tokens: maxNewTokens,
-    judge_model: judge,
-    ...schedule
-  } = entryOf(config.refusal);
+  const { options, when } = splitSchedule(entryOf(config.refusal));
+  const { questions, subsample_n: n = 100, max_tokens: maxNewTokens, judge_model: judge } = options;
   if (judge !== undefined) judgeOptions(block);
   return {
     ...(judge !== undefined && { grader: () => openBlockJudge(block, openJudge, "refusal") }),
@@ -147,7 +142,7 @@ export function refusalOptionsOf(block: ParsedBlock, openJudge: OpenJudge | unde
     subsample: n === "all" ? null : { n, seed: config.subsample_seed },
     ...(maxNewTokens !== undefined && { sampling: { maxNewTokens } }),
     system: config.system,
-    schedule: scheduleOfEntry(config, schedule),
+    schedule: scheduleOfEntry(config, when),
   };
 }
 

@@ -54,6 +54,15 @@ export const scheduleOfOne = {
   schedule: schedule.optional().describe("Schedule of this evaluation, instead of the block's."),
 };
 
+/** Splits an entry into the keys of its schedule and its other options. */
+export function splitSchedule<T extends Partial<z.infer<z.ZodObject<typeof scheduleOfOne>>>>({
+  every_percent,
+  schedule: written,
+  ...options
+}: T) {
+  return { options, when: { every_percent, schedule: written } };
+}
+
 /** The other keys belong to the kind of evaluation, which core does not know. */
 export const evaluation = z.looseObject({
   id: z
