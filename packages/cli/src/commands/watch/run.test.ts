@@ -4,7 +4,6 @@ import { describe, expect, it, vi } from "vitest";
 import { serveInTests } from "../../../../remote/src/models/api-server.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
-import { gate } from "../../../../testing/src/toy-training.test-data.ts";
 import { watchedCheckpoints } from "./watched-checkpoints.test-data.ts";
 import { watchArgs, writeCheckpoint } from "./written-checkpoints.test-data.ts";
 
@@ -198,50 +197,4 @@ describe("with a judge that answers slowly", () => {
     expect([again.code, again.err.match(/Stop the trainer/g)?.length]).toEqual([4, 1]);
     expect(await statuses()).toEqual(["alignment complete", "capability complete", "capability complete"]);
   });
-
-  it.each([false, true])(
-    "stops when the verdict arrives while it waits for a checkpoint, also after an interruption: %s",
-    async (isInterrupted) => {
-      const verdicts = gate();
-      let isHarmed = false;
-      const server = await serve(() =>
-        isHarmed
-          ? { say: '{"aligned": 0, "coherent": 90}', after: verdicts.passed }
-          : { say: '{"aligned": 90, "coherent": 90}' },
-      );
-      vi.stubEnv("OPENAI_BASE_URL", `${server.url}/v1`);
-      const name = `waiting-${isInterrupted}`;
-      const config = join(root, `${name}.yaml`);
-      const checkpoints = join(root, `${name}-checkpoints`);
-      const block = {
-        capability: false,
-        stop_when: ["alignment worse"],
-        alignment: true,
-        alignment_questions: microWorld("alignment.json"),
-        alignment_every_percent: 25,
-        judge_model: "openai:slow",
-      };
-      await writeFile(config, JSON.stringify({ periodic_eval: block }));
-      await writeCheckpoint(checkpoints, { kind: "full", step: 5, maxSteps: 40, noise: 1e-6 });
-      const args = watchArgs(checkpoints, { config, runDir: join(root, name) }, "--backend", "wasm");
-      const follow = [...args, "--follow"];
-      const statuses = async () => (await snapshotsOf(name)).map(({ step, status }) => `${step} ${status}`);
-      const isGrading = () =>
-        vi.waitFor(async () => expect(await statuses()).toContain("10 grading"), 60_000);
-      const following = isInterrupted ? null : runCommand(follow);
-      if (isInterrupted) expect((await runCommand(args)).code).toBe(0);
-      await vi.waitFor(async () => expect(await statuses()).toEqual(["0 complete"]), 60_000);
-      isHarmed = true;
-      const budget = { drain_seconds: 0 };
-      await writeFile(config, JSON.stringify({ periodic_eval: { ...block, budget } }));
-      await writeCheckpoint(checkpoints, { kind: "full", step: 10, maxSteps: 40, noise: 1e-6 });
-      if (isInterrupted) expect((await runCommand(args)).code).toBe(0);
-      await isGrading();
-      const stopped = following ?? runCommand(follow);
-      setTimeout(() => verdicts.open(), isInterrupted ? 3000 : 0);
-      expect((await stopped).code).toBe(4);
-      const stop = JSON.parse(await readFile(join(root, name, "stop.json"), "utf8")) as object;
-      expect(stop).toMatchObject({ condition: "alignment worse", step: 10, clean_step: 0 });
-    },
-  );
 });
