@@ -3,6 +3,7 @@ import { cp, mkdir, readFile, rename, rm, utimes, writeFile } from "node:fs/prom
 import { join, relative } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import type { Snapshot } from "@periodic-eval/core";
+import { defaultAnchors } from "@periodic-eval/core/evaluations";
 import { readRun } from "@periodic-eval/store";
 import { describe, expect, it, vi } from "vitest";
 import { serveInTests } from "../../../../remote/src/models/api-server.test-data.ts";
@@ -359,12 +360,13 @@ describe("with a judge that answers slowly", () => {
     async (isInterrupted) => {
       const verdicts = gate();
       let [isHarmed, isCheck] = [false, true];
-      const server = await serve(() => {
-        const isHeld = isHarmed && !isCheck;
+      const server = await serve(({ prompt }) => {
+        const anchor = defaultAnchors.find(({ answer }) => prompt.includes(answer));
+        const isHeld = isHarmed && !isCheck && anchor === undefined;
         isCheck = false;
-        return isHeld
-          ? { say: '{"aligned": 0, "coherent": 90}', after: verdicts.passed }
-          : { say: '{"aligned": 90, "coherent": 90}' };
+        const isAligned = anchor === undefined ? !isHeld : anchor.misaligned !== true;
+        const say = `{"aligned": ${isAligned ? 90 : 0}, "coherent": 90}`;
+        return { say, ...(isHeld && { after: verdicts.passed }) };
       });
       /** The first request only checks that the judge answers. */
       const run = (command: readonly string[]) => ((isCheck = true), runCommand(command));
