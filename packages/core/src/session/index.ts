@@ -13,7 +13,7 @@ export { lacksOptionalQuestions, prepareEvaluation } from "./window/prepare.ts";
 export { countTokens, deadlineAt } from "./window/measurement-progress.ts";
 export {
   conditionForms,
-  limitIn,
+  limitOf,
   readCondition,
   type Condition,
   type ValueTest,

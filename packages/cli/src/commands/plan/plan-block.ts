@@ -195,13 +195,13 @@ const isComparedWithBase = ({ on, asks }: PeriodicCallback): boolean =>
   on === "model" && asks.every(({ name }) => name !== "kl_to_base");
 
 /** Returns a stand-in for the configured judge. It rejects the same questions with the same messages. */
-async function planJudge(spec: string | null, { method }: ConfiguredJudge): Promise<CountingJudge> {
-  const rule = await openRule(spec);
+async function planJudge(spec: string | null, { method, scores }: ConfiguredJudge): Promise<CountingJudge> {
+  const rule = await openRule(spec, scores);
   if (rule !== null) return countingJudge({ name: rule.name });
   const { judgeName } = await import("@periodic-eval/remote");
   return countingJudge({
     name: judgeName(spec) ?? "not named yet",
-    promptNames: judgePromptNames(method),
+    promptNames: judgePromptNames(method, scores),
   });
 }
 
@@ -246,7 +246,8 @@ function countingJudge(judge: Pick<Grader, "name" | "promptNames">): CountingJud
     fingerprint: "counting",
     async grade(requests) {
       count += requests.length;
-      return requests.map(() => ({ status: "graded", scores: { aligned: 50, coherent: 50 }, raw: null }));
+      const scores = { aligned: 50, coherent: 50, refusal: 50 };
+      return requests.map(() => ({ status: "graded", scores, raw: null }));
     },
     take() {
       const taken = count;
