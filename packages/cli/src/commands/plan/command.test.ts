@@ -23,6 +23,7 @@ beforeAll(async () => {
     subsample_n: 12
     alignment: true
     alignment_num_samples: 2
+    budget: { grace_seconds: 0 }
     phases: { coupling: { alignment: false, eval_every_percent: 50 } }
 `,
   );
@@ -70,7 +71,11 @@ it("estimates the cost of a measurement from a few items", async () => {
     "--json",
   ];
   const { out } = await plan(...args);
-  const [, ...callbacks] = JSON.parse(out).callbacks;
+  const { callbacks: planned, needs } = JSON.parse(out);
+  const [, ...callbacks] = planned;
+  expect(needs.em).toMatch(
+    /^[\d.]+ s of measuring with start and end fit under 20 % of training if a step takes at least [\d.e-]+ s; without \w+ if a step takes at least [\d.e-]+ s$/,
+  );
   expect(callbacks).toMatchObject([
     {
       id: "capability",
