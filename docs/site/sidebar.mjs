@@ -57,6 +57,7 @@ export const sections = [
       "explanations/coverage.md",
       "explanations/scale.md",
       "explanations/refusal.md",
+      "explanations/case-study.md",
       "explanations/harness-parity.md",
       "explanations/described-systems.md",
     ],
