@@ -51,16 +51,9 @@ function replaced(code, replacements, where) {
   return code;
 }
 
-/** The README's ten lines, with questions that need no download and fewer steps. */
+/** The README's ten lines, with fewer steps. */
 const tenLines = () =>
-  replaced(
-    blocksOf("README.md", "ts")[0],
-    {
-      "PeriodicCapabilityCallback()": 'PeriodicCapabilityCallback({ questions: "questions.jsonl" })',
-      "maxSteps: 200": "maxSteps: 20",
-    },
-    "README.md",
-  );
+  replaced(blocksOf("README.md", "ts")[0], { "maxSteps: 60": "maxSteps: 20" }, "README.md");
 
 /** examples/02-model-fit.ts in a project of its own, in its short form. */
 const modelFit = () =>

@@ -275,6 +275,11 @@ def test_names_the_npm_package_where_tensorflow_js_is_needed(
     assert "    at " not in done.stderr
 
 
+def test_contains_the_embedded_model(installed: Installed) -> None:
+    done = installed.python("-c", "import periodic_eval, os; print(*os.listdir(periodic_eval.MICRO_WORLD))")
+    assert {"model.safetensors", "em.jsonl", "questions.jsonl"} <= set(done.stdout.split())
+
+
 def test_demo_says_what_to_install(installed: Installed) -> None:
     done = installed.run("demo")
     assert done.returncode == 1
