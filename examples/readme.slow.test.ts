@@ -29,7 +29,8 @@ it("runs the README's ten lines and YAML block, then the blocks of the guides wi
   const rows = join(run, "rows.jsonl");
   writeFileSync(rows, blocksOf("README.md", "jsonl")[0]!.repeat(16));
   const code = withReplacements(
-    `const folder = ${JSON.stringify(microWorld())};\n${tenLines}${lora}${ofBlock!.replace('import { SFTTrainer } from "@periodic-eval/trainers";\n', "")}`,
+    // The guide's first program has the folder and the configuration.
+    `const folder = ${JSON.stringify(microWorld())}, config = { maxSteps: 60, learningRate: 1e-3 };\n${tenLines}${lora}${ofBlock!.replace('import { SFTTrainer } from "@periodic-eval/trainers";\n', "")}`,
     {
       '"node_modules/periodic-eval/assets/micro-world"': JSON.stringify(microWorld()),
       "`${world}/em.jsonl`": JSON.stringify(rows),
