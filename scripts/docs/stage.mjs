@@ -53,22 +53,25 @@ function decisionsIndex(pages) {
   return ["# Decisions", "", intro, "", ...notes, ""].join("\n");
 }
 
-/** The line of docs/index.md that stands for the starts of the README. */
-const startsLink = /^\[.*\]\(\.\.\/README\.md#start\)$/m;
+/** The last line of docs/index.md, which stands for the starts of the README. */
+const startsLink = /^\[.*\]\(\.\.\/README\.md#start\)\n$/m;
 
-/** Returns the starts of the README, its headings of level 3 below "Start", as tabs. */
+/** Returns the starts of the README: its headings of level 3 below "Start". */
 function startsOf(readme) {
-  const [, ...starts] = /^## Start\n([^]*?)^## /m.exec(readme)[1].split(/^### /m);
-  const tabs = starts.map((start, at) => ({ id: `start-${at + 1}`, title: start.split("\n", 1)[0], start }));
+  const starts = /^## Start\n[^]*?^(### [^]*?)^## /m.exec(readme)[1];
+  return changeProse(starts, (prose) => prose.replaceAll("](docs/", "]("));
+}
+
+/** Returns the first page with its headings of level 3 as tabs. */
+function withTabs(text) {
+  const [before, ...starts] = text.split(/^### /m);
+  const tabs = starts.map((start, at) => ({ id: `start-${at + 1}`, lines: start.split("\n") }));
   const buttons = tabs.map(
-    ({ id, title }, at) =>
+    ({ id, lines: [title] }, at) =>
       `<input type="radio" name="start" id="${id}"${at === 0 ? " checked" : ""}><label for="${id}">${title}</label>`,
   );
-  const parts = tabs.map(({ id, title, start }) => {
-    const text = changeProse(start.slice(title.length), (prose) => prose.replaceAll("](docs/", "]("));
-    return `<div class="${id}">\n${text}\n</div>`;
-  });
-  return [`<div class="starts">`, ...buttons, ...parts, "</div>"].join("\n");
+  const parts = tabs.map(({ id, lines }) => `<div class="${id}">\n${lines.slice(1).join("\n")}\n</div>`);
+  return [before, `<div class="starts">`, ...buttons, ...parts, "</div>\n"].join("\n");
 }
 
 /** Returns the pages of the site by path, and the paths of pictures. */
@@ -132,7 +135,7 @@ export async function stage(folder, { base }) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text);
   };
-  for (const [path, text] of pages) write(path, text);
+  for (const [path, text] of pages) write(path, path === "index.md" ? withTabs(text) : text);
   for (const path of assets) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     cpSync(join(docs, path), join(folder, path));
@@ -143,8 +146,8 @@ export async function stage(folder, { base }) {
   cpSync(join(site, "theme"), join(folder, ".vitepress", "theme"), { recursive: true });
   mkdirSync(join(folder, "public"), { recursive: true });
   cpSync(join(site, "icon.svg"), join(folder, "public", "icon.svg"));
-  for (const path of assets.filter((name) => /^demo.*\.png$/.test(name)))
-    cpSync(join(docs, path), join(folder, "public", path));
+  // Pages as Markdown, and the first picture, name pictures by their paths.
+  for (const path of assets) cpSync(join(docs, path), join(folder, "public", path));
   write(".vitepress/site.json", JSON.stringify({ base, repository, nav, sidebar: sidebarOf(pages) }));
   return { pages, problems: checkSidebar(pages) };
 }
