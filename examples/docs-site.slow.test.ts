@@ -45,7 +45,7 @@ it("lists every page in llms.txt, and writes each as Markdown without front matt
   const list = texts.get("llms.txt")!;
   expect(list).toMatch(/^# periodic-eval\n\n> \S.*\n\n## Start\n/);
   const listed = [...list.matchAll(/^- \[[^\n]+?\]\(\/base\/([^)]+)\)(?:: .+)?$/gm)].map(([, path]) => path);
-  expect(listed.toSorted()).toEqual([...pages.keys()].toSorted());
+  expect(new Set(listed)).toEqual(new Set(pages.keys()));
   expect(listed.length).toBeGreaterThan(100);
   for (const path of pages.keys()) expect(texts.get(path), path).toMatch(/^# \S/);
   // The first page has the starts of the README, without the tabs of the site.

@@ -34,7 +34,7 @@ export function textsForPrograms(pages, { base }) {
   const list = (text, paths) => `## ${text}\n\n${paths.map(line).join("\n")}\n`;
   const generated = generatedSections.map(({ text, under }) => ({
     text,
-    pages: [...pages.keys()].filter((path) => path.startsWith(under)).toSorted(),
+    pages: [...pages.keys()].filter((path) => path.startsWith(under)).toSorted((a, b) => (a < b ? -1 : 1)),
   }));
   const [start, ...others] = sections;
   const lists = [{ ...start, pages: ["index.md", ...start.pages] }, ...others, ...generated];
