@@ -13,56 +13,57 @@ export interface NamedCondition extends Condition {
 /**
  * Reads a condition on what callbacks measure.
  *
- * @param place Where it is written, for errors.
+ * @param location Where it is written, for errors.
  * @throws PeriodicEvalError `config` for a condition that cannot be read, or that the metrics cannot have.
  */
 export function findMetric(
   text: string,
   callbacks: readonly TrainerCallback[],
-  place: { readonly where: string; readonly path: ValuePath },
+  location: { readonly where: string; readonly path: ValuePath },
 ): NamedCondition {
   const refuse = (got: string, expected: string, fix: string) =>
-    configError({ ...place, got, expected, fix });
+    configError({ ...location, got, expected, fix });
   const condition = readCondition(text);
   if (condition === null) throw refuse(quoteValue(text), conditionForms, "Correct the condition.");
   const { name, test } = condition;
   const measured = callbacks.flatMap(measuredBy);
-  const found = measured
+  const source = measured
     .filter(({ id }) => name === id || name.startsWith(`${id}.`))
-    .toSorted((one, other) => other.id.length - one.id.length)[0];
+    .toSorted((a, b) => b.id.length - a.id.length)[0];
   const known = measured.map(({ id }) => id);
-  if (found === undefined)
+  if (source === undefined)
     throw refuse(
       quoteValue(name),
       `an evaluation that this phase measures (${abbreviated(known.join(", "), 300)}), alone or with a metric`,
       didYouMean(name, known) ?? "Name one of them, or measure it.",
     );
-  const { id, evaluation } = found;
+  const { id, evaluation } = source;
   const metrics = evaluation.metrics(metricKit<Row>() as never);
   const metric = name === id ? null : name.slice(id.length + 1);
-  const whole = metric ?? primaryMetric(metrics);
+  const metricName = metric ?? primaryMetric(metrics);
   // The groups of a metric are known only once there are rows: see `groupFault`.
-  const ofGroups = metrics[whole?.split("/")[0] ?? ""];
-  const one = metrics[whole ?? ""] ?? (ofGroups?.options.by === undefined ? undefined : ofGroups);
-  if (one === undefined && ofGroups !== undefined)
+  const metricWithGroups = metrics[metricName?.split("/")[0] ?? ""];
+  const namedMetric =
+    metrics[metricName ?? ""] ?? (metricWithGroups?.options.by === undefined ? undefined : metricWithGroups);
+  if (namedMetric === undefined && metricWithGroups !== undefined)
     throw refuse(
       quoteValue(name),
-      `a metric with groups, and ${whole!.split("/")[0]} of ${id} has none`,
-      `Write "${id}.${whole!.split("/")[0]}".`,
+      `a metric with groups, and ${metricName!.split("/")[0]} of ${id} has none`,
+      `Write "${id}.${metricName!.split("/")[0]}".`,
     );
-  if (one === undefined)
+  if (namedMetric === undefined)
     throw refuse(
       quoteValue(name),
       `a metric of ${id}: ${abbreviated(Object.keys(metrics).join(", "), 300)}`,
       didYouMean(metric ?? "", Object.keys(metrics)) ?? "Name one of them.",
     );
-  if (test.kind === "verdict" && !found.hasStart)
+  if (test.kind === "verdict" && !source.hasStart)
     throw refuse(
       "a verdict on what another result requests, which has no start to compare with",
       quoteValue(`${name} > 20 %`),
       "Set a limit.",
     );
-  const { unit = one.kind === "rate" ? "share" : "", higherIsBetter } = one.options;
+  const { unit = namedMetric.kind === "rate" ? "share" : "", higherIsBetter } = namedMetric.options;
   if (test.kind === "verdict" && test.verdict !== "changed" && higherIsBetter === undefined)
     throw refuse(
       "a metric of which neither more nor less is better",
@@ -91,16 +92,22 @@ export function groupFault({ id, metric }: NamedCondition, { metrics }: Snapshot
   const slash = metric?.indexOf("/") ?? -1;
   if (metric === null || slash === -1 || Object.hasOwn(metrics, metric)) return null;
   const start = metric.slice(0, slash + 1);
-  const known = Object.keys(metrics).filter((one) => one.startsWith(start));
-  const groups = known.map((one) => one.slice(start.length)).join(", ");
+  const known = Object.keys(metrics).filter((key) => key.startsWith(start));
+  const groups = known.map((key) => key.slice(start.length)).join(", ");
   const name = `${id}.${metric}`;
+  const metricName = `${id}.${metric.slice(0, slash)}`;
+  const got = `${quoteValue(name)}, which cannot be tested`;
+  if (known.length === 0) {
+    const expected = `a metric with groups, and the rows of ${metricName} are in no group`;
+    return { got, expected, fix: `Write ${quoteValue(metricName)}.` };
+  }
   return {
-    got: `${quoteValue(name)}, which cannot be tested`,
-    expected: `a group of ${id}.${metric.slice(0, slash)}: ${abbreviated(groups, 300) || "it has none"}`,
+    got,
+    expected: `a group of ${metricName}: ${abbreviated(groups, 300)}`,
     fix:
       didYouMean(
         name,
-        known.map((one) => `${id}.${one}`),
+        known.map((key) => `${id}.${key}`),
       ) ?? "Name one of them.",
   };
 }

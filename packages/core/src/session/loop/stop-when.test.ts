@@ -1,6 +1,8 @@
 import { afterAll, describe, expect, it, test, vi } from "vitest";
 import type {
   AnyEvaluation,
+  MetricKit,
+  Row,
   SessionOptions,
   SessionState,
   Snapshot,
@@ -68,7 +70,7 @@ async function train(
       states.push(await session.save());
     }
   });
-  return { stop, step, states, store: toy.store };
+  return { stop, step, states, store: toy.store, warnings: toy.warnings() };
 }
 
 test("stops at the first measurement that is worse at a tenth of 5 %, and says why", async () => {
@@ -130,6 +132,24 @@ test("cannot test a verdict without a baseline, and warns once; a limit needs no
   expect(unknown.warnings().filter((line) => line.includes("cannot be tested"))).toEqual([
     'stopWhen: "quiz.score/low < 1 points" cannot be tested at step 1: got "quiz.score/low", which cannot be tested, expected a group of quiz.score: qlow, qhigh. Did you mean "quiz.score/qlow"?',
   ]);
+});
+
+it("does not warn of a group that a partial measurement lacks", async () => {
+  const callback = quiz([80, 80, 0]);
+  const evaluation = callback.asks[0]!;
+  const { measure } = evaluation;
+  let count = 0;
+  Object.assign(evaluation, {
+    async measure(...args: Parameters<typeof measure>) {
+      const rows = await measure.apply(evaluation, args);
+      // The first ten rows are the group.
+      return count++ === 1 ? rows.slice(10) : rows;
+    },
+  });
+  const { store, step, warnings } = await train([callback], ["quiz.score/qlow worse"]);
+  expect((await store.list()).map(({ status }) => status)).toEqual(["complete", "partial", "complete"]);
+  expect(step).toBe(2);
+  expect(warnings.filter((line) => line.includes("cannot be tested"))).toEqual([]);
 });
 
 test("decides by constant values how many others would be needed", async () => {
@@ -255,6 +275,17 @@ describe("before step 1", () => {
     );
     // 10 rows of q0 … q9: 8 right, then none.
     expect((await train([quiz([80, 80, 0])], ["quiz.score/qlow worse"])).step).toBe(2);
+  });
+
+  it("refuses a group of a metric whose rows are in no group", async () => {
+    const callback = quiz([80]);
+    const metrics = ({ mean }: MetricKit<Row & { readonly score: number }>) => ({
+      score: mean(({ score }) => score, { unit: "points", higherIsBetter: true, by: () => null }),
+    });
+    Object.assign(callback.asks[0]!, { metrics });
+    await expect(train([callback], ["quiz.score/qlow worse"])).rejects.toThrow(
+      'got "quiz.score/qlow", which cannot be tested, expected a metric with groups, and the rows of quiz.score are in no group. Write "quiz.score".',
+    );
   });
 
   it("refuses a condition twice", async () => {

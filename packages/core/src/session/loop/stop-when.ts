@@ -104,8 +104,9 @@ export class StopWhen {
     for (const rule of this.#rules.filter(({ id }) => id === snapshot.id)) {
       const { phase, step: now, maxSteps } = progress.inRun();
       const isStart = now === 0 && snapshot.run_step === 0;
-      const fault = groupFault(rule, snapshot);
-      if (fault !== null && isStart && snapshot.status === "complete")
+      // The subset of a partial measurement may lack a group.
+      const fault = snapshot.status === "complete" ? groupFault(rule, snapshot) : null;
+      if (fault !== null && isStart)
         throw configError({ where, path: pathOf(this.#rules.indexOf(rule), this.#options), ...fault });
       if (fault !== null)
         this.#warnOnce(rule, snapshot, `got ${fault.got}, expected ${fault.expected}. ${fault.fix}`);
@@ -203,10 +204,10 @@ interface Evidence {
 const where = "session options";
 
 function ruleOf(at: number, options: StopWhenOptions): StopRule {
-  const given = options.conditions[at]!;
-  const { when, evenAtStart = false } = typeof given === "string" ? { when: given } : given;
-  const place = { where, path: pathOf(at, options) };
-  return { ...findMetric(when, options.callbacks, place), evenAtStart };
+  const condition = options.conditions[at]!;
+  const { when, evenAtStart = false } = typeof condition === "string" ? { when: condition } : condition;
+  const location = { where, path: pathOf(at, options) };
+  return { ...findMetric(when, options.callbacks, location), evenAtStart };
 }
 
 const pathOf = (at: number, { conditions }: StopWhenOptions) =>
