@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ConditionStop, PeriodicEvalError, type Progress } from "@periodic-eval/core";
-import { checkRequests } from "@periodic-eval/core/session";
+import { checkRequests, isUngraded } from "@periodic-eval/core/session";
 import { checkWritable, readRun } from "@periodic-eval/store";
 import { watchCheckpoints, type WatchEnd } from "@periodic-eval/remote";
 import { throwAll } from "../../config/config-file.ts";
@@ -102,22 +102,26 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
     signal: AbortSignal.any([signal, waiting.signal]),
   });
   if (state === null) await checkEarly(watching);
-  const grading = await openGrading(watching);
-  const first = await (grading === null ? found.next() : nextWhileTesting(grading, found, waiting));
-  const end = first.done === true && (await grading?.isStopped()) !== true ? first.value : null;
-  const isOver =
-    end !== null && (state === null || !end.isFinished || end.isLate || (await isMeasured(watching, state)));
-  if (signal.aborted || isOver) {
-    await grading?.abandon();
-    if (signal.aborted) throw interruptedAt(runDir, state && lastPassed(state).session.progress);
-    if (end!.isLate) return false;
-    if (state === null) throw nothingYet(checkpoints, options);
-    terminal.out(unchangedText(checkpoints, state, end!));
-    return true;
-  }
-  const phase = grading ?? (await WatchedPhase.open(watching, first.done === true ? null : first.value));
+  // An earlier watcher may have left answers to grade.
+  let phase = await openGrading(watching);
   try {
-    let next = first;
+    let next = await (phase === null ? found.next() : nextWhileTesting(phase, found, waiting));
+    const end = next.done === true && (await phase?.isStopped()) !== true ? next.value : null;
+    const isOver =
+      end !== null &&
+      (state === null || !end.isFinished || end.isLate || (await isMeasured(watching, state)));
+    if (signal.aborted && phase === null)
+      throw interruptedAt(runDir, state && lastPassed(state).session.progress);
+    if (!signal.aborted && isOver) {
+      await phase?.abandon();
+      if (end.isLate) return false;
+      // A verdict that arrived meanwhile may meet a condition.
+      await phase?.isStopped();
+      if (state === null) throw nothingYet(checkpoints, options);
+      terminal.out(unchangedText(checkpoints, state, end));
+      return true;
+    }
+    phase ??= await WatchedPhase.open(watching, next.done === true ? null : next.value);
     while (next.done !== true && !signal.aborted && !(await phase.isStopped())) {
       if (!(await phase.measure(next.value))) {
         await phase.abandon();
@@ -132,7 +136,8 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
     }
     await phase.close(isFinished);
   } catch (error) {
-    await phase.fail(error);
+    waiting.abort();
+    await phase?.fail(error);
     throw error;
   }
   if (signal.aborted) throw interruptedAt(runDir, phase.progress);
@@ -145,7 +150,7 @@ async function openGrading(watching: Watching): Promise<WatchedPhase | null> {
   if (!options.follow || state === null) return null;
   const { phases } = await readRun(options.runDir, undefined, { rows: false });
   const snapshots = phases.find(({ name }) => name === configuration.phase)?.snapshots ?? [];
-  return snapshots.some(({ status }) => status === "grading") ? WatchedPhase.open(watching, null) : null;
+  return snapshots.some(isUngraded) ? WatchedPhase.open(watching, null) : null;
 }
 
 /** Waits for the next checkpoint. A condition that the verdict of a background judge meets meanwhile ends the iteration. */
@@ -159,15 +164,9 @@ async function nextWhileTesting(
     () => true,
     () => true,
   );
-  try {
-    while (!(await Promise.race([hasCome, sleep(1000, false, { ref: false })])))
-      if (await phase.meetsCondition()) waiting.abort();
-    return await next;
-  } catch (error) {
-    waiting.abort();
-    await phase.fail(error);
-    throw error;
-  }
+  while (!(await Promise.race([hasCome, sleep(1000, false, { ref: false })])))
+    if (await phase.meetsCondition()) waiting.abort();
+  return next;
 }
 
 /** Whether training is finished and its end is measured. Measurements of its last checkpoint that were damaged are taken again. */
