@@ -1,3 +1,4 @@
+import type { ValuePath } from "./errors.ts";
 import type { AnyEvaluation } from "./evaluation.ts";
 import type { Awaitable, Json } from "./json.ts";
 import type { Row, Snapshot, SnapshotKey } from "./snapshot.ts";
@@ -73,6 +74,17 @@ export interface CallbackContext {
   warn(message: string): void;
 }
 
+/** A condition that a callback tests on the measurements of another one. */
+export interface CallbackCondition {
+  readonly text: string;
+  /** The id of the snapshots. */
+  readonly id: string;
+  /** Null: the primary metric. */
+  readonly metric: string | null;
+  /** Where it is written, for errors. */
+  readonly location: { readonly where: string; readonly path: ValuePath };
+}
+
 export type Hook = (context: CallbackContext) => Awaitable<void>;
 
 /**
@@ -87,6 +99,8 @@ export interface TrainerCallback {
   readonly asks?: readonly AnyEvaluation[];
   /** Its schedule, if it requests under its own id: the session reserves time for measurements that are still to come. */
   readonly triggers?: readonly Trigger[];
+  /** Conditions that its hooks test. A group of rows in one of them that the start of the run does not have is an error of `begin`. */
+  readonly conditions?: readonly CallbackCondition[];
   /** The model that `asks` are checked against: with its adapter (default) or without. */
   readonly on?: "model" | "base";
   /** Called once per phase, after the preflight, before the first step or the first step after a resume. */

@@ -1,14 +1,16 @@
-import type { AnyEvaluation, Row, Snapshot, TrainerCallback, ValuePath } from "@periodic-eval/contracts";
+import type {
+  AnyEvaluation,
+  CallbackCondition,
+  Row,
+  Snapshot,
+  TrainerCallback,
+} from "@periodic-eval/contracts";
 import { abbreviated, configError, didYouMean, quoteValue } from "@periodic-eval/contracts/options";
 import { metricKit, primaryMetric } from "../evaluations/kit/metric-kit.ts";
 import { conditionForms, limitOf, readCondition, type Condition } from "./condition.ts";
 
 /** A condition on a metric that a callback measures. */
-export interface NamedCondition extends Condition {
-  readonly id: string;
-  /** Null: the primary metric. */
-  readonly metric: string | null;
-}
+export interface NamedCondition extends Condition, CallbackCondition {}
 
 /**
  * Reads a condition on what callbacks measure.
@@ -19,7 +21,7 @@ export interface NamedCondition extends Condition {
 export function findMetric(
   text: string,
   callbacks: readonly TrainerCallback[],
-  location: { readonly where: string; readonly path: ValuePath },
+  location: CallbackCondition["location"],
 ): NamedCondition {
   const refuse = (got: string, expected: string, fix: string) =>
     configError({ ...location, got, expected, fix });
@@ -81,14 +83,14 @@ export function findMetric(
         "Correct the condition.",
       );
   }
-  return { ...condition, id, metric };
+  return { ...condition, id, metric, location };
 }
 
 /**
  * Returns why a condition on a group of rows, such as `accuracy/pirate`, cannot be tested on a measurement without this group, as parts
  * of an error; null if it has the metric.
  */
-export function groupFault({ id, metric }: NamedCondition, { metrics }: Snapshot) {
+export function groupFault({ id, metric }: CallbackCondition, { metrics }: Snapshot) {
   const slash = metric?.indexOf("/") ?? -1;
   if (metric === null || slash === -1 || Object.hasOwn(metrics, metric)) return null;
   const start = metric.slice(0, slash + 1);

@@ -462,29 +462,18 @@ it("builds escalations from conditions, of evaluations that are not on and with 
   );
 });
 
-it("says once that an escalation names a group that the measurement does not have", async () => {
-  const keys = {
-    persona_capability: true,
-    personas: [persona, { id: "pirate", system: "Talk like a pirate." }],
-  };
+it("gives an escalation its condition, so that the session checks the group", async () => {
   const when = "capability.accuracy/pirat worse";
-  const escalation = (await build({ ...keys, escalate: [{ when, run: ["alignment"] }] })).at(
-    -1,
-  ) as TrainerCallback;
-  const value = { value: 0.5, higher_is_better: true };
-  const snapshot = {
-    id: "capability",
-    status: "complete",
-    primary_metric: "accuracy",
-    metrics: { accuracy: value, "accuracy/doctor": value, "accuracy/pirate": value },
-    paired: {},
-    warnings: [],
-  };
-  const react = () => escalation.onSnapshot!({} as never, snapshot as never);
-  expect(react).toThrow(
-    'periodic_eval.escalate[0].when: got "capability.accuracy/pirat", which cannot be tested, expected a group of capability.accuracy: doctor, pirate. Did you mean "capability.accuracy/pirate"?',
-  );
-  expect(react).not.toThrow();
+  const personas = [persona, { id: "pirate", system: "Talk like a pirate." }];
+  const callbacks = await build({
+    persona_capability: true,
+    personas,
+    escalate: [{ when, run: ["alignment"] }],
+  });
+  const location = { where: "periodic_eval", path: ["escalate", 0, "when"] };
+  expect((callbacks.at(-1) as TrainerCallback).conditions).toMatchObject([
+    { text: when, id: "capability", metric: "accuracy/pirat", location },
+  ]);
 });
 
 it("opens the judge of refusal with its prompt, and the caps and the cache of the block's judges", async () => {

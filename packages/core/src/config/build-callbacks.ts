@@ -18,7 +18,7 @@ import {
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { escalate } from "../callback/reactions.ts";
 import { holdsFor } from "../conditions/evidence.ts";
-import { findMetric, groupFault } from "../conditions/find-metric.ts";
+import { findMetric } from "../conditions/find-metric.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { withItems } from "../evaluations/kit/define.ts";
 import { judgeOptions, openBlockJudge, type OpenJudge } from "./block-judge.ts";
@@ -178,9 +178,8 @@ function escalation(
   judge: OpenJudge,
 ): TrainerCallback {
   const { when, run, samples } = block.config.escalate[at]!;
-  const place = { where: blockName, path: [...block.pathOf("escalate"), at, "when"] };
-  const condition = findMetric(when, measuring, place);
-  let hasFailed = false;
+  const path = [...block.pathOf("escalate"), at, "when"];
+  const condition = findMetric(when, measuring, { where: blockName, path });
   const config = {
     ...block.config,
     ...(samples !== undefined && { alignment_num_samples: samples, leakage_num_completions: samples }),
@@ -190,18 +189,15 @@ function escalation(
     const parsed = { ...block, config: on } as unknown as PeriodicEvalInput;
     return new escalatedBy[name](parsed, { openJudge: judge }).asks[0]!;
   });
-  return escalate({
+  const callback = escalate({
     id: at === 0 ? "escalate" : `escalate-${at + 1}`,
     when: (snapshot) => {
       const metric = condition.metric ?? snapshot.primary_metric;
-      if (snapshot.id !== condition.id || metric === null) return false;
-      const fault = snapshot.status === "complete" && !hasFailed ? groupFault(condition, snapshot) : null;
-      hasFailed ||= fault !== null;
-      if (fault !== null) throw configError({ ...place, ...fault });
-      return holdsFor(condition, metric, snapshot);
+      return snapshot.id === condition.id && metric !== null && holdsFor(condition, metric, snapshot);
     },
     run: evaluations,
   });
+  return { ...callback, conditions: [condition] };
 }
 
 const percentOf = {

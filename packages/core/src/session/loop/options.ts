@@ -98,6 +98,7 @@ const optionsSchema = z.strictObject({
         id: nameSchema,
         on: onSchema.optional(),
         asks: z.array(objectWith([], "an evaluation"), "an array of evaluations").optional(),
+        conditions: z.array(objectWith([], "a condition"), "an array of conditions").optional(),
       }),
     )
     .meta({ fix: "Pass an array of callbacks, which may be empty." }),

@@ -7,6 +7,7 @@ import type {
   SessionState,
   Snapshot,
   StopCondition,
+  TrainerCallback,
 } from "@periodic-eval/contracts";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { fileStore } from "@periodic-eval/store";
@@ -53,7 +54,7 @@ function quiz(right: readonly number[], grade?: () => Promise<void>, id = "quiz"
 }
 
 async function train(
-  callbacks: readonly PeriodicCallback[],
+  callbacks: readonly TrainerCallback[],
   stopWhen: readonly StopCondition[],
   more: Partial<SessionOptions> = {},
 ) {
@@ -120,7 +121,7 @@ test("cannot test a verdict without a baseline, and warns once; a limit needs no
     expect(session.cleanStep).toBe(0);
   });
   expect(toy.warnings().filter((line) => line.includes("cannot be tested"))).toEqual([
-    'stopWhen: "quiz worse" cannot be tested at step 1: "quiz" is not compared with a baseline',
+    'stopWhen[0]: "quiz worse" cannot be tested at step 1: "quiz" is not compared with a baseline',
   ]);
   expect((await train([unstarted([60, 10])], ["quiz.accuracy < 40 %"])).step).toBe(2);
   const unknown = toyTraining();
@@ -130,7 +131,7 @@ test("cannot test a verdict without a baseline, and warns once; a limit needs no
     for (let step = 1; step <= 3; step++) await session.stepEnd({ step });
   });
   expect(unknown.warnings().filter((line) => line.includes("cannot be tested"))).toEqual([
-    'stopWhen: "quiz.score/low < 1 points" cannot be tested at step 1: got "quiz.score/low", which cannot be tested, expected a group of quiz.score: qlow, qhigh. Did you mean "quiz.score/qlow"?',
+    'stopWhen[0]: "quiz.score/low < 1 points" cannot be tested at step 1: got "quiz.score/low", which cannot be tested, expected a group of quiz.score: qlow, qhigh. Did you mean "quiz.score/qlow"?',
   ]);
 });
 
@@ -223,6 +224,33 @@ test("ends with the verdict that a slow judge gives after the last step", async 
     setTimeout(() => verdict.open(), 50);
     expect((await session.end()).stop).toContain("quiz worse");
     expect(session.conditionStop).toMatchObject({ measuredAt: 2, cleanStep: 1 });
+  });
+});
+
+describe("a condition of a callback", () => {
+  const location = { where: "periodic_eval", path: ["escalate", 0, "when"] };
+  const condition = { text: "quiz.score/qlo worse", id: "quiz", metric: "score/qlo", location };
+  const reacting = { id: "escalate", asks: [], conditions: [condition] };
+  const message =
+    'got "quiz.score/qlo", which cannot be tested, expected a group of quiz.score: qlow, qhigh. Did you mean "quiz.score/qlow"?';
+
+  it("is refused before step 1 if the start does not have its group, also when a judge is slow", async () => {
+    const slow = quiz([80], () => new Promise((resolve) => setTimeout(resolve, 50)));
+    await expect(train([slow, reacting], [])).rejects.toThrow(`periodic_eval.escalate[0].when: ${message}`);
+  });
+
+  it("is a warning, once, if no start was measured", async () => {
+    const evaluation = quiz([80]).asks[0]!;
+    const late = new PeriodicCallback(evaluation, {
+      id: "quiz",
+      schedule: [everySteps(1)],
+      atStart: false,
+    });
+    const { step, warnings } = await train([late, reacting], []);
+    expect(step).toBe(10);
+    expect(warnings.filter((line) => line.includes("cannot be tested"))).toEqual([
+      `escalate[0].when: "quiz.score/qlo worse" cannot be tested at step 1: ${message}`,
+    ]);
   });
 });
 

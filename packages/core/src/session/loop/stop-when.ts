@@ -1,11 +1,12 @@
 import type {
+  CallbackCondition,
   ConditionStop,
   PhaseClosing,
   Snapshot,
   StopCondition,
   TrainerCallback,
 } from "@periodic-eval/contracts";
-import { configError, errorMessage } from "@periodic-eval/contracts/options";
+import { configError, errorMessage, pathText } from "@periodic-eval/contracts/options";
 import { canJudge, evidenceFor } from "../../conditions/evidence.ts";
 import { findMetric, groupFault, type NamedCondition } from "../../conditions/find-metric.ts";
 import { formatP, formatValue } from "../../statistics/format.ts";
@@ -39,6 +40,8 @@ interface StopWhenOptions {
 export class StopWhen {
   readonly #options: StopWhenOptions;
   readonly #rules: readonly StopRule[];
+  /** The rules, and the conditions that callbacks test themselves. */
+  readonly #conditions: readonly CallbackCondition[];
   #stop: ConditionStop | null = null;
   /** A stop of an earlier session whose measurement is to be taken again. */
   #earlier: ConditionStop | null = null;
@@ -48,6 +51,7 @@ export class StopWhen {
   constructor(options: StopWhenOptions) {
     this.#options = options;
     this.#rules = options.conditions.map((_, at) => ruleOf(at, options));
+    this.#conditions = [...this.#rules, ...options.callbacks.flatMap(({ conditions = [] }) => conditions)];
     const texts = this.#rules.map(({ text }) => text);
     const repeated = texts.findIndex((text, at) => texts.indexOf(text) < at);
     if (repeated >= 0) throw repeatedCondition(this.#rules[repeated]!, repeated);
@@ -90,26 +94,22 @@ export class StopWhen {
 
   /** Whether a limit is among the conditions, which the start may meet, or a group, which it shows to exist. */
   get needsStart(): boolean {
-    return this.#rules.some(({ test, metric }) => test.kind === "value" || metric?.includes("/") === true);
+    const hasLimit = this.#rules.some(({ test }) => test.kind === "value");
+    return hasLimit || this.#conditions.some(({ metric }) => metric?.includes("/") === true);
   }
 
   /**
-   * Tests the conditions on a snapshot.
+   * Tests the conditions on a snapshot, and whether it has the groups that conditions of callbacks name.
    *
    * @throws PeriodicEvalError `config` for a condition that the run's start meets, or on a group that the start does not have.
    */
   async check(snapshot: Snapshot): Promise<void> {
     const { progress } = this.#options;
     if (this.#stop !== null || snapshot.phase !== progress.phase || !isMeasured(snapshot)) return;
+    const { phase, step: now, maxSteps } = progress.inRun();
+    const isStart = now === 0 && snapshot.run_step === 0;
+    this.#checkGroups(snapshot, isStart);
     for (const rule of this.#rules.filter(({ id }) => id === snapshot.id)) {
-      const { phase, step: now, maxSteps } = progress.inRun();
-      const isStart = now === 0 && snapshot.run_step === 0;
-      // The subset of a partial measurement may lack a group.
-      const fault = snapshot.status === "complete" ? groupFault(rule, snapshot) : null;
-      if (fault !== null && isStart)
-        throw configError({ where, path: pathOf(this.#rules.indexOf(rule), this.#options), ...fault });
-      if (fault !== null)
-        this.#warnOnce(rule, snapshot, `got ${fault.got}, expected ${fault.expected}. ${fault.fix}`);
       const outcome = this.#test(rule, snapshot);
       if (outcome === "not compared")
         this.#warnOnce(rule, snapshot, `"${snapshot.id}" is not compared with a baseline`);
@@ -123,6 +123,17 @@ export class StopWhen {
       this.#stop = { condition: rule.text, step, reason, id, measuredAt, cleanStep };
       await this.#write({ phase, step: now, maxSteps, finished: false, stop: this.#stop });
       return this.atStep();
+    }
+  }
+
+  #checkGroups(snapshot: Snapshot, isStart: boolean): void {
+    // The subset of a partial measurement may lack a group.
+    if (snapshot.status !== "complete") return;
+    for (const condition of this.#conditions.filter(({ id }) => id === snapshot.id)) {
+      const fault = groupFault(condition, snapshot);
+      if (fault === null) continue;
+      if (isStart) throw configError({ ...condition.location, ...fault });
+      this.#warnOnce(condition, snapshot, `got ${fault.got}, expected ${fault.expected}. ${fault.fix}`);
     }
   }
 
@@ -151,10 +162,11 @@ export class StopWhen {
     return alphaOfComparison({ spent, planned });
   }
 
-  #warnOnce({ text }: StopRule, { step }: Snapshot, why: string): void {
-    if (this.#warned.has(text)) return;
-    this.#warned.add(text);
-    this.#options.log.warn("stopWhen", `"${text}" cannot be tested at step ${step}: ${why}`);
+  #warnOnce({ text, location }: CallbackCondition, { step }: Snapshot, why: string): void {
+    const key = pathText(location.path).slice(1);
+    if (this.#warned.has(key)) return;
+    this.#warned.add(key);
+    this.#options.log.warn(key, `"${text}" cannot be tested at step ${step}: ${why}`);
   }
 
   /** A stop that cannot be written still stops this training. */
@@ -206,12 +218,9 @@ const where = "session options";
 function ruleOf(at: number, options: StopWhenOptions): StopRule {
   const condition = options.conditions[at]!;
   const { when, evenAtStart = false } = typeof condition === "string" ? { when: condition } : condition;
-  const location = { where, path: pathOf(at, options) };
-  return { ...findMetric(when, options.callbacks, location), evenAtStart };
+  const path = typeof condition === "string" ? ["stopWhen", at] : ["stopWhen", at, "when"];
+  return { ...findMetric(when, options.callbacks, { where, path }), evenAtStart };
 }
-
-const pathOf = (at: number, { conditions }: StopWhenOptions) =>
-  typeof conditions[at] === "string" ? ["stopWhen", at] : ["stopWhen", at, "when"];
 
 const repeatedCondition = ({ text }: StopRule, at: number) =>
   configError({
