@@ -308,8 +308,8 @@ export interface Session {
    */
   save(): Promise<SessionState>;
   /**
-   * Tests `stopWhen` on measurements whose grading has ended since the last step, for a loop that waits between steps; `conditionStop`
-   * then says the outcome. Hooks hear of them at the next step.
+   * Tests `stopWhen` on measurements whose grading has ended since the last step, for a loop that waits between steps. `conditionStop`
+   * then holds the result. `onSnapshot` receives the measurements at the next step.
    *
    * @throws PeriodicEvalError `config` for a condition that the run's start meets, and before `begin`.
    */

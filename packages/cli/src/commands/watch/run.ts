@@ -33,9 +33,10 @@ export async function watch(
     for (let isMeasured = false; !isMeasured && stop === null;) {
       const configuration = await configure(options, loadTasks);
       const { state } = await standingState(options, configuration.phase, asked, progress);
-      const onStop = async (one: ConditionStop, at: WatchState | null) => {
-        if (stop === null) await reportStop(runDir, one, { passed: at?.passed ?? [], terminal: progress });
-        stop = one;
+      const onStop = async (newStop: ConditionStop, at: WatchState | null) => {
+        if (stop === null)
+          await reportStop(runDir, newStop, { passed: at?.passed ?? [], terminal: progress });
+        stop = newStop;
       };
       const watching = {
         checkpoints,
