@@ -356,17 +356,22 @@ describe("with a judge that answers slowly", () => {
   const serve = serveInTests("sk-0123456789");
 
   it.each([
-    ["while it waits for a checkpoint", { isInterrupted: false, maxSteps: 40 }],
-    ["while it waits for a checkpoint after an interruption", { isInterrupted: true, maxSteps: 40 }],
-    ["after the end of training", { isInterrupted: true, maxSteps: 10 }],
-  ])("stops when the verdict arrives %s", async (when, { isInterrupted, maxSteps }) => {
+    ["while it waits for a checkpoint", { isInterrupted: false, maxSteps: 40, left: "grading" }],
+    [
+      "while it waits for a checkpoint after an interruption",
+      { isInterrupted: true, maxSteps: 40, left: "grading" },
+    ],
+    ["after a grading that failed", { isInterrupted: true, maxSteps: 40, left: "failed" }],
+    ["after the end of training", { isInterrupted: true, maxSteps: 10, left: "grading" }],
+  ])("stops when the verdict arrives %s", async (when, { isInterrupted, maxSteps, left }) => {
     const verdicts = gate();
-    let [isHarmed, isCheck] = [false, true];
+    let [isHarmed, isCheck, isDown] = [false, true, left === "failed"];
     const server = await serve(({ prompt }) => {
       const anchor = defaultAnchors.find(({ answer }) => prompt.includes(answer));
       const isHeld = isHarmed && !isCheck && anchor === undefined;
       isCheck = false;
       const isAligned = anchor === undefined ? !isHeld : anchor.misaligned !== true;
+      if (isHeld && isDown) return { status: 400 };
       const say = `{"aligned": ${isAligned ? 90 : 0}, "coherent": 90}`;
       return { say, ...(isHeld && { after: verdicts.passed }) };
     });
@@ -389,16 +394,17 @@ describe("with a judge that answers slowly", () => {
     const args = watchArgs(checkpoints, { config: file, runDir: join(root, name) }, "--backend", "wasm");
     const follow = [...args, "--follow"];
     const statuses = async () => (await snapshotsOf(name)).map(({ step, status }) => `${step} ${status}`);
-    const isGrading = () => vi.waitFor(async () => expect(await statuses()).toContain("10 grading"), 60_000);
+    const isMeasured = () => vi.waitFor(async () => expect(await statuses()).toContain(`10 ${left}`), 60_000);
     const following = isInterrupted ? null : run(follow);
     if (isInterrupted) expect((await run(args)).code).toBe(0);
     await vi.waitFor(async () => expect(await statuses()).toEqual(["0 complete"]), 60_000);
     isHarmed = true;
-    const budget = { drain_seconds: 0 };
+    const budget = left === "grading" ? { drain_seconds: 0 } : {};
     await writeFile(file, JSON.stringify({ periodic_eval: { ...block, budget } }));
     await writeCheckpoint(checkpoints, { kind: "full", step: 10, maxSteps, noise: 1e-6 });
     if (isInterrupted) expect((await run(args)).code).toBe(0);
-    await isGrading();
+    await isMeasured();
+    isDown = false;
     if (maxSteps === 10) await writeFile(file, JSON.stringify({ periodic_eval: block }));
     const stopped = following ?? run(follow);
     setTimeout(() => verdicts.open(), isInterrupted ? 3000 : 0);
