@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
-import { basename, join, resolve } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { exportOnnx } from "../../examples/micro-world/export-onnx.ts";
 import { oneOf } from "../one-of.ts";
@@ -41,7 +41,7 @@ const ggufOf = (dtype: "float32" | "bfloat16") => async (folder: string) => {
 
 async function onnxOf(folder: string): Promise<string> {
   const out = madeFrom(folder, "onnx");
-  if (!existsSync(join(out, "onnx", "model.onnx"))) await exportOnnx(resolve(folder), out);
+  if (!existsSync(join(out, "onnx", "model.onnx"))) await exportOnnx(realpathSync(folder), out);
   return out;
 }
 
