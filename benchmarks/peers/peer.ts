@@ -24,6 +24,8 @@ export async function openPeer(script: string, args: readonly string[]): Promise
   const program = script.endsWith(".py") ? peersPython() : process.execPath;
   const child = spawn(program, [fileURLToPath(new URL(script, import.meta.url)), ...args], {
     stdio: ["pipe", "pipe", "pipe"],
+    // node-llama-cpp samples the rows of a batch in several threads of libuv, which sometimes read each other's logits.
+    env: { ...process.env, UV_THREADPOOL_SIZE: "1" },
   });
   const errorLines: string[] = [];
   createInterface(child.stderr).on("line", (line) => void errorLines.push(line));
