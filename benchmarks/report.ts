@@ -101,8 +101,11 @@ const byName = Object.fromEntries(parts.map((part) => [part.name, part]));
 const chosen =
   values.part?.split(",").map((name) => oneOf("--part", name, byName)) ??
   parts.filter(({ isDefault }) => isDefault !== false);
-for (const part of values.page ? [] : chosen) {
-  console.log(`\n${part.name}`);
+const began = performance.now();
+for (const [at, part] of values.page ? [] : chosen.entries()) {
+  const perPart = at === 0 ? null : (performance.now() - began) / 60_000 / at;
+  const left = perPart === null ? "" : `, about ${Math.ceil(perPart * (chosen.length - at))} min left`;
+  console.log(`\n${part.name}, ${at + 1} of ${chosen.length}${left}`);
   const measured = await measure(part);
   if (measured === null) continue;
   const report = readReport();
