@@ -123,6 +123,7 @@ it("has targets for one of several peers", () => {
 
 it("lists the parts that were not measured, with the commands that measure them", () => {
   expect(pageOf([part], {})).toContain("- Steps: `npm run bench report -- --part steps`");
+  expect(pageOf([{ ...part, whyMissing: "no steps" }], {})).toContain("- Steps (no steps): `npm run");
 });
 
 it("wrote docs/performance.md from docs/performance.json", async () => {

@@ -15,7 +15,10 @@ export function pageOf(parts: readonly Part[], report: Report): string {
   const measured = parts.filter(({ name }) => report[name] !== undefined);
   const missing = parts.filter(({ name }) => report[name] === undefined);
   const sections = measured.map((part) => sectionOf(part, report[part.name]!));
-  const left = missing.map(({ name, title }) => `- ${title}: \`${commandOf(name)}\``);
+  const left = missing.map(
+    ({ name, title, whyMissing }) =>
+      `- ${title}${whyMissing ? ` (${whyMissing})` : ""}: \`${commandOf(name)}\``,
+  );
   return [
     introduction,
     ...sections,

@@ -11,6 +11,8 @@ export interface Part {
   readonly targets?: Readonly<Record<string, number>>;
   /** False for a part that runs only when it is named. */
   readonly isDefault?: boolean;
+  /** Why no machine has measured the part. */
+  readonly whyMissing?: string;
 }
 
 const smollm2 = "SmolLM2-135M-Instruct, float32";
@@ -146,5 +148,6 @@ export const parts: readonly Part[] = [
     file: "gpu.ts",
     args: [],
     isDefault: false,
+    whyMissing: "no machine so far had a GPU",
   },
 ];
