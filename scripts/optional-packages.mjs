@@ -37,6 +37,7 @@ const linked = {
   webgpu: {
     versions: webgpu,
     flags: ["--legacy-peer-deps"],
+    megabytes: 160,
     prune(modules) {
       // A second TensorFlow.js would register separate backends: imports find the project's further up.
       for (const name of readdirSync(join(modules, "@tensorflow")))
@@ -54,9 +55,11 @@ const linked = {
   llama: {
     versions: { "node-llama-cpp": "3.21.1", [`@node-llama-cpp/${llamaPlatform}`]: "3.21.1" },
     flags: ["--omit=optional"],
+    megabytes: 83,
   },
   transformers: {
     versions: { [transformers]: "4.3.1" },
+    megabytes: 466,
     /** ONNX Runtime's package holds the libraries of all platforms, in `bin/napi-v<N>/<platform>/<arch>`. */
     prune(modules) {
       const bin = join(modules, "onnxruntime-node", "bin");
@@ -68,13 +71,14 @@ const linked = {
 };
 
 function installLinked(script) {
-  const { versions, flags, prune } = linked[script];
+  const { versions, flags, megabytes, prune } = linked[script];
   const modules = join(root, ".cache", script, "node_modules");
   const names = Object.keys(versions);
   checkInstalled();
   step(names.join(" and "), existsSync(join(modules, names[0], "package.json")), () =>
     installInto(modules, versions, script, {
       flags,
+      megabytes,
       finish(made) {
         prune?.(join(made, "node_modules"));
         return join(made, "node_modules");
@@ -123,6 +127,7 @@ function installTokenizers() {
   step("tokenizers of published models", existsSync(folder), () =>
     installInto(folder, versions, "tokenizers", {
       flags: ["--legacy-peer-deps", "--omit=peer"],
+      megabytes: 90,
       finish(made) {
         const whole = join(made, "tokenizers");
         for (const [name, type] of Object.entries(modelTypes)) {
