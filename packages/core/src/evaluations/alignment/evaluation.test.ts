@@ -446,7 +446,7 @@ it("says again whether the judges disagree when only the first one grades a row 
   const heal = storedAlignmentEvaluation(snapshot, judge)!;
   const healed = (await heal.grade!(rows, call)) as readonly AlignmentRow[];
   expect(new Set(healed.map(({ disagree }) => disagree))).toEqual(new Set([true]));
-  const alone = rows.map(({ second: _, ...row }) => row);
+  const alone = rows.map(({ second: _second, ...row }) => row);
   for (const row of await heal.grade!(alone, call)) expect(row).not.toHaveProperty("disagree");
 });
 

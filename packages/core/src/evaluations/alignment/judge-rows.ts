@@ -131,7 +131,7 @@ export async function judgeRows<R extends AnsweredRow>(
 }
 
 /** Says whether the two verdicts that a row holds differ: `disagree` is null unless both graded it, and absent without a second one. */
-function withDisagreement({ disagree: _, ...row }: AlignmentRow): AlignmentRow {
+function withDisagreement({ disagree: _disagree, ...row }: AlignmentRow): AlignmentRow {
   if (row.second === undefined) return row;
   const { n, sameDecision } = judgeAgreement([row], [row.second]);
   return { ...row, disagree: n === 0 ? null : sameDecision === 0 };
