@@ -13,7 +13,7 @@ import { loadTokenizer } from "@periodic-eval/models/tokenizer";
 import { parseArgs } from "node:util";
 import { machineLine } from "./doc-section.ts";
 import { median } from "./median.ts";
-import { openPeers } from "./peers/named-peers.ts";
+import { openPeers, versionsOf } from "./peers/named-peers.ts";
 import { type Comparison, peaksOf, ratioOf, sendResults } from "./report/results.ts";
 
 const { values } = parseArgs({
@@ -101,6 +101,7 @@ for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
     const cpuTime = (outcomes: readonly Outcome[]) => median(outcomes.map(({ cpu_seconds: cpu }) => cpu));
     const perToken = ((1000 * cpuTime(mine)) / (batch * newTokens)).toFixed(1);
     console.log(`${work}: ${rate(mine)} tokens per second, ${perToken} ms of CPU time per token`);
+    const equal: string[] = [];
     for (const [at, { name }] of peers.entries()) {
       const theirs = rounds.map((round) => round.theirs[at]!);
       const comparison: Comparison = {
@@ -120,26 +121,26 @@ for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
       // The sides sample from different streams, so that only their speed can be compared.
       if (isSampled) continue;
       const alike = alikeText(mine[0]!.tokens, theirs[0]!.tokens);
-      console.log(`  ${alike}`);
-      notes.push(`${name}, ${work}: ${alike}.`);
+      console.log(`    ${alike} before the first difference`);
+      equal.push(`${alike} (${name})`);
     }
+    if (equal.length > 0)
+      notes.push(`Greedy tokens before the first difference, ${batch} at once: ${equal.join(", ")}.`);
   }
 }
 sendResults({
-  machine: [machineLine(backend), ...peers.map(({ versions }) => versions)].join(", "),
+  machine: [machineLine(backend), ...versionsOf(peers)].join(", "),
   comparisons,
   peaks: peaksOf(peers),
   notes,
 });
 for (const peer of peers) peer.close();
 
-/** Describes how many completions are identical, and how many tokens are before the first difference. */
+/** Returns how many tokens are equal before the first difference of each completion. */
 function alikeText(mine: Outcome["tokens"], theirs: Outcome["tokens"]): string {
   const equal = mine.map((ids, row) => {
     const at = ids.findIndex((id, index) => id !== theirs[row]![index]);
     return at === -1 ? ids.length : at;
   });
-  const same = equal.filter((count) => count === newTokens).length;
-  const total = equal.reduce((sum, count) => sum + count, 0);
-  return `${same} of ${mine.length} completions identical, ${total} of ${mine.length * newTokens} tokens before the first difference`;
+  return `${equal.reduce((sum, count) => sum + count, 0)} of ${mine.length * newTokens} tokens`;
 }

@@ -18,7 +18,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { machineLine } from "./doc-section.ts";
 import { median } from "./median.ts";
-import { openPeers, type NamedPeer } from "./peers/named-peers.ts";
+import { openPeers, versionsOf, type NamedPeer } from "./peers/named-peers.ts";
 import { type Comparison, peaksOf, sendResults } from "./report/results.ts";
 
 const { values } = parseArgs({
@@ -213,7 +213,7 @@ for (const shots of values.shots.split(",").map(Number)) {
   comparisons.push(...comparisonsOf(shots, outcomes));
 }
 sendResults({
-  machine: [machineLine(ownBackends.join(" and ")), ...peers.map(({ versions }) => versions)].join(", "),
+  machine: [machineLine(ownBackends.join(" and ")), ...versionsOf(peers)].join(", "),
   comparisons,
   peaks: peaksOf(peers),
   notes,

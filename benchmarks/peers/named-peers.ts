@@ -79,3 +79,8 @@ export async function openPeers(
   }
   return opened;
 }
+
+/** Returns the names and versions of the peers' libraries, each once. */
+export const versionsOf = (peers: readonly NamedPeer[]): readonly string[] => [
+  ...new Set(peers.map(({ versions }) => versions)),
+];
