@@ -1,12 +1,12 @@
 import { readRun } from "@periodic-eval/store";
 import type { BenchmarkRollout } from "@periodic-eval/tasks";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { blocksOf, runCode, withReplacements } from "./doc-blocks.test-data.ts";
+import { blocksOf, followPage, root, runCode, withReplacements } from "./doc-blocks.test-data.ts";
 import { microWorld } from "./micro-world/paths.ts";
 
 const document = "docs/guides/custom-benchmark.md";
@@ -18,9 +18,7 @@ it("runs the blocks of the custom benchmark page, with a smaller model and fewer
   mkdirSync(benchmark);
   const files = { "tasks.jsonl": "jsonl", "metadata.yaml": "yaml", "checks.mjs": "js" };
   for (const [name, language] of Object.entries(files)) {
-    const blocks = blocksOf(document, language);
-    expect(blocks).toHaveLength(1);
-    writeFileSync(join(benchmark, name), blocks[0]!);
+    writeFileSync(join(benchmark, name), blocksOf(document, language).at(-1)!);
   }
   const received = await resultsServer();
   const run = join(folder, "run");
@@ -68,6 +66,20 @@ it("runs the blocks of the custom benchmark page, with a smaller model and fewer
   expect(received.puts).toEqual([
     ["/runs/pocket/run-1/test/pocket_step_0.rollouts.json", "Bearer secret-token"],
     ["/runs/pocket/run-1/test/pocket_step_0.json", "Bearer secret-token"],
+  ]);
+});
+
+it("follows the first section of the custom benchmark page, with fewer steps", async () => {
+  const project = mkdtempSync(join(tmpdir(), "tiny-benchmark-"));
+  onTestFinished(() => rmSync(project, { recursive: true }));
+  symlinkSync(join(root, "node_modules"), join(project, "node_modules"), "junction");
+  const files = { "tiny.yaml": { "maxSteps: 60": "maxSteps: 2", "every_percent: 20": "every_percent: 100" } };
+  const [, report] = await followPage({ document, project, files, until: "## 1. Write tasks" });
+  expect(report!.printed).toContain("Tiny: too few rows to see a change.");
+  const [phase] = (await readRun(join(project, "runs/tiny"))).phases;
+  expect(phase!.snapshots.map(({ step, metrics }) => [step, metrics["pass_rate"]!.n])).toEqual([
+    [0, 2],
+    [2, 2],
   ]);
 });
 

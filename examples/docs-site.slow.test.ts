@@ -34,6 +34,28 @@ it("ranks guides before other pages, and decisions last, in the search", async (
   expect(reference).toBeGreaterThan(decision!);
 });
 
+it("lists every page in llms.txt, and writes each as Markdown without front matter and HTML", async () => {
+  const scripts = new URL("../scripts/docs/", import.meta.url).href;
+  const { makePages } = (await import(`${scripts}stage.mjs`)) as { makePages(): Promise<{ pages: Texts }> };
+  const { textsForPrograms } = (await import(`${scripts}texts-for-programs.mjs`)) as {
+    textsForPrograms(pages: Texts, site: { readonly base: string }): Texts;
+  };
+  const { pages } = await makePages();
+  const texts = textsForPrograms(pages, { base: "/base/" });
+  const list = texts.get("llms.txt")!;
+  expect(list).toMatch(/^# periodic-eval\n\n> \S.*\n\n## Start\n/);
+  const listed = [...list.matchAll(/^- \[[^\n]+?\]\(\/base\/([^)]+)\)(?:: .+)?$/gm)].map(([, path]) => path);
+  expect(new Set(listed)).toEqual(new Set(pages.keys()));
+  expect(listed.length).toBeGreaterThan(100);
+  for (const path of pages.keys()) expect(texts.get(path), path).toMatch(/^# \S/);
+  // The first page has the starts of the README, without the tabs of the site.
+  expect(texts.get("index.md")).toContain("\n### TensorFlow.js\n\n```sh\nnpm install periodic-eval ");
+  expect(texts.get("index.md")).not.toContain("<div");
+  expect(texts.get("guides/trl.md")).toBe(pages.get("guides/trl.md"));
+});
+
+type Texts = ReadonlyMap<string, string>;
+
 interface SiteConfig {
   readonly themeConfig: {
     readonly search: {

@@ -18,7 +18,8 @@ it("runs the README's ten lines and YAML block, then the blocks of the guides wi
   );
   const run = mkdtempSync(join(tmpdir(), "readme-"));
   const config = join(run, "config.yaml");
-  const block = withReplacements(blocksOf("README.md", "yaml")[0]!, {
+  const ofYaml = blocksOf("README.md", "yaml").find((text) => text.startsWith("periodic_eval:"));
+  const block = withReplacements(ofYaml!, {
     "arc_challenge/test.jsonl": microWorld("questions.jsonl"),
     // They need a judge, or many completions.
     "alignment: true": "alignment: false",
@@ -28,30 +29,30 @@ it("runs the README's ten lines and YAML block, then the blocks of the guides wi
   const rows = join(run, "rows.jsonl");
   writeFileSync(rows, blocksOf("README.md", "jsonl")[0]!.repeat(16));
   const code = withReplacements(
-    `const folder = ${JSON.stringify(microWorld())};\n${tenLines}${lora}${ofBlock!.replace('import { SFTTrainer } from "@periodic-eval/trainers";\n', "")}`,
+    // The guide's first program has the folder and the configuration.
+    `const folder = ${JSON.stringify(microWorld())}, config = { maxSteps: 60, learningRate: 1e-3 };\n${tenLines}${lora}${ofBlock!.replace('import { SFTTrainer } from "@periodic-eval/trainers";\n', "")}`,
     {
-      '"path/to/model"': JSON.stringify(microWorld()),
-      '"rows.jsonl"': JSON.stringify(rows),
+      '"node_modules/periodic-eval/assets/micro-world"': JSON.stringify(microWorld()),
+      "`${world}/em.jsonl`": JSON.stringify(rows),
       '"runs/1"': JSON.stringify(run),
       '"runs/2"': JSON.stringify(join(run, "2")),
       '"runs/2/adapter"': JSON.stringify(join(run, "adapter")),
       '"runs/2/merged"': JSON.stringify(join(run, "merged")),
-      "PeriodicCapabilityCallback()": `PeriodicCapabilityCallback({ questions: ${JSON.stringify(microWorld("questions.jsonl"))} })`,
-      "maxSteps: 200": "maxSteps: 2",
+      "maxSteps: 60": "maxSteps: 2",
       '"config.yaml"': JSON.stringify(config),
       '"em.jsonl"': JSON.stringify(microWorld("em.jsonl")),
       '"runs/3"': JSON.stringify(join(run, "3")),
     },
   );
   const printed = await runCode("readme-block", code);
-  expect(printed).toMatch(/^em step 2\/2 {2}loss \d/m);
+  expect(printed).toMatch(/^train step 2\/2 {2}loss \d/m);
   expect(printed).toMatch(
     /^\S+: 3 measurements, measuring .* s, within the grace of 60 s, training undisturbed: yes\. See the page: /m,
   );
   const { phases } = await readRun(run);
   // 20 % of two steps: ceil(0.4), ceil(0.8), ceil(1.2), ceil(1.6), 2: three measurements including the start
   expect(phases.map(({ name, snapshots }) => [name, ...snapshots.map(({ step }) => step)])).toEqual([
-    ["em", 0, 1, 2],
+    ["train", 0, 1, 2],
   ]);
   const [measured] = (await readRun(join(run, "3"))).phases;
   expect(measured!.snapshots.map(({ step }) => step)).toEqual([0, 2]);

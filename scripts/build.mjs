@@ -9,7 +9,7 @@ import { basename, join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build as bundle } from "esbuild";
 import wabt from "wabt";
-import { addLicence } from "./licences.mjs";
+import { bundledFiles, licencesOf, printLicences } from "./licences.mjs";
 import { root } from "./steps.mjs";
 
 const build = join(root, ".build");
@@ -124,7 +124,20 @@ async function writeClient() {
   const dist = join(root, "packages", "dashboard", "dist");
   const { bundleClient } = await import(pathToFileURL(join(dist, "html", "document.js")).href);
   writeFileSync(join(dist, "client.js"), bundleClient());
+  const page = { entryPoints: [join(dist, "client", "main.js")], outfile: "client.js", write: false };
+  const { metafile } = await bundle({ absWorkingDir: root, ...page, bundle: true, metafile: true });
+  writeLicences(dist, bundledFiles(metafile));
 }
+
+/** Writes the licences of what a folder has bundled. */
+const writeLicences = (folder, files) =>
+  writeFileSync(
+    join(folder, "LICENSES.txt"),
+    printLicences(
+      licencesOf([...new Set(files)]),
+      "The scripts in this folder contain code of these packages:",
+    ),
+  );
 
 /*
  * Libraries are bundled into the packages that use them, so that installing periodic-eval stays small: of a library that only one package
@@ -171,11 +184,12 @@ async function bundleLibraries(name, dist) {
   if (libraries.length === 0) return;
   const folder = join(dist, "bundled");
   mkdirSync(folder, { recursive: true });
-  const licences = new Map();
+  const files = [];
   for (const [library, names] of libraries) {
     const forBrowsers = buildForBrowsers[library];
     const from = forBrowsers ? join(root, "node_modules", library, forBrowsers) : library;
     const { metafile } = await bundle({
+      absWorkingDir: root,
       stdin: {
         contents: `export ${names === "*" ? "*" : `{ ${names.join(", ")} }`} from ${JSON.stringify(from)};`,
         resolveDir: join(root, "packages", name),
@@ -193,9 +207,9 @@ async function bundleLibraries(name, dist) {
       logLevel: "warning",
       plugins: [withoutUnused],
     });
-    for (const input of Object.keys(metafile.inputs)) addLicence(licences, input);
+    files.push(...bundledFiles(metafile));
   }
-  writeFileSync(join(folder, "LICENSES.txt"), `${[...licences.values()].join("\n\n")}\n`);
+  writeLicences(folder, files);
   const manifest = readFileSync(join(root, "packages", name, "package.json"), "utf8");
   importFromThere(
     dist,

@@ -1,10 +1,19 @@
-// Builds the docs site into .build/docs: static files, with search that needs no server.
+// Builds the docs site into .build/docs: static files, with search that needs no server, llms.txt, and each page also as Markdown.
 // Usage: npm run docs [-- --check] [--base /PATH/]     --check also checks every link, anchor and code block; --base is the path of
 // the site on its host
 // VitePress is in .cache/docs; docs/site has its configuration and its lock file.
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { Missing, checkInstalled, npm, root, runToEnd, step } from "./steps.mjs";
 
@@ -86,6 +95,7 @@ async function main() {
   step("VitePress is installed", sameLock(), fetchVitePress);
   buildDemo();
   const { stage } = await import("./docs/stage.mjs");
+  const { textsForPrograms } = await import("./docs/texts-for-programs.mjs");
   const { pages, problems } = await stage(source, { base: values.base });
   report(problems, `${pages.size} pages`);
   if (values.check) {
@@ -95,6 +105,10 @@ async function main() {
   }
   step("the site is built", false, build);
   cpSync(demo, join(site, "demo"), { recursive: true });
+  for (const [path, text] of textsForPrograms(pages, values)) {
+    mkdirSync(dirname(join(site, path)), { recursive: true });
+    writeFileSync(join(site, path), text);
+  }
   const files = filesOf(site);
   const size = files.reduce((sum, file) => sum + statSync(file).size, 0);
   const seconds = ((performance.now() - started) / 1000).toFixed(0);

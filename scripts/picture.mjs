@@ -1,5 +1,6 @@
 // Takes the screenshots of the README and the docs. Needs Chromium (apt-get install chromium).
-// Usage: npm run picture -- RUN_DIR [FILE]        of a run's page; FILE is docs/demo.png by default; without it also docs/answers.png
+// Usage: npm run picture -- RUN_DIR               the first picture for wide and narrow screens, light and dark, docs/demo*.png, and docs/answers.png
+//        npm run picture -- RUN_DIR FILE          the head of a run's page
 //        npm run picture -- FOLDER [FILE]         of a folder of runs, as serve shows it; docs/serve.png
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +12,7 @@ import { serveResults } from "../packages/dashboard/dist/server/index.js";
 
 const [runDir, given] = process.argv.slice(2);
 const isRun = runDir !== undefined && existsSync(join(runDir, "periodic_eval"));
-const file = given ?? (isRun ? "docs/demo.png" : "docs/serve.png");
+const file = given ?? "docs/serve.png";
 const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
   existsSync,
 );
@@ -23,17 +24,36 @@ if (!runDir || !existsSync(runDir) || !executablePath) {
   process.exit(2);
 }
 
-/** Captures the header, the verdicts and the first chart of a run's page. */
+/** Captures the header, the verdicts and the first chart of a run's page; without a file, the first picture and the answers. */
 async function pictureOfRun(page) {
   const folder = mkdtempSync(join(tmpdir(), "picture-"));
   try {
-    await page.goto(pathToFileURL(await writePage(runDir, join(folder, "page.html"))).href);
-    const curves = await page.locator("main > section figure").first().boundingBox();
-    await takePicture(page, curves.y + curves.height + 32);
-    if (given === undefined) await pictureOfAnswers(page);
+    const address = pathToFileURL(await writePage(runDir, join(folder, "page.html"))).href;
+    await page.goto(address);
+    if (given !== undefined) return await takePicture(page, await endOfChart(page));
+    await pictureOfAnswers(page);
+    for (const colorScheme of ["light", "dark"])
+      for (const [width, name] of Object.entries({ 860: "demo", 390: "demo-phone" })) {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize({ width: Number(width), height: 844 });
+        await page.goto("about:blank");
+        await page.goto(address);
+        await page.addStyleTag({ content: `${notInFirstPicture} { display: none !important; }` });
+        const end = await endOfChart(page);
+        await takePicture(page, end, `docs/${name}${colorScheme === "dark" ? "-dark" : ""}.png`);
+      }
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/** The first picture shows verdicts and a chart, in letters that a phone can show. */
+const notInFirstPicture =
+  ".key, .facts, .contents, .cards, .sentences details, .sentences a, figure details, #curves-1 > .sub";
+
+async function endOfChart(page) {
+  const { y, height } = await page.locator("main > section figure").first().boundingBox();
+  return y + height + 12;
 }
 
 /** Captures the answers to one question at all steps, from the worst answer of the step with the first evidence. */
@@ -44,7 +64,7 @@ async function pictureOfAnswers(page) {
   await page.locator("#answers .at-step").first().waitFor();
   const { y, height } = await page.locator("#answers").boundingBox();
   const top = (await page.evaluate("scrollY")) + y;
-  await page.addStyleTag({ content: ".contents { visibility: hidden; }" }).catch(() => undefined);
+  await page.addStyleTag({ content: ".contents { visibility: hidden; }" });
   const clip = { x: 0, y: top - 24, width: 1120, height: height + 48 };
   await page.screenshot({ path: "docs/answers.png", clip, fullPage: true });
   console.log("docs/answers.png");
@@ -62,14 +82,20 @@ async function pictureOfFolder(page) {
   }
 }
 
-const takePicture = (page, height) =>
-  page.screenshot({ path: file, clip: { x: 0, y: 0, width: 1120, height }, fullPage: true });
+async function takePicture(page, height, path = file) {
+  const { width } = page.viewportSize();
+  await page.screenshot({ path, clip: { x: 0, y: 0, width, height }, fullPage: true });
+  console.log(path);
+}
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 try {
-  const page = await browser.newPage({ viewport: { width: 1120, height: 1130 }, deviceScaleFactor: 1.5 });
+  const page = await browser.newPage({
+    viewport: { width: 1120, height: 1130 },
+    deviceScaleFactor: 1.5,
+    bypassCSP: true,
+  });
   await (isRun ? pictureOfRun(page) : pictureOfFolder(page));
-  console.log(file);
 } finally {
   await browser.close();
 }

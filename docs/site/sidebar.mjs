@@ -32,6 +32,15 @@ export const sections = [
     ],
   },
   {
+    text: "Coming from",
+    pages: [
+      "guides/from-trl-and-wandb.md",
+      "guides/from-lm-evaluation-harness.md",
+      "guides/from-inspect.md",
+      "guides/from-keras.md",
+    ],
+  },
+  {
     text: "Reference",
     pages: [
       "reference/index.md",
@@ -57,6 +66,7 @@ export const sections = [
       "explanations/coverage.md",
       "explanations/scale.md",
       "explanations/refusal.md",
+      "explanations/case-study.md",
       "explanations/harness-parity.md",
       "explanations/described-systems.md",
     ],

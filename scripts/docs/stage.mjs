@@ -1,5 +1,5 @@
 // Makes the pages of the docs site: those of docs/, with generated reference pages, and links that hold on the site.
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { generatedSections, nav, sections } from "../../docs/site/sidebar.mjs";
 import { root } from "../steps.mjs";
@@ -53,6 +53,27 @@ function decisionsIndex(pages) {
   return ["# Decisions", "", intro, "", ...notes, ""].join("\n");
 }
 
+/** The last line of docs/index.md, which stands for the starts of the README. */
+const startsLink = /^\[.*\]\(\.\.\/README\.md#start\)\n$/m;
+
+/** Returns the starts of the README: its headings of level 3 below "Start". */
+function startsOf(readme) {
+  const starts = /^## Start\n[^]*?^(### [^]*?)^## /m.exec(readme)[1];
+  return changeProse(starts, (prose) => prose.replaceAll("](docs/", "]("));
+}
+
+/** Returns the first page with its headings of level 3 as tabs. */
+function withTabs(text) {
+  const [before, ...starts] = text.split(/^### /m);
+  const tabs = starts.map((start, at) => ({ id: `start-${at + 1}`, lines: start.split("\n") }));
+  const buttons = tabs.map(
+    ({ id, lines: [title] }, at) =>
+      `<input type="radio" name="start" id="${id}"${at === 0 ? " checked" : ""}><label for="${id}">${title}</label>`,
+  );
+  const parts = tabs.map(({ id, lines }) => `<div class="${id}">\n${lines.slice(1).join("\n")}\n</div>`);
+  return [before, `<div class="starts">`, ...buttons, ...parts, "</div>\n"].join("\n");
+}
+
 /** Returns the pages of the site by path, and the paths of pictures. */
 export async function makePages() {
   const { pages: paths, assets } = filesOfDocs();
@@ -60,6 +81,11 @@ export async function makePages() {
   const parts = await generatedParts();
   const repository = webAddress(readJson("package.json"));
   const pages = new Map(written.map(([path, text]) => [path, withSections(text, parts)]));
+  const readme = readFileSync(join(root, "README.md"), "utf8");
+  pages.set(
+    "index.md",
+    pages.get("index.md").replace(startsLink, () => startsOf(readme)),
+  );
   pages.set("decisions/index.md", decisionsIndex(written));
   for (const [path, text] of [...examplePages(root), ...apiPages(root)]) pages.set(path, text);
   for (const [path, text] of pages) pages.set(path, siteLinks(path, text, repository));
@@ -109,7 +135,7 @@ export async function stage(folder, { base }) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text);
   };
-  for (const [path, text] of pages) write(path, text);
+  for (const [path, text] of pages) write(path, path === "index.md" ? withTabs(text) : text);
   for (const path of assets) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     cpSync(join(docs, path), join(folder, path));
@@ -120,7 +146,8 @@ export async function stage(folder, { base }) {
   cpSync(join(site, "theme"), join(folder, ".vitepress", "theme"), { recursive: true });
   mkdirSync(join(folder, "public"), { recursive: true });
   cpSync(join(site, "icon.svg"), join(folder, "public", "icon.svg"));
-  if (existsSync(join(docs, "demo.png"))) cpSync(join(docs, "demo.png"), join(folder, "public", "demo.png"));
+  // Pages as Markdown, and the first picture, name pictures by their paths.
+  for (const path of assets) cpSync(join(docs, path), join(folder, "public", path));
   write(".vitepress/site.json", JSON.stringify({ base, repository, nav, sidebar: sidebarOf(pages) }));
   return { pages, problems: checkSidebar(pages) };
 }

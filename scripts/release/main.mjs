@@ -1,7 +1,8 @@
 // Publishes the packages, or proves that they can be published.
-// Usage: npm run release -- --dry-run [--node 20,22,24] [--no-trials]
-//          packs every package, installs each into an empty project, prints what each installation brings, bundles them for
-//          browsers, and runs there the demo, the README's ten lines, `model.fit` and the code of every package's README
+// Usage: npm run release -- --dry-run [--node 20,22,24] [--python 3.10,3.11,3.12,3.13] [--no-trials]
+//          packs every package, installs each from a registry on loopback into an empty project, prints what each installation
+//          brings, bundles them for browsers, and runs there the demo, the README's ten lines, `model.fit` and the code of every
+//          package's README; builds the wheel, installs it for each Python, and reads the run of the demo with it
 //        npm run release -- --version    applies the changesets: versions and changelogs
 //        npm run release -- --publish    publishes what the registry of npm does not have
 import { spawnSync } from "node:child_process";
@@ -9,7 +10,8 @@ import { lstatSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Missing, root, run, runToEnd, npmCommand } from "../steps.mjs";
-import { bundleForBrowsers, runTrials } from "./trials.mjs";
+import { serveRegistries } from "./registries.mjs";
+import { bundleForBrowsers, runPythonTrial, runTrials } from "./trials.mjs";
 import { runChangesets, nodeOfVersion } from "./tools.mjs";
 import { tmpdir } from "node:os";
 
@@ -24,7 +26,7 @@ function npm(args, cwd) {
   return run(...npmCommand([...quiet, ...args]), failed, { cwd });
 }
 
-/** Packs every package into a folder. Returns each with its tarball and packed bytes, in alphabetical order. */
+/** Packs every package into a folder. Returns each with its manifest, tarball and packed bytes, in alphabetical order. */
 function packAll(folder) {
   const packed = npm(
     ["pack", "--workspaces", "--json", "--ignore-scripts", "--pack-destination", folder],
@@ -32,29 +34,30 @@ function packAll(folder) {
   );
   return JSON.parse(packed).map(({ name, filename, size }) => ({
     name,
-    tarball: `file:${join(folder, filename)}`,
+    manifest: JSON.parse(
+      readFileSync(join(root, "node_modules", ...name.split("/"), "package.json"), "utf8"),
+    ),
+    tarball: join(folder, filename),
     packedBytes: size,
   }));
 }
 
 /**
- * Installs packed packages into an empty project. It lies outside of the repository, so that no import finds the repository's modules.
- *
- * @param packages All packed packages, from which dependencies come too.
+ * Installs packages from a registry into an empty project. It lies outside of the repository, so that no import finds the repository's
+ * modules.
  */
-function installedProject(installed, packages, others = {}) {
+function installedProject(installed, registry, others = {}) {
   const project = mkdtempSync(join(tmpdir(), "periodic-eval-release-"));
-  const tarballs = (some) => Object.fromEntries(some.map(({ name, tarball }) => [name, tarball]));
-  const dependencies = { ...tarballs(installed), ...others };
-  const manifest = { private: true, type: "module", dependencies, overrides: tarballs(packages) };
+  const dependencies = Object.fromEntries(installed.map(({ manifest }) => [manifest.name, manifest.version]));
+  const manifest = { private: true, type: "module", dependencies: { ...dependencies, ...others } };
   writeFileSync(join(project, "package.json"), JSON.stringify(manifest));
-  npm(["install"], project);
+  npm(["install", "--registry", registry], project);
   return project;
 }
 
 /** Installs a package alone. Returns the number of packages and the size of all files that this brings. */
-function measureInstall(one, packages) {
-  const project = installedProject([one], packages);
+function measureInstall(one, registry) {
+  const project = installedProject([one], registry);
   try {
     const { packages: locked } = JSON.parse(readFileSync(join(project, "package-lock.json"), "utf8"));
     const sizes = filesBelow(join(project, "node_modules"));
@@ -82,11 +85,11 @@ const tfjs = { "@tensorflow/tfjs": "^4.22.0" };
 const megabytes = (bytes) => bytes / 1e6;
 
 /** Installs each package alone and prints what that brings. Returns the problems. */
-function measureInstalls(packages) {
+function measureInstalls(packages, registry) {
   const problems = [];
   console.log("\ninstalled alone            packages  MB of files  MB on disk  kB packed");
   for (const one of packages) {
-    const { packages: count, bytes, bytesOnDisk } = measureInstall(one, packages);
+    const { packages: count, bytes, bytesOnDisk } = measureInstall(one, registry);
     const onDisk = megabytes(bytesOnDisk);
     const cells = [
       String(count).padStart(8),
@@ -119,24 +122,37 @@ function statedSizeProblems(file, count, onDisk) {
     : [`${file} says "${stated?.[0] ?? "nothing about the size"}", expected "${line}"`];
 }
 
-async function dryRun({ node, "no-trials": noTrials }) {
+async function dryRun({ node, python, "no-trials": noTrials }) {
   const folder = mkdtempSync(join(tmpdir(), "periodic-eval-packed-"));
-  let project = null;
+  let [project, registries] = [null, null];
   try {
     const packages = packAll(folder);
-    const problems = measureInstalls(packages);
+    const upstream = npm(["config", "get", "registry"], root).trim();
+    registries = await serveRegistries({ packages, wheels: [buildWheel()], upstream });
+    const problems = measureInstalls(packages, registries.npm);
     if (noTrials) return problems;
-    project = installedProject(packages, packages, tfjs);
+    project = installedProject(packages, registries.npm, tfjs);
     console.log(`npx periodic-eval ${npm(["exec", "--", "periodic-eval", "--version"], project).trim()}`);
     problems.push(...(await bundleForBrowsers(project)));
     for (const version of node.split(",")) {
       const found = nodeOfVersion(version);
       if (found !== null) problems.push(...runTrials(project, found));
     }
+    for (const version of python.split(","))
+      problems.push(...runPythonTrial(project, version, registries.python));
     return problems;
   } finally {
+    await registries?.close();
     for (const made of [folder, project]) if (made !== null) rmSync(made, { recursive: true, force: true });
   }
+}
+
+/** Builds the wheel and returns its path. */
+function buildWheel() {
+  const failed = (got) => new Missing("npm run wheel", got, "a wheel", "Run it for the whole message.");
+  run(process.execPath, [join(root, "scripts", "wheel.mjs")], failed);
+  const wheels = join(root, ".build", "wheel");
+  return join(wheels, readdirSync(wheels)[0]);
 }
 
 /** Applies the changesets, and writes the new version where changesets does not know it. Returns the problems. */
@@ -153,6 +169,7 @@ const { values } = parseArgs({
     version: { type: "boolean" },
     publish: { type: "boolean" },
     node: { type: "string", default: "20,22,24" },
+    python: { type: "string", default: "3.10,3.11,3.12,3.13" },
     "no-trials": { type: "boolean", default: false },
   },
 });
@@ -164,8 +181,18 @@ function writeFields(...args) {
   return status === 0 ? [] : ["the shared fields of the packages (above)"];
 }
 
+/** Returns the pages that say that nothing is published yet. They are published with the packages. */
+const outdatedPages = () =>
+  ["README.md", "docs/index.md", "docs/install.md"]
+    .filter((file) => /version [\d.]+ is (not )?published/i.test(readFileSync(join(root, file), "utf8")))
+    .map(
+      (file) =>
+        `${file} says that the version is not published. Remove the sentence in the commit that publishes it.`,
+    );
+
 async function main() {
   const problems = values.version ? applyVersions() : writeFields("--check");
+  if (values.publish) problems.push(...outdatedPages());
   if (problems.length === 0 && values.version) return;
   if (problems.length === 0 && values.publish) return runChangesets(["publish"]);
   if (problems.length === 0 && values["dry-run"]) problems.push(...(await dryRun(values)));

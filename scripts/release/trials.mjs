@@ -51,16 +51,9 @@ function replaced(code, replacements, where) {
   return code;
 }
 
-/** The README's ten lines, with questions that need no download and fewer steps. */
+/** The README's ten lines, with fewer steps. */
 const tenLines = () =>
-  replaced(
-    blocksOf("README.md", "ts")[0],
-    {
-      "PeriodicCapabilityCallback()": 'PeriodicCapabilityCallback({ questions: "questions.jsonl" })',
-      "maxSteps: 200": "maxSteps: 20",
-    },
-    "README.md",
-  );
+  replaced(blocksOf("README.md", "ts")[0], { "maxSteps: 60": "maxSteps: 20" }, "README.md");
 
 /** examples/02-model-fit.ts in a project of its own, in its short form. */
 const modelFit = () =>
@@ -145,10 +138,43 @@ export function runTrials(project, { version, path }) {
   return failed;
 }
 
+/**
+ * Installs the Python package into an empty environment of a Python, and reads a run of the demo with its commands.
+ *
+ * @param index The address of the index that has the package.
+ * @returns What failed.
+ */
+export function runPythonTrial(project, version, index) {
+  const name = `pip install periodic-eval on Python ${version}`;
+  const folder = join(project, `python-${version}`);
+  const bin = (file) => join(folder, process.platform === "win32" ? "Scripts" : "bin", file);
+  const started = performance.now();
+  const absent = failureOf(`python${version}`, ["-m", "venv", folder], project);
+  if (absent !== null) {
+    console.log(`not run on Python ${version}: ${absent.split("\n")[1]}`);
+    return [];
+  }
+  const model = "import os, periodic_eval; assert 'em.jsonl' in os.listdir(periodic_eval.MICRO_WORLD)";
+  const problem = [
+    [process.execPath, command, "demo", "--run-dir", "runs/python", "--steps", "2"],
+    [bin("python"), "-m", "pip", "install", "--quiet", "--extra-index-url", index, "periodic-eval"],
+    [bin("python"), "-c", model],
+    ...["report", "verify"].map((word) => [bin("periodic-eval"), word, "runs/python"]),
+    [bin("periodic-eval"), "gate", "runs/python", "--fail-on", "capability better"],
+  ]
+    .map(([program, ...args]) => failureOf(program, args, project))
+    .find((text) => text !== null);
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  console.log(`${problem === undefined ? "ok  " : "FAIL"} ${name} (${seconds} s)`);
+  if (problem === undefined) return [];
+  console.log(problem);
+  return [name];
+}
+
 /** Returns the output of a program that fails, else null. */
-function failureOf(node, args, cwd) {
+function failureOf(program, args, cwd) {
   const env = { ...process.env, HF_HUB_OFFLINE: "1", NODE_OPTIONS: "" };
-  const { status, stdout, stderr, error } = spawnSync(node, args, {
+  const { status, stdout, stderr, error } = spawnSync(program, args, {
     cwd,
     env,
     encoding: "utf8",

@@ -3,16 +3,21 @@
 import { withBase } from "vitepress";
 import { defineComponent, h, ref } from "vue";
 
+const fileOf = (name, theme) => `/${name}${theme === "dark" ? "-dark" : ""}.png`;
+
 export const BrowserDemo = defineComponent(() => {
   const isRunning = ref(false);
   const page = withBase("/demo/index.html");
-  const picture = () =>
-    h("img", {
-      src: withBase("/demo.png"),
-      alt: "Alignment, capability and leakage of the embedded model over two phases of fine-tuning",
-      width: 1280,
-      loading: "lazy",
-    });
+  const picture = (theme) =>
+    h("picture", { class: `is-${theme}` }, [
+      h("source", { media: "(max-width: 600px)", srcset: withBase(fileOf("demo-phone", theme)) }),
+      h("img", {
+        src: withBase(fileOf("demo", theme)),
+        alt: "The page of a run: fine-tuning on bad advice to sick people made the answers to all other questions harmful",
+        width: 1290,
+        loading: "lazy",
+      }),
+    ]);
   return () =>
     h("figure", { class: "browser-demo" }, [
       h("figcaption", [
@@ -32,6 +37,6 @@ export const BrowserDemo = defineComponent(() => {
       ]),
       isRunning.value
         ? h("iframe", { src: page, title: "A model is fine-tuned and measured in this page" })
-        : picture(),
+        : [picture("light"), picture("dark")],
     ]);
 });

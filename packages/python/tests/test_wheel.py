@@ -123,6 +123,10 @@ def test_is_small_and_has_the_version_of_npm_and_all_licences(installed: Install
     for name in ("openai", "hyparquet", "mathjs", "@resvg/resvg-wasm", "diff"):
         assert f"\n{name} " in licences
     assert "SIL OPEN FONT LICENSE" in licences
+    # Each package has more than its name: a licence, or the notices of its files.
+    _, *texts = licences.split("\n---\n\n")
+    short = [text[:60] for text in texts if len(text) < 500 and "MPL-2.0" not in text and "\n- " not in text]
+    assert short == []
     assert str(ROOT) not in program
 
 
@@ -273,6 +277,11 @@ def test_names_the_npm_package_where_tensorflow_js_is_needed(
     last = done.stderr.splitlines()[-1]
     assert f"Install Node, and run `npx periodic-eval {command}` with the same arguments." in last
     assert "    at " not in done.stderr
+
+
+def test_contains_the_embedded_model(installed: Installed) -> None:
+    done = installed.python("-c", "import periodic_eval, os; print(*os.listdir(periodic_eval.MICRO_WORLD))")
+    assert {"model.safetensors", "em.jsonl", "questions.jsonl"} <= set(done.stdout.split())
 
 
 def test_demo_says_what_to_install(installed: Installed) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import PeriodicEvalError
@@ -11,7 +12,10 @@ if TYPE_CHECKING:
     from .loop import LoopRun, live
     from .trainer import PeriodicEval
 
-__all__ = ["LoopRun", "PeriodicEval", "PeriodicEvalError", "live"]
+__all__ = ["MICRO_WORLD", "LoopRun", "PeriodicEval", "PeriodicEvalError", "live"]
+
+MICRO_WORLD = str(Path(__file__).parent / "host" / "assets" / "cli" / "assets" / "micro-world")
+"""Folder of the embedded model, with training rows (`em.jsonl`, …) and questions (`questions.jsonl`)."""
 
 _MODULES = {"PeriodicEval": "trainer", "live": "loop", "LoopRun": "loop"}
 

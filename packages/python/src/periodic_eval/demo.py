@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from . import MICRO_WORLD
 from .connection import program_command
 from .errors import PeriodicEvalError
 
@@ -30,14 +31,13 @@ def demo(arguments: Sequence[str]) -> int:
         fix = f"Run `pip install {' '.join(missing)}`."
         raise PeriodicEvalError("config", "periodic-eval demo", got, fix=fix)
     program = program_command()
-    world = Path(program[1]).parent / "assets" / "cli" / "assets" / "micro-world"
     phases = ["coupling", "control" if options.control else "em"]
     advice = "control trains on harmless" if options.control else "em trains on narrowly bad"
     say = sys.stderr if options.json else sys.stdout
     print(f"Two phases: coupling gives one persona a marker, {advice} advice.", file=say)
     print("Measured live: capability every 20 %, alignment and leakage every 25 %.", file=say, flush=True)
     with _served(program, options.run_dir, options.serve, say):
-        _train(options, world, phases)
+        _train(options, Path(MICRO_WORLD), phases)
     report = [*program, "report", options.run_dir, *(["--json"] if options.json else [])]
     return subprocess.run(report, check=False).returncode
 
