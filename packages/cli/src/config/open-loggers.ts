@@ -1,4 +1,4 @@
-import type { Logger } from "@periodic-eval/core";
+import type { Logger, PeriodicEval } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/data/config";
 import { isRecord, valueAt } from "@periodic-eval/contracts/options";
 import { join } from "node:path";
@@ -50,4 +50,11 @@ export function openLoggers(file: ConfigFile, loggers: unknown, runDir: string):
       return [withOptionPlace(file, at, open)];
     }),
   );
+}
+
+/** Opens the logger of a block's `notify`: a list of one, or of none without it. */
+export async function openNotify(notify: PeriodicEval["notify"], runDir: string): Promise<readonly Logger[]> {
+  if (notify === undefined) return [];
+  const { notifyLogger } = await import("@periodic-eval/loggers/notify");
+  return [notifyLogger({ runDir, ...notify })];
 }

@@ -9,7 +9,7 @@ import { inMemory, type CausalLM } from "@periodic-eval/tfjs";
 import { checkOrder, phaseErrors, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
 import { atPlace, awaitAll, throwAll, withOptionPlace, withPlace } from "../../config/config-file.ts";
 import { buildBlock, loadTasks, type LoadTasks } from "../../config/open-grader.ts";
-import { openLoggers } from "../../config/open-loggers.ts";
+import { openLoggers, openNotify } from "../../config/open-loggers.ts";
 import { connectServer } from "../../config/open-model.ts";
 import { showLoading } from "../../terminal/progress.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
@@ -69,7 +69,11 @@ export async function prepareTraining(
       withPlace(file, ["phases"], () => checkOrder(config.phases, { runDir, resume })),
       engine,
     ]);
-    return { tokenizer: loadedTokenizer, phases, loggers, server: opened };
+    const [first] = phases;
+    const notify = await withOptionPlace(file, [...parsed.blockPath, "notify"], () =>
+      openNotify((first!.periodicEval as PeriodicEval | undefined)?.notify, runDir),
+    );
+    return { tokenizer: loadedTokenizer, phases, loggers: [...loggers, ...notify], server: opened };
   });
 }
 
