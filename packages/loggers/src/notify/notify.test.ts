@@ -92,7 +92,8 @@ async function session(
   log: (logger: Logger) => unknown,
   { standing = [], ...options }: Partial<NotifyOptions> & { readonly standing?: readonly Snapshot[] } = {},
 ): Promise<string | null> {
-  const logger = notifyLogger({ runDir, url: webhook.url, ...options });
+  const address = options.urlEnv === undefined && { url: webhook.url };
+  const logger = notifyLogger({ runDir, ...address, ...options });
   await logger.begin!(begins("em", from, { standing }));
   await log(logger);
   return Promise.resolve(logger.close!()).then(
@@ -228,7 +229,7 @@ describe("notifyLogger", () => {
     vi.stubEnv("WEBHOOK", webhook.url);
     vi.stubEnv("OPENAI_API_KEY", "sk-very-secret");
     webhook.answer = (response) => void response.writeHead(403).end(webhook.url);
-    const options = { url: undefined, urlEnv: "WEBHOOK" };
+    const options = { urlEnv: "WEBHOOK" };
     const warning = await session(0, (logger) => logger.snapshot!(failed(4, "key sk-very-secret")), options);
     expect(warning).toBe("dropped: failed of em step 4 (the webhook answered 403)");
     expect(webhook.received[0]!.text).toBe("alignment failed: key ***");

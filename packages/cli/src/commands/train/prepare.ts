@@ -58,22 +58,27 @@ export async function prepareTraining(
       }),
       () => null,
     );
-    const [, loadedTokenizer, , , phases, loggers, opened] = await awaitAll([
+    const prepared = awaitAll(config.phases.map((_, at) => preparePhase(parsed, at, tasks, checked)));
+    const openingNotify = prepared.then(
+      ([first]) => {
+        const { notify } = (first!.periodicEval ?? {}) as Partial<PeriodicEval>;
+        return openNotify(notify, runDir, { file, at: parsed.blockPath });
+      },
+      () => [],
+    );
+    const [, loadedTokenizer, , , phases, loggers, notifying, opened] = await awaitAll([
       awaitAll(errors.map((error) => Promise.reject(error))),
       tokenizer,
       outline,
       adapter,
-      awaitAll(config.phases.map((_, at) => preparePhase(parsed, at, tasks, checked))),
+      prepared,
       openLoggers(file, config.loggers, runDir),
+      openingNotify,
       server,
       withPlace(file, ["phases"], () => checkOrder(config.phases, { runDir, resume })),
       engine,
     ]);
-    const [first] = phases;
-    const notify = await withOptionPlace(file, [...parsed.blockPath, "notify"], () =>
-      openNotify((first!.periodicEval as PeriodicEval | undefined)?.notify, runDir),
-    );
-    return { tokenizer: loadedTokenizer, phases, loggers: [...loggers, ...notify], server: opened };
+    return { tokenizer: loadedTokenizer, phases, loggers: [...loggers, ...notifying], server: opened };
   });
 }
 

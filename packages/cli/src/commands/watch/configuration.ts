@@ -60,7 +60,7 @@ export async function configure(
       phase,
       seed: "42",
       block,
-      loggers: await openNotify(block.notify, runDir),
+      loggers: await openNotify(block.notify, runDir, null),
       place: (error) => error,
     };
   }
@@ -82,7 +82,7 @@ export async function configure(
     buildBlock(block, loadTasks, { phase, runDir, canMeasureOn, ...known }),
   );
   const seed = valueAt(file.value, ["seed"]);
-  const notify = await withOptionPlace(file, [...at, "notify"], () => openNotify(built.notify, runDir));
+  const notify = await openNotify(built.notify, runDir, { file, at });
   return {
     phase,
     seed: typeof seed === "number" ? String(seed) : "42",
