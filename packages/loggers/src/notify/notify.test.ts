@@ -281,7 +281,8 @@ describe("notifyLogger", () => {
       }
     });
     expect(step).toBe(2);
-    expect(Math.max(...longest)).toBeLessThan(1000);
+    // A request times out after 60 s.
+    expect(Math.max(...longest)).toBeLessThan(10_000);
     expect(events()).toEqual(["verdict 2"]);
     const queued = file()
       .trim()
