@@ -165,7 +165,7 @@ export const packages = {
     },
   },
   loggers: {
-    is: "console, JSONL, CSV, TensorBoard, W&B, MLflow: a subpath each",
+    is: "console, JSONL, CSV, TensorBoard, W&B, MLflow, messages: a subpath each",
     imports: ["contracts", "store", "data", "core"],
     rooms: {
       "json-number.ts": "",
@@ -173,6 +173,7 @@ export const packages = {
       "options.ts": "",
       "lines/": "",
       "outbox/": "sends to servers in the background",
+      "notify/": "messages to people: webhook, desktop",
       "console/": "",
       "tensorboard/": "",
       "mlflow/": "",

@@ -339,11 +339,31 @@ const options = {
     .boolean()
     .default(false)
     .describe("Whether the trainer saves the weights of each measurement."),
+  notify: z
+    .strictObject({
+      url_env: z
+        .string()
+        .optional()
+        .describe("The environment variable that has the address of a webhook, which is a secret."),
+      form: z
+        .enum(["json", "slack", "discord"])
+        .optional()
+        .describe("What the webhook receives. Default: by its address, else json."),
+      desktop: z
+        .boolean()
+        .optional()
+        .describe("Whether this machine's desktop shows the messages, too. Default: false."),
+    })
+    .nullable()
+    .default(null)
+    .describe(
+      "Sends a message on a verdict, a stop, a failed measurement and the end of a phase. Null: none.",
+    ),
   layout: z.enum(["nested", "flat"]).default("nested").describe("Layout of the folder of snapshots."),
 };
 
-/** A phase may override every key but the layout of the run's folder. */
-const { layout: _layout, ...ofPhase } = options;
+/** A phase may override every key but those of the whole run. */
+const { layout: _layout, notify: _notify, ...ofPhase } = options;
 const overrides = z.strictObject(
   Object.fromEntries(
     Object.entries(ofPhase).map(([name, one]) => [name, one.unwrap().optional().describe(one.description!)]),
