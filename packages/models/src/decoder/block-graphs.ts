@@ -71,7 +71,11 @@ export class BlockGraphs {
     this.#graphs?.dispose();
   }
 
-  #trace(record: typeof trace, { inputs, isShared, isKept, isSingle, weights }: BlockKind, sizes: BlockSizes): Trace {
+  #trace(
+    record: typeof trace,
+    { inputs, isShared, isKept, isSingle, weights }: BlockKind,
+    sizes: BlockSizes,
+  ): Trace {
     const { description } = this.#reader;
     const length = isSingle ? 1 : sizes.length;
     const own = inputs.into === null ? length : sizes.own;
