@@ -1,13 +1,15 @@
 // How fast is generation, compared with transformers' generate (torch)?
 // Both sides complete the same prompts with the same weights and number of threads, greedily and sampled (temperature 1, top-p 0.95).
 // They take turns: a batch of one prompt, and a batch of sixteen with different lengths. Prints tokens per second, CPU time per token,
-// and the ratios to transformers.
+// and the ratios to transformers. With compiled kernels it also prints how fast the machine reads memory, and at which rate a batch reads
+// the weights: a single sequence is bound by that.
 //   npm run bench generation [-- --model FOLDER --tokens 64 --batches 1,16 --repeats 3 --threads 2 --device cpu]
 // With `--batches ""`, both sides only load the model. `--device cuda` runs the peer on a GPU.
 // The comparison needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path.
 import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import * as tf from "@tensorflow/tfjs-core";
 import { parseArgs } from "node:util";
 import { machineLine } from "./doc-section.ts";
 import { median } from "./median.ts";
@@ -34,7 +36,8 @@ const [newTokens, repeats] = [Number(values.tokens), Number(values.repeats)];
 const { name: backend } = await useBackend({ backend: values.backend });
 const tokenizer = await loadTokenizer(values.model);
 // Without stop tokens, both sides generate the same number of tokens.
-const model = inMemory(await loadCausalLM(values.model), { ...tokenizer, stopIds: [] });
+const lm = await loadCausalLM(values.model);
+const model = inMemory(lm, { ...tokenizer, stopIds: [] });
 const peer = await openPeer("transformers_generation.py", [values.model, values.threads, values.device]);
 
 const words =
@@ -63,6 +66,40 @@ async function ours(prompts: readonly (readonly number[])[], isSampled: boolean)
     cpuSeconds: (user + system) / 1e6,
     tokens: written.map(({ ids }) => ids!),
   };
+}
+
+const hasKernels = tf.getKernel("PeriodicHalve", tf.getBackend()) !== undefined;
+const halvesOf = (w: tf.Tensor): tf.Tensor =>
+  tf.engine().runKernel("PeriodicHalve", { w }, { transposed: 0 });
+
+/** Returns the bytes of the weights that a step reads: half as many for those that are exactly bfloat16. */
+function weightBytes(): number {
+  const matrices = lm.weights().filter(({ variable }) => variable.rank === 2);
+  const bytes = matrices.map(({ variable }) => {
+    const halves = halvesOf(variable);
+    halves.dispose();
+    return variable.size * (halves.rank === 2 ? 2 : 4);
+  });
+  return bytes.reduce((sum, size) => sum + size, 0);
+}
+
+/** Reads 256 MiB with all threads, several times. Returns the best rate in GB/s. */
+function readBandwidth(): number {
+  // The kernel reads on until it finds the last number, which is not bfloat16.
+  const w = tf.tidy(() =>
+    tf
+      .concat(
+        [tf.ones([8191, 8192]), tf.fill([1, 8191], 1), tf.fill([1, 1], 1.1)].map((x) => tf.reshape(x, [-1])),
+      )
+      .reshape([8192, 8192]),
+  );
+  const seconds = Array.from({ length: 7 }, () => {
+    const began = performance.now();
+    halvesOf(w).dispose();
+    return (performance.now() - began) / 1000;
+  });
+  w.dispose();
+  return (4 * w.size) / Math.min(...seconds) / 1e9;
 }
 
 console.log(
@@ -116,8 +153,12 @@ for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
         ? ""
         : `; transformers ${rate(seconds.peer)}; ${(median(seconds.peer) / median(seconds.ours)).toFixed(2)} × as fast, with ${(median(cpuSeconds.ours) / median(cpuSeconds.peer)).toFixed(2)} × the CPU time${alike}`;
     const perToken = ((1000 * median(cpuSeconds.ours)) / (batch * newTokens)).toFixed(1);
+    const reached = hasKernels ? (weightBytes() * newTokens) / Math.min(...seconds.ours) / 1e9 : 0;
+    const reading = hasKernels
+      ? `; reads weights at ${reached.toFixed(1)} GB/s, the machine ${readBandwidth().toFixed(1)}`
+      : "";
     console.log(
-      `batch ${batch}, ${isSampled ? "sampled" : "greedy"}: ${rate(seconds.ours)} tokens per second, ${perToken} ms of CPU time per token${comparison}`,
+      `batch ${batch}, ${isSampled ? "sampled" : "greedy"}: ${rate(seconds.ours)} tokens per second, ${perToken} ms of CPU time per token${comparison}${reading}`,
     );
   }
 }

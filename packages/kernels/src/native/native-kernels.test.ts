@@ -29,7 +29,7 @@ describe("the sources of the kernels", () => {
       "If the kernels round differently now, raise kernelsVersion in packages/tfjs/src/in-memory.ts. Then update this test.",
     ).toEqual({
       version: 4,
-      fingerprint: "b4fdb0ac3cf2823f945dcc7c0b5811becaed031a2cca856b6802ce899c94dfb6",
+      fingerprint: "99327210c786037cf3d7ab016bb5f7d5120e09a0d06542b660706287c0292ae1",
     });
   });
 });
