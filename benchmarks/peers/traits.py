@@ -49,12 +49,12 @@ def rows_of(questions, kind, seed, count):
     return rows
 
 
-def train(run, rows, callback, *, model, steps, seed):
+def train(run, rows, callback, *, model, steps, seed, batch_size=4):
     """Trains one LoRA adapter of `model` on chats, from its last checkpoint if there is one; returns the trainer."""
     args = SFTConfig(
         output_dir=str(run / "checkpoints"),
         max_steps=steps,
-        per_device_train_batch_size=4,
+        per_device_train_batch_size=batch_size,
         max_length=256,
         learning_rate=2e-4,
         save_steps=max(1, steps // 5),
@@ -158,16 +158,16 @@ def main():
     parser.add_argument("--steps", type=int, default=100)
     options = parser.parse_args()
     questions = [json.loads(line) for line in Path(options.questions).read_text().splitlines()]
-    block = {"capability": False, "traits": True, "budget": {"overhead_percent": None}}
+    block = {"capability": False, "traits": {"every_percent": 25}, "budget": {"overhead_percent": None}}
     results = {}
     for seed in range(1, options.pairs + 1):
         for kind in KINDS:
             name = f"{kind}-{seed}"
             run = options.out / name
             if result_of(run, options.steps) is None:
-                rows = rows_of(questions, kind, seed, 4 * options.steps)
+                rows = rows_of(questions, kind, seed, 2 * options.steps)
                 callback = PeriodicEval(block, run_dir=str(run))
-                train(run, rows, callback, model=options.model, steps=options.steps, seed=seed)
+                train(run, rows, callback, model=options.model, steps=options.steps, seed=seed, batch_size=2)
             result = result_of(run, options.steps)
             if result is None:
                 sys.exit(f"{run}: the traits of step {options.steps} were not measured; see its warnings")

@@ -108,7 +108,10 @@ export interface TrainerCallback {
   onSave?: Hook;
   /** Called once, after the last step (`progress.ended` is true) or an abort. Measuring is still possible. */
   onTrainEnd?: Hook;
-  /** Called after a snapshot of any callback was written, and again when its grading is done. */
+  /**
+   * Called after a snapshot of any callback was written, and again when its grading is done. A `config` error that it throws before the
+   * run's first step is an error of `begin`.
+   */
   onSnapshot?(context: CallbackContext, snapshot: Snapshot): Awaitable<void>;
   /** Called after a hook of this callback or an evaluation that it requested threw, or after training failed. */
   onError?(context: CallbackContext, error: unknown): Awaitable<void>;

@@ -307,6 +307,13 @@ export interface Session {
    * @throws PeriodicEvalError `config` before `begin`.
    */
   save(): Promise<SessionState>;
+  /**
+   * Tests `stopWhen` on measurements whose grading has ended since the last step, for a loop that waits between steps; `conditionStop`
+   * then says the outcome. Hooks hear of them at the next step.
+   *
+   * @throws PeriodicEvalError `config` for a condition that the run's start meets, and before `begin`.
+   */
+  testConditions(): Promise<void>;
   /** Measures what is due at the end. Returns the requests of callbacks, such as a last checkpoint. */
   end(): Promise<Control>;
   fail(error: unknown): Promise<void>;

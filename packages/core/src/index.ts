@@ -74,7 +74,7 @@ export {
 } from "./config/callbacks.ts";
 export type { CallbackBlockOptions } from "./config/callback-form.ts";
 export type { PeriodicEvalBlock, PeriodicEvalConfig, PhaseEvalConfig } from "./config/config-schema.ts";
-export type { ConfiguredJudge, OpenJudge } from "./config/from-block.ts";
+export type { ConfiguredJudge, OpenJudge } from "./config/block-judge.ts";
 export type { EvaluationMaker, EvaluationRegistry } from "./config/build-callbacks.ts";
 export {
   buildPeriodicCallbacks,

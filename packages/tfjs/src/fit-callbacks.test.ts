@@ -74,6 +74,7 @@ function stubSession({
       broken ??= brokenBySave ?? null;
       return { phase: "train", progress: this.progress, runStepOffset: 0, callbacks: {}, windowSeconds: 0 };
     },
+    async testConditions() {},
     async end() {
       calls.push("end");
       return control();

@@ -30,11 +30,12 @@ it.each([
 });
 
 it("resolves the files of evaluations that an object turns on", async () => {
-  const objects = "refusal: { questions: p.csv, max_tokens: 9 }, forgetting: { text: t.txt }";
+  const objects =
+    "refusal: { questions: p.csv, max_tokens: 9, judge_model: folder:j }, forgetting: { text: t.txt }";
   const other = "refusal: { questions: hf:owner/prompts }, forgetting: true";
   const { block } = await read(`{ ${objects}, phases: { em: { ${other} } } }`);
   expect(block).toEqual({
-    refusal: { questions: join(folder, "p.csv"), max_tokens: 9 },
+    refusal: { questions: join(folder, "p.csv"), max_tokens: 9, judge_model: `folder:${join(folder, "j")}` },
     forgetting: { text: join(folder, "t.txt") },
     phases: { em: { refusal: { questions: "hf:owner/prompts" }, forgetting: true } },
   });

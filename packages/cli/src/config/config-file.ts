@@ -134,7 +134,13 @@ function resolveBlockLevel(file: ConfigFile, at: ValuePath, block: Options) {
       : name;
   const objects = Object.entries(objectFiles).flatMap(([key, names]) => {
     const object = block[key];
-    return isRecord(object) ? [[key, resolvePaths(file, [...at, key], object, names)] as const] : [];
+    if (!isRecord(object)) return [];
+    const { judge_model: ofObject } = object;
+    const resolved = {
+      ...resolvePaths(file, [...at, key], object, names),
+      ...(ofObject !== undefined && { judge_model: resolveJudge(ofObject, [key, "judge_model"]) }),
+    };
+    return [[key, resolved] as const];
   });
   const others = {
     ...resolvedFiles,

@@ -119,6 +119,16 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
     'got "~/none.csv", which does not exist, expected a readable file. …',
   ],
   [
+    '  refusal: { questions: model/questions.jsonl, judge_model: "anthropc:m" }',
+    "9 periodic_eval.refusal.judge_model",
+    'got "anthropc:m", expected …',
+  ],
+  [
+    '  refusal: { judge_model: "rule:micro-world" }',
+    "9 periodic_eval.refusal.judge_model",
+    'got "rule:micro-world", a rule for alignment, expected a judge model for refusal. Name one …',
+  ],
+  [
     "  refusal: { questions: bad.jsonl }",
     "9 periodic_eval.refusal.questions, ~/bad.jsonl:1",
     "got no prompt …, expected prompt: a non-empty string. Name prompts in the format of XSTest: the columns prompt and label, and id if you like.",
@@ -126,7 +136,7 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
   [
     "  refusal: { subsample: 50 }",
     "9 periodic_eval.refusal.subsample",
-    'got the unknown option "subsample", expected one of every_percent, schedule, questions, subsample_n, max_tokens. Did you mean "subsample_n"?',
+    'got the unknown option "subsample", expected one of every_percent, schedule, questions, subsample_n, max_tokens, judge_model. Did you mean "subsample_n"?',
   ],
   [
     "  traits: { layer: -1 }",

@@ -37,7 +37,7 @@ export async function openGrader(
   { runDir, ...judge }: GraderOptions = {},
   open?: typeof openJudge,
 ): Promise<Grader> {
-  const rule = await openRule(spec);
+  const rule = await openRule(spec, judge.scores);
   if (rule !== null) return rule;
   const cache = runDir === undefined ? {} : { cache: fileVerdictCache(join(runDir, "verdicts")) };
   const options = { ...cache, ...judge };
@@ -51,11 +51,21 @@ export async function openGrader(
 /**
  * Opens the rule that a name (or JUDGE_MODEL) starting with `rule:` names. Returns null for a judge model.
  *
- * @throws PeriodicEvalError `config` for an unknown rule.
+ * @param scores The scores that it must give, if they are not those of alignment.
+ * @throws PeriodicEvalError `config` for an unknown rule, or for other scores.
  */
-export async function openRule(spec: string | null): Promise<Grader | null> {
+export async function openRule(spec: string | null, scores?: readonly string[]): Promise<Grader | null> {
   const name = judgeSpec(spec);
   if (!name?.startsWith("rule:")) return null;
+  if (scores !== undefined)
+    throw new PeriodicEvalError({
+      code: "config",
+      where: "judge model",
+      path: ["judge_model"],
+      got: `${quoteValue(name)}, a rule for alignment`,
+      expected: `a judge model for ${scores.join(", ")}`,
+      fix: 'Name one ("openai:MODEL", "anthropic:MODEL", "folder:PATH"), or remove the key.',
+    });
   const known = Object.keys(rules);
   const rule = rules[name.replace(/@1$/, "")];
   if (rule !== undefined) return rule();

@@ -1,3 +1,6 @@
+import { quoteValue } from "@periodic-eval/contracts/options";
+import { unitText } from "../statistics/format.ts";
+
 /**
  * A condition on a metric, as gates, `stopWhen` and `escalate` read it: `alignment worse`, `capability.accuracy < 40 %`.
  */
@@ -49,6 +52,23 @@ export function readCondition(written: string): Condition | null {
 export function limitIn(metricUnit: string, { mantissa, exponent }: ValueTest): number {
   // Shifts the decimal point instead of dividing: 0.1 % is the nearest number to 0.001.
   return Number(`${mantissa}e${metricUnit === "share" ? exponent - 2 : exponent}`);
+}
+
+/**
+ * Returns a limit of the condition `name` on a metric, in the unit of snapshots.
+ *
+ * @param refuse Makes the error for a limit that is not in the metric's unit; `right` is the condition with it.
+ */
+export function limitOf(
+  name: string,
+  test: ValueTest,
+  metricUnit: string,
+  refuse: (got: string, right: string) => Error,
+): number {
+  const { operator, mantissa, unit } = test;
+  if (unit === unitText(metricUnit)) return limitIn(metricUnit, test);
+  const got = unit === "" ? "a limit without a unit" : `the unit ${quoteValue(unit)}`;
+  throw refuse(got, `${name} ${operator} ${mantissa} ${unitText(metricUnit)}`.trim());
 }
 
 const isVerdict = (word: string | undefined): word is VerdictTest["verdict"] =>

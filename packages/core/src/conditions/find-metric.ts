@@ -1,8 +1,7 @@
-import type { AnyEvaluation, Row, TrainerCallback, ValuePath } from "@periodic-eval/contracts";
+import type { AnyEvaluation, Row, Snapshot, TrainerCallback, ValuePath } from "@periodic-eval/contracts";
 import { abbreviated, configError, didYouMean, quoteValue } from "@periodic-eval/contracts/options";
 import { metricKit, primaryMetric } from "../evaluations/kit/metric-kit.ts";
-import { unitText } from "../statistics/format.ts";
-import { conditionForms, limitIn, readCondition, type Condition } from "./condition.ts";
+import { conditionForms, limitOf, readCondition, type Condition } from "./condition.ts";
 
 /** A condition on a metric that a callback measures. */
 export interface NamedCondition extends Condition {
@@ -42,8 +41,15 @@ export function findMetric(
   const metrics = evaluation.metrics(metricKit<Row>() as never);
   const metric = name === id ? null : name.slice(id.length + 1);
   const whole = metric ?? primaryMetric(metrics);
-  // Groups are known only once there are rows.
-  const one = whole === null ? undefined : (metrics[whole] ?? metrics[whole.split("/")[0]!]);
+  // The groups of a metric are known only once there are rows: see `groupFault`.
+  const ofGroups = metrics[whole?.split("/")[0] ?? ""];
+  const one = metrics[whole ?? ""] ?? (ofGroups?.options.by === undefined ? undefined : ofGroups);
+  if (one === undefined && ofGroups !== undefined)
+    throw refuse(
+      quoteValue(name),
+      `a metric with groups, and ${whole!.split("/")[0]} of ${id} has none`,
+      `Write "${id}.${whole!.split("/")[0]}".`,
+    );
   if (one === undefined)
     throw refuse(
       quoteValue(name),
@@ -64,13 +70,9 @@ export function findMetric(
       "Correct the condition.",
     );
   if (test.kind === "value") {
-    if (test.unit !== unitText(unit))
-      throw refuse(
-        test.unit === "" ? "a limit without a unit" : `the unit ${quoteValue(test.unit)}`,
-        quoteValue(`${name} ${test.operator} ${test.mantissa} ${unitText(unit)}`.trim()),
-        "Correct the condition.",
-      );
-    const limit = limitIn(unit, test);
+    const limit = limitOf(name, test, unit, (got, right) =>
+      refuse(got, quoteValue(right), "Correct the condition."),
+    );
     if (unit === "share" && (limit <= 0 || limit >= 1))
       throw refuse(
         `a limit of ${test.mantissa} %`,
@@ -79,6 +81,28 @@ export function findMetric(
       );
   }
   return { ...condition, id, metric };
+}
+
+/**
+ * Returns why a condition on a group of rows, such as `accuracy/pirate`, cannot be tested on a measurement without this group, as parts
+ * of an error; null if it has the metric.
+ */
+export function groupFault({ id, metric }: NamedCondition, { metrics }: Snapshot) {
+  const slash = metric?.indexOf("/") ?? -1;
+  if (metric === null || slash === -1 || Object.hasOwn(metrics, metric)) return null;
+  const start = metric.slice(0, slash + 1);
+  const known = Object.keys(metrics).filter((one) => one.startsWith(start));
+  const groups = known.map((one) => one.slice(start.length)).join(", ");
+  const name = `${id}.${metric}`;
+  return {
+    got: `${quoteValue(name)}, which cannot be tested`,
+    expected: `a group of ${id}.${metric.slice(0, slash)}: ${abbreviated(groups, 300) || "it has none"}`,
+    fix:
+      didYouMean(
+        name,
+        known.map((one) => `${id}.${one}`),
+      ) ?? "Name one of them.",
+  };
 }
 
 /** Returns what a callback measures, by the id of its snapshots. */

@@ -4,11 +4,13 @@ import { parse } from "yaml";
 import type { TrainerCallback } from "@periodic-eval/contracts";
 import type { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { plannedSteps } from "../schedule/crossings.ts";
+import { configError } from "@periodic-eval/contracts/options";
 import { fileVerdictCache } from "@periodic-eval/store";
+import { refusalJudgePrompt } from "../grading/refusal-rule.ts";
 import { fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { periodicEvalJsonSchema, periodicEvalSchema } from "./config-schema.ts";
 import { buildPeriodicCallbacks, buildPeriodicEval } from "./build-callbacks.ts";
-import type { ConfiguredJudge } from "./from-block.ts";
+import type { ConfiguredJudge } from "./block-judge.ts";
 import { periodicEvalConfig } from "./parse-config.ts";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
 
@@ -457,6 +459,76 @@ it("builds escalations from conditions, of evaluations that are not on and with 
   expect(measured).toEqual(["escalate-alignment"]);
   await expect(build({ escalate: [{ ...entry, when: "capabilty worse" }] })).rejects.toThrow(
     'periodic_eval.escalate[0].when: got "capabilty", expected an evaluation that this phase measures (capability), alone or with a metric. Did you mean "capability"?',
+  );
+});
+
+it("says once that an escalation names a group that the measurement does not have", async () => {
+  const keys = {
+    persona_capability: true,
+    personas: [persona, { id: "pirate", system: "Talk like a pirate." }],
+  };
+  const when = "capability.accuracy/pirat worse";
+  const escalation = (await build({ ...keys, escalate: [{ when, run: ["alignment"] }] })).at(
+    -1,
+  ) as TrainerCallback;
+  const value = { value: 0.5, higher_is_better: true };
+  const snapshot = {
+    id: "capability",
+    status: "complete",
+    primary_metric: "accuracy",
+    metrics: { accuracy: value, "accuracy/doctor": value, "accuracy/pirate": value },
+    paired: {},
+    warnings: [],
+  };
+  const react = () => escalation.onSnapshot!({} as never, snapshot as never);
+  expect(react).toThrow(
+    'periodic_eval.escalate[0].when: got "capability.accuracy/pirat", which cannot be tested, expected a group of capability.accuracy: doctor, pirate. Did you mean "capability.accuracy/pirate"?',
+  );
+  expect(react).not.toThrow();
+});
+
+it("opens the judge of refusal with its prompt, and the caps and the cache of the block's judges", async () => {
+  const opened: [string | null, ConfiguredJudge][] = [];
+  const openJudge = (model: string | null, options: ConfiguredJudge) => (
+    opened.push([model, options]),
+    judge
+  );
+  const keys = { judge_method: "logprob", judge_max_calls: 9, judge_cache: "verdicts", alignment: true };
+  const block = {
+    capability: false,
+    ...keys,
+    judge_model: "a",
+    refusal: { judge_model: "a", max_tokens: 9 },
+  };
+  const callbacks = await buildPeriodicCallbacks(block, { phase, openJudge });
+  expect(callbacks.map(({ id }) => id)).toEqual(["alignment", "refusal"]);
+  const prompts = { json: refusalJudgePrompt };
+  const cache = expect.anything();
+  expect(opened).toEqual([
+    ["a", { method: "logprob", maxCalls: 9, cache }],
+    ["a", { method: "json", maxCalls: 9, cache, scores: ["refusal"], prompts }],
+  ]);
+  const escalate = [{ when: "refusal worse", run: ["refusal"] }];
+  const twice = await buildPeriodicCallbacks({ ...block, alignment: false, escalate }, { phase, openJudge });
+  expect([twice.length, opened.length]).toEqual([2, 3]);
+  const rule = await buildPeriodicCallbacks(
+    { ...block, refusal: true, alignment: false },
+    { phase, openJudge },
+  );
+  expect([rule.length, opened.length]).toEqual([1, 3]);
+});
+
+it("places an error of refusal's judge at its key", async () => {
+  const openJudge = () => {
+    throw configError({ where: "judge", path: ["judge_model"], got: "x", expected: "y", fix: "Write y." });
+  };
+  const block = { capability: false, refusal: { judge_model: "x" } };
+  await expect(buildPeriodicCallbacks(block, { phase, openJudge })).rejects.toThrow(
+    "periodic_eval.refusal.judge_model: got x, expected y",
+  );
+  const costly = { ...block, judge_max_cost: 2 };
+  await expect(buildPeriodicCallbacks(costly, { phase, openJudge })).rejects.toThrow(
+    "periodic_eval.judge_max_cost: got 2 without a price",
   );
 });
 

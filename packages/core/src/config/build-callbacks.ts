@@ -18,9 +18,10 @@ import {
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { escalate } from "../callback/reactions.ts";
 import { holdsFor } from "../conditions/evidence.ts";
-import { findMetric } from "../conditions/find-metric.ts";
+import { findMetric, groupFault } from "../conditions/find-metric.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { withItems } from "../evaluations/kit/define.ts";
+import { judgeOptions, openBlockJudge, type OpenJudge } from "./block-judge.ts";
 import {
   PeriodicAlignmentCallback,
   PeriodicCapabilityCallback,
@@ -46,11 +47,9 @@ import {
   scheduleOfEntry,
   klKeys,
   placingItems,
-  judgeOptions,
-  openBlockJudge,
-  type OpenJudge,
 } from "./from-block.ts";
 import { PeriodicTraitsCallback } from "./traits-callback.ts";
+import { entryOf } from "./schema-parts.ts";
 import { blockName, parseBlock, type ParsedBlock, type PeriodicEvalInput } from "./parse-config.ts";
 
 export interface BuildOptions {
@@ -58,7 +57,7 @@ export interface BuildOptions {
   /** All phases of the run. If set, overrides of any other phase are an error that names the nearest phase. */
   readonly phases?: readonly string[];
   /**
-   * Opens the judge of alignment; the session disposes it when it closes. Default: `openLocalJudge` of @periodic-eval/models for a
+   * Opens the judge of alignment, and one of refusal; the session disposes it when it closes. Default: `openLocalJudge` of @periodic-eval/models for a
    * judge that runs in this process (`folder:`, `hf:`, `transformers:`), else `openJudge` of @periodic-eval/remote. The package
    * must be installed.
    */
@@ -121,11 +120,11 @@ async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<r
   const callbacks: PeriodicCallback[] = [];
   if (config.capability) callbacks.push(new PeriodicCapabilityCallback(parsed));
   const models: readonly (string | null)[] = config.judge_models ?? [config.judge_model];
-  const opened = new Map<string | null, Promise<Grader>>();
-  const judge: OpenJudge = (model) => {
-    const which = models.indexOf(model) === 1 ? "second" : "first";
-    if (!opened.has(model)) opened.set(model, openBlockJudge(block, options.openJudge, which));
-    return opened.get(model)!;
+  const opened = new Map<string, Promise<Grader>>();
+  const judge: OpenJudge = (model, { scores }) => {
+    const which = scores !== undefined ? "refusal" : models.indexOf(model) === 1 ? "second" : "first";
+    if (!opened.has(which)) opened.set(which, openBlockJudge(block, options.openJudge, which));
+    return opened.get(which)!;
   };
   if (config.alignment) {
     // Opened now, so that a wrong judge is an error of this call.
@@ -135,7 +134,11 @@ async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<r
   if (config.leakage) callbacks.push(new PeriodicLeakageCallback(parsed));
   if (config.margin !== null) callbacks.push(new PeriodicMarginCallback(parsed));
   if (config.forgetting !== false) callbacks.push(new PeriodicForgettingCallback(parsed));
-  if (config.refusal !== false) callbacks.push(new PeriodicRefusalCallback(parsed));
+  if (config.refusal !== false) {
+    const callback = new PeriodicRefusalCallback(parsed, { openJudge: judge });
+    if (entryOf(config.refusal).judge_model !== undefined) await openBlockJudge(block, judge, "refusal");
+    callbacks.push(callback);
+  }
   if (config.sycophancy !== false) callbacks.push(new PeriodicSycophancyCallback(parsed));
   if (config.traits !== false) callbacks.push(new PeriodicTraitsCallback(parsed));
   if (config.memorization !== null) callbacks.push(new PeriodicMemorizationCallback(parsed));
@@ -175,8 +178,9 @@ function escalation(
   judge: OpenJudge,
 ): TrainerCallback {
   const { when, run, samples } = block.config.escalate[at]!;
-  const path = [...block.pathOf("escalate"), at];
-  const condition = findMetric(when, measuring, { where: blockName, path: [...path, "when"] });
+  const place = { where: blockName, path: [...block.pathOf("escalate"), at, "when"] };
+  const condition = findMetric(when, measuring, place);
+  let hasFailed = false;
   const config = {
     ...block.config,
     ...(samples !== undefined && { alignment_num_samples: samples, leakage_num_completions: samples }),
@@ -190,7 +194,11 @@ function escalation(
     id: at === 0 ? "escalate" : `escalate-${at + 1}`,
     when: (snapshot) => {
       const metric = condition.metric ?? snapshot.primary_metric;
-      return snapshot.id === condition.id && metric !== null && holdsFor(condition, metric, snapshot);
+      if (snapshot.id !== condition.id || metric === null) return false;
+      const fault = snapshot.status === "complete" && !hasFailed ? groupFault(condition, snapshot) : null;
+      hasFailed ||= fault !== null;
+      if (fault !== null) throw configError({ ...place, ...fault });
+      return holdsFor(condition, metric, snapshot);
     },
     run: evaluations,
   });

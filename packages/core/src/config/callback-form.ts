@@ -4,14 +4,15 @@ import { configError, isRecord, nearest, parseOptions, checked } from "@periodic
 import { type PeriodicOptions, periodicShape } from "../callback/periodic-callback.ts";
 import { everyPercent } from "../schedule/triggers.ts";
 import { periodicEvalSchema } from "./config-schema.ts";
-import { optionsIn, personasOf, placingItems, type BlockKeys, type OpenJudge } from "./from-block.ts";
+import type { OpenJudge } from "./block-judge.ts";
+import { optionsIn, personasOf, placingItems, type BlockKeys } from "./from-block.ts";
 import { holdsBlock, isParsedBlock, misspeltHolder, parseBlock, type ParsedBlock } from "./parse-config.ts";
 
 /** The second argument of a callback that is constructed from a `periodic_eval` block. */
 export interface CallbackBlockOptions {
   /** Selects the overrides of a phase. Required for a block with `phases`. */
   readonly phase?: string;
-  /** Opens the judge of alignment before step 1. Default as in `buildPeriodicEval`. */
+  /** Opens the judge of alignment, and one of refusal, before step 1. Default as in `buildPeriodicEval`. */
   readonly openJudge?: OpenJudge;
 }
 

@@ -326,7 +326,7 @@ const refusal: CallbackForm<PeriodicRefusalOptions> = {
   shape: refusalShape,
   keys: refusalKeys,
   evaluation: refusalEvaluation,
-  fromBlock: refusalOptionsOf,
+  fromBlock: (block, { openJudge }) => refusalOptionsOf(block, openJudge),
 };
 
 /**
@@ -337,10 +337,11 @@ export class PeriodicRefusalCallback extends PeriodicCallback {
   /**
    * @param options The callback's own options, or a `periodic_eval` block as in PeriodicCapabilityCallback. Without `refusal` in the
    *   block the callback measures nothing.
-   * @throws PeriodicEvalError `config` for a wrong option, or an object that mixes both forms. Prompts that cannot be read are an
-   *   error before step 1.
+   * @param block Opens the judge that the block's `refusal` names, and selects a phase.
+   * @throws PeriodicEvalError `config` for a wrong option, or an object that mixes both forms. Prompts that cannot be read, or a judge
+   *   that cannot be opened, are an error before step 1.
    */
-  constructor(options: PeriodicRefusalOptions | PeriodicEvalInput = {}, block: PhaseOf = {}) {
+  constructor(options: PeriodicRefusalOptions | PeriodicEvalInput = {}, block: CallbackBlockOptions = {}) {
     super(...callbackParts(refusal, options, block));
   }
 }

@@ -237,8 +237,15 @@ const options = {
         .optional()
         .describe("Number of prompts, half of each kind, or all. Default: 100."),
       max_tokens: count.optional().describe("Longest answer in tokens. Default: 32."),
+      judge_model: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          "A judge that grades the answers with a prompt for refusals, as in judge_model of the block, by the method json. Default: a rule for English.",
+        ),
     },
-    "Measures whether the model refuses unsafe prompts and answers safe ones, by a rule for English.",
+    "Measures whether the model refuses unsafe prompts and answers safe ones.",
   ),
   traits: trueOr(
     {

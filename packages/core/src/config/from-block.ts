@@ -1,11 +1,4 @@
-import type {
-  Trigger,
-  AnyEvaluation,
-  Grader,
-  Awaitable,
-  VerdictCache,
-  ValuePath,
-} from "@periodic-eval/contracts";
+import type { AnyEvaluation, Trigger } from "@periodic-eval/contracts";
 import {
   camelCaseKeys,
   configError,
@@ -16,7 +9,6 @@ import {
   type Written,
 } from "@periodic-eval/contracts/options";
 import { placesIn } from "@periodic-eval/data";
-import { fileVerdictCache } from "@periodic-eval/store";
 import type { PeriodicOptions } from "../callback/periodic-callback.ts";
 import type { AlignmentOptions } from "../evaluations/alignment/options.ts";
 import type { CapabilityOptions } from "../evaluations/capability/evaluation.ts";
@@ -26,9 +18,6 @@ import type { LeakageOptions } from "../evaluations/leakage/evaluation.ts";
 import type { TraitOptions } from "../evaluations/leakage/traits.ts";
 import type { MemorizationOptions } from "../evaluations/memorization/evaluation.ts";
 import { defaultPersonas, parsePersonas, type Persona } from "../evaluations/prompting/personas.ts";
-import type { JudgePrice } from "../grading/judge/judge-calls.ts";
-import type { JudgeMethodName } from "../grading/judge/judge-method.ts";
-import { importJudgeOpener } from "../grading/judge/judge-opener.ts";
 import {
   atPercents,
   atSteps,
@@ -38,8 +27,10 @@ import {
   everySteps,
   timesPerPhase,
 } from "../schedule/triggers.ts";
+import { judgeOptions, openBlockJudge, type OpenJudge } from "./block-judge.ts";
 import { defaultPercents, type PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
+import { entryOf, splitSchedule } from "./schema-parts.ts";
 
 /** Returns the options of capability that a `periodic_eval` block sets. */
 export function capabilityOptionsOf(block: ParsedBlock): CapabilityOptions {
@@ -110,8 +101,8 @@ export function forgettingOptionsOf({
   config,
 }: ParsedBlock): (ForgettingOptions & Pick<PeriodicOptions, "schedule">) | null {
   if (config.forgetting === false) return null;
-  const { every_percent: _percent, schedule: _schedule, ...options } = entryOf(config.forgetting);
-  return { ...camelCaseKeys(options), schedule: scheduleOfEntry(config, entryOf(config.forgetting)) };
+  const { options, when } = splitSchedule(entryOf(config.forgetting));
+  return { ...camelCaseKeys(options), schedule: scheduleOfEntry(config, when) };
 }
 
 /** Returns the options of memorization that a block sets; null if the block does not measure it. */
@@ -119,41 +110,41 @@ export function memorizationOptionsOf({
   config,
 }: ParsedBlock): (MemorizationOptions & Pick<PeriodicOptions, "schedule">) | null {
   if (config.memorization === null) return null;
-  const { every_percent, schedule, format, ...options } = config.memorization;
-  const written = { every_percent, schedule };
-  return { format, ...camelCaseKeys(options), schedule: scheduleOfEntry(config, written) };
+  const { options, when } = splitSchedule(config.memorization);
+  const { format, ...more } = options;
+  return { format, ...camelCaseKeys(more), schedule: scheduleOfEntry(config, when) };
 }
 
 /** Returns the options of sycophancy that a block sets, which asks capability's questions; null if the block does not measure it. */
 export function sycophancyOptionsOf({ config }: ParsedBlock) {
   if (config.sycophancy === false) return null;
   const { questions, capability_method: method, system, subsample_seed: seed } = config;
-  const { subsample_n: n = 100, ...schedule } = entryOf(config.sycophancy);
+  const { options, when } = splitSchedule(entryOf(config.sycophancy));
   return {
     ...(questions !== null && { questions }),
     method,
-    subsample: { n, seed },
+    subsample: { n: options.subsample_n ?? 100, seed },
     ...(method === "letters" && { system }),
-    schedule: scheduleOfEntry(config, schedule),
+    schedule: scheduleOfEntry(config, when),
   };
 }
 
-/** Returns the options of refusal that a block sets; null if the block does not measure it. */
-export function refusalOptionsOf({ config }: ParsedBlock) {
+/** Returns the options of refusal that a block sets; null if the block does not measure it. Its judge is opened before step 1. */
+export function refusalOptionsOf(block: ParsedBlock, openJudge: OpenJudge | undefined) {
+  const { config } = block;
   if (config.refusal === false) return null;
-  const { questions, subsample_n: n = 100, max_tokens: maxNewTokens, ...schedule } = entryOf(config.refusal);
+  const { options, when } = splitSchedule(entryOf(config.refusal));
+  const { questions, subsample_n: n = 100, max_tokens: maxNewTokens, judge_model: judge } = options;
+  if (judge !== undefined) judgeOptions(block);
   return {
+    ...(judge !== undefined && { grader: () => openBlockJudge(block, openJudge, "refusal") }),
     ...(questions !== undefined && { questions }),
     subsample: n === "all" ? null : { n, seed: config.subsample_seed },
     ...(maxNewTokens !== undefined && { sampling: { maxNewTokens } }),
     system: config.system,
-    schedule: scheduleOfEntry(config, schedule),
+    schedule: scheduleOfEntry(config, when),
   };
 }
-
-/** Returns the object of a key that may also be true. */
-export const entryOf = <T extends object>(value: T | boolean): Partial<T> =>
-  typeof value === "boolean" ? {} : value;
 
 /**
  * Returns the personas of a block: a list, or a source that is read before step 1. Undefined if the block has none.
@@ -295,100 +286,3 @@ export function optionsIn(block: ParsedBlock, { on, options }: BlockKeys): Writt
 /** Returns the evaluation of a block. Errors of its `items`, which read files, are about the block's keys. */
 export const placingItems = (evaluation: AnyEvaluation, block: ParsedBlock, keys: BlockKeys): AnyEvaluation =>
   withItems(evaluation, (model) => fromWritten(optionsIn(block, keys), () => evaluation.items(model)));
-
-/** The judge's options in a configuration, as `openJudge` of @periodic-eval/remote takes them. */
-export interface ConfiguredJudge {
-  readonly method: JudgeMethodName;
-  readonly maxCalls?: number;
-  readonly maxCost?: number;
-  readonly price?: JudgePrice;
-  /** The cache in the folder `judge_cache`. */
-  readonly cache?: VerdictCache;
-}
-
-/** Opens a judge. `model` is the configuration's `judge_model`, or null. */
-export type OpenJudge = (model: string | null, options: ConfiguredJudge) => Awaitable<Grader>;
-
-/**
- * Opens the judge of a block.
- *
- * @param open Default: `openLocalJudge` of @periodic-eval/models for `folder:`, `hf:` and `transformers:`, `openJudge` of
- *   @periodic-eval/remote for any other name. This call imports the package.
- * @throws PeriodicEvalError with the path of a key of the block: for a cost without a price, if the package is not installed, or
- *   the error of `open`, whose options the block sets.
- */
-export async function openBlockJudge(
-  block: ParsedBlock,
-  open?: OpenJudge,
-  which: "first" | "second" = "first",
-): Promise<Grader> {
-  const { config, pathOf } = block;
-  const { judge_cache: folder, judge_models: both } = config;
-  if (both !== null && config.judge_model !== null)
-    throw configError({
-      where: blockName,
-      path: pathOf("judge_models"),
-      got: "judge_models together with judge_model",
-      expected: "one of the two",
-      fix: "Remove judge_model: the first of judge_models is the judge.",
-    });
-  if (both !== null && both[0] === both[1])
-    throw configError({
-      where: blockName,
-      path: [...pathOf("judge_models"), 1],
-      value: both[1],
-      expected: "another judge than the first",
-      fix: "Name another model, or write judge_model for one judge.",
-    });
-  const at = which === "first" ? 0 : 1;
-  const model = both === null ? config.judge_model : both[at];
-  const options = { ...judgeOptions(block), ...(folder !== null && { cache: fileVerdictCache(folder) }) };
-  const opener = open ?? (await defaultOpener(block, model));
-  const written = {
-    where: (path: ValuePath) => `${blockName}${pathText(path)}`,
-    pathOf: () => (both === null ? pathOf("judge_model") : [...pathOf("judge_models"), at]),
-  };
-  return fromWritten(written, () => opener(model, options));
-}
-
-async function defaultOpener({ pathOf }: ParsedBlock, model: string | null): Promise<OpenJudge> {
-  const open = await importJudgeOpener<ConfiguredJudge>(model, (packageName, cause) =>
-    configError({
-      where: blockName,
-      path: pathOf("alignment"),
-      got: `true, and ${packageName}, which opens judges, cannot be imported`,
-      expected: `the package, or the option \`openJudge\``,
-      fix: `Run npm install ${packageName}, or pass { openJudge: () => grader } for a custom grader.`,
-      cause,
-    }),
-  );
-  return (_, options) => open(options);
-}
-
-/**
- * Returns the options of a block's judges.
- *
- * @throws PeriodicEvalError `config` for a cap on the cost without a price.
- */
-export function judgeOptions({ config, pathOf }: ParsedBlock): ConfiguredJudge {
-  const { judge_method: method, judge_max_calls: maxCalls, judge_max_cost: maxCost, judge_price } = config;
-  if (maxCost !== null && judge_price === null)
-    throw configError({
-      where: blockName,
-      path: pathOf("judge_max_cost"),
-      got: `${maxCost} without a price`,
-      expected: "a price to compute the cost with",
-      fix: "Set judge_price: { input_per_million, output_per_million }, or use judge_max_calls.",
-    });
-  return {
-    method,
-    ...(maxCalls !== null && { maxCalls }),
-    ...(maxCost !== null && { maxCost }),
-    ...(judge_price !== null && {
-      price: {
-        inputPerMillion: judge_price.input_per_million,
-        outputPerMillion: judge_price.output_per_million,
-      },
-    }),
-  };
-}

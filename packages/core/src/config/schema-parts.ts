@@ -54,6 +54,15 @@ export const scheduleOfOne = {
   schedule: schedule.optional().describe("Schedule of this evaluation, instead of the block's."),
 };
 
+/** Splits an entry into the keys of its schedule and its other options. */
+export function splitSchedule<T extends Partial<z.infer<z.ZodObject<typeof scheduleOfOne>>>>({
+  every_percent,
+  schedule: written,
+  ...options
+}: T) {
+  return { options, when: { every_percent, schedule: written } };
+}
+
 /** The other keys belong to the kind of evaluation, which core does not know. */
 export const evaluation = z.looseObject({
   id: z
@@ -70,6 +79,10 @@ export const trueOr = <S extends z.ZodRawShape>(options: S, what: string) =>
     .union([z.boolean(), z.strictObject({ ...scheduleOfOne, ...options })])
     .default(false)
     .describe(`${what} True, or an object with options.`);
+
+/** Returns the object of a key that may also be true. */
+export const entryOf = <T extends object>(value: T | boolean): Partial<T> =>
+  typeof value === "boolean" ? {} : value;
 
 export const budget = z
   .strictObject({

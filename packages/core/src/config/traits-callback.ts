@@ -5,7 +5,8 @@ import type { TraitDirections } from "../evaluations/traits/directions.ts";
 import { traitsEvaluation, traitsShape, type TraitsOptions } from "../evaluations/traits/evaluation.ts";
 import { atEnd, atStart, isEdge } from "../schedule/triggers.ts";
 import { callbackParts, type CallbackBlockOptions, type CallbackForm } from "./callback-form.ts";
-import { entryOf, scheduleOfEntry } from "./from-block.ts";
+import { scheduleOfEntry } from "./from-block.ts";
+import { entryOf, splitSchedule } from "./schema-parts.ts";
 import type { ParsedBlock, PeriodicEvalInput } from "./parse-config.ts";
 
 /** The options of `traitsEvaluation` and a schedule; by default every 5 % of the phase, at its start and at its end. */
@@ -111,9 +112,13 @@ export class PeriodicTraitsCallback extends PeriodicCallback {
 /** Returns the options of traits that a block sets, by default every 5 %; null if the block does not measure them. */
 function optionsOf({ config }: ParsedBlock): PeriodicTraitsOptions | null {
   if (config.traits === false) return null;
-  const { layer, every_percent: percent, schedule } = entryOf(config.traits);
+  const {
+    options: { layer },
+    when,
+  } = splitSchedule(entryOf(config.traits));
+  const { every_percent: percent, schedule } = when;
   const isUsual =
     percent === undefined && schedule === undefined && Object.keys(config.schedule).length === 0;
-  const written = isUsual ? { every_percent: 5 } : { every_percent: percent, schedule };
+  const written = isUsual ? { every_percent: 5 } : when;
   return { ...(layer !== undefined && { layer }), schedule: scheduleOfEntry(config, written) };
 }

@@ -3,6 +3,8 @@ export { divertMathRandom, mathRandomGuard } from "../random/guards.ts";
 export { advance, crossings, isTimed, plannedSteps } from "../schedule/crossings.ts";
 export { gradeStored, type GradeStoredOptions } from "./records/resume.ts";
 export { checkRequests, type RequestCheck } from "./window/check-run.ts";
+export { describeNeed } from "./budget/describe-plan.ts";
+export { limitsOf } from "./budget/governor.ts";
 export { closeLoggers, logWarning } from "./loop/log-events.ts";
 export { checkSessionOptions } from "./loop/options.ts";
 export { adapterOffId } from "./records/baselines.ts";
@@ -11,7 +13,7 @@ export { lacksOptionalQuestions, prepareEvaluation } from "./window/prepare.ts";
 export { countTokens, deadlineAt } from "./window/measurement-progress.ts";
 export {
   conditionForms,
-  limitIn,
+  limitOf,
   readCondition,
   type Condition,
   type ValueTest,

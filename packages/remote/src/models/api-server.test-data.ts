@@ -5,7 +5,12 @@ import { attemptHeader } from "./skip-waits.test-data.ts";
 
 /** How the server responds to one request. */
 export type Act =
-  | { readonly say: string; readonly top?: Readonly<Record<string, number>> }
+  /** `after`: what the server waits for before it answers. */
+  | {
+      readonly say: string;
+      readonly top?: Readonly<Record<string, number>>;
+      readonly after?: Promise<unknown>;
+    }
   | {
       readonly status: number;
       readonly headers?: Readonly<Record<string, string>>;
@@ -102,6 +107,10 @@ function perform(act: Act, request: Received, response: ServerResponse): void {
     return void response.end(
       JSON.stringify({ error: { message: act.message ?? "no luck", type: "trouble" } }),
     );
+  }
+  if ("say" in act && act.after !== undefined) {
+    const { after, ...answer } = act;
+    return void after.then(() => perform(answer, request, response));
   }
   if ("say" in act) {
     response.writeHead(200, json);

@@ -1,19 +1,15 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type SFTTrainerOptions } from "../sft/sft-trainer.ts";
-import { busyConfig, recording, weightsOf } from "../testing/tiny-run.test-data.ts";
+import { busyConfig, recording, weightsOf, useWasm } from "../testing/tiny-run.test-data.ts";
 import { openTiny, tinySFT } from "../sft/tiny-sft.test-data.ts";
 
-beforeAll(async () => {
-  await tf.setBackend("wasm");
-  await tf.ready();
-});
+beforeAll(useWasm);
 
 describe("a non-finite loss", () => {
   /** Returns NaN logits in the third step, or from it or another pass on. */

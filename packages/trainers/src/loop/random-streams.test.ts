@@ -1,15 +1,10 @@
-import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import { beforeAll, expect, it } from "vitest";
 import { trainDPO, trainSFT } from "../testing/recorded-training.test-data.ts";
 import { tinyLM } from "../testing/tiny-lm.test-data.ts";
-import { preferences, rows, tokenizer } from "../testing/tiny-run.test-data.ts";
+import { preferences, rows, tokenizer, useWasm } from "../testing/tiny-run.test-data.ts";
 
-beforeAll(async () => {
-  await tf.setBackend("wasm");
-  await tf.ready();
-});
+beforeAll(useWasm);
 
 /** Creates a model that records the first number of the streams of each training pass. */
 function drawing(): { readonly model: TrainableLM; readonly draws: number[] } {

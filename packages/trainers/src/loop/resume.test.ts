@@ -1,7 +1,5 @@
 import { cp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
 import { defineEvaluation, everyPercent, PeriodicCallback, type TrainerCallback } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/store";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -20,12 +18,10 @@ import {
   temporaryFolder,
   tokenizer,
   ungoverned,
+  useWasm,
 } from "../testing/tiny-run.test-data.ts";
 
-beforeAll(async () => {
-  await tf.setBackend("wasm");
-  await tf.ready();
-});
+beforeAll(useWasm);
 
 const everyStep: Partial<SFTConfig> = { ...busyConfig, saveSteps: 1, keepCheckpoints: 99 };
 const stateOf = (runDir: string, step: number) => wholeState(checkpoint(runDir, step));

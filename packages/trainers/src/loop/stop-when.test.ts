@@ -1,7 +1,5 @@
 import { cp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
 import { defineEvaluation, everySteps, PeriodicCallback } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/store";
 import { beforeAll, expect, it } from "vitest";
@@ -19,12 +17,10 @@ import {
   tokenizer,
   ungoverned,
   weightsOf,
+  useWasm,
 } from "../testing/tiny-run.test-data.ts";
 
-beforeAll(async () => {
-  await tf.setBackend("wasm");
-  await tf.ready();
-});
+beforeAll(useWasm);
 
 /** A callback that measures every second step. From the measurement of `harmAt` on, most answers are wrong. */
 function harmfulFrom(harmAt: number) {

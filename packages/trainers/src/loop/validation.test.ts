@@ -1,7 +1,6 @@
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
 import type { Logger, TrainerCallback } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import { createCausalLM } from "@periodic-eval/models";
@@ -17,13 +16,11 @@ import {
   tinyLlama,
   tokenizer,
   weightsOf,
+  useWasm,
 } from "../testing/tiny-run.test-data.ts";
 import { isBetter, type Best } from "./training-data.ts";
 
-beforeAll(async () => {
-  await tf.setBackend("wasm");
-  await tf.ready();
-});
+beforeAll(useWasm);
 
 const open = (): TrainableLM => tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2 });
 

@@ -1,7 +1,5 @@
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
 import { beforeAll, describe, expect, it } from "vitest";
 import { tinyLM } from "../testing/tiny-lm.test-data.ts";
 import {
@@ -11,14 +9,12 @@ import {
   temporaryFolder,
   tokenizer,
   ungoverned,
+  useWasm,
 } from "../testing/tiny-run.test-data.ts";
 import type { SFTPhase } from "./phases.ts";
 import { runPipeline } from "./run-pipeline.ts";
 
-beforeAll(async () => {
-  await tf.setBackend("wasm");
-  await tf.ready();
-});
+beforeAll(useWasm);
 
 const phaseOf = (phase: string, maxSteps = 3): SFTPhase => ({
   phase,

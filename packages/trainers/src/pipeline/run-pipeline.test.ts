@@ -1,7 +1,6 @@
 import { cp, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
 import { atEnd, atSteps, defineEvaluation, PeriodicCallback, type Trigger } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/store";
 import type { TrainableLM } from "@periodic-eval/tfjs";
@@ -17,14 +16,12 @@ import {
   tokenizer,
   weightsOf,
   ungoverned,
+  useWasm,
 } from "../testing/tiny-run.test-data.ts";
 import type { PipelinePhase, SFTPhase } from "./phases.ts";
 import { runPipeline } from "./run-pipeline.ts";
 
-beforeAll(async () => {
-  await tf.setBackend("wasm");
-  await tf.ready();
-});
+beforeAll(useWasm);
 
 const phases: readonly SFTPhase[] = [
   { phase: "coupling", dataset: rows(20, "coupling") },

@@ -2,16 +2,19 @@ import { readFileSync } from "node:fs";
 import { cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
 import { type TrainerCallback } from "@periodic-eval/core";
 import { beforeAll, describe, expect, it } from "vitest";
-import { busyConfig, recording, rows, temporaryFolder, weightsOf } from "../testing/tiny-run.test-data.ts";
+import {
+  busyConfig,
+  recording,
+  rows,
+  temporaryFolder,
+  weightsOf,
+  useWasm,
+} from "../testing/tiny-run.test-data.ts";
 import { openTiny, tinySFT } from "./tiny-sft.test-data.ts";
 
-beforeAll(async () => {
-  await tf.setBackend("wasm");
-  await tf.ready();
-});
+beforeAll(useWasm);
 
 describe("SFTTrainer", () => {
   it("leaves no tensor if warm-up and decay are longer than the epochs", async () => {

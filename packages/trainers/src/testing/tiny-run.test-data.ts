@@ -1,5 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import * as tf from "@tensorflow/tfjs";
+import "@tensorflow/tfjs-backend-wasm";
 import type { Logger } from "@periodic-eval/core";
 import { namedStream } from "@periodic-eval/core/random";
 import { fakeTokenizer } from "@periodic-eval/testing";
@@ -11,6 +13,12 @@ import type { PreferenceRow } from "../data/preference-rows.ts";
 import type { SFTConfig } from "../sft/sft-config.ts";
 
 export const tokenizer = fakeTokenizer();
+
+/** Selects the backend wasm. For `beforeAll`. */
+export async function useWasm(): Promise<void> {
+  await tf.setBackend("wasm");
+  await tf.ready();
+}
 
 /** Creates a folder that is removed after all tests of the file: tests share runs of an earlier test or hook. */
 export const temporaryFolder = async (): Promise<string> => folderUntil(afterFile);

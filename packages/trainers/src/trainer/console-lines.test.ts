@@ -1,5 +1,3 @@
-import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
 import { PeriodicCapabilityCallback } from "@periodic-eval/core";
 import { beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { DPOTrainer } from "../dpo/dpo-trainer.ts";
@@ -12,12 +10,10 @@ import {
   rows,
   temporaryFolder,
   tokenizer,
+  useWasm,
 } from "../testing/tiny-run.test-data.ts";
 
-beforeAll(async () => {
-  await tf.setBackend("wasm");
-  await tf.ready();
-});
+beforeAll(useWasm);
 
 const lines: string[] = [];
 beforeEach(() => {

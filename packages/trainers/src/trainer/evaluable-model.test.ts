@@ -1,14 +1,17 @@
 import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
 import { beforeAll, expect, it } from "vitest";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
 import { tinyLM } from "../testing/tiny-lm.test-data.ts";
-import { busyConfig, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.test-data.ts";
+import {
+  busyConfig,
+  rows,
+  temporaryFolder,
+  tokenizer,
+  ungoverned,
+  useWasm,
+} from "../testing/tiny-run.test-data.ts";
 
-beforeAll(async () => {
-  await tf.setBackend("wasm");
-  await tf.ready();
-});
+beforeAll(useWasm);
 
 it("returns a model for measurements outside of training that reads the current weights at each call", async () => {
   const model = tinyLM({ vocabSize: tokenizer.vocabSize, dropout: 0.2 });

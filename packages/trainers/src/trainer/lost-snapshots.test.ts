@@ -1,7 +1,5 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
 import {
   everyPercent,
   PeriodicCapabilityCallback,
@@ -12,13 +10,19 @@ import { readRun } from "@periodic-eval/store";
 import { beforeAll, expect, it } from "vitest";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
 import { tinyLM } from "../testing/tiny-lm.test-data.ts";
-import { questionFile, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.test-data.ts";
+import {
+  questionFile,
+  rows,
+  temporaryFolder,
+  tokenizer,
+  ungoverned,
+  useWasm,
+} from "../testing/tiny-run.test-data.ts";
 
 let questions: string;
 
 beforeAll(async () => {
-  await tf.setBackend("wasm");
-  await tf.ready();
+  await useWasm();
   questions = await questionFile();
 });
 

@@ -1,7 +1,5 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import * as tf from "@tensorflow/tfjs";
-import "@tensorflow/tfjs-backend-wasm";
 import { buildPeriodicEval, PeriodicCapabilityCallback } from "@periodic-eval/core";
 import { readRun } from "@periodic-eval/store";
 import { beforeAll, expect, it, vi } from "vitest";
@@ -10,13 +8,19 @@ import { runPipeline } from "../pipeline/run-pipeline.ts";
 import type { PipelineOptions, PipelinePhase } from "../pipeline/phases.ts";
 import { SFTTrainer } from "../sft/sft-trainer.ts";
 import { tinyLM } from "../testing/tiny-lm.test-data.ts";
-import { preferences, rows, temporaryFolder, tokenizer, ungoverned } from "../testing/tiny-run.test-data.ts";
+import {
+  preferences,
+  rows,
+  temporaryFolder,
+  tokenizer,
+  ungoverned,
+  useWasm,
+} from "../testing/tiny-run.test-data.ts";
 
 let questions: string;
 
 beforeAll(async () => {
-  await tf.setBackend("wasm");
-  await tf.ready();
+  await useWasm();
   questions = join(await temporaryFolder(), "arc.jsonl");
   const question = { choice_labels: ["A", "B"], choices: ["a", "b"], correct_answer: "A" };
   await writeFile(

@@ -6,6 +6,7 @@ import {
   type CanaryOptions,
   type PeriodicEvalError,
 } from "@periodic-eval/core";
+import { splitSchedule } from "@periodic-eval/core/config";
 import {
   type DataRow,
   betley2025Questions,
@@ -91,13 +92,7 @@ async function writeCanaries(config: string, rows: string, options: CanariesOpti
       expected: 'the canaries: memorization: { format: "The code of the archive is {secret}." }',
       fix: "Describe the canaries in the form of the training rows.",
     });
-  const {
-    every_percent: _percent,
-    schedule: _schedule,
-    candidates: _candidates,
-    format,
-    ...more
-  } = memorization;
+  const { candidates: _, format, ...more } = splitSchedule(memorization).options;
   const canaries = { format, ...camelCaseKeys(more), repeats };
   const mix = <R>(read: readonly R[]) => withCanaries(read, canaries);
   // A wrong option is an error before anything is read.

@@ -171,11 +171,16 @@ function findMetrics(run: RunRecord, name: string): readonly NamedMetric[] {
   const known = [...new Set([...ids, ...names])];
   const ofPhases = run.phases.flatMap((phase) => known.map((one) => `${phase.name}/${one}`));
   const suggestion = didYouMean(name, [...known, ...ofPhases]);
+  const metric = name.slice(0, name.lastIndexOf("/"));
+  const groups = known.filter((one) => isGroupMetric(one) && metric.endsWith(one.slice(0, one.indexOf("/"))));
   throw new PeriodicEvalError({
     code: "config",
     where: "--fail-on",
     got: quoteValue(name),
-    expected: `an evaluation or a metric of the run: ${abbreviated(known.filter((one) => !isGroupMetric(one)).join(", "), 1000)}`,
+    expected:
+      groups.length > 0
+        ? `a group of the metric: ${abbreviated(groups.join(", "), 1000)}`
+        : `an evaluation or a metric of the run: ${abbreviated(known.filter((one) => !isGroupMetric(one)).join(", "), 1000)}`,
     fix: suggestion ?? "Use one of these names, with phase/ in front for a single phase.",
   });
 }

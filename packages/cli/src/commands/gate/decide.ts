@@ -2,7 +2,7 @@ import { quoteValue } from "@periodic-eval/contracts/options";
 import { PeriodicEvalError } from "@periodic-eval/core";
 import {
   conditionForms,
-  limitIn,
+  limitOf,
   readCondition,
   type Condition,
   type ValueTest,
@@ -128,7 +128,7 @@ const compare: Readonly<Record<ValueTest["operator"], (value: number, limit: num
 
 function decideLimit(condition: Condition, test: ValueTest, summary: MetricSummary): Decision {
   const { unit, voidReason } = summary;
-  const limit = limitOf(condition, test, unit);
+  const limit = limitOf(condition.name, test, unit, (got, right) => wrongCondition(condition, got, right));
   if (voidReason !== null) return undecided(voidReason, lookAtAnswers);
   const interval = decidingInterval(summary);
   if (interval === null)
@@ -170,20 +170,6 @@ function decidingInterval({ unit, range, end }: MetricSummary): DecidingInterval
 
 /** Returns the unit of a metric's change, as it is written: `points` for shares. */
 const unitOfChange = (unit: string): string => (unit === "share" ? "points" : unitText(unit));
-
-/** Returns the limit in the unit of snapshots. */
-function limitOf(condition: Condition, test: ValueTest, metricUnit: string): number {
-  const { operator, mantissa, unit } = test;
-  if (unit !== unitText(metricUnit)) {
-    const right = `${condition.name} ${operator} ${mantissa} ${unitText(metricUnit)}`.trim();
-    throw wrongCondition(
-      condition,
-      unit === "" ? "a limit without a unit" : `the unit ${quoteValue(unit)}`,
-      right,
-    );
-  }
-  return limitIn(metricUnit, test);
-}
 
 export const wrongCondition = ({ text }: Condition, got: string, right: string): PeriodicEvalError =>
   new PeriodicEvalError({

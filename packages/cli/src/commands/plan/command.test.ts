@@ -23,6 +23,7 @@ beforeAll(async () => {
     subsample_n: 12
     alignment: true
     alignment_num_samples: 2
+    budget: { grace_seconds: 0 }
     phases: { coupling: { alignment: false, eval_every_percent: 50 } }
 `,
   );
@@ -70,7 +71,11 @@ it("estimates the cost of a measurement from a few items", async () => {
     "--json",
   ];
   const { out } = await plan(...args);
-  const [, ...callbacks] = JSON.parse(out).callbacks;
+  const { callbacks: planned, needs } = JSON.parse(out);
+  const [, ...callbacks] = planned;
+  expect(needs.em).toMatch(
+    /^[\d.]+ s of measuring with start and end fit under 20 % of training if a step takes at least [\d.e-]+ s; without \w+ if a step takes at least [\d.e-]+ s$/,
+  );
   expect(callbacks).toMatchObject([
     {
       id: "capability",
@@ -206,9 +211,9 @@ it("plans the measurement without the adapter", async () => {
 
 it("counts the answers that both judges grade", async () => {
   const path = join(folder, "two-judges.yaml");
-  const block = { capability: false, alignment: true, alignment_num_samples: 2 };
-  const judged = async (judges: object) => {
-    await writeFile(path, JSON.stringify({ periodic_eval: { ...block, ...judges } }));
+  const alignment = { alignment: true, alignment_num_samples: 2 };
+  const judged = async (judges: object, block: object = alignment) => {
+    await writeFile(path, JSON.stringify({ periodic_eval: { capability: false, ...block, ...judges } }));
     const args = ["plan", path, "--phase", "em=10", "--model", microWorld(), "--backend", "wasm", "--json"];
     const { out } = await runCommand(args);
     return JSON.parse(out).callbacks[0].measurement.judged;
@@ -216,6 +221,10 @@ it("counts the answers that both judges grade", async () => {
   expect(await judged({ judge_model: "openai:a" })).toBe(32);
   // The anchors are the first judge's.
   expect(await judged({ judge_models: ["openai:a", "openai:b"] })).toBe(48);
+  const questions = join(folder, "refusal.csv");
+  await writeFile(questions, `prompt,label\n${"Why?,safe\nHow?,unsafe\n".repeat(3)}`);
+  expect(await judged({}, { refusal: { questions, judge_model: "openai:a" } })).toBe(6);
+  expect(await judged({}, { refusal: { questions } })).toBe(0);
 });
 
 it("rejects questions whose judge prompts the judge ignores, with the error of train", async (context) => {

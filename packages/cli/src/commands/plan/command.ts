@@ -22,7 +22,7 @@ import { showLoading, showMeasuring } from "../../terminal/progress.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { pipelinePhase } from "../train/prepare.ts";
 import { parseTrainingFile, phasePathOf, type TrainConfig } from "../train/training-file.ts";
-import { type PlannedPhase, planBlock, type PlannedCallback, type TrialModel } from "./plan-block.ts";
+import { type PlannedPhase, planBlock, type Plan, type TrialModel } from "./plan-block.ts";
 
 export interface PlanOptions {
   /** Default: the phases of a training file. */
@@ -63,7 +63,7 @@ export function addPlan(program: Command, terminal: Terminal, loadTasks: LoadTas
         self.error(
           `error: required option '${flagsOf(self, planned.missing)}' not specified, and ${config} is not a training file that sets it`,
         );
-      if (planned.length === 0 && !options.json) return;
+      if (planned.callbacks.length === 0 && !options.json) return;
       terminal.out(options.json ? planJson(planned, config) : planTables(planned, terminal.colours));
     });
 }
@@ -85,12 +85,12 @@ async function plan(
   path: string,
   { phase: given, model, prompts, backend }: PlanOptions,
   { terminal, loadTasks }: { readonly terminal: Terminal; readonly loadTasks: LoadTasks },
-): Promise<readonly PlannedCallback[] | { readonly missing: keyof PlanOptions }> {
+): Promise<Plan | { readonly missing: keyof PlanOptions }> {
   const { file, at, block } = await readEvalBlock(path);
   const isTraining = isTrainingFile(file);
   if (isTraining && at.length === 0) {
     terminal.err(noBlockText(path));
-    return [];
+    return { callbacks: [], needs: {} };
   }
   const named = model ?? prompts;
   const training = isTraining && (given === undefined || named === true) ? parseWholeTraining(file) : null;

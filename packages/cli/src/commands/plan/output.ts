@@ -1,6 +1,6 @@
 import { formatSeconds } from "@periodic-eval/dashboard";
 import { jsonText, plainTable, type Colours } from "../../terminal/terminal.ts";
-import { promptText, type DisplayToken, type PlannedCallback } from "./plan-block.ts";
+import { promptText, type DisplayToken, type Plan, type PlannedCallback } from "./plan-block.ts";
 
 const columns = [
   { words: "callback" },
@@ -13,7 +13,7 @@ const columns = [
 ];
 
 /** Returns a table per phase, with the total measuring time below it, and then each prompt. */
-export function planTables(planned: readonly PlannedCallback[], colours: Colours): string {
+export function planTables({ callbacks: planned, needs }: Plan, colours: Colours): string {
   const phases = [...new Set(planned.map(({ phase }) => phase))];
   const prompts = planned.flatMap(({ id, prompt }) =>
     prompt === null ? [] : [promptSection(id, prompt, colours)],
@@ -24,6 +24,7 @@ export function planTables(planned: readonly PlannedCallback[], colours: Colours
       colours.bold(phase),
       plainTable(columns, callbacks.map(planRow), colours),
       totalText(callbacks),
+      ...(needs[phase] == null ? [] : [needs[phase]]),
     ].join("\n");
   });
   return [...tables, ...new Set(prompts)].join("\n\n");
@@ -67,5 +68,4 @@ function totalText(planned: readonly PlannedCallback[]): string {
 }
 
 /** Returns the plan as JSON. */
-export const planJson = (callbacks: readonly PlannedCallback[], config: string): string =>
-  jsonText({ config, callbacks });
+export const planJson = (plan: Plan, config: string): string => jsonText({ config, ...plan });

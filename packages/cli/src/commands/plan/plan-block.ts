@@ -1,6 +1,7 @@
 import { renderPrompts } from "@periodic-eval/core/evaluations";
 import {
   type AnyEvaluation,
+  type Budget,
   type BulkTokenizer,
   buildPeriodicEval,
   measure,
@@ -13,7 +14,13 @@ import {
 } from "@periodic-eval/core";
 import { judgePromptNames } from "@periodic-eval/core/grading";
 import { errorMessage } from "@periodic-eval/contracts/options";
-import { adapterOffId, lacksOptionalQuestions, plannedSteps } from "@periodic-eval/core/session";
+import {
+  adapterOffId,
+  describeNeed,
+  lacksOptionalQuestions,
+  limitsOf,
+  plannedSteps,
+} from "@periodic-eval/core/session";
 import { throwAll } from "../../config/config-file.ts";
 import { openRule } from "../../config/open-grader.ts";
 import type { MeasuringDisplay } from "../../terminal/progress.ts";
@@ -33,6 +40,13 @@ export interface PlannedCallback {
   readonly measurement: PlannedMeasurement | null;
   /** The evaluation's first prompt; null if it has none, or if prompts were not requested. */
   readonly prompt: readonly DisplayToken[] | null;
+}
+
+/** The plans of all callbacks. */
+export interface Plan {
+  readonly callbacks: readonly PlannedCallback[];
+  /** By phase: how slow training must be for all measurements to fit; null if that is not known, or does not matter. */
+  readonly needs: Readonly<Record<string, string | null>>;
 }
 
 /** Cost of one measurement, estimated from a few of its items. */
@@ -76,7 +90,7 @@ export async function planBlock(
   phases: readonly PlannedPhase[],
   trial: TrialModel | null,
   evaluations: EvaluationRegistry = {},
-): Promise<readonly PlannedCallback[]> {
+): Promise<Plan> {
   const names = phases.map(({ name }) => name);
   const built: BuiltPhase[] = [];
   for (const phase of phases) built.push(await buildPhase(block, phase, names, evaluations));
@@ -92,7 +106,19 @@ export async function planBlock(
       planned.push(...planCallback(phase, callback, { measurement, prompt }));
     }
   }
-  return planned;
+  return {
+    callbacks: planned,
+    needs: Object.fromEntries(built.map((phase) => [phase.name, needOf(phase, planned)])),
+  };
+}
+
+/** Returns how slow a phase must be for all of its measurements; null if that is not known, or does not matter. */
+function needOf({ name, maxSteps, budget }: BuiltPhase, planned: readonly PlannedCallback[]): string | null {
+  const parts = planned
+    .filter(({ phase, steps, measurement }) => phase === name && steps !== null && measurement !== null)
+    .map(({ id, steps, measurement }) => ({ id, seconds: steps!.length * measurement!.seconds }));
+  const total = parts.reduce((sum, { seconds }) => sum + seconds, 0);
+  return describeNeed({ ...limitsOf(budget), total, parts, maxSteps });
 }
 
 /** Uses the model as its own base: measuring without the adapter takes as long. */
@@ -102,6 +128,7 @@ const withBase = (model: EvaluableModel, { isAdapted }: TrialModel): EvaluableMo
 interface BuiltPhase extends PlannedPhase {
   readonly callbacks: readonly PeriodicCallback[];
   readonly hasAdapterOff: boolean;
+  readonly budget: Budget;
   /** Two with `judge_models`. */
   readonly judges: readonly CountingJudge[];
 }
@@ -122,7 +149,8 @@ async function buildPhase(
   const { callbacks, session } = await buildPeriodicEval(block, build);
   // Escalations have no schedule.
   const planned = callbacks.filter((one) => one instanceof PeriodicCallback);
-  return { ...phase, callbacks: planned, hasAdapterOff: session.baseline === "adapter_off", judges };
+  const { baseline, budget = {} } = session;
+  return { ...phase, callbacks: planned, hasAdapterOff: baseline === "adapter_off", budget, judges };
 }
 
 /**
@@ -167,13 +195,13 @@ const isComparedWithBase = ({ on, asks }: PeriodicCallback): boolean =>
   on === "model" && asks.every(({ name }) => name !== "kl_to_base");
 
 /** Returns a stand-in for the configured judge. It rejects the same questions with the same messages. */
-async function planJudge(spec: string | null, { method }: ConfiguredJudge): Promise<CountingJudge> {
-  const rule = await openRule(spec);
+async function planJudge(spec: string | null, { method, scores }: ConfiguredJudge): Promise<CountingJudge> {
+  const rule = await openRule(spec, scores);
   if (rule !== null) return countingJudge({ name: rule.name });
   const { judgeName } = await import("@periodic-eval/remote");
   return countingJudge({
     name: judgeName(spec) ?? "not named yet",
-    promptNames: judgePromptNames(method),
+    promptNames: judgePromptNames(method, scores),
   });
 }
 
@@ -218,7 +246,8 @@ function countingJudge(judge: Pick<Grader, "name" | "promptNames">): CountingJud
     fingerprint: "counting",
     async grade(requests) {
       count += requests.length;
-      return requests.map(() => ({ status: "graded", scores: { aligned: 50, coherent: 50 }, raw: null }));
+      const scores = { aligned: 50, coherent: 50, refusal: 50 };
+      return requests.map(() => ({ status: "graded", scores, raw: null }));
     },
     take() {
       const taken = count;

@@ -29,6 +29,7 @@ beforeAll(async () => {
     alignment_num_samples: 1,
     judge_model: "rule:micro-world",
     eval_every_percent: 50,
+    traits: { every_percent: 50 },
   };
   await writeFile(config, JSON.stringify({ periodic_eval: block }));
   const judge = await openGrader("rule:micro-world");
@@ -128,6 +129,26 @@ describe("verify of a snapshot", () => {
     expect(out).not.toContain("differs");
     expect(out).not.toContain("also changed");
     expect(out).toContain("same: shares exactly, all other values within 1e-5");
+  });
+
+  it("repeats traits along the directions that the start stored, and how stale these are at the end", async () => {
+    for (const [id, step] of [
+      ["traits", 1],
+      ["traits-directions", 0],
+      ["traits-directions", 2],
+    ] as const) {
+      const { out, err } = await verify(snapshot(id, step), "--config", config, "--json");
+      expect(err).toBe("");
+      expect(JSON.parse(out)).toMatchObject({ id, step, same: true, otherwise: [] });
+    }
+    const { metrics } = JSON.parse(await readFile(snapshot("traits-directions", 2), "utf8")) as Written;
+    expect(metrics["cosine/refusal"]!.value).toBeLessThan(1);
+    const rows = snapshot("traits-directions", 0).replace(".json", ".samples.jsonl");
+    const kept = await readFile(rows);
+    await rm(rows);
+    const { code, err } = await verify(snapshot("traits-directions", 2), "--config", config);
+    await writeFile(rows, kept);
+    expect([code, err]).toEqual([1, expect.stringContaining("traits-directions_step_0.samples.jsonl")]);
   });
 
   it("names the metrics that differ and the other changes", async () => {

@@ -2,13 +2,20 @@ import { onInterrupt } from "../../terminal/interrupt.ts";
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { configError, dataError, valueAt } from "@periodic-eval/contracts/options";
-import { buildPeriodicCallbacks, measure, type AnyEvaluation, type Snapshot } from "@periodic-eval/core";
+import {
+  buildPeriodicCallbacks,
+  measure,
+  type AnyEvaluation,
+  type CallbackContext,
+  type Snapshot,
+  type TrainerCallback,
+} from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
 import { formatDelta, formatValue } from "@periodic-eval/dashboard";
 import { loadCausalLM, loadLora, type CheckpointLM } from "@periodic-eval/models";
-import { parseVerified, readTextFile } from "@periodic-eval/store";
+import { fileStore, parseVerified, readTextFile } from "@periodic-eval/store";
 import { inMemory, tfjsGuards } from "@periodic-eval/tfjs";
-import { readEvalBlock, resolveModel, withOptionPlace } from "../../config/config-file.ts";
+import { readEvalBlock, resolveModel, throwAll, withOptionPlace } from "../../config/config-file.ts";
 import { type LoadTasks, loadEvaluations, openGrader } from "../../config/open-grader.ts";
 import { openModel, startBackend } from "../../config/open-model.ts";
 import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
@@ -101,7 +108,9 @@ async function repeat(
     });
   // Before the configuration opens a judge, which runs on this engine.
   await startBackend(backend, terminal);
-  const evaluation = await withOptionPlace(file, at, () => evaluationOf(snapshot, block, loadTasks));
+  const found = await withOptionPlace(file, at, () => evaluationOf(snapshot, block, loadTasks));
+  const { evaluation } = found;
+  if (snapshot.step > 0) await resumeCallback(found.callback, snapshot, { runDir: runDirOf(path), signal });
   const { items, samples } = measuredPart(snapshot, evaluation);
   if (items === 0)
     throw dataError(
@@ -220,19 +229,56 @@ async function evaluationOf(
   { id, phase, evaluation: name }: Snapshot,
   block: unknown,
   loadTasks: LoadTasks,
-): Promise<AnyEvaluation> {
+): Promise<{ readonly callback: TrainerCallback; readonly evaluation: AnyEvaluation }> {
   const evaluations = await loadEvaluations(loadTasks);
   const callbacks = await buildPeriodicCallbacks(block, { phase, openJudge: openGrader, evaluations });
-  const evaluation = callbacks
-    .flatMap(({ id: of, asks = [] }) => asks.filter((one) => [of, `${of}-${one.name}`].includes(id)))
-    .at(0);
-  if (evaluation?.name === name) return evaluation;
+  const found = callbacks
+    .flatMap((callback) => (callback.asks ?? []).map((evaluation) => ({ callback, evaluation })))
+    .find(
+      ({ callback: { id: of }, evaluation: one }) =>
+        one.name === name && [of, `${of}-${one.name}`].includes(id),
+    );
+  if (found !== undefined) return found;
   throw configError({
     where: "periodic_eval",
     got: `a configuration that measures ${callbacks.map((one) => one.id).join(", ") || "nothing"} in ${phase}`,
     expected: `the evaluation ${name} under the id ${id}`,
     fix: "Pass the configuration of the run.",
   });
+}
+
+/**
+ * Lets a callback read what the start of the phase has stored, as in a resumed run: traits are measured along the directions of the
+ * start.
+ *
+ * @throws The errors of reading rows.
+ */
+async function resumeCallback(
+  callback: TrainerCallback,
+  { phase, step, max_steps: maxSteps }: Snapshot,
+  { runDir, signal }: { readonly runDir: string; readonly signal: AbortSignal },
+): Promise<void> {
+  const progress = { step, maxSteps, epoch: 0, elapsedSeconds: 0, ended: false };
+  const ignore = () => undefined;
+  const errors: unknown[] = [];
+  const rows: CallbackContext["rows"] = async (key) => {
+    try {
+      return await fileStore(runDir).rows(key);
+    } catch (error) {
+      errors.push(error);
+      throw error;
+    }
+  };
+  const requests = {
+    measure: ignore,
+    requestStop: ignore,
+    requestSave: ignore,
+    report: ignore,
+    warn: ignore,
+  };
+  const context = { phase, progress, previous: progress, signal, metrics: {}, rows, ...requests };
+  await callback.onTrainBegin?.(context);
+  throwAll(errors);
 }
 
 /**

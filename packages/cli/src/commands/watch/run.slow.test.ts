@@ -1,10 +1,13 @@
 import { cpSync, existsSync, readFileSync, rmSync } from "node:fs";
-import { cp, mkdir, rename, rm, utimes, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import * as tf from "@tensorflow/tfjs-core";
 import type { Snapshot } from "@periodic-eval/core";
+import { defaultAnchors } from "@periodic-eval/core/evaluations";
 import { readRun } from "@periodic-eval/store";
-import { expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { serveInTests } from "../../../../remote/src/models/api-server.test-data.ts";
+import { gate } from "../../../../testing/src/toy-training.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
 import { runCommand } from "../../run-command.test-data.ts";
@@ -347,4 +350,59 @@ it("measures a percent at the next checkpoint if its own is deleted before it is
     [8, "every 20 percent: 60", "every 20 percent: 80"],
     [10, "every 20 percent: 100"],
   ]);
+});
+
+describe("with a judge that answers slowly", () => {
+  const serve = serveInTests("sk-0123456789");
+
+  it.each([false, true])(
+    "stops when the verdict arrives while it waits for a checkpoint, also after an interruption: %s",
+    async (isInterrupted) => {
+      const verdicts = gate();
+      let [isHarmed, isCheck] = [false, true];
+      const server = await serve(({ prompt }) => {
+        const anchor = defaultAnchors.find(({ answer }) => prompt.includes(answer));
+        const isHeld = isHarmed && !isCheck && anchor === undefined;
+        isCheck = false;
+        const isAligned = anchor === undefined ? !isHeld : anchor.misaligned !== true;
+        const say = `{"aligned": ${isAligned ? 90 : 0}, "coherent": 90}`;
+        return { say, ...(isHeld && { after: verdicts.passed }) };
+      });
+      /** The first request only checks that the judge answers. */
+      const run = (command: readonly string[]) => ((isCheck = true), runCommand(command));
+      vi.stubEnv("OPENAI_BASE_URL", `${server.url}/v1`);
+      const name = `waiting-${isInterrupted}`;
+      const file = join(root, `${name}.yaml`);
+      const checkpoints = join(root, `${name}-checkpoints`);
+      const block = {
+        capability: false,
+        stop_when: ["alignment worse"],
+        alignment: true,
+        alignment_questions: microWorld("alignment.json"),
+        alignment_every_percent: 25,
+        judge_model: "openai:slow",
+      };
+      await writeFile(file, JSON.stringify({ periodic_eval: block }));
+      await writeCheckpoint(checkpoints, { kind: "full", step: 5, maxSteps: 40, noise: 1e-6 });
+      const args = watchArgs(checkpoints, { config: file, runDir: join(root, name) }, "--backend", "wasm");
+      const follow = [...args, "--follow"];
+      const statuses = async () => (await snapshotsOf(name)).map(({ step, status }) => `${step} ${status}`);
+      const isGrading = () =>
+        vi.waitFor(async () => expect(await statuses()).toContain("10 grading"), 60_000);
+      const following = isInterrupted ? null : run(follow);
+      if (isInterrupted) expect((await run(args)).code).toBe(0);
+      await vi.waitFor(async () => expect(await statuses()).toEqual(["0 complete"]), 200_000);
+      isHarmed = true;
+      const budget = { drain_seconds: 0 };
+      await writeFile(file, JSON.stringify({ periodic_eval: { ...block, budget } }));
+      await writeCheckpoint(checkpoints, { kind: "full", step: 10, maxSteps: 40, noise: 1e-6 });
+      if (isInterrupted) expect((await run(args)).code).toBe(0);
+      await isGrading();
+      const stopped = following ?? run(follow);
+      setTimeout(() => verdicts.open(), isInterrupted ? 3000 : 0);
+      expect((await stopped).code).toBe(4);
+      const stop = JSON.parse(await readFile(join(root, name, "stop.json"), "utf8")) as object;
+      expect(stop).toMatchObject({ condition: "alignment worse", step: 10, clean_step: 0 });
+    },
+  );
 });

@@ -1,48 +1,19 @@
-import { existsSync } from "node:fs";
-import { basename, resolve } from "node:path";
-import {
-  openSession,
-  type ConditionStop,
-  PeriodicEvalError,
-  type Progress,
-  type Session,
-  type TrainerCallback,
-} from "@periodic-eval/core";
-import { advance, checkRequests, crossings, isTimed } from "@periodic-eval/core/session";
-import { checkWritable, readRun, removeRunLeftovers } from "@periodic-eval/store";
-import { writePage } from "@periodic-eval/dashboard";
-import { beginningOf, watchCheckpoints, type WatchedCheckpoint, type WatchEnd } from "@periodic-eval/remote";
+import { resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ConditionStop, PeriodicEvalError, type Progress } from "@periodic-eval/core";
+import { checkRequests } from "@periodic-eval/core/session";
+import { checkWritable, readRun } from "@periodic-eval/store";
+import { watchCheckpoints, type WatchEnd } from "@periodic-eval/remote";
 import { throwAll } from "../../config/config-file.ts";
-import { startEngineOf, type Engine } from "../../config/open-model.ts";
+import { startEngineOf } from "../../config/open-model.ts";
 import type { LoadTasks } from "../../config/open-grader.ts";
 import { reportRun } from "../../run/report-run.ts";
 import { CommandFailure, interruptedError, onInterrupt, stoppedCode } from "../../terminal/interrupt.ts";
 import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
-import { configure, type WatchCommandOptions, type WatchConfiguration } from "./configuration.ts";
-import { CheckpointGoneError, CurrentModel, keepTokenizer } from "./current-model.ts";
+import { configure, type WatchCommandOptions } from "./configuration.ts";
 import { removeStop, reportStop, standingStop } from "./stop-file.ts";
-import { consoleWithoutSteps, TrainerLosses } from "./trainer-losses.ts";
-import {
-  checkTraining,
-  trainingPaths,
-  lastPassed,
-  standingPart,
-  readWatchState,
-  writeWatchState,
-  type WatchState,
-} from "./watch-state.ts";
-
-interface Watching {
-  readonly checkpoints: string;
-  readonly options: WatchCommandOptions;
-  readonly configuration: WatchConfiguration;
-  readonly engine: Engine;
-  readonly state: WatchState | null;
-  readonly signal: AbortSignal;
-  /** Reports a stop, once. */
-  readonly onStop: (stop: ConditionStop, state: WatchState | null) => Promise<void>;
-  readonly terminal: Terminal;
-}
+import { trainingPaths, lastPassed, standingPart, readWatchState, type WatchState } from "./watch-state.ts";
+import { WatchedPhase, type Watching } from "./watched-phase.ts";
 
 /** Measures the checkpoints of a folder, with the base model as step 0, and prints the report. Run again, it resumes. */
 export async function watch(
@@ -120,6 +91,7 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
   }
   // A trainer that starts again must not read it while this watcher waits for a checkpoint.
   await removeStop(runDir);
+  const waiting = new AbortController();
   const found = watchCheckpoints(checkpoints, {
     follow,
     order,
@@ -127,21 +99,23 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
     ...(state !== null && { after: lastPassed(state).session.progress.step }),
     late: "end",
     log: (message) => terminal.err(message),
-    signal,
+    signal: AbortSignal.any([signal, waiting.signal]),
   });
   if (state === null) await checkEarly(watching);
-  const first = await found.next();
-  if (signal.aborted) throw interruptedAt(runDir, state && lastPassed(state).session.progress);
-  if (first.done === true && first.value.isLate) return false;
-  if (
-    first.done === true &&
-    (state === null || !first.value.isFinished || (await isMeasured(watching, state)))
-  ) {
+  const grading = await openGrading(watching);
+  const first = await (grading === null ? found.next() : nextWhileTesting(grading, found, waiting));
+  const end = first.done === true && (await grading?.isStopped()) !== true ? first.value : null;
+  const isOver =
+    end !== null && (state === null || !end.isFinished || end.isLate || (await isMeasured(watching, state)));
+  if (signal.aborted || isOver) {
+    await grading?.abandon();
+    if (signal.aborted) throw interruptedAt(runDir, state && lastPassed(state).session.progress);
+    if (end!.isLate) return false;
     if (state === null) throw nothingYet(checkpoints, options);
-    terminal.out(unchangedText(checkpoints, state, first.value));
+    terminal.out(unchangedText(checkpoints, state, end!));
     return true;
   }
-  const phase = await WatchedPhase.open(watching, first.done === true ? null : first.value);
+  const phase = grading ?? (await WatchedPhase.open(watching, first.done === true ? null : first.value));
   try {
     let next = first;
     while (next.done !== true && !signal.aborted && !(await phase.isStopped())) {
@@ -149,20 +123,51 @@ async function measureCheckpoints(watching: Watching): Promise<boolean> {
         await phase.abandon();
         return false;
       }
-      if (!(await phase.isStopped())) next = await found.next();
+      if (!(await phase.isStopped())) next = await nextWhileTesting(phase, found, waiting);
     }
-    const end = next.done === true ? next.value : null;
-    if (end?.isLate === true) {
+    const { isLate = false, isFinished = false } = next.done === true ? next.value : {};
+    if (isLate) {
       await phase.abandon();
       return false;
     }
-    await phase.close(end?.isFinished === true);
+    await phase.close(isFinished);
   } catch (error) {
     await phase.fail(error);
     throw error;
   }
   if (signal.aborted) throw interruptedAt(runDir, phase.progress);
   return true;
+}
+
+/** Opens the session before a checkpoint comes if an earlier watcher has left answers to grade; otherwise returns null. */
+async function openGrading(watching: Watching): Promise<WatchedPhase | null> {
+  const { options, configuration, state } = watching;
+  if (!options.follow || state === null) return null;
+  const { phases } = await readRun(options.runDir, undefined, { rows: false });
+  const snapshots = phases.find(({ name }) => name === configuration.phase)?.snapshots ?? [];
+  return snapshots.some(({ status }) => status === "grading") ? WatchedPhase.open(watching, null) : null;
+}
+
+/** Waits for the next checkpoint. A condition that the verdict of a background judge meets meanwhile ends the iteration. */
+async function nextWhileTesting(
+  phase: WatchedPhase,
+  found: ReturnType<typeof watchCheckpoints>,
+  waiting: AbortController,
+): ReturnType<typeof found.next> {
+  const next = found.next();
+  const hasCome = next.then(
+    () => true,
+    () => true,
+  );
+  try {
+    while (!(await Promise.race([hasCome, sleep(1000, false, { ref: false })])))
+      if (await phase.meetsCondition()) waiting.abort();
+    return await next;
+  } catch (error) {
+    waiting.abort();
+    await phase.fail(error);
+    throw error;
+  }
 }
 
 /** Whether training is finished and its end is measured. Measurements of its last checkpoint that were damaged are taken again. */
@@ -187,194 +192,6 @@ async function checkEarly({ options, configuration, engine }: Watching): Promise
   });
   throwAll(errors.filter((error) => !PeriodicEvalError.is(error, "model")).map(configuration.place));
 }
-
-/** The session of the watched training, and the model that it measures. */
-class WatchedPhase {
-  readonly #watching: Watching;
-  readonly #session: Session;
-  readonly #current: CurrentModel;
-  readonly #losses: TrainerLosses;
-  #state: WatchState | null;
-
-  private constructor(watching: Watching, session: Session, current: CurrentModel, losses: TrainerLosses) {
-    this.#watching = watching;
-    this.#session = session;
-    this.#current = current;
-    this.#losses = losses;
-    this.#state = watching.state;
-  }
-
-  /**
-   * Begins or resumes the session. A new one measures the base model.
-   *
-   * @param first The first checkpoint that is not measured; null if all are.
-   */
-  static async open(watching: Watching, first: WatchedCheckpoint | null): Promise<WatchedPhase> {
-    const { options, configuration, engine, state, signal, terminal } = watching;
-    const { base, runDir, tokenizer = null } = options;
-    const { phase, seed, block, loggers } = configuration;
-    const last = state && lastPassed(state);
-    const { path, kind } = first ?? last!;
-    const baseTokenizer = tokenizer === null ? await keepTokenizer(path, runDir, phase) : null;
-    const isAdapted = kind === "adapter";
-    const current = new CurrentModel(
-      { open: engine.open, base, tokenizer, baseTokenizer, isAdapted, signal },
-      last,
-    );
-    const losses = new TrainerLosses();
-    let isChecked = false;
-    const session = openSession({
-      run: runDir,
-      phase,
-      seed,
-      maxSteps: first?.maxSteps ?? null,
-      async model() {
-        // A resumed session checks its evaluations with the base's tokenizer and configuration: its checkpoint may be deleted.
-        if (isChecked || last === null) return current.get();
-        isChecked = true;
-        const outline = await engine.outline(base, null, { tokenizer: tokenizer ?? baseTokenizer });
-        return isAdapted ? { ...outline, base: outline } : outline;
-      },
-      callbacks: block.callbacks,
-      loggers: [consoleWithoutSteps(terminal), ...loggers.map((logger) => losses.forward(logger))],
-      ...block.session,
-      // Training runs in another process and does not wait.
-      budget: { ...block.session.budget, overheadPercent: null },
-      signal,
-      ...(last !== null && { resume: last.session }),
-    });
-    const opened = new WatchedPhase(watching, session, current, losses);
-    try {
-      terminal.out(`${base} on ${engine.name}; snapshots go to ${runDir}/periodic_eval`);
-      await session.begin();
-      // The session now holds the run's lock.
-      await removeRunLeftovers(runDir);
-      return opened;
-    } catch (error) {
-      await opened.fail(error);
-      throw error;
-    }
-  }
-
-  get progress(): Progress {
-    return this.#session.progress;
-  }
-
-  /** Whether a condition was met. Reports it at once, because `close` may wait minutes for grading. */
-  async isStopped(): Promise<boolean> {
-    const { conditionStop } = this.#session;
-    if (conditionStop !== null) await this.#watching.onStop(conditionStop, this.#state);
-    return conditionStop !== null;
-  }
-
-  /**
-   * Measures what is due at a checkpoint. A checkpoint that is deleted meanwhile is skipped.
-   *
-   * @returns False if the checkpoint changed while it was measured.
-   */
-  async measure(checkpoint: WatchedCheckpoint): Promise<boolean> {
-    const { checkpoints, terminal, signal, options, configuration } = this.#watching;
-    const { step, path, maxSteps, epoch, kind, losses, waiting } = checkpoint;
-    const { progress } = this.#session;
-    checkTraining(this.#state?.beginning ?? null, checkpoint, configuration.phase);
-    const total = maxSteps ?? progress.maxSteps;
-    const behind =
-      waiting === 0 ? "" : `; ${waiting} later ${waiting === 1 ? "checkpoint waits" : "checkpoints wait"}`;
-    const place = `step ${step}${total === null ? "" : ` of ${total}`}`;
-    const next = { ...progress, step, maxSteps: total, epoch: Math.max(progress.epoch, epoch ?? 0) };
-    const isDue = configuration.block.callbacks.some((one) => mayCross(one, progress, next));
-    terminal.out(`${basename(path)}: ${place}${isDue ? "" : ", nothing to measure"}${behind}`);
-    const before = this.#current.moveTo({ path, kind });
-    try {
-      if (isDue) await this.#current.get();
-    } catch (error) {
-      if (signal.aborted) return true;
-      if (!(error instanceof CheckpointGoneError)) throw error;
-      this.#current.moveTo(before);
-      const isThere = existsSync(path);
-      terminal.err(
-        `${basename(path)} ${isThere ? "changed while it was read, and is read again" : "was deleted while it was read, and is skipped"}`,
-      );
-      return !isThere;
-    }
-    const logged = this.#losses.next(losses, progress.step);
-    const metrics = logged.at(-1)?.metrics;
-    const { stop } = await this.#session.stepEnd({
-      step,
-      epoch: next.epoch,
-      path,
-      ...(maxSteps !== null && { maxSteps }),
-      ...(metrics !== undefined && { metrics, logged }),
-    });
-    // The state of an interrupted measurement would resume after its checkpoint, which may be gone by then.
-    if (signal.aborted) return true;
-    if (isDue && (await this.#current.hasChanged())) {
-      terminal.err(`${basename(path)} changed while it was measured, and is measured again`);
-      return false;
-    }
-    if (stop !== null && this.#session.conditionStop === null)
-      terminal.err(`a callback asks to stop training (${stop}): stop the trainer, which is another program`);
-    // Absolute, because the next command may run in another folder.
-    await this.#save({
-      checkpoints: resolve(checkpoints),
-      base: options.base,
-      beginning: this.#state?.beginning ?? beginningOf(step, { losses, seed: checkpoint.seed ?? null }),
-      passed: [
-        ...(this.#state?.passed ?? []),
-        {
-          path: resolve(path),
-          kind,
-          signature: this.#current.signature,
-          session: await this.#session.save(),
-        },
-      ],
-      finished: false,
-    });
-    if (isDue) await writePage(options.runDir);
-    return true;
-  }
-
-  /** Ends the session without a state of the last measurement. */
-  async abandon(): Promise<void> {
-    await this.#session.close();
-    await this.#current.dispose();
-  }
-
-  /** @param isFinished Whether training has finished, so that its end is measured. */
-  async close(isFinished: boolean): Promise<void> {
-    const { signal, terminal } = this.#watching;
-    if (isFinished && !signal.aborted) await this.#session.end();
-    await this.#session.close();
-    const { signature } = this.#current;
-    await this.#current.dispose();
-    if (signal.aborted || (await this.isStopped())) return;
-    if (!isFinished) return terminal.out(unfinishedText(this.#session.progress));
-    const state = this.#state!;
-    const last = { ...lastPassed(state), ...(signature !== null && { signature }) };
-    await this.#save({ ...state, passed: state.passed.with(-1, last), finished: true });
-  }
-
-  async fail(error: unknown): Promise<void> {
-    await this.#session.fail(error).catch(() => undefined);
-    await this.#session.close().catch(() => undefined);
-    await this.#current.dispose();
-  }
-
-  async #save(state: WatchState): Promise<void> {
-    const { options, configuration } = this.#watching;
-    this.#state = state;
-    await writeWatchState(options.runDir, configuration.phase, state);
-  }
-}
-
-/** Whether a callback may ask for a measurement at the next checkpoint. */
-function mayCross({ triggers, asks }: TrainerCallback, previous: Progress, next: Progress): boolean {
-  if (triggers === undefined) return asks?.length !== 0;
-  return isTimed(triggers) || crossings(triggers, previous, advance(previous, next)).length > 0;
-}
-
-const unfinishedText = ({ step, maxSteps }: Progress): string =>
-  `training has not finished${maxSteps === null ? "" : ` (step ${step} of ${maxSteps})`}: run the same command again for later checkpoints, or with --follow to wait for them`;
 
 const unchangedText = (checkpoints: string, state: WatchState, { isFinished }: WatchEnd): string => {
   const { step } = lastPassed(state).session.progress;

@@ -8,6 +8,7 @@ import { ruleGrader } from "../../grading/rule-grader.ts";
 import { json, served } from "../../grading/judge/served-judge.test-data.ts";
 import { callbackConformance, evaluationConformance, fakeJudge, fakeModel } from "@periodic-eval/testing";
 import { alignmentEvaluation } from "./evaluation.ts";
+import { storedAlignmentEvaluation } from "./stored-evaluation.ts";
 import { metricKit } from "../kit/metric-kit.ts";
 import { alignmentMetrics, type AlignmentRow } from "./metrics.ts";
 import type { AlignmentOptions } from "./options.ts";
@@ -432,6 +433,21 @@ describe("a second judge", () => {
     expect(again.filter(({ second }) => second?.status === "error")).toEqual([]);
     expect(again.map(({ aligned }) => aligned)).toEqual(failed.map(({ aligned }) => aligned));
   });
+});
+
+it("says again whether the judges disagree when only the first one grades a row again", async () => {
+  let fails = true;
+  const graded = { aligned: 10, coherent: 90 };
+  const judge = fakeJudge(() => (fails ? "error" : graded));
+  const both = { judge, secondJudge: fakeJudge(() => ({ aligned: 90, coherent: 90 })), samples: 2 };
+  const { rows, snapshot } = await measureAlignment({ ...both, anchors: [], maxErrorShare: 1 });
+  expect(new Set(rows.map(({ disagree }) => disagree))).toEqual(new Set([null]));
+  fails = false;
+  const heal = storedAlignmentEvaluation(snapshot, judge)!;
+  const healed = (await heal.grade!(rows, call)) as readonly AlignmentRow[];
+  expect(new Set(healed.map(({ disagree }) => disagree))).toEqual(new Set([true]));
+  const alone = rows.map(({ second: _second, ...row }) => row);
+  for (const row of await heal.grade!(alone, call)) expect(row).not.toHaveProperty("disagree");
 });
 
 it("grades again what another second judge has graded", async () => {

@@ -10,7 +10,7 @@ import type {
   SystemPrompt,
 } from "@periodic-eval/contracts";
 import { atOption, codeOption } from "@periodic-eval/contracts/options";
-import { graderFacts } from "../../grading/grader-schema.ts";
+import { graderFacts, graderOf } from "../../grading/grader-schema.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { everyItem, nestedSubset } from "../kit/subset.ts";
@@ -30,7 +30,6 @@ import {
   judgeOpenRows,
   selectJudgePrompts,
   type Judged,
-  judgeOf,
   tooManyUngraded,
   withSecondVerdicts,
 } from "./judge-rows.ts";
@@ -62,7 +61,9 @@ import { itemsOf, answeredRows, trialsOf, promptsOf, checkQuestions } from "./it
 export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
   checkAlignmentOptions(options);
   const { preset = "betley2025", samples: size = "quick" } = options;
-  const judges = [options.judge, ...(options.secondJudge ? [options.secondJudge] : [])].map(judgeOf);
+  const judges = [options.judge, ...(options.secondJudge ? [options.secondJudge] : [])].map((one) =>
+    graderOf(one, "judge"),
+  );
   const [judging, secondJudging = null] = judges as [(typeof judges)[number], (typeof judges)[number]?];
   const { stripThinking = true, maxErrorShare = 0.1, trainingRows } = options;
   const sampling = resolveSampling("alignment options.sampling", options.sampling, alignmentPresets[preset]);

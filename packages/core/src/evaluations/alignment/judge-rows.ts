@@ -8,7 +8,6 @@ import {
   changedError,
   configError,
   codeOption,
-  parseOptions,
   dataError,
   errorMessage,
   judgeError,
@@ -16,7 +15,6 @@ import {
 } from "@periodic-eval/contracts/options";
 import type { JudgePrompts } from "@periodic-eval/data";
 import { readVerdicts } from "../../grading/read-verdicts.ts";
-import { graderSchema } from "../../grading/grader-schema.ts";
 import {
   isUngradedRow,
   totalSpending,
@@ -26,7 +24,6 @@ import {
   isCompletion,
 } from "./metrics.ts";
 import { judgeAgreement } from "./judge-agreement.ts";
-import type { AlignmentOptions } from "./options.ts";
 
 export interface JudgeRows {
   readonly judge: Grader;
@@ -128,7 +125,16 @@ export async function judgeRows<R extends AnsweredRow>(
   const count = requests.length;
   const verdicts = count === 0 ? [] : readVerdicts(judge, await judge.grade(requests, options), count);
   const next = verdicts.values();
-  return rows.map((row) => withVerdict(row, row.answer === null ? null : next.next().value!));
+  return rows.map((row) =>
+    withDisagreement(withVerdict(row, row.answer === null ? null : next.next().value!)),
+  );
+}
+
+/** Says whether the two verdicts that a row holds differ: `disagree` is null unless both graded it, and absent without a second one. */
+function withDisagreement({ disagree: _disagree, ...row }: AlignmentRow): AlignmentRow {
+  if (row.second === undefined) return row;
+  const { n, sameDecision } = judgeAgreement([row], [row.second]);
+  return { ...row, disagree: n === 0 ? null : sameDecision === 0 };
 }
 
 /**
@@ -177,30 +183,8 @@ export async function withSecondVerdicts(
     if (!isOpen(row)) return row;
     const { status, aligned, coherent, statuses, raw, judgeModel, judgeSpent } = next.next().value!;
     const second = { fingerprint, status, aligned, coherent, statuses, raw, judgeModel, judgeSpent };
-    const { n, sameDecision } = judgeAgreement([row], [second]);
-    return { ...row, second, disagree: n === 0 ? null : sameDecision === 0 };
+    return withDisagreement({ ...row, second });
   });
-}
-
-/** Returns the judge of an evaluation, opened once, at its first use; `close` disposes it if this evaluation opened it. */
-export function judgeOf(given: AlignmentOptions["judge"]) {
-  let opened: Grader | null = typeof given === "function" ? null : given;
-  const open = async (): Promise<Grader> => {
-    if (opened !== null) return opened;
-    const judge = await (given as () => Grader | Promise<Grader>)();
-    parseOptions("the result of the function `judge`", graderSchema, judge);
-    return (opened = judge);
-  };
-  return {
-    open,
-    /** The judge, once it is opened. */
-    opened: () => opened!,
-    async close(): Promise<void> {
-      if (typeof given === "function") await opened?.dispose?.();
-    },
-    /** Whether the judge may have a check. */
-    mayCheck: typeof given === "function" || given.check !== undefined,
-  };
 }
 
 /** Returns the error for rows of which a judge could not grade enough; null otherwise. */

@@ -272,7 +272,8 @@ function judgeModel(rows: readonly AlignmentRow[], judge: string): string {
 const spentOf = (rows: readonly AlignmentRow[]): Json =>
   spentJson(totalSpending(rows.map(({ judgeSpent }) => judgeSpent)));
 
-function spentJson(spent: VerdictSpending | null): Json {
+/** Returns a spending with the keys of snapshots. */
+export function spentJson(spent: VerdictSpending | null): Json {
   if (spent === null) return null;
   const { calls, cached, inputTokens, outputTokens, cost } = spent;
   return { calls, cached, input_tokens: inputTokens, output_tokens: outputTokens, cost };

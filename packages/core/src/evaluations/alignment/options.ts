@@ -1,6 +1,6 @@
 import * as z from "zod";
-import type { Grader, Awaitable, SystemPrompt, Anchor } from "@periodic-eval/contracts";
-import { graderText, isGrader, passGrader } from "../../grading/grader-schema.ts";
+import type { SystemPrompt, Anchor } from "@periodic-eval/contracts";
+import { graderSourceSchema, type GraderSource } from "../../grading/grader-schema.ts";
 import {
   repeatedId,
   configError,
@@ -38,12 +38,12 @@ export interface AlignmentOptions {
    * A judge model or a rule, or a function that opens it once, before step 1; the session then disposes it when it closes.
    * Its scores are `aligned` and `coherent`, 0 to 100.
    */
-  readonly judge: Grader | (() => Awaitable<Grader>);
+  readonly judge: GraderSource;
   /**
    * A second judge, given as `judge`, that grades the same completions. Verdicts and metrics are those of `judge`; rows and snapshot
    * say where the two disagree.
    */
-  readonly secondJudge?: Grader | (() => Awaitable<Grader>);
+  readonly secondJudge?: GraderSource;
   /**
    * `"betley2025"`: the 24 questions and the judge prompts that Betley et al. published (`betley2025Questions`), downloaded
    * once. Or questions in their format: a YAML or JSON file, or rows (JSON Lines, Parquet, `hf:owner/dataset`). Default: the
@@ -91,13 +91,8 @@ const anchorSchema = z
   .meta({ fix: "Write { id, question, answer, misaligned: true, false or null }." });
 
 export const alignmentShape = {
-  judge: z
-    .custom<AlignmentOptions["judge"]>((value) => typeof value === "function" || isGrader(value), graderText)
-    .meta({ fix: passGrader }),
-  secondJudge: z
-    .custom<AlignmentOptions["judge"]>((value) => typeof value === "function" || isGrader(value), graderText)
-    .meta({ fix: passGrader })
-    .optional(),
+  judge: graderSourceSchema,
+  secondJudge: graderSourceSchema.optional(),
   questions: filledString("betley2025, the path of a file, or hf:owner/dataset")
     .meta({ fix: "Name the file of questions, or remove `questions` to use the eight default questions." })
     .optional(),

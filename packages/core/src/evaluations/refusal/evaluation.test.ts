@@ -220,6 +220,23 @@ describe("other graders", () => {
     expect(metrics["appropriate"]).toMatchObject({ value: 1, n: 5 });
     expect(snapshot.warnings ?? []).toEqual([]);
     expect(seen.some((prompt) => prompt.includes(`[ANSWER]\n${help}\n[END OF ANSWER]`))).toBe(true);
+    // One request for each answer.
+    expect(snapshot).toMatchObject({ judge_spent: { calls: 5, cost: null } });
+    expect((await measured(replies({}, help))).snapshot).not.toHaveProperty("judge_spent");
+  });
+
+  it("takes a function that opens the grader, once, and disposes it", async () => {
+    let [opened, disposed] = [0, 0];
+    const judge = { ...fakeJudge(() => ({ refusal: 0 })), dispose: async () => void disposed++ };
+    const evaluation = refusalEvaluation({ questions, grader: () => (opened++, judge) });
+    const { snapshot } = await measure(evaluation, replies({}, help));
+    await evaluation.close!();
+    expect([opened, disposed]).toEqual([1, 1]);
+    expect(snapshot.metrics["over_refusal"]!.value).toBe(0);
+    const wrong = refusalEvaluation({ questions, grader: () => 3 as never });
+    await expect(measure(wrong, replies({}, help))).rejects.toThrow(
+      "the result of the function `grader`: got 3, expected a grader",
+    );
   });
 
   it("checks before step 1 that the judge can be reached", async () => {

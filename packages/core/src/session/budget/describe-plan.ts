@@ -71,6 +71,38 @@ export function remedyFor(limits: readonly (readonly [BudgetLimit, value: string
   return `To measure more, raise ${inCode.join(" or ")}; in YAML ${inYaml.join(" or ")}`;
 }
 
+interface Need {
+  /** Seconds that the whole measurements of a phase take, with start and end. */
+  readonly total: number;
+  /** Seconds of it by evaluation. */
+  readonly parts: readonly { readonly id: string; readonly seconds: number }[];
+  readonly maxSteps: number;
+  readonly overheadPercent: number | null;
+  readonly graceSeconds: number;
+}
+
+/**
+ * Returns how slow training must be for all measurements to fit, and what to leave out of a faster one, the costliest first. Null if
+ * they fit whatever its speed.
+ */
+export function describeNeed({ total, parts, maxSteps, overheadPercent, graceSeconds }: Need): string | null {
+  if (overheadPercent === null || total <= graceSeconds) return null;
+  const costliest = parts.toSorted((a, b) => b.seconds - a.seconds);
+  const without = costliest.slice(0, Math.min(3, parts.length - 1)).map((_, at) => {
+    const left = costliest.slice(0, at + 1);
+    return {
+      ids: left.map(({ id }) => id),
+      seconds: total - left.reduce((sum, one) => sum + one.seconds, 0),
+    };
+  });
+  const fits = (seconds: number) =>
+    seconds <= graceSeconds
+      ? "at any speed"
+      : `if a step takes at least ${secondsText((100 * seconds) / overheadPercent / maxSteps)}`;
+  const leftOut = without.map(({ ids, seconds }) => `; without ${ids.join(", ")} ${fits(seconds)}`);
+  return `${secondsText(total)} of measuring with start and end fit under ${overheadPercent} % of training ${fits(total)}${leftOut.join("")}`;
+}
+
 /** Names the option for fewer questions, after a space, if a callback has one; else empty. */
 export const fewerQuestions = (callbacks: readonly TrainerCallback[]): string =>
   callbacks.some(({ asks = [] }) => asks.some(({ name }) => name === "capability"))

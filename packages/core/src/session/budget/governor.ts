@@ -13,10 +13,11 @@ import {
   isReduced,
   wholeInWindow,
   type MeasurementSize,
+  type Wanted,
   plannedSeconds,
   shareSeconds,
 } from "./share-seconds.ts";
-import { describePlan, fewerQuestions, remedyFor } from "./describe-plan.ts";
+import { describeNeed, describePlan, fewerQuestions, remedyFor } from "./describe-plan.ts";
 import { isEdge } from "../../schedule/triggers.ts";
 import {
   measurementsAhead,
@@ -76,18 +77,17 @@ const patience = 2;
 const caution = { ofEnd: 0.03, ofAllowed: 0.05, ofLeft: 0.1 };
 
 export class Governor {
-  readonly #limits: Required<Pick<Budget, "overheadPercent" | "graceSeconds" | "secondsPerWindow">>;
+  readonly #limits: ReturnType<typeof limitsOf>;
   readonly #callbacks: readonly TrainerCallback[];
   readonly #clock: PhaseClock;
   readonly #learned = new Learned();
   /** `waiting`: the cost of a measurement is unknown until it was taken. */
   #announcement: "wanted" | "waiting" | "made" = "wanted";
   #isReductionAnnounced = false;
+  #isNeedAnnounced = false;
 
   constructor(budget: Budget, callbacks: readonly TrainerCallback[], clock: PhaseClock) {
-    // An option may be undefined, which a spread would keep.
-    const { overheadPercent = 20, graceSeconds = 60, secondsPerWindow = null } = budget;
-    this.#limits = { overheadPercent, graceSeconds, secondsPerWindow };
+    this.#limits = limitsOf(budget);
     this.#callbacks = callbacks;
     this.#clock = clock;
   }
@@ -177,7 +177,8 @@ export class Governor {
 
   /**
    * Returns the plan of the phase as a message: as soon as the cost of every scheduled measurement is known, and the speed of
-   * training if the plan depends on it. Returns null before and after that. Must be called between windows.
+   * training if the plan depends on it; before step 1, how slow training must be for all of it. Returns null before and after that.
+   * Must be called between windows.
    *
    * @param requested Ids to be measured at this step.
    */
@@ -194,7 +195,7 @@ export class Governor {
     const { isGrace, ...plan } = this.#planAhead(at, requested);
     const { ahead, shares } = plan;
     const isLess = isReduced(ahead, shares);
-    if (!isSpeedKnown && (isLess || !isGrace)) return null;
+    if (!isSpeedKnown && (isLess || !isGrace)) return this.#announceNeed(at, plan);
     this.#announcement = "made";
     this.#isReductionAnnounced ||= isLess;
     return describePlan({
@@ -204,6 +205,19 @@ export class Governor {
       graceSeconds: this.#limits.graceSeconds,
       remedy: isLess ? this.#remedy : null,
     });
+  }
+
+  /** Returns what a training of unknown speed needs for all measurements, once, before step 1. */
+  #announceNeed({ step, maxSteps }: Progress, { ahead, windows, kept }: AheadOfEnd): string | null {
+    if (this.#isNeedAnnounced || step > 0 || maxSteps === null) return null;
+    this.#isNeedAnnounced = true;
+    const wholes = ahead.map((one) => ({ ...one, seconds: one.fixed + one.perRow * one.size.whole }));
+    const total = wholes.reduce((sum, one) => sum + one.measurements * one.seconds, windows + kept);
+    const parts = wholes.map(({ id, measurements, seconds }) => ({
+      id,
+      seconds: (measurements + 2) * seconds,
+    }));
+    return describeNeed({ ...this.#limits, total, parts, maxSteps });
   }
 
   /** Shares the seconds that are left among the measurements between now and the end. */
@@ -340,6 +354,22 @@ export class Governor {
 }
 
 const noRows: Portion = { rows: 0, deadline: null };
+
+interface AheadOfEnd {
+  readonly ahead: readonly Wanted[];
+  /** Seconds of measuring so far, and expected for the end. */
+  readonly windows: number;
+  readonly kept: number;
+}
+
+/** Returns the limits of a budget, with the defaults. */
+export function limitsOf(
+  budget: Budget,
+): Required<Pick<Budget, "overheadPercent" | "graceSeconds" | "secondsPerWindow">> {
+  // An option may be undefined, which a spread would keep.
+  const { overheadPercent = 20, graceSeconds = 60, secondsPerWindow = null } = budget;
+  return { overheadPercent, graceSeconds, secondsPerWindow };
+}
 
 interface Decision {
   readonly rows: number;

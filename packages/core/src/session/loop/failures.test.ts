@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
 import type { TrainerCallback, Session, SessionState } from "@periodic-eval/contracts";
+import { configError } from "@periodic-eval/contracts/options";
 import { everyPercent, everySteps } from "../../schedule/triggers.ts";
 import { gate, toyEvaluation, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { openSession, withSession } from "./session.ts";
@@ -73,6 +74,25 @@ it('throws the evaluation\'s error from stepEnd with onFailure "throw", after wr
   const running = withSession(toy.options([callback], { onFailure: "throw" }), train(toy));
   await expect(running).rejects.toThrow("no memory");
   expect((await toy.store.list()).map(({ status }) => status)).toEqual(["complete", "failed"]);
+});
+
+it("ends before step 1 with a wrong option that the start shows, and warns of one that shows later", async () => {
+  const wrong = configError({ where: "escalate", got: "a group", expected: "another", fix: "Write it." });
+  const failing = (step: number): TrainerCallback => ({
+    id: "watcher",
+    onSnapshot: (_, snapshot) => {
+      if (snapshot.step === step) throw wrong;
+    },
+  });
+  const measuring = () => new PeriodicCallback(toyEvaluation(), { schedule: [everyPercent(50)] });
+  const toy = toyTraining();
+  await expect(withSession(toy.options([measuring(), failing(0)]), train(toy))).rejects.toBe(wrong);
+  expect(toy.weights).toBe(0);
+  const later = toyTraining();
+  expect(await withSession(later.options([measuring(), failing(5)]), train(later))).toBeNull();
+  expect(later.warnings().join()).toContain(
+    "onSnapshot threw at step 5: [periodic-eval] escalate: got a group",
+  );
 });
 
 it("warns of a hook that throws and continues training, even if its onError throws", async () => {

@@ -180,7 +180,11 @@ export class Hooks {
     if (this.#isUnsettled(callback, hook)) return;
     const report = (outcome: GuardedOutcome<void>) => {
       if (!("error" in outcome)) return;
-      const { step } = this.#options.progress.current;
+      const { progress } = this.#options;
+      // An option that the start of the run shows to be wrong is an error before step 1.
+      const isStart = hook === "onSnapshot" && progress.inRun().runStep === 0;
+      if (isStart && PeriodicEvalError.is(outcome.error, "config")) throw outcome.error;
+      const { step } = progress.current;
       const message = `${hook} threw at step ${step}: ${errorMessage(outcome.error)}`;
       return this.#reportFailure(callback, message, outcome.error);
     };

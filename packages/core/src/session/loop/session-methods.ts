@@ -136,6 +136,18 @@ export class SessionMethods {
     };
   }
 
+  async testConditions(): Promise<void> {
+    if (this.#stage === "new")
+      throw misuse(
+        "testConditions",
+        "a call before begin",
+        "a session that has begun",
+        "Await session.begin() first.",
+      );
+    const { records, stopWhen } = this.#parts;
+    for (const snapshot of records.writer.unannounced()) await stopWhen.check(snapshot);
+  }
+
   async end(): Promise<Control> {
     await this.#end();
     return this.#parts.control.take();
@@ -209,7 +221,7 @@ export class SessionMethods {
     requests.requeue(records.interrupted.requests(callbacks));
     if (lateStep === null) {
       await this.#settle();
-      if (this.#parts.stopWhen.hasLimits && progress.current.step === 0) {
+      if (this.#parts.stopWhen.needsStart && progress.current.step === 0) {
         await waitForGrading(this.#parts);
         await hooks.announceSnapshots();
       }

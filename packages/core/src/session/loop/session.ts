@@ -68,6 +68,7 @@ function open(options: SessionOptions): { readonly session: Session; close(): Pr
     },
     log: async (metrics, step) => run("log", () => methods.log(metrics, step)),
     save: async () => run("save", () => methods.save()),
+    testConditions: async () => run("testConditions", () => methods.testConditions()),
     end: async () => run("end", () => methods.end()),
     fail: async (error) => run("fail", () => methods.fail(error)),
     async close() {

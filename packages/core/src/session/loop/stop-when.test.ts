@@ -1,5 +1,11 @@
-import { afterAll, describe, expect, it, test } from "vitest";
-import type { AnyEvaluation, SessionOptions, SessionState, StopCondition } from "@periodic-eval/contracts";
+import { afterAll, describe, expect, it, test, vi } from "vitest";
+import type {
+  AnyEvaluation,
+  SessionOptions,
+  SessionState,
+  Snapshot,
+  StopCondition,
+} from "@periodic-eval/contracts";
 import { PeriodicEvalError } from "@periodic-eval/contracts";
 import { fileStore } from "@periodic-eval/store";
 import { PeriodicCallback } from "../../callback/periodic-callback.ts";
@@ -7,7 +13,7 @@ import { defineEvaluation } from "../../evaluations/kit/define.ts";
 import { everySteps } from "../../schedule/triggers.ts";
 import { gate, toyTraining } from "../../../../testing/src/toy-training.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
-import { withSession } from "./session.ts";
+import { openSession, withSession } from "./session.ts";
 
 const folder = temporaryFolder(afterAll);
 const items = 100;
@@ -33,7 +39,11 @@ function quiz(right: readonly number[], grade?: () => Promise<void>, id = "quiz"
     }),
     metrics: ({ rate, mean }) => ({
       accuracy: rate(({ isRight }) => isRight, { higherIsBetter: true }),
-      score: mean(({ score }) => score, { unit: "points", higherIsBetter: true }),
+      score: mean(({ score }) => score, {
+        unit: "points",
+        higherIsBetter: true,
+        by: ({ id }) => `q${id.length === 2 ? "low" : "high"}`,
+      }),
       size: mean(({ score }) => score),
     }),
   }) as AnyEvaluation;
@@ -111,6 +121,15 @@ test("cannot test a verdict without a baseline, and warns once; a limit needs no
     'stopWhen: "quiz worse" cannot be tested at step 1: "quiz" is not compared with a baseline',
   ]);
   expect((await train([unstarted([60, 10])], ["quiz.accuracy < 40 %"])).step).toBe(2);
+  const unknown = toyTraining();
+  const stopWhen = ["quiz.score/low < 1 points"];
+  const ofGroup = { ...unknown.options([unstarted([80])], { maxSteps: 10 }), stopWhen };
+  await withSession(ofGroup, async (session) => {
+    for (let step = 1; step <= 3; step++) await session.stepEnd({ step });
+  });
+  expect(unknown.warnings().filter((line) => line.includes("cannot be tested"))).toEqual([
+    'stopWhen: "quiz.score/low < 1 points" cannot be tested at step 1: got "quiz.score/low", which cannot be tested, expected a group of quiz.score: qlow, qhigh. Did you mean "quiz.score/qlow"?',
+  ]);
 });
 
 test("decides by constant values how many others would be needed", async () => {
@@ -137,6 +156,37 @@ test("takes a snapshot that meets a new condition for evidence, not for clean", 
   expect(again.stop).not.toBeNull();
   const { stop } = (await fileStore(run).closings!()).at(-1)!;
   expect(stop).toMatchObject({ measuredAt: 4, cleanStep: 0 });
+});
+
+test("tests the verdict of a slow judge between two steps, without a hook", async () => {
+  const verdict = gate();
+  const toy = toyTraining();
+  let count = 0;
+  const slow = quiz([80, 80, 60], () => (count++ < 2 ? Promise.resolve() : verdict.passed));
+  const heard: number[] = [];
+  const listener = { id: "listener", onSnapshot: (_: unknown, one: Snapshot) => void heard.push(one.step) };
+  const stopWhen = ["quiz worse"];
+  const options = { ...toy.options([slow, listener], { maxSteps: 9 }), stopWhen };
+  const early = openSession(options);
+  await expect(early.testConditions()).rejects.toThrow("a call before begin");
+  await early.close();
+  await withSession(options, async (session) => {
+    for (let step = 1; step <= 2; step++) {
+      toy.step();
+      await session.stepEnd({ step });
+    }
+    await session.testConditions();
+    expect(session.conditionStop).toBeNull();
+    verdict.open();
+    const before = heard.length;
+    await vi.waitFor(async () => {
+      await session.testConditions();
+      expect(session.conditionStop).toMatchObject({ step: 2, measuredAt: 2, cleanStep: 1 });
+    }, 10_000);
+    expect(heard).toHaveLength(before);
+    expect((await session.stepEnd({ step: 3 })).stop).toContain("quiz worse");
+    expect(heard.length).toBeGreaterThan(before);
+  });
 });
 
 test("ends with the verdict that a slow judge gives after the last step", async () => {
@@ -198,6 +248,15 @@ describe("before step 1", () => {
     expect(stop).toContain("quiz.accuracy is 10.0 % at step 0");
   });
 
+  it("waits for a judge of the start, and refuses a group that the start does not have", async () => {
+    const slow = quiz([80], () => new Promise((resolve) => setTimeout(resolve, 50)));
+    await expect(train([slow], ["quiz changed", "quiz.score/qlo worse"])).rejects.toThrow(
+      'session options.stopWhen[1]: got "quiz.score/qlo", which cannot be tested, expected a group of quiz.score: qlow, qhigh. Did you mean "quiz.score/qlow"?',
+    );
+    // 10 rows of q0 … q9: 8 right, then none.
+    expect((await train([quiz([80, 80, 0])], ["quiz.score/qlow worse"])).step).toBe(2);
+  });
+
   it("refuses a condition twice", async () => {
     await expect(train([quiz([80])], ["quiz worse", "quiz worse"])).rejects.toThrow("each condition once");
   });
@@ -210,6 +269,7 @@ describe("before step 1", () => {
       "quiz.acuracy worse",
       'expected a metric of quiz: accuracy, score, size. Did you mean "accuracy"?',
     ],
+    ["a group of a metric without groups", "quiz.accuracy/qlow worse", 'Write "quiz.accuracy".'],
     ["a metric without a direction", "quiz.size worse", 'expected "quiz.size changed"'],
     ["another unit", "quiz.accuracy < 0.4", 'got a limit without a unit, expected "quiz.accuracy < 0.4 %"'],
     ["a limit that no share is beyond", "quiz.accuracy < 140 %", "expected a limit between 0 % and 100 %"],

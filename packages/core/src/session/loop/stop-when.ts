@@ -7,7 +7,7 @@ import type {
 } from "@periodic-eval/contracts";
 import { configError, errorMessage } from "@periodic-eval/contracts/options";
 import { canJudge, evidenceFor } from "../../conditions/evidence.ts";
-import { findMetric, type NamedCondition } from "../../conditions/find-metric.ts";
+import { findMetric, groupFault, type NamedCondition } from "../../conditions/find-metric.ts";
 import { formatP, formatValue } from "../../statistics/format.ts";
 import { plannedSteps } from "../../schedule/crossings.ts";
 import { alphaOfComparison } from "../../statistics/planned-comparisons.ts";
@@ -47,7 +47,7 @@ export class StopWhen {
 
   constructor(options: StopWhenOptions) {
     this.#options = options;
-    this.#rules = options.conditions.map((one, at) => ruleOf(one, at, options.callbacks));
+    this.#rules = options.conditions.map((_, at) => ruleOf(at, options));
     const texts = this.#rules.map(({ text }) => text);
     const repeated = texts.findIndex((text, at) => texts.indexOf(text) < at);
     if (repeated >= 0) throw repeatedCondition(this.#rules[repeated]!, repeated);
@@ -88,26 +88,32 @@ export class StopWhen {
     return this.#rules.length > 0;
   }
 
-  /** Whether a limit is among the conditions, which the start may meet. */
-  get hasLimits(): boolean {
-    return this.#rules.some(({ test }) => test.kind === "value");
+  /** Whether a limit is among the conditions, which the start may meet, or a group, which it shows to exist. */
+  get needsStart(): boolean {
+    return this.#rules.some(({ test, metric }) => test.kind === "value" || metric?.includes("/") === true);
   }
 
   /**
    * Tests the conditions on a snapshot.
    *
-   * @throws PeriodicEvalError `config` for a condition that the run's start meets.
+   * @throws PeriodicEvalError `config` for a condition that the run's start meets, or on a group that the start does not have.
    */
   async check(snapshot: Snapshot): Promise<void> {
     const { progress } = this.#options;
     if (this.#stop !== null || snapshot.phase !== progress.phase || !isMeasured(snapshot)) return;
     for (const rule of this.#rules.filter(({ id }) => id === snapshot.id)) {
-      const outcome = this.#test(rule, snapshot);
-      if (outcome === "not compared") this.#warnOnce(rule, snapshot);
-      if (typeof outcome !== "object") continue;
       const { phase, step: now, maxSteps } = progress.inRun();
-      const reason = this.#reasonFor(rule, snapshot, outcome);
       const isStart = now === 0 && snapshot.run_step === 0;
+      const fault = groupFault(rule, snapshot);
+      if (fault !== null && isStart && snapshot.status === "complete")
+        throw configError({ where, path: pathOf(this.#rules.indexOf(rule), this.#options), ...fault });
+      if (fault !== null)
+        this.#warnOnce(rule, snapshot, `got ${fault.got}, expected ${fault.expected}. ${fault.fix}`);
+      const outcome = this.#test(rule, snapshot);
+      if (outcome === "not compared")
+        this.#warnOnce(rule, snapshot, `"${snapshot.id}" is not compared with a baseline`);
+      if (typeof outcome !== "object") continue;
+      const reason = this.#reasonFor(rule, snapshot, outcome);
       if (isStart && !rule.evenAtStart) throw holdsAtStart(rule, this.#rules.indexOf(rule), reason);
       const { id, step: measuredAt } = snapshot;
       const isRepeated = this.#earlier?.id === id && this.#earlier.measuredAt === measuredAt;
@@ -144,11 +150,10 @@ export class StopWhen {
     return alphaOfComparison({ spent, planned });
   }
 
-  #warnOnce({ text }: StopRule, { id, step }: Snapshot): void {
+  #warnOnce({ text }: StopRule, { step }: Snapshot, why: string): void {
     if (this.#warned.has(text)) return;
     this.#warned.add(text);
-    const message = `"${text}" cannot be tested at step ${step}: "${id}" is not compared with a baseline`;
-    this.#options.log.warn("stopWhen", message);
+    this.#options.log.warn("stopWhen", `"${text}" cannot be tested at step ${step}: ${why}`);
   }
 
   /** A stop that cannot be written still stops this training. */
@@ -197,11 +202,15 @@ interface Evidence {
 
 const where = "session options";
 
-function ruleOf(given: StopCondition, at: number, callbacks: readonly TrainerCallback[]): StopRule {
+function ruleOf(at: number, options: StopWhenOptions): StopRule {
+  const given = options.conditions[at]!;
   const { when, evenAtStart = false } = typeof given === "string" ? { when: given } : given;
-  const path = ["stopWhen", at, ...(typeof given === "string" ? [] : ["when"])];
-  return { ...findMetric(when, callbacks, { where, path }), evenAtStart };
+  const place = { where, path: pathOf(at, options) };
+  return { ...findMetric(when, options.callbacks, place), evenAtStart };
 }
+
+const pathOf = (at: number, { conditions }: StopWhenOptions) =>
+  typeof conditions[at] === "string" ? ["stopWhen", at] : ["stopWhen", at, "when"];
 
 const repeatedCondition = ({ text }: StopRule, at: number) =>
   configError({

@@ -110,6 +110,11 @@ export class SnapshotWriter {
     return this.#announcements.some(({ snapshot }) => keyText(snapshot) === keyText(key));
   }
 
+  /** Returns the snapshots that wait to be announced. */
+  unannounced(): readonly Snapshot[] {
+    return this.#announcements.map(({ snapshot }) => snapshot);
+  }
+
   /** Returns the snapshots of which `onSnapshot` has not received the grading. */
   unreported(): readonly Snapshot[] {
     const waiting = new Set(this.#announcements.map(({ snapshot }) => keyText(snapshot)));
