@@ -1,7 +1,8 @@
 // How fast is generation, compared with transformers' generate (torch), node-llama-cpp and transformers.js?
 // All sides complete the same prompts with the same weights and number of threads, greedily and sampled (temperature 1, top-p 0.95).
 // They take turns: a batch of one prompt, and a batch of sixteen with different lengths. Prints tokens per second, CPU time per token,
-// and the ratios to the peers.
+// and the ratios to the peers. With compiled kernels it also prints how fast the machine reads memory, and at which rate a batch reads
+// the weights: a single sequence is bound by that.
 //   npm run bench generation [-- --model FOLDER --tokens 64 --batches 1,16 --repeats 3 --threads 2 --device cpu]
 //   npm run bench generation -- --peers llama,llama-bfloat16,transformers-js --sampling greedy
 // With `--batches ""`, all sides only load the model. `--device cuda` runs transformers on a GPU.
@@ -10,6 +11,7 @@
 import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import * as tf from "@tensorflow/tfjs-core";
 import { parseArgs } from "node:util";
 import { machineLine } from "./doc-section.ts";
 import { median } from "./median.ts";
@@ -38,7 +40,8 @@ const [newTokens, repeats] = [Number(values.tokens), Number(values.repeats)];
 const { name: backend } = await useBackend({ backend: values.backend });
 const tokenizer = await loadTokenizer(values.model);
 // Without stop tokens, both sides generate the same number of tokens.
-const model = inMemory(await loadCausalLM(values.model), { ...tokenizer, stopIds: [] });
+const lm = await loadCausalLM(values.model);
+const model = inMemory(lm, { ...tokenizer, stopIds: [] });
 const peers = await openPeers(values.peers, values.model, [values.threads, values.device]);
 
 const words =
@@ -75,6 +78,40 @@ async function ours(prompts: readonly (readonly number[])[], isSampled: boolean)
   };
 }
 
+const hasKernels = tf.getKernel("PeriodicHalve", tf.getBackend()) !== undefined;
+const halvesOf = (w: tf.Tensor): tf.Tensor =>
+  tf.engine().runKernel("PeriodicHalve", { w }, { transposed: 0 });
+
+/** Returns the bytes of the weights that a step reads: half as many for those that are exactly bfloat16. */
+function weightBytes(): number {
+  const matrices = lm.weights().filter(({ variable }) => variable.rank === 2);
+  const bytes = matrices.map(({ variable }) => {
+    const halves = halvesOf(variable);
+    halves.dispose();
+    return variable.size * (halves.rank === 2 ? 2 : 4);
+  });
+  return bytes.reduce((sum, size) => sum + size, 0);
+}
+
+/** Reads 256 MiB with all threads, several times. Returns the best rate in GB/s. */
+function readBandwidth(): number {
+  // The kernel reads on until it finds the last number, which is not bfloat16.
+  const w = tf.tidy(() =>
+    tf
+      .concat(
+        [tf.ones([8191, 8192]), tf.fill([1, 8191], 1), tf.fill([1, 1], 1.1)].map((x) => tf.reshape(x, [-1])),
+      )
+      .reshape([8192, 8192]),
+  );
+  const seconds = Array.from({ length: 7 }, () => {
+    const began = performance.now();
+    halvesOf(w).dispose();
+    return (performance.now() - began) / 1000;
+  });
+  w.dispose();
+  return (4 * w.size) / Math.min(...seconds) / 1e9;
+}
+
 console.log(
   `${machineLine(backend)}, ${values.threads} threads; ${values.model}, ${newTokens} tokens per completion`,
 );
@@ -100,7 +137,12 @@ for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
     // Other work on the machine hardly changes the CPU time.
     const cpuTime = (outcomes: readonly Outcome[]) => median(outcomes.map(({ cpu_seconds: cpu }) => cpu));
     const perToken = ((1000 * cpuTime(mine)) / (batch * newTokens)).toFixed(1);
-    console.log(`${work}: ${rate(mine)} tokens per second, ${perToken} ms of CPU time per token`);
+    const fastest = Math.min(...mine.map(({ seconds }) => seconds));
+    const reached = hasKernels ? (weightBytes() * newTokens) / fastest / 1e9 : 0;
+    const reading = hasKernels
+      ? `; reads weights at ${reached.toFixed(1)} GB/s, the machine ${readBandwidth().toFixed(1)}`
+      : "";
+    console.log(`${work}: ${rate(mine)} tokens per second, ${perToken} ms of CPU time per token${reading}`);
     const equal: string[] = [];
     for (const [at, { name }] of peers.entries()) {
       const theirs = rounds.map((round) => round.theirs[at]!);

@@ -13,6 +13,7 @@ import { modelError } from "../folder/model-error.ts";
 import { gradientsOf, isDifferentiated } from "../ops/differentiable.ts";
 import { dropoutMask } from "../ops/arithmetic.ts";
 import { readIntegersNow } from "../ops/engine-memory.ts";
+import { halfOf, releaseHalf } from "../ops/half-weights.ts";
 import { recomputed } from "../ops/recomputed.ts";
 import { BlockGraphs } from "./block-graphs.ts";
 import { blockPlan, blockTensors, readBlock, type BlockReader } from "./block.ts";
@@ -135,7 +136,10 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     dispose() {
       reading.dispose();
       training.dispose();
-      for (const variable of trainables) variable.dispose();
+      for (const variable of trainables) {
+        releaseHalf(variable);
+        variable.dispose();
+      }
     },
   };
 }
@@ -200,9 +204,16 @@ function incremental(description: DecoderDescription, weights: Decoder<tf.Tensor
     reach: Math.min(description.contextLength, ...beyond),
     tokenBytes: 4 * 2 * description.layers.length * keyValueHeads * headDim,
     extend: (block, options) => extend(reader, graphs, block, options),
-    logitsOf: (states) => tf.tidy(() => logitsOf(description, weights, states)),
+    logitsOf: (states) => tf.tidy(() => logitsOf(description, withHalfHead(weights), states)),
     dispose: () => graphs.dispose(),
   };
+}
+
+/** Uses the half-width head, if there is one. */
+function withHalfHead(weights: Decoder<tf.Tensor>): Decoder<tf.Tensor> {
+  const { embedding, head } = weights;
+  if (head === null) return { ...weights, embedding: halfOf(embedding, true) };
+  return { ...weights, head: { ...head, weight: halfOf(head.weight) } };
 }
 
 function extend(
@@ -270,6 +281,8 @@ function trainingPass(parts: TrainingPassParts) {
       head: (states: tf.Tensor2D, dropout: Dropout) => T,
     ): T {
       const dropout = dropoutOf(parts, random);
+      // This pass is followed by new values.
+      for (const variable of trainables) releaseHalf(variable);
       return gradientsOf(trainables, () =>
         tf.tidy(() => {
           const [batch, length] = ids.shape;
