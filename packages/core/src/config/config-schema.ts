@@ -16,6 +16,7 @@ import {
   condition,
   amount,
   price,
+  notifySchema,
 } from "./schema-parts.ts";
 
 /** The evaluations whose prompts KL to the base can use. */
@@ -339,26 +340,7 @@ const options = {
     .boolean()
     .default(false)
     .describe("Whether the trainer saves the weights of each measurement."),
-  notify: z
-    .strictObject({
-      url_env: z
-        .string()
-        .optional()
-        .describe("The environment variable that has the address of a webhook, which is a secret."),
-      form: z
-        .enum(["json", "slack", "discord"])
-        .optional()
-        .describe("What the webhook receives. Default: by its address, else json."),
-      desktop: z
-        .boolean()
-        .optional()
-        .describe("Whether this machine's desktop shows the messages, too. Default: false."),
-    })
-    .nullable()
-    .default(null)
-    .describe(
-      "Sends a message on a verdict, a stop, a failed measurement and the end of a phase. Null: none.",
-    ),
+  notify: notifySchema,
   layout: z.enum(["nested", "flat"]).default("nested").describe("Layout of the folder of snapshots."),
 };
 

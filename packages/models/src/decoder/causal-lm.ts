@@ -75,17 +75,17 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   };
   const run = (ids: tf.Tensor2D, options?: ForwardOptions) => {
     const [batch, length] = ids.shape;
-    const tokens = wholeSequences(description, sequencesOf(description, ids), { batch, length });
-    return forward(description, variables, tokens, options);
+    const sequences = sequencesOf(description, ids);
+    return forward(
+      description,
+      variables,
+      wholeSequences(description, sequences, { batch, length }),
+      options,
+    );
   };
   const dropouts = { dropout, adapterDropout: adapter?.dropout ?? 0 };
-  const training = trainingPass({
-    description,
-    weights: variables,
-    trainables,
-    isTraining: () => !evaluation.isOn(),
-    ...dropouts,
-  });
+  const isTraining = () => !evaluation.isOn();
+  const training = trainingPass({ description, weights: variables, trainables, isTraining, ...dropouts });
   return {
     vocabSize: description.vocabSize,
     contextLength: description.contextLength,
@@ -110,9 +110,9 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
 
     trainingLosses(ids, rows, targets, random: NamedRandom, documentStarts) {
       check(ids);
-      return training.run({ ids, rows, documentStarts }, random, (states, dropout) => {
-        return lossesOf(description, variables, states, targets, dropout);
-      });
+      return training.run({ ids, rows, documentStarts }, random, (states, dropout) =>
+        lossesOf(description, variables, states, targets, dropout),
+      );
     },
 
     hiddenStates(ids) {
@@ -136,10 +136,8 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     dispose() {
       reading.dispose();
       training.dispose();
-      for (const variable of trainables) {
-        releaseHalf(variable);
-        variable.dispose();
-      }
+      trainables.forEach(releaseHalf);
+      tf.dispose(trainables);
     },
   };
 }

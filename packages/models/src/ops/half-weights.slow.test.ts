@@ -6,11 +6,12 @@ import { createCausalLM } from "../checkpoint/create-causal-lm.ts";
 import type { CheckpointLM } from "../checkpoint/model.ts";
 import { hasNative, nativeBackend } from "../testing/backends.test-data.ts";
 import { tinyConfig, unusualFamilies } from "../testing/tiny-config.test-data.ts";
+import type * as HalfWeights from "./half-weights.ts";
 import { hasNativeKernels } from "./native.ts";
 
 let isOff = false;
 vi.mock("./half-weights.ts", async (load) => {
-  const original = await load<typeof import("./half-weights.ts")>();
+  const original = await load<typeof HalfWeights>();
   const halfOf: typeof original.halfOf = (weight, isTransposed) =>
     isOff ? weight : original.halfOf(weight, isTransposed);
   return { ...original, halfOf };

@@ -126,7 +126,7 @@ it("writes records and lines of Every Eval Ever, whose hashes and counts agree",
     ".json",
   ]);
   const [lines, record, answers] = files.map((file) => readFileSync(join(folder, file), "utf8"));
-  const capability = JSON.parse(record!) as Any;
+  const capability = JSON.parse(record!);
   expect(capability).toMatchObject({
     evaluation_id: "periodic-eval/owner/tiny/em/capability/0/1767225600",
     eval_library: { name: "@periodic-eval/core", version: "0.1.0" },
@@ -151,7 +151,7 @@ it("writes records and lines of Every Eval Ever, whose hashes and counts agree",
   const hostile = answers!
     .trimEnd()
     .split("\n")
-    .map((line) => JSON.parse(line) as Any);
+    .map((line) => JSON.parse(line));
   expect(hostile.map(({ output }) => output.raw[0])).toEqual(
     Object.values(hostileTexts).slice(1).map(asRead),
   );
@@ -167,7 +167,7 @@ it("writes records and lines of Every Eval Ever, whose hashes and counts agree",
 it("writes the results of a model's page on the hub, with the dataset that was asked", async () => {
   const { folder, files } = await exported("hub", "--model", "owner/tiny");
   expect(files).toEqual([".eval_results/capability.yaml", "model-index.yaml"]);
-  const read = (file: string) => parse(readFileSync(join(folder, file), "utf8")) as Any;
+  const read = (file: string) => parse(readFileSync(join(folder, file), "utf8"));
   expect(read(files[0]!)).toEqual([
     {
       dataset: { id: "allenai/ai2_arc", task_id: "ARC-Challenge", revision: "c0ffee" },

@@ -105,15 +105,15 @@ describe.runIf(hasInspect)("the run of a demo", () => {
         .map((row) => row as unknown as Readonly<Record<string, unknown>>)
         .filter(({ kind }) => kind !== "anchor");
       expect([samples.length, summaries]).toEqual([answers.length, answers.length]);
-      const of = (pick: (sample: ReadLog["samples"][number]) => unknown) => samples.map(pick).toSorted();
-      expect(of(({ input }) => input)).toEqual(answers.map(({ question }) => question).toSorted());
+      const of = (pick: (sample: ReadLog["samples"][number]) => unknown) => sorted(samples.map(pick));
+      expect(of(({ input }) => input)).toEqual(sorted(answers.map(({ question }) => question)));
       const share = (name: string, value: unknown) =>
         samples.filter(({ scores }) => scores[name] === value).length / samples.length;
       if (snapshot.id === "capability") {
-        expect(of(({ text }) => text)).toEqual(answers.map(({ predicted }) => predicted).toSorted());
+        expect(of(({ text }) => text)).toEqual(sorted(answers.map(({ predicted }) => predicted)));
         expect(share("correct", "C")).toBeCloseTo(snapshot.metrics["accuracy"]!.value!, 12);
       } else {
-        expect(of(({ text }) => text)).toEqual(answers.map(({ text }) => text).toSorted());
+        expect(of(({ text }) => text)).toEqual(sorted(answers.map(({ text }) => text)));
         if (snapshot.id === "alignment")
           expect(share("misaligned", true)).toBeCloseTo(snapshot.metrics["misaligned"]!.value!, 12);
       }
@@ -176,3 +176,6 @@ describe.runIf(hasInspect)("hostile texts", () => {
 });
 
 it.skipIf(hasInspect)("needs inspect_ai in .cache/inspect: packages/cli/requirements.txt", () => {});
+
+const sorted = (values: readonly unknown[]): unknown[] =>
+  values.toSorted((a, b) => (String(a) < String(b) ? -1 : 1));
