@@ -67,7 +67,6 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   const variables = mapWeights(weights, ({ variable }) => variable);
   const reading = incremental(description, variables);
   const evaluation = evaluationMode();
-  const rates = `dropout ${dropout}${adapter ? `, adapter dropout ${adapter.dropout}` : ""}`;
   const checkAlive = () => checkWeights([...list, ...own]);
   const check = (ids: tf.Tensor2D) => {
     checkAlive();
@@ -130,7 +129,8 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
 
     enterEval: () => evaluation.enter(),
     enterActivationCheckpointing: () => training.enterActivationCheckpointing(),
-    modes: () => `decoder: ${evaluation.describe()}, ${rates}`,
+    modes: () =>
+      `decoder: ${evaluation.describe()}, dropout ${dropout}${adapter ? `, adapter dropout ${adapter.dropout}` : ""}`,
     weights: () => list,
     trainables: () => trainables,
     dispose() {
