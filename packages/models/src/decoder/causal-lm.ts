@@ -74,13 +74,8 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   };
   const run = (ids: tf.Tensor2D, options?: ForwardOptions) => {
     const [batch, length] = ids.shape;
-    const sequences = sequencesOf(description, ids);
-    return forward(
-      description,
-      variables,
-      wholeSequences(description, sequences, { batch, length }),
-      options,
-    );
+    const tokens = wholeSequences(description, sequencesOf(description, ids), { batch, length });
+    return forward(description, variables, tokens, options);
   };
   const dropouts = { dropout, adapterDropout: adapter?.dropout ?? 0 };
   const isTraining = () => !evaluation.isOn();
