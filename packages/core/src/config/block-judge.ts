@@ -4,7 +4,7 @@ import { fileVerdictCache } from "@periodic-eval/store";
 import type { JudgePrice } from "../grading/judge/judge-calls.ts";
 import type { JudgeMethodName } from "../grading/judge/judge-method.ts";
 import { importJudgeOpener } from "../grading/judge/judge-opener.ts";
-import { refusalJudgePrompt } from "../grading/refusal-rule.ts";
+import { refusalJudge } from "../grading/refusal-rule.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 import { entryOf } from "./schema-parts.ts";
 
@@ -62,7 +62,7 @@ export async function openBlockJudge(
   const options = {
     ...judgeOptions(block),
     ...(folder !== null && { cache: fileVerdictCache(folder) }),
-    ...(ofRefusal !== null && refusalScores),
+    ...(ofRefusal !== null && refusalJudge),
   };
   const opener = open ?? (await defaultOpener(block, model));
   const written = {
@@ -74,9 +74,6 @@ export async function openBlockJudge(
   };
   return fromWritten(written, () => opener(model, options));
 }
-
-/** The options of a judge of refusals: there is one prompt, for the method json. */
-const refusalScores = { method: "json", scores: ["refusal"], prompts: { json: refusalJudgePrompt } } as const;
 
 async function defaultOpener({ pathOf }: ParsedBlock, model: string | null): Promise<OpenJudge> {
   const open = await importJudgeOpener<ConfiguredJudge>(model, (packageName, cause) =>
