@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { ValuePath } from "@periodic-eval/contracts";
 import { configError, isRecord, nearest, parseOptions } from "@periodic-eval/contracts/options";
+import type { JudgeOf } from "./block-judge.ts";
 import { periodicEvalSchema, type PeriodicEvalBlock, type PhaseEvalConfig } from "./config-schema.ts";
 
 /** Names the block in errors; their `path` is within the block. */
@@ -18,6 +19,8 @@ export interface ParsedBlock {
   pathOf(key: keyof PhaseEvalConfig): ValuePath;
   /** Whether the block sets a key for this phase to another value than null. */
   sets(key: keyof PhaseEvalConfig): boolean;
+  /** Opens the judges that the callbacks of `buildPeriodicEval` share. */
+  readonly judgeOf?: JudgeOf;
 }
 
 /** Whether a callback is constructed by `buildPeriodicEval`, which has parsed the block. */
