@@ -16,7 +16,7 @@ export const passGrader = "Pass a judge, or a rule: `ruleGrader({ name, rule })`
 /** An option that is a grader. */
 export const graderSchema = z.custom<Grader>(isGrader, graderText).meta({ fix: passGrader });
 
-/** A grader, or a function that opens it. */
+/** A grader, or a function that opens it: once, before step 1. The session disposes a grader that it opened when it closes. */
 export type GraderSource = Grader | (() => Awaitable<Grader>);
 
 /** An option that is a grader, or a function that opens it. */
