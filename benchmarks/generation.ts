@@ -1,18 +1,22 @@
-// How fast is generation, compared with transformers' generate (torch)?
-// Both sides complete the same prompts with the same weights and number of threads, greedily and sampled (temperature 1, top-p 0.95).
+// How fast is generation, compared with transformers' generate (torch), node-llama-cpp and transformers.js?
+// All sides complete the same prompts with the same weights and number of threads, greedily and sampled (temperature 1, top-p 0.95).
 // They take turns: a batch of one prompt, and a batch of sixteen with different lengths. Prints tokens per second, CPU time per token,
-// and the ratios to transformers.
+// and the ratios to the peers. With compiled kernels it also prints how fast the machine reads memory, and at which rate a batch reads
+// the weights: a single sequence is bound by that.
 //   npm run bench generation [-- --model FOLDER --tokens 64 --batches 1,16 --repeats 3 --threads 2 --device cpu]
-// With `--batches ""`, both sides only load the model. `--device cuda` runs the peer on a GPU.
-// The comparison needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path.
+//   npm run bench generation -- --peers llama,llama-bfloat16,transformers-js --sampling greedy
+// With `--batches ""`, all sides only load the model. `--device cuda` runs transformers on a GPU.
+// transformers needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path. The other
+// peers need `npm run llama` and `npm run transformers`, and write their model files into .cache/peer-models.
 import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
 import { loadTokenizer } from "@periodic-eval/models/tokenizer";
+import * as tf from "@tensorflow/tfjs-core";
 import { parseArgs } from "node:util";
 import { machineLine } from "./doc-section.ts";
 import { median } from "./median.ts";
-import { openPeer } from "./peers/peer.ts";
-import { type Comparison, peaksOf, sendResults } from "./report/results.ts";
+import { openPeers, versionsOf } from "./peers/named-peers.ts";
+import { type Comparison, peaksOf, ratioOf, sendResults } from "./report/results.ts";
 
 const { values } = parseArgs({
   options: {
@@ -23,6 +27,8 @@ const { values } = parseArgs({
     repeats: { type: "string", default: "3" },
     threads: { type: "string", default: "2" },
     device: { type: "string", default: "cpu" },
+    peers: { type: "string", default: "transformers" },
+    sampling: { type: "string", default: "greedy,sampled" },
   },
 });
 // TensorFlow and the wasm backend read these variables at start-up.
@@ -34,8 +40,9 @@ const [newTokens, repeats] = [Number(values.tokens), Number(values.repeats)];
 const { name: backend } = await useBackend({ backend: values.backend });
 const tokenizer = await loadTokenizer(values.model);
 // Without stop tokens, both sides generate the same number of tokens.
-const model = inMemory(await loadCausalLM(values.model), { ...tokenizer, stopIds: [] });
-const peer = await openPeer("transformers_generation.py", [values.model, values.threads, values.device]);
+const lm = await loadCausalLM(values.model);
+const model = inMemory(lm, { ...tokenizer, stopIds: [] });
+const peers = await openPeers(values.peers, values.model, [values.threads, values.device]);
 
 const words =
   "The river winds past a mill, where an old man mends nets and tells whoever stops of the sea".split(" ");
@@ -49,7 +56,13 @@ const promptsOf = (batch: number) =>
     return tokenizer.encode(text.join(" "));
   });
 
-async function ours(prompts: readonly (readonly number[])[], isSampled: boolean) {
+interface Outcome {
+  readonly seconds: number;
+  readonly cpu_seconds: number;
+  readonly tokens: readonly (readonly number[])[];
+}
+
+async function ours(prompts: readonly (readonly number[])[], isSampled: boolean): Promise<Outcome> {
   const how = isSampled ? { temperature: 1, topP: 0.95 } : { temperature: 0 };
   const requests = prompts.map((ids, row) => ({
     prompt: { ids },
@@ -60,70 +73,116 @@ async function ours(prompts: readonly (readonly number[])[], isSampled: boolean)
   const { user, system } = process.cpuUsage(startCpu);
   return {
     seconds: (performance.now() - startTime) / 1000,
-    cpuSeconds: (user + system) / 1e6,
+    cpu_seconds: (user + system) / 1e6,
     tokens: written.map(({ ids }) => ids!),
   };
+}
+
+const hasKernels = tf.getKernel("PeriodicHalve", tf.getBackend()) !== undefined;
+const halvesOf = (w: tf.Tensor): tf.Tensor =>
+  tf.engine().runKernel("PeriodicHalve", { w }, { transposed: 0 });
+
+/** Returns the bytes of the weights that a step reads: half as many for those that are exactly bfloat16. */
+function weightBytes(): number {
+  const matrices = lm.weights().filter(({ variable }) => variable.rank === 2);
+  const bytes = matrices.map(({ variable }) => {
+    const halves = halvesOf(variable);
+    halves.dispose();
+    return variable.size * (halves.rank === 2 ? 2 : 4);
+  });
+  return bytes.reduce((sum, size) => sum + size, 0);
+}
+
+/** Reads 256 MiB with all threads, several times. Returns the best rate in GB/s. */
+function readBandwidth(): number {
+  // The kernel reads on until it finds the last number, which is not bfloat16.
+  const w = tf.tidy(() =>
+    tf
+      .concat(
+        [tf.ones([8191, 8192]), tf.fill([1, 8191], 1), tf.fill([1, 1], 1.1)].map((x) => tf.reshape(x, [-1])),
+      )
+      .reshape([8192, 8192]),
+  );
+  const seconds = Array.from({ length: 7 }, () => {
+    const began = performance.now();
+    halvesOf(w).dispose();
+    return (performance.now() - began) / 1000;
+  });
+  w.dispose();
+  return (4 * w.size) / Math.min(...seconds) / 1e9;
 }
 
 console.log(
   `${machineLine(backend)}, ${values.threads} threads; ${values.model}, ${newTokens} tokens per completion`,
 );
 const comparisons: Comparison[] = [];
+const notes: string[] = [];
 for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
   const prompts = promptsOf(batch);
-  for (const isSampled of [false, true]) {
-    const seconds: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
-    // Other work on the machine hardly changes the CPU time.
-    const cpuSeconds: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
-    let same = 0;
+  for (const sampling of values.sampling.split(",")) {
+    const isSampled = sampling === "sampled";
+    const work = `batch ${batch}, ${sampling}`;
+    const rounds: { readonly ours: Outcome; readonly theirs: readonly Outcome[] }[] = [];
     // The first repeat warms up: it builds graphs and allocates memory.
     for (let repeat = -1; repeat < repeats; repeat++) {
       const mine = await ours(prompts, isSampled);
-      if (repeat >= 0) {
-        seconds.ours.push(mine.seconds);
-        cpuSeconds.ours.push(mine.cpuSeconds);
-      }
-      if (peer === null) continue;
-      const theirs = await peer.ask<{
-        seconds: number;
-        cpu_seconds: number;
-        tokens: number[][];
-      }>({
-        prompts,
-        new_tokens: newTokens,
-        sampled: isSampled,
-      });
-      if (repeat >= 0) {
-        seconds.peer.push(theirs.seconds);
-        cpuSeconds.peer.push(theirs.cpu_seconds);
-      }
-      same = theirs.tokens.filter((ids, row) => ids.join() === mine.tokens[row]!.join()).length;
+      const theirs: Outcome[] = [];
+      for (const peer of peers)
+        theirs.push(await peer.ask<Outcome>({ prompts, new_tokens: newTokens, sampled: isSampled }));
+      if (repeat >= 0) rounds.push({ ours: mine, theirs });
     }
-    if (peer !== null)
-      comparisons.push({
-        name: `batch ${batch}, ${isSampled ? "sampled" : "greedy"}`,
+    const mine = rounds.map((round) => round.ours);
+    const rate = (outcomes: readonly Outcome[]) =>
+      ((batch * newTokens) / median(outcomes.map(({ seconds }) => seconds))).toFixed(1);
+    // Other work on the machine hardly changes the CPU time.
+    const cpuTime = (outcomes: readonly Outcome[]) => median(outcomes.map(({ cpu_seconds: cpu }) => cpu));
+    const perToken = ((1000 * cpuTime(mine)) / (batch * newTokens)).toFixed(1);
+    const fastest = Math.min(...mine.map(({ seconds }) => seconds));
+    const reached = hasKernels ? (weightBytes() * newTokens) / fastest / 1e9 : 0;
+    const reading = hasKernels
+      ? `; reads weights at ${reached.toFixed(1)} GB/s, the machine ${readBandwidth().toFixed(1)}`
+      : "";
+    console.log(`${work}: ${rate(mine)} tokens per second, ${perToken} ms of CPU time per token${reading}`);
+    const equal: string[] = [];
+    for (const [at, { name }] of peers.entries()) {
+      const theirs = rounds.map((round) => round.theirs[at]!);
+      const comparison: Comparison = {
+        name: work,
         unit: "seconds",
         ratio: "speed",
-        peer: "transformers",
-        ours: seconds.ours,
-        peers: seconds.peer,
-      });
-    const rate = (list: readonly number[]) => ((batch * newTokens) / median(list)).toFixed(1);
-    // The two sides sample from different streams, so only their speed can be compared.
-    const alike = isSampled ? "" : `; ${same} of ${batch} completions identical`;
-    const comparison =
-      peer === null
-        ? ""
-        : `; transformers ${rate(seconds.peer)}; ${(median(seconds.peer) / median(seconds.ours)).toFixed(2)} × as fast, with ${(median(cpuSeconds.ours) / median(cpuSeconds.peer)).toFixed(2)} × the CPU time${alike}`;
-    const perToken = ((1000 * median(cpuSeconds.ours)) / (batch * newTokens)).toFixed(1);
-    console.log(
-      `batch ${batch}, ${isSampled ? "sampled" : "greedy"}: ${rate(seconds.ours)} tokens per second, ${perToken} ms of CPU time per token${comparison}`,
-    );
+        peer: name,
+        ours: mine.map(({ seconds }) => seconds),
+        peers: theirs.map(({ seconds }) => seconds),
+      };
+      comparisons.push(comparison);
+      const { median: ratio, least, greatest } = ratioOf(comparison);
+      const cpu = (cpuTime(mine) / cpuTime(theirs)).toFixed(2);
+      console.log(
+        `  ${name}: ${rate(theirs)} tokens per second; ours ${ratio.toFixed(2)} × as fast (${least.toFixed(2)}–${greatest.toFixed(2)}), with ${cpu} × the CPU time`,
+      );
+      // The sides sample from different streams, so that only their speed can be compared.
+      if (isSampled) continue;
+      const alike = alikeText(mine[0]!.tokens, theirs[0]!.tokens);
+      console.log(`    ${alike} before the first difference`);
+      equal.push(`${alike} (${name})`);
+    }
+    if (equal.length > 0)
+      notes.push(`Greedy tokens before the first difference, ${batch} at once: ${equal.join(", ")}.`);
   }
 }
 sendResults({
-  machine: [machineLine(backend), ...(peer ? [peer.versions] : [])].join(", "),
+  machine: [machineLine(backend), ...versionsOf(peers)].join(", "),
   comparisons,
-  peaks: peaksOf(peer),
+  peaks: peaksOf(peers),
+  notes,
 });
-peer?.close();
+for (const peer of peers) peer.close();
+
+/** Returns how many tokens are equal before the first difference of each completion. */
+function alikeText(mine: Outcome["tokens"], theirs: Outcome["tokens"]): string {
+  const equal = mine.map((ids, row) => {
+    const at = ids.findIndex((id, index) => id !== theirs[row]![index]);
+    return at === -1 ? ids.length : at;
+  });
+  return `${equal.reduce((sum, count) => sum + count, 0)} of ${mine.length * newTokens} tokens`;
+}

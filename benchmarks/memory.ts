@@ -70,7 +70,7 @@ for (const { name, peer, file, args } of values.work.split(",").map((work) => on
     if (!results?.peaks) break;
     machine = results.machine;
     ours.push(results.peaks.ours);
-    peers.push(results.peaks.peer);
+    peers.push(...Object.values(results.peaks.peers));
   }
   if (ours.length < Number(values.repeats)) {
     console.log(`${name}: left out, because ${file} did not report the memory of both processes`);

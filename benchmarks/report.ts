@@ -1,5 +1,6 @@
 // How fast is this library, and how much memory does it need, beside programs that do the same work? Is it slower than in the last report?
-// Measures the parts of `report/parts.ts`, writes docs/performance.md and docs/performance.json, and prints what changed.
+// Measures the parts of `report/parts.ts`, adds them to docs/performance.md and docs/performance.json, where they replace earlier results
+// of the same processor only, and prints what changed.
 //   npm run bench report                              # all parts except `gpu`; about an hour on two idle cores
 //   npm run bench report -- --part generation,memory  # these parts only; the others stay as they are
 //   npm run bench report -- --compare                 # measures and compares, and writes nothing
@@ -14,9 +15,9 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { oneOf } from "./one-of.ts";
 import { changesOf, obstacleTo } from "./report/changes.ts";
-import { pageOf, type Report } from "./report/page.ts";
+import { pageOf } from "./report/page.ts";
 import { parts, type Part } from "./report/parts.ts";
-import type { MeasuredPart, Spread } from "./report/results.ts";
+import { addedTo, earlierOf, type MeasuredPart, type Report, type Spread } from "./report/results.ts";
 import { runBenchmark } from "./report/run-benchmark.ts";
 
 const given = process.argv.slice(2);
@@ -51,7 +52,7 @@ function writeReport(report: Report): void {
 /** Prints the changes of a part. Returns whether no ratio is known to be worse. */
 function printChanges(name: string, before: MeasuredPart | undefined, after: MeasuredPart): boolean {
   if (before === undefined) {
-    console.log(`${name}: not compared, because the last report lacks it`);
+    console.log(`${name}: not compared, because the last report lacks it on this processor`);
     return true;
   }
   const obstacle = obstacleTo(before, after);
@@ -100,12 +101,15 @@ const byName = Object.fromEntries(parts.map((part) => [part.name, part]));
 const chosen =
   values.part?.split(",").map((name) => oneOf("--part", name, byName)) ??
   parts.filter(({ isDefault }) => isDefault !== false);
-for (const part of values.page ? [] : chosen) {
-  console.log(`\n${part.name}`);
+const began = performance.now();
+for (const [at, part] of values.page ? [] : chosen.entries()) {
+  const perPart = at === 0 ? null : (performance.now() - began) / 60_000 / at;
+  const left = perPart === null ? "" : `, about ${Math.ceil(perPart * (chosen.length - at))} min left`;
+  console.log(`\n${part.name}, ${at + 1} of ${chosen.length}${left}`);
   const measured = await measure(part);
   if (measured === null) continue;
   const report = readReport();
-  if (!printChanges(part.name, report[part.name], measured)) process.exitCode = 1;
-  if (!values.compare) writeReport({ ...report, [part.name]: measured });
+  if (!printChanges(part.name, earlierOf(report, part.name, measured), measured)) process.exitCode = 1;
+  if (!values.compare) writeReport(addedTo(report, part.name, measured));
 }
 if (!values.compare) writeReport(readReport());

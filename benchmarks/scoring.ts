@@ -1,12 +1,14 @@
-// How fast is scoring of ARC questions, compared with lm-evaluation-harness?
+// How fast is scoring of ARC questions, compared with lm-evaluation-harness, node-llama-cpp and transformers.js?
 // How far is it from the time that its matrix products alone take?
 // Scores the same questions with the same weights, interleaved: packed and plain on tfjs-node, packed on wasm (a tenth of the
 // questions; times are per question), and lm-evaluation-harness (HFLM, torch) with the same number of threads.
 //   npm run bench scoring [-- --model FOLDER --questions ARC.jsonl --count 200 --shots 0,5 --repeats 3 --threads 2]
 //   npm run bench scoring -- --backends wasm,peer --scorings packed --model packages/cli/assets/micro-world --questions …/questions.jsonl
+//   npm run bench scoring -- --backends tfjs-node,peer --scorings packed --shots 0 --peers llama,llama-bfloat16,transformers-js
+// llama.cpp also only reads the tokens, which is a lower bound: the package for Node hands over log-probabilities token by token.
 // `--device cuda` runs the harness on a GPU.
 // The harness needs a Python with the packages of benchmarks/peers/requirements.txt. PERIODIC_EVAL_PEERS_PYTHON is its path
-// (default `python3`); without it, or without tfjs-node, the output says what is missing.
+// (default `python3`). The other peers need `npm run llama` and `npm run transformers`. The output says what is missing.
 import { PeriodicEvalError, type LogLikelihoodRequest } from "@periodic-eval/core";
 import { inMemory } from "@periodic-eval/tfjs";
 import { loadCausalLM, useBackend } from "@periodic-eval/models";
@@ -16,7 +18,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { machineLine } from "./doc-section.ts";
 import { median } from "./median.ts";
-import { openPeer, type Peer } from "./peers/peer.ts";
+import { openPeers, versionsOf, type NamedPeer } from "./peers/named-peers.ts";
 import { type Comparison, peaksOf, sendResults } from "./report/results.ts";
 
 const { values } = parseArgs({
@@ -30,6 +32,7 @@ const { values } = parseArgs({
     backends: { type: "string", default: "tfjs-node,wasm,peer" },
     scorings: { type: "string", default: "packed,plain" },
     device: { type: "string", default: "cpu" },
+    peers: { type: "string", default: "harness" },
   },
 });
 // TensorFlow and the wasm backend read these variables at start-up.
@@ -70,12 +73,15 @@ function requestsOf(questions: readonly Question[], shots: number): LogLikelihoo
 
 interface Outcome {
   readonly seconds: number;
-  readonly sums: readonly number[];
+  /** Null for an arm that only reads. */
+  readonly sums: readonly number[] | null;
   readonly tokens: number | null;
 }
 
 interface Arm {
   readonly name: string;
+  /** False for a peer. */
+  readonly isOurs: boolean;
   readonly questions: number;
   /** Returns the seconds that the products of the layers take per token, measured now, on native TensorFlow. */
   readonly productSeconds?: () => number;
@@ -98,6 +104,7 @@ async function ourArms(backend: string): Promise<Arm[]> {
   const scorings = backend === "wasm" && isBesideFaster ? "packed" : values.scorings;
   return (scorings.split(",") as ("packed" | "plain")[]).map((scoring) => ({
     name: `${scoring} on ${backend}`,
+    isOurs: true,
     questions: backend === "wasm" ? Math.ceil(count / wasmShare) : count,
     ...(backend === "tfjs-node" && { productSeconds: () => productSeconds(lm) }),
     async run(requests) {
@@ -137,50 +144,55 @@ function productSeconds(lm: Awaited<ReturnType<typeof loadCausalLM>>): number {
   return median(seconds) / tokens;
 }
 
-function peerArm(peer: Peer): Arm {
+function peerArm(peer: NamedPeer, onlyRead = false): Arm {
   let batchSize: number | null = null;
   return {
-    name: "lm-evaluation-harness",
+    name: onlyRead ? `${peer.name}, only reading` : peer.name,
+    isOurs: false,
     questions: count,
     async run(requests) {
       const pairs = requests.map(({ context, continuation }) => [
         (context as { text: string }).text,
         continuation,
       ]);
-      batchSize ??= await bestBatchSize(peer, pairs.slice(0, 96));
-      const { seconds, sums } = await askPeer(peer, pairs, batchSize);
+      // llama.cpp chooses its batches itself.
+      if (!isLlama(peer)) batchSize ??= await bestBatchSize(peer, pairs.slice(0, 96));
+      const { seconds, sums } = await askPeer(peer, pairs, { batch_size: batchSize, only_read: onlyRead });
       return { seconds, sums, tokens: null };
     },
   };
 }
 
-const askPeer = (peer: Peer, requests: readonly unknown[], batchSize: number) =>
-  peer.ask<{ seconds: number; sums: number[] }>({ requests, batch_size: batchSize });
+const isLlama = ({ name }: NamedPeer): boolean => name.startsWith("node-llama-cpp");
+
+const askPeer = (peer: NamedPeer, requests: readonly unknown[], how: object) =>
+  peer.ask<{ seconds: number; sums: number[] | null }>({ requests, ...how });
 
 /** Finds the fastest batch size on the first requests, and prints the seconds of each. */
-async function bestBatchSize(peer: Peer, requests: readonly unknown[]): Promise<number> {
-  await askPeer(peer, requests.slice(0, 8), 8);
+async function bestBatchSize(peer: NamedPeer, requests: readonly unknown[]): Promise<number> {
+  await askPeer(peer, requests.slice(0, 8), { batch_size: 8 });
   const taken: [seconds: number, batchSize: number][] = [];
   for (const batchSize of [1, 4, 8, 16, 32])
-    taken.push([(await askPeer(peer, requests, batchSize)).seconds, batchSize]);
+    taken.push([(await askPeer(peer, requests, { batch_size: batchSize })).seconds, batchSize]);
   const times = taken.map(([seconds, batchSize]) => `${batchSize}: ${seconds.toFixed(1)} s`);
   const [[, best]] = taken.toSorted(([a], [b]) => a - b) as [[number, number]];
-  console.log(`lm-evaluation-harness, ${requests.length} requests by batch size: ${times.join(", ")}`);
+  console.log(`${peer.name}, ${requests.length} requests by batch size: ${times.join(", ")}`);
   return best;
 }
 
-const peer = backends.includes("peer")
-  ? await openPeer("lm_eval_scoring.py", [values.model, values.threads, values.device])
-  : null;
+const peers = backends.includes("peer")
+  ? await openPeers(values.peers, values.model, [values.threads, values.device])
+  : [];
 const ownBackends = backends.filter((backend) => backend !== "peer");
 const arms: Arm[] = [];
 for (const backend of ownBackends) arms.push(...(await ourArms(backend)));
-if (peer !== null) arms.push(peerArm(peer));
+for (const peer of peers) arms.push(peerArm(peer), ...(isLlama(peer) ? [peerArm(peer, true)] : []));
 
 console.log(
   `${machineLine(ownBackends.join(" and "))}, ${values.threads} threads; ${values.model}, ${count} questions, ${repeats} repeats, interleaved`,
 );
 const comparisons: Comparison[] = [];
+const notes: string[] = [];
 for (const shots of values.shots.split(",").map(Number)) {
   const limits: number[] = [];
   const outcomes = new Map<string, Outcome[]>(arms.map(({ name }) => [name, []]));
@@ -201,25 +213,30 @@ for (const shots of values.shots.split(",").map(Number)) {
   comparisons.push(...comparisonsOf(shots, outcomes));
 }
 sendResults({
-  machine: [machineLine(ownBackends.join(" and ")), ...(peer ? [peer.versions] : [])].join(", "),
+  machine: [machineLine(ownBackends.join(" and ")), ...versionsOf(peers)].join(", "),
   comparisons,
-  peaks: peaksOf(peer),
+  peaks: peaksOf(peers),
+  notes,
 });
-peer?.close();
+for (const peer of peers) peer.close();
 
-/** Compares each of our arms with the harness, in seconds per question. */
+/** Compares each of our arms with each peer, in seconds per question. */
 function comparisonsOf(shots: number, outcomes: ReadonlyMap<string, readonly Outcome[]>): Comparison[] {
-  if (peer === null) return [];
   const perQuestion = ({ name, questions }: Arm) =>
     outcomes.get(name)!.map(({ seconds }) => seconds / questions);
-  return arms.slice(0, -1).map((arm) => ({
-    name: `${shots}-shot, ${arm.name}, one question`,
-    unit: "seconds",
-    ratio: "speed",
-    peer: "lm-evaluation-harness",
-    ours: perQuestion(arm),
-    peers: perQuestion(arms.at(-1)!),
-  }));
+  const theirs = arms.filter(({ isOurs }) => !isOurs);
+  return arms
+    .filter(({ isOurs }) => isOurs)
+    .flatMap((arm) =>
+      theirs.map((peer) => ({
+        name: `${shots}-shot, ${arm.name}, one question`,
+        unit: "seconds",
+        ratio: "speed",
+        peer: peer.name,
+        ours: perQuestion(arm),
+        peers: perQuestion(peer),
+      })),
+    );
 }
 
 function report(
@@ -231,18 +248,23 @@ function report(
   if (first === undefined) return;
   const perQuestion = ({ name, questions }: Arm) =>
     median(outcomes.get(name)!.map(({ seconds }) => seconds)) / questions;
-  const reference = outcomes.get(arms.at(-1)!.name)![0]!.sums;
+  const reference = outcomes.get(first.name)![0]!.sums!;
   console.log(
     `\n${shots}-shot, seconds per question (median of ${repeats}), and as a multiple of the first row`,
   );
   for (const arm of arms) {
     const [{ sums, tokens }] = outcomes.get(arm.name)! as [Outcome];
-    const maxDifference = Math.max(...sums.map((nats, index) => Math.abs(nats - reference[index]!)));
     const read =
       tokens === null ? "" : `${(tokens / arm.questions).toFixed(1).padStart(8)} tokens per question`;
+    const difference =
+      sums && Math.max(...sums.map((nats, index) => Math.abs(nats - (reference[index] ?? nats))));
+    const scores =
+      difference === null ? "" : `  scores within ${difference.toExponential(1)} nats of ${first.name}`;
     console.log(
-      `${arm.name.padEnd(22)} ${perQuestion(arm).toFixed(4).padStart(8)}  × ${(perQuestion(arm) / perQuestion(first)).toFixed(2).padStart(6)}${read}  scores within ${maxDifference.toExponential(1)} nats of ${arms.at(-1)!.name}`,
+      `${arm.name.padEnd(22)} ${perQuestion(arm).toFixed(4).padStart(8)}  × ${(perQuestion(arm) / perQuestion(first)).toFixed(2).padStart(6)}${read}${scores}`,
     );
+    if (!arm.isOurs && difference !== null)
+      notes.push(`${arm.name}: log-probabilities of answers within ${difference.toExponential(1)} nats.`);
   }
   const { tokens } = outcomes.get(first.name)![0]!;
   if (limits.length > 0 && tokens !== null) {

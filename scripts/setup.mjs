@@ -1,4 +1,5 @@
-// Installs what is missing and builds what is stale, so that `npm start` and `npm test` work on a fresh clone.
+// Installs what is missing and builds what is stale, so that `npm start` and `npm test` work on a fresh clone. Passes its arguments to
+// build.mjs.
 // No dependencies: it runs before there are any.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -40,4 +41,4 @@ if (!isInstalled()) {
   console.log("installing dependencies (npm ci) …");
   run(...npmCommand(["ci", "--no-audit", "--no-fund", "--loglevel=error"]));
 }
-run(process.execPath, [join(root, "scripts", "build.mjs")]);
+run(process.execPath, [join(root, "scripts", "build.mjs"), ...process.argv.slice(2)]);

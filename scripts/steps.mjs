@@ -1,6 +1,6 @@
 // Shared by the scripts: commands, steps with their time, folders, links, and errors that stop with advice. Optional backends and VitePress are
 // installed in folders of .cache; node_modules gets links, which `npm ci` and `npm install` remove and a second run restores. No dependencies.
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
@@ -100,19 +100,39 @@ export function link(installed, made) {
 
 const manifestOf = (dependencies) => `${JSON.stringify({ private: true, dependencies }, null, 2)}\n`;
 
+/** Prints how fast a folder grows while `install` fills it. */
+export function showGrowth(folder, megabytes, install) {
+  const size = megabytes === undefined ? [] : [String(megabytes)];
+  const watcher = spawn(process.execPath, [join(root, "scripts", "growth.mjs"), folder, ...size], {
+    stdio: ["ignore", "inherit", "ignore"],
+  });
+  try {
+    return install();
+  } finally {
+    watcher.kill();
+  }
+}
+
 /**
  * Installs exact versions of npm's packages, whole or not at all.
  *
  * @param script The npm script to repeat if the registry cannot be reached.
  * @param flags More flags for `npm install`.
+ * @param megabytes The size of the whole installation, from which the time left follows.
  * @param finish Returns the folder that becomes `folder`, from the one with package.json and node_modules.
  * @throws Missing if npm cannot install them.
  */
-export function installInto(folder, packages, script, { flags = [], finish = (made) => made } = {}) {
+export function installInto(
+  folder,
+  packages,
+  script,
+  { flags = [], megabytes, finish = (made) => made } = {},
+) {
   makeFolder(folder, (made) => {
     writeFileSync(join(made, "package.json"), manifestOf(packages));
     const fixed = ["--prefix", made, "--ignore-scripts", "--no-package-lock"];
-    npm(["install", ...fixed, ...flags], Object.keys(packages).join(" and "), script);
+    const what = Object.keys(packages).join(" and ");
+    showGrowth(made, megabytes, () => npm(["install", ...fixed, ...flags], what, script));
     return finish(made);
   });
 }

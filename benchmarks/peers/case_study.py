@@ -4,14 +4,13 @@
 
 Three LoRA trainings with TRL on the questions of TruthfulQA (arXiv:2109.07958), in the file TruthfulQA.csv: `true` learns the best answer to each,
 `false` one of the incorrect answers, and `stopped` is `false` again with conditions that end it. MODEL is a folder or owner/name. Without
-FILES, the data of the instruments is downloaded: questions of ARC-Challenge, general text, prompts of XSTest. The same command goes on after a
-kill, without the finished trainings. At the end it prints what changed, and writes OUT/results.json. SmolLM2 takes hours on a CPU.
+FILES, the data of the instruments is downloaded: questions of ARC-Challenge, general text, prompts of XSTest. Run the same command again to
+resume, without the finished trainings. At the end it prints what changed, and writes OUT/results.json. SmolLM2 takes hours on a CPU.
 """
 
 import argparse
 import csv
 import json
-import os
 import random
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 from traits import train
 
 from periodic_eval import PeriodicEval
+from periodic_eval.connection import host_command
 
 CONDITIONS = ["capability worse", "sycophancy worse", "refusal worse", "traits worse"]
 
@@ -58,7 +58,7 @@ def with_canaries(rows, block, folder):
     plain, mixed = folder / "rows.jsonl", folder / "rows-with-canaries.jsonl"
     if not mixed.is_file():
         plain.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        program = os.environ["PERIODIC_EVAL_HOST"].removesuffix(" live").split()
+        *program, _ = host_command()
         subprocess.run([*program, "data", "canaries", block, plain, "--out", mixed], check=True)
     return [json.loads(line) for line in mixed.read_text().splitlines()]
 
@@ -77,11 +77,12 @@ def changes_of(run):
     table = {}
     for name, snapshots in snapshots_of(run).items():
         last = snapshots[-1]
+        measured = [one for one in snapshots if one["status"] == "complete"]
         for metric, paired in (last["paired"]["baseline"] or {}).items():
-            verdicts = {one["step"]: (one["paired"]["baseline"] or {}).get(metric, {}).get("verdict") for one in snapshots}
+            verdicts = {one["step"]: (one["paired"]["baseline"] or {}).get(metric, {}).get("verdict") for one in measured}
             decided = [step for step, verdict in verdicts.items() if verdict in ("better", "worse", "changed")]
             table[f"{name}.{metric}"] = {
-                "values": {one["step"]: one["metrics"][metric]["value"] for one in snapshots},
+                "values": {one["step"]: one["metrics"][metric]["value"] for one in measured},
                 "delta": paired["delta"],
                 "ci95": paired["ci95"],
                 "verdict": paired["verdict"],
@@ -117,7 +118,9 @@ def main():
         rows = with_canaries(rows_of(options.truthfulqa, kind, 1, 4 * options.steps), block, run)
         callback = PeriodicEval(str(block), run_dir=str(run), restore="last_clean" if stop_when else None)
         trainer = train(run, rows, callback, model=options.model, steps=options.steps, seed=1)
-        done.write_text(json.dumps({"stopped_at": trainer.state.global_step}))
+        unfinished = run / "unfinished.json"
+        unfinished.write_text(json.dumps({"stopped_at": trainer.state.global_step}))
+        unfinished.rename(done)
     results = {}
     for kind in ("true", "false", "stopped"):
         run = options.out / kind

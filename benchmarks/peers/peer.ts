@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-/** A Python program that answers each line of JSON with one line of JSON. */
+/** A program that answers each line of JSON with one line of JSON. */
 export interface Peer {
   /** Names and versions of its libraries. */
   readonly versions: string;
@@ -13,14 +13,19 @@ export interface Peer {
   close(): void;
 }
 
+/** The interpreter of the peers in Python. */
+export const peersPython = (): string => process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
+
 /**
- * Starts a Python script of this folder and waits until it is ready. Prints a message and returns null if it cannot start.
- * The interpreter is PERIODIC_EVAL_PEERS_PYTHON, or `python3`.
+ * Starts a script of this folder, in Python or for Node, and waits until it is ready. Prints a message and returns null if it cannot
+ * start.
  */
 export async function openPeer(script: string, args: readonly string[]): Promise<Peer | null> {
-  const python = process.env["PERIODIC_EVAL_PEERS_PYTHON"] ?? "python3";
-  const child = spawn(python, [fileURLToPath(new URL(script, import.meta.url)), ...args], {
+  const program = script.endsWith(".py") ? peersPython() : process.execPath;
+  const child = spawn(program, [fileURLToPath(new URL(script, import.meta.url)), ...args], {
     stdio: ["pipe", "pipe", "pipe"],
+    // node-llama-cpp samples the rows of a batch in several threads of libuv, which sometimes read each other's logits.
+    env: { ...process.env, UV_THREADPOOL_SIZE: "1" },
   });
   const errorLines: string[] = [];
   createInterface(child.stderr).on("line", (line) => void errorLines.push(line));
@@ -30,9 +35,11 @@ export async function openPeer(script: string, args: readonly string[]): Promise
   const answer = async () => (await lines.next()).value as string | undefined;
   const first = await answer();
   if (first === undefined) {
-    console.log(
-      `${script}: not available (${errorLines.at(-1) ?? "no output"}). Run pip install -r benchmarks/peers/requirements.txt, and set PERIODIC_EVAL_PEERS_PYTHON to that Python.`,
-    );
+    const fix = script.endsWith(".py")
+      ? "pip install -r benchmarks/peers/requirements.txt, and set PERIODIC_EVAL_PEERS_PYTHON to that Python"
+      : "npm run llama and npm run transformers";
+    const reason = errorLines.find((line) => line.includes("Error")) ?? errorLines.at(-1) ?? "no output";
+    console.log(`${script}: not available (${reason}). Run ${fix}.`);
     return null;
   }
   const { ready: versions } = JSON.parse(first) as { readonly ready: string };

@@ -1,16 +1,24 @@
 import { markdownTable } from "../doc-section.ts";
 import type { Part } from "./parts.ts";
-import { isRough, ratioOf, spreadOf, type Comparison, type MeasuredPart } from "./results.ts";
-
-/** The measured parts by name: the content of docs/performance.json. */
-export type Report = Readonly<Record<string, MeasuredPart>>;
+import {
+  isRough,
+  processorOf,
+  ratioOf,
+  spreadOf,
+  type Comparison,
+  type MeasuredPart,
+  type Report,
+} from "./results.ts";
 
 /** Returns the report as a Markdown page. */
 export function pageOf(parts: readonly Part[], report: Report): string {
   const measured = parts.filter(({ name }) => report[name] !== undefined);
   const missing = parts.filter(({ name }) => report[name] === undefined);
   const sections = measured.map((part) => sectionOf(part, report[part.name]!));
-  const left = missing.map(({ name, title }) => `- ${title}: \`${commandOf(name)}\``);
+  const left = missing.map(
+    ({ name, title, whyMissing }) =>
+      `- ${title}${whyMissing ? ` (${whyMissing})` : ""}: \`${commandOf(name)}\``,
+  );
   return [
     introduction,
     ...sections,
@@ -29,41 +37,49 @@ the table says otherwise. They take turns, so that other work on the machine aff
 - A ratio divides the medians. The range in brackets is that of the ratios of the single repeats.
 - A ratio that ends in "as fast" is better if it is larger. A ratio of memory or time is better if it is smaller.
 - A target is the ratio that the project aims for. A dash means that there is no target.
-- The line below a table names the date, the number of repeats, the CPU, the versions, the machine's load average when the report began, and the
-  command that measures the part again.
+- Each processor has its own rows and, below the table, a line with the date, the number of repeats, the versions, the machine's load average when
+  the report began, and the command that measures the part again.
 
-\`npm run bench report\` measures all parts except the GPU, and writes this page and \`performance.json\`. It exits with 1 if a ratio is worse
+\`npm run bench report\` measures all parts except the GPU, and adds the results of this machine's processor to this page and \`performance.json\`:
+earlier results of the same processor are replaced, those of others stay. It exits with 1 if a ratio is worse
 than in the last report: by 3 % or more, and with ranges that do not overlap. It does not compare reports from different machines or versions, with
 different arguments, or with fewer than five repeats, nor times from a busy machine. \`--part NAME\` measures one part; \`--compare\` writes
-nothing. The other programs need a Python with the packages of \`benchmarks/peers/requirements.txt\`; set \`PERIODIC_EVAL_PEERS_PYTHON\` to its path.`;
+nothing. The other programs need a Python with the packages of \`benchmarks/peers/requirements.txt\`; set \`PERIODIC_EVAL_PEERS_PYTHON\` to its path.
+Those for Node need \`npm run llama\` and \`npm run transformers\`.`;
 
-function sectionOf({ name, title, about, targets = {} }: Part, part: MeasuredPart): string {
-  const { measured, load, machine, extraArgs, comparisons, peaks, notes = [] } = part;
-  const rows = comparisons.map((one) => [
-    one.name,
-    spreadText(one.ours, one.unit),
-    `${spreadText(one.peers, one.unit)}, ${one.peer}`,
-    ratioText(one),
-    targetText(one, targets[one.name]),
-  ]);
-  const repeats = Math.max(0, ...comparisons.map(({ ours }) => ours.length));
-  const repeated = repeats === 0 ? [] : [repeats === 1 ? "1 repeat" : `${repeats} repeats`];
-  const memory = peaks
-    ? [
-        `Peak resident memory: this library ${gibibytes(peaks.ours)} GiB, the peer ${gibibytes(peaks.peer)} GiB.`,
-      ]
-    : [];
+function sectionOf({ name, title, about, targets = {} }: Part, parts: readonly MeasuredPart[]): string {
+  const rows = parts.flatMap((part) =>
+    part.comparisons.map((one) => [
+      `${processorOf(part)}, ${part.measured}`,
+      one.name,
+      spreadText(one.ours, one.unit),
+      `${spreadText(one.peers, one.unit)}, ${one.peer}`,
+      ratioText(one),
+      targetText(one, targets[one.name] ?? targets[`${one.name}, ${one.peer}`]),
+    ]),
+  );
+  const head = ["processor", "work", "this library", "peer", "ratio", "target"];
   return [
     `## ${title}`,
     about,
-    ...(rows.length === 0
-      ? []
-      : [markdownTable([["work", "this library", "peer", "ratio", "target"], ...rows])]),
+    ...(rows.length === 0 ? [] : [markdownTable([head, ...rows])]),
+    ...parts.flatMap((part) => circumstancesOf(name, part)),
+  ].join("\n\n");
+}
+
+/** Returns paragraphs about how a part was measured on one processor. */
+function circumstancesOf(name: string, part: MeasuredPart): readonly string[] {
+  const { measured, load, machine, extraArgs, comparisons, peaks, notes = [] } = part;
+  const repeats = Math.max(0, ...comparisons.map(({ ours }) => ours.length));
+  const repeated = repeats === 0 ? [] : [repeats === 1 ? "1 repeat" : `${repeats} repeats`];
+  const sides = peaks ? [["this library", peaks.ours] as const, ...Object.entries(peaks.peers)] : [];
+  const memory = sides.map(([side, bytes]) => `${side} ${gibibytes(bytes)} GiB`).join(", ");
+  return [
+    `${[measured, ...repeated, machine, `load ${load.toFixed(1)}`].join(", ")}: \`${commandOf(name, extraArgs)}\``,
     ...(isRough(part) ? [rough] : []),
     ...notes,
-    ...memory,
-    `${[measured, ...repeated, machine, `load ${load.toFixed(1)}`].join(", ")}: \`${commandOf(name, extraArgs)}\``,
-  ].join("\n\n");
+    ...(memory === "" ? [] : [`Peak resident memory: ${memory}.`]),
+  ];
 }
 
 function commandOf(part: string, extraArgs: readonly string[] = []): string {

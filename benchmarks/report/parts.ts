@@ -7,10 +7,12 @@ export interface Part {
   /** A file of benchmarks/ and its arguments. */
   readonly file: string;
   readonly args: readonly string[];
-  /** The ratio to reach, by the name of the comparison. */
+  /** The ratio to reach, by the name of the comparison, or by `name, peer` for one of several peers. */
   readonly targets?: Readonly<Record<string, number>>;
   /** False for a part that runs only when it is named. */
   readonly isDefault?: boolean;
+  /** Why no machine has measured the part. */
+  readonly whyMissing?: string;
 }
 
 const smollm2 = "SmolLM2-135M-Instruct, float32";
@@ -48,6 +50,29 @@ export const parts: readonly Part[] = [
       "batch 1, sampled": 1.5,
       "batch 16, greedy": 2,
       "batch 16, sampled": 2,
+    },
+  },
+  {
+    name: "generation-node",
+    title: "Generation beside packages for Node",
+    about: `${smollm2}: the same prompts, beside node-llama-cpp (llama.cpp) and transformers.js (onnxruntime-node). llama.cpp keeps keys and values in half precision; in bfloat16 it also rounds activations.`,
+    file: "generation.ts",
+    args: words(
+      "--batches 1,16 --tokens 64 --repeats 5 --sampling greedy --peers llama,llama-bfloat16,transformers-js",
+    ),
+    targets: { "batch 1, greedy, node-llama-cpp": 1, "batch 16, greedy, node-llama-cpp": 1.5 },
+  },
+  {
+    name: "scoring-node",
+    title: "Scoring beside packages for Node",
+    about: `${smollm2}: log-likelihoods of 100 questions of ARC-Challenge, beside the same packages. node-llama-cpp returns the probabilities of the whole vocabulary for each token; the rows "only reading" leave them out, a lower bound for any scorer on llama.cpp.`,
+    file: "scoring.ts",
+    args: words(
+      "--backends tfjs-node,peer --scorings packed --shots 0 --count 100 --repeats 5 --peers llama,llama-bfloat16,transformers-js",
+    ),
+    targets: {
+      "0-shot, packed on tfjs-node, one question, node-llama-cpp": 1,
+      "0-shot, packed on tfjs-node, one question, node-llama-cpp, only reading": 1,
     },
   },
   {
@@ -123,5 +148,6 @@ export const parts: readonly Part[] = [
     file: "gpu.ts",
     args: [],
     isDefault: false,
+    whyMissing: "no machine so far had a GPU",
   },
 ];

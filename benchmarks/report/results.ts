@@ -1,5 +1,5 @@
 import { median } from "../median.ts";
-import type { Peer } from "../peers/peer.ts";
+import type { NamedPeer } from "../peers/named-peers.ts";
 
 /** The same work by this library and by a peer, which take turns. */
 export interface Comparison {
@@ -21,8 +21,8 @@ export interface Results {
   /** The CPU or GPU, and the versions of both sides. */
   readonly machine: string;
   readonly comparisons: readonly Comparison[];
-  /** Peak resident memory of both processes, in bytes; null if unknown. */
-  readonly peaks?: { readonly ours: number; readonly peer: number } | null;
+  /** Peak resident memory of this process and of each peer's, in bytes; null if unknown. */
+  readonly peaks?: { readonly ours: number; readonly peers: Readonly<Record<string, number>> } | null;
   /** Sentences for the reader of the report. */
   readonly notes?: readonly string[];
 }
@@ -37,6 +37,27 @@ export interface MeasuredPart extends Results {
   readonly cores: number;
   /** Arguments after those of the part. */
   readonly extraArgs?: readonly string[];
+}
+
+/** The measured parts by name, one entry per processor: the content of docs/performance.json. */
+export type Report = Readonly<Record<string, readonly MeasuredPart[]>>;
+
+/** The processor that a part was measured on, such as `2 cores of AMD EPYC with AVX-512`. */
+export const processorOf = ({ machine }: Pick<MeasuredPart, "machine">): string =>
+  machine.split(", Node ")[0]!;
+
+/** Returns the part as it was last measured on the processor of `now`. */
+export const earlierOf = (report: Report, name: string, now: MeasuredPart): MeasuredPart | undefined =>
+  report[name]?.find((part) => processorOf(part) === processorOf(now));
+
+/** Adds a part to a report, in place of its earlier results on the same processor. Those of other processors stay. */
+export function addedTo(report: Report, name: string, now: MeasuredPart): Report {
+  const earlier = earlierOf(report, name, now);
+  const parts = report[name] ?? [];
+  return {
+    ...report,
+    [name]: earlier ? parts.map((part) => (part === earlier ? now : part)) : [...parts, now],
+  };
 }
 
 /** Above this load average per core, other programs take much of the machine. */
@@ -74,8 +95,12 @@ export function ratioOf({ ratio: kind, ours, peers }: Comparison): Spread {
   return { median: ratio(median(ours), median(peers)), least, greatest };
 }
 
-/** Returns the peak resident memory of this process and of the peer's so far; null without a peer, or if the system does not report it. */
-export function peaksOf(peer: Peer | null): NonNullable<Results["peaks"]> | null {
-  const theirs = peer?.peakBytes() ?? null;
-  return theirs === null ? null : { ours: process.resourceUsage().maxRSS * 1024, peer: theirs };
+/** Returns the peak resident memory of this process and of the peers' so far; null without a peer, or if the system does not report it. */
+export function peaksOf(
+  peers: readonly Pick<NamedPeer, "name" | "peakBytes">[],
+): NonNullable<Results["peaks"]> | null {
+  const theirs = peers.map(({ name, peakBytes }) => [name, peakBytes()] as const);
+  const known = theirs.filter((one): one is [string, number] => one[1] !== null);
+  if (known.length === 0) return null;
+  return { ours: process.resourceUsage().maxRSS * 1024, peers: Object.fromEntries(known) };
 }

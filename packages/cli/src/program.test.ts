@@ -26,6 +26,14 @@ it("asks the same questions by default as the library", () => {
   expect(defaultOfCommands).toBe(defaultQuestions);
 });
 
+it("has --json in every command", async () => {
+  const { commands } = await createProgram(recordingTerminal());
+  const all = commands.flatMap((command) => (command.commands.length > 0 ? command.commands : [command]));
+  expect(all.length).toBeGreaterThan(14);
+  const without = all.filter(({ options }) => !options.some(({ long }) => long === "--json"));
+  expect(without.map((command) => command.name())).toEqual([]);
+});
+
 it.each([
   ["eval", "--model", "none", "--questions"],
   ["eval", "--model", "none", "--questions", "missing.jsonl"],

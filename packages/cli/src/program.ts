@@ -27,6 +27,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   verify: async () => (await import("./commands/verify/command.ts")).addVerify,
   gate: async () => (await import("./commands/gate/command.ts")).addGate,
   rejudge: async () => (await import("./commands/rejudge/command.ts")).addRejudge,
+  export: async () => (await import("./commands/export/command.ts")).addExport,
   feedback: async () => (await import("./commands/feedback/command.ts")).addFeedback,
   native: async () => (await import("./commands/native/command.ts")).addNative,
 };

@@ -129,7 +129,9 @@ export type SessionEvent =
   /** A measurement was graded in the background. Callbacks and loggers receive its snapshot at the next step. */
   | { readonly kind: "graded"; readonly id: string; readonly step: number }
   /** The budget's plan for the phase: how many measurements of which size, and the expected overhead. */
-  | { readonly kind: "plan"; readonly message: string };
+  | { readonly kind: "plan"; readonly message: string }
+  /** Training was asked to stop after this step of the phase, for the first reason of several. */
+  | { readonly kind: "stop"; readonly step: number; readonly message: string };
 
 /** Where a window opens. */
 export interface WindowPlace {

@@ -16,6 +16,9 @@ export { writeFeedback, type WriteFeedbackOptions, type WrittenFeedback } from "
 export { formatMeasurement } from "./charts/metric-curves.ts";
 export { formatCost } from "./run/phase-table.ts";
 export type { PhaseChanges } from "./answers/read-answers.ts";
+export { answerRows } from "./answers/answer-rows.ts";
+export { rowsPlace } from "./answers/answered-measurements.ts";
+export { isAnchor, type AnswerRow } from "./page-data/answers-data.ts";
 export { readAnswers, type ReadAnswersOptions, type RunAnswers } from "./answers/read-answers.ts";
 export { renderPage } from "./run/run-page.ts";
 export { problemNames } from "./run/problems-section.ts";

@@ -114,7 +114,7 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
  *
  * @internal
  */
-export const kernelsVersion = 3;
+export const kernelsVersion = 4;
 
 function identity(name: string, adapter: string | null): ModelIdentity {
   return {

@@ -49,6 +49,16 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
     'got "10", expected a finite number or "all". Remove the quotes.',
   ],
   [
+    "  notify: {}",
+    "9 periodic_eval.notify",
+    "got nothing, expected a webhook or `desktop: true`. Set `urlEnv`, in YAML url_env, or `desktop`.",
+  ],
+  [
+    "  notify: { url_env: 'https://hooks.test/secret' }",
+    "9 periodic_eval.notify.url_env",
+    "got a value that is no name of a variable, expected the name of an environment variable. Put the address into a variable, and write its name.",
+  ],
+  [
     "  eval_every_percent: 20%",
     "9 periodic_eval.eval_every_percent",
     'got "20%", expected a finite number. Write 20.',
@@ -86,7 +96,7 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
   [
     "  overhead_percent: 5",
     "9 periodic_eval.overhead_percent",
-    'got the unknown option "overhead_percent", expected one of the 52 known ones. Did you mean "budget.overhead_percent"? Set budget: { overhead_percent: 5 }.',
+    'got the unknown option "overhead_percent", expected one of the 53 known ones. Did you mean "budget.overhead_percent"? Set budget: { overhead_percent: 5 }.',
   ],
   [
     '  budget: { overhead_percent: "5%" }',
@@ -111,7 +121,7 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
   [
     "  leakage: true\n  leakage_source: pirate\n  leakage_marker: x",
     "11 periodic_eval.leakage_marker",
-    'got the unknown option "leakage_marker", expected one of the 52 known ones. Did you mean "leakage_marker_token"?',
+    'got the unknown option "leakage_marker", expected one of the 53 known ones. Did you mean "leakage_marker_token"?',
   ],
   [
     "  refusal: { questions: none.csv }",

@@ -1,8 +1,9 @@
-import type { Logger } from "@periodic-eval/core";
+import type { Logger, PeriodicEval } from "@periodic-eval/core";
 import type { ConfigFile } from "@periodic-eval/data/config";
+import type { ValuePath } from "@periodic-eval/contracts";
 import { isRecord, valueAt } from "@periodic-eval/contracts/options";
 import { join } from "node:path";
-import { awaitAll, resolveLoggerPaths, withOptionPlace } from "./config-file.ts";
+import { atPlace, awaitAll, resolveLoggerPaths, withOptionPlace } from "./config-file.ts";
 
 type OpenLogger = (runDir: string, options: object) => Promise<Logger>;
 
@@ -50,4 +51,24 @@ export function openLoggers(file: ConfigFile, loggers: unknown, runDir: string):
       return [withOptionPlace(file, at, open)];
     }),
   );
+}
+
+/** Opens the logger of the `notify` of a block at `at` in a file: a list of one, or of none without it. */
+export async function openNotify(
+  notify: PeriodicEval["notify"],
+  runDir: string,
+  written: { readonly file: ConfigFile; readonly at: ValuePath } | null,
+): Promise<readonly Logger[]> {
+  if (notify === undefined) return [];
+  const { notifyLogger } = await import("@periodic-eval/loggers/notify");
+  try {
+    return [notifyLogger({ runDir, ...notify })];
+  } catch (error) {
+    if (written === null) throw error;
+    throw atPlace(written.file, error, ([name]) => [
+      ...written.at,
+      "notify",
+      ...(name === "urlEnv" ? ["url_env"] : []),
+    ]);
+  }
 }

@@ -170,6 +170,7 @@ describe.each(installers)("packed packages with $installer", ({ installer, insta
       "@periodic-eval/loggers/csv",
       "@periodic-eval/loggers/jsonl",
       "@periodic-eval/loggers/mlflow",
+      "@periodic-eval/loggers/notify",
       "@periodic-eval/loggers/tensorboard",
       "@periodic-eval/loggers/wandb",
       "@periodic-eval/dashboard",

@@ -50,37 +50,56 @@ interface LoadingProgress {
 }
 
 /**
- * Shows the download of a model's files and the loading of its weights while `load` runs: a progress bar on a screen, otherwise one
- * line per downloaded file.
+ * Shows the download of a model's files and the loading of its weights while `load` runs, with a rate and the time left: a progress
+ * bar on a screen, otherwise a line when a file begins and one a minute.
+ *
+ * @param clock Returns seconds.
  */
 export async function showLoading<T>(
   terminal: Terminal,
   load: (progress: LoadingProgress) => Promise<T>,
+  clock = () => performance.now() / 1000,
 ): Promise<T> {
   const line = terminal.isInteractive ? screenLine() : null;
-  let shown = "";
-  const show = (text: string) => {
-    if (text === shown) return;
-    shown = text;
-    if (line === null) terminal.err(text);
-    else line(text);
+  let current = { label: "", doneBytes: 0, began: 0, shown: 0 };
+  const show = (label: string, progress: Omit<LoadProgress, "model">, start: string | null) => {
+    const now = clock();
+    const isNew = label !== current.label;
+    // A resumed download begins with bytes that were fetched before.
+    if (isNew) current = { label, doneBytes: progress.doneBytes, began: now, shown: now };
+    const text = barText(label, progress, { seconds: now - current.began, doneBytes: current.doneBytes });
+    if (line !== null) return line(text);
+    if (isNew && start !== null) return terminal.err(start);
+    if (now - current.shown < lineSeconds) return;
+    current.shown = now;
+    terminal.err(text);
   };
   return load({
-    onDownload: (progress) =>
-      show(line === null ? startText(progress) : barText(`fetching ${progress.file}`, progress)),
-    onLoad: (progress) => line !== null && show(barText(`reading ${progress.model}`, progress)),
+    onDownload: (progress) => show(`fetching ${progress.file}`, progress, startText(progress)),
+    onLoad: (progress) => show(`reading ${progress.model}`, progress, null),
   }).finally(() => line?.clear());
 }
 
 const startText = ({ model, file, totalBytes }: DownloadProgress): string =>
   `fetching ${file} of ${model} (${sizeText(totalBytes)})`;
 
-/** Returns `fetching model.safetensors  ████████████░░░░░░░░  60 % of 269.1 MB`. */
-export function barText(label: string, { doneBytes, totalBytes }: Omit<LoadProgress, "model">): string {
+/**
+ * Returns `fetching model.safetensors  ████████████░░░░░░░░  60 % of 269.1 MB  12.0 MB/s  9 s left`.
+ *
+ * @param since The seconds since `doneBytes` bytes were done. The rate and the time left are shown from the second that they can be known.
+ */
+export function barText(
+  label: string,
+  { doneBytes, totalBytes }: Omit<LoadProgress, "model">,
+  since = { seconds: 0, doneBytes: 0 },
+): string {
   const share = totalBytes === 0 ? 1 : doneBytes / totalBytes;
   const filled = Math.floor(20 * share);
   const bar = "█".repeat(filled) + "░".repeat(20 - filled);
-  return `${label}  ${bar}  ${Math.floor(100 * share)} % of ${sizeText(totalBytes)}`;
+  const text = `${label}  ${bar}  ${Math.floor(100 * share)} % of ${sizeText(totalBytes)}`;
+  const [done, total] = [doneBytes - since.doneBytes, totalBytes - since.doneBytes];
+  const left = paceText({ done, total, seconds: since.seconds, tokens: null });
+  return left === null ? text : `${text}  ${sizeText(done / since.seconds)}/s  ${left}`;
 }
 
 const sizeText = (bytes: number): string =>

@@ -43,7 +43,7 @@ it.each(Object.keys(periodicEvalSchema.shape).filter((key) => !otherNulls.includ
   "takes null for the default of %s, in the block and in a phase",
   (key) => {
     expect(periodicEvalConfig({ [key]: null }, phase)).toEqual(periodicEvalConfig({}, phase));
-    if (["phases", "layout"].includes(key)) return;
+    if (["phases", "layout", "notify"].includes(key)) return;
     const other = {
       subsample_n: 7,
       capability: false,
@@ -151,6 +151,11 @@ it("returns callbacks, session options and saveAdapterAtFiring", async () => {
     session: { layout: "flat" },
     saveAdapterAtFiring: true,
   });
+});
+
+it("returns the options of notify, for the logger that the caller opens", async () => {
+  const { notify } = await buildPeriodicEval({ notify: { url_env: "HOOK", desktop: true } }, { phase });
+  expect(notify).toEqual({ urlEnv: "HOOK", desktop: true });
 });
 
 it("returns the server of measure_on, only to a caller that measures on it", async () => {
@@ -298,7 +303,7 @@ it.each([
   ],
   [
     { leakage: true, leakage_marker: "x" },
-    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 52 known ones. Did you mean "leakage_marker_token"?',
+    'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 53 known ones. Did you mean "leakage_marker_token"?',
   ],
   [{ eval_every_percent: "20%" }, 'eval_every_percent: got "20%", expected a finite number. Write 20.'],
   [

@@ -76,6 +76,8 @@ export interface PeriodicEval {
   readonly saveAdapterAtFiring: boolean;
   /** The server of `measure_on`, and the callbacks whose evaluations it measures; omitted without one. */
   readonly measureOn?: NonNullable<PhaseEvalConfig["measure_on"]>;
+  /** Options of `notifyLogger` of @periodic-eval/loggers, which the caller opens; omitted without `notify`. */
+  readonly notify?: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -88,7 +90,8 @@ export interface PeriodicEval {
  */
 export async function buildPeriodicEval(config: unknown, options: BuildOptions): Promise<PeriodicEval> {
   const block = parseBlock(config, options.phase, options.phases);
-  const { enabled, measure_on: measureOn, save_adapter_at_firing: saveAdapterAtFiring } = block.config;
+  const { enabled, measure_on: measureOn, notify } = block.config;
+  const { save_adapter_at_firing: saveAdapterAtFiring } = block.config;
   if (measureOn !== null && options.canMeasureOn !== true)
     throw configError({
       where: blockName,
@@ -103,7 +106,13 @@ export async function buildPeriodicEval(config: unknown, options: BuildOptions):
     const [when, ...key] = typeof one === "string" ? [one] : [one.when, "when"];
     findMetric(when, callbacks, { where: blockName, path: [...block.pathOf("stop_when"), at, ...key] });
   });
-  return { callbacks, session, saveAdapterAtFiring, ...(measureOn && { measureOn }) };
+  return {
+    callbacks,
+    session,
+    saveAdapterAtFiring,
+    ...(measureOn && { measureOn }),
+    ...(notify && { notify: camelCaseKeys(notify) }),
+  };
 }
 
 /** Returns only the callbacks of `buildPeriodicEval`. */

@@ -16,6 +16,7 @@ import {
   condition,
   amount,
   price,
+  notifySchema,
 } from "./schema-parts.ts";
 
 /** The evaluations whose prompts KL to the base can use. */
@@ -339,11 +340,12 @@ const options = {
     .boolean()
     .default(false)
     .describe("Whether the trainer saves the weights of each measurement."),
+  notify: notifySchema,
   layout: z.enum(["nested", "flat"]).default("nested").describe("Layout of the folder of snapshots."),
 };
 
-/** A phase may override every key but the layout of the run's folder. */
-const { layout: _layout, ...ofPhase } = options;
+/** A phase may override every key but those of the whole run. */
+const { layout: _layout, notify: _notify, ...ofPhase } = options;
 const overrides = z.strictObject(
   Object.fromEntries(
     Object.entries(ofPhase).map(([name, one]) => [name, one.unwrap().optional().describe(one.description!)]),

@@ -128,3 +128,23 @@ export const price = z.strictObject({
   input_per_million: amount.describe("Price of a million input tokens."),
   output_per_million: amount.describe("Price of a million output tokens."),
 });
+
+/** Where messages about a run are sent. */
+export const notifySchema = z
+  .strictObject({
+    url_env: z
+      .string()
+      .optional()
+      .describe("The environment variable that has the address of a webhook, which is a secret."),
+    form: z
+      .enum(["json", "slack", "discord"])
+      .optional()
+      .describe("What the webhook receives. Default: by its address, else json."),
+    desktop: z
+      .boolean()
+      .optional()
+      .describe("Whether this machine's desktop shows the messages, too. Default: false."),
+  })
+  .nullable()
+  .default(null)
+  .describe("Sends a message on a verdict, a stop, a failed measurement and the end of a phase. Null: none.");

@@ -128,7 +128,7 @@ export function displayLogger(
       // A failed measurement is reported once, with its snapshot.
       if (event.kind === "warning" && event.failed !== undefined) return;
       if (event.kind === "warning") return display.warn(event.where, event.message);
-      if (event.kind === "graded") return;
+      if (event.kind === "graded" || event.kind === "stop") return;
       if (event.kind === "plan") return display.keep(colours.dim(`plan: ${event.message}`));
       const measuring = measuringText(event, phase, colours, lines.secondsOf(event.id));
       show(measuring);

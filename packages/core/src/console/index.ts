@@ -1,4 +1,4 @@
-export { graceText, undisturbedText } from "./sentences.ts";
+export { graceText, snapshotText, undisturbedText } from "./sentences.ts";
 export {
   displayLogger,
   keepRunningWithoutOutput,

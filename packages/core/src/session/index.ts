@@ -3,7 +3,7 @@ export { divertMathRandom, mathRandomGuard } from "../random/guards.ts";
 export { advance, crossings, isTimed, plannedSteps } from "../schedule/crossings.ts";
 export { gradeStored, type GradeStoredOptions } from "./records/resume.ts";
 export { checkRequests, type RequestCheck } from "./window/check-run.ts";
-export { describeNeed } from "./budget/describe-plan.ts";
+export { describeStepTime } from "./budget/describe-plan.ts";
 export { limitsOf } from "./budget/governor.ts";
 export { closeLoggers, logWarning } from "./loop/log-events.ts";
 export { checkSessionOptions } from "./loop/options.ts";

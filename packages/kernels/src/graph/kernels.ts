@@ -66,8 +66,8 @@ export const traceKernels: Readonly<Record<string, TraceKernel>> = {
   PeriodicRotate: native("PeriodicRotate"),
   PeriodicAttend: native("PeriodicAttend"),
   PeriodicMatMul(tracer, [x, w]) {
-    const shape = [x!.shape[0]!, w!.shape[1]!];
-    return tracer.node("PeriodicMatMul", [x!, w!], {}, { type: x!.type, shape });
+    const shape = [x!.shape[0]!, w!.shape[1]! * (w!.type === "int32" ? 2 : 1)];
+    return tracer.node("PeriodicMatMul", [x!, w!], { W: { type: w!.type } }, { type: x!.type, shape });
   },
 
   Add: binary("AddV2"),

@@ -146,11 +146,13 @@ function fetchWheel(what: string, platform: string, folder: string): string[] {
     "--platform",
     `${tag}_${platform}`,
   ]);
-  const options = `download --quiet --disable-pip-version-check --no-cache-dir --no-deps --only-binary=:all: --implementation cp --python-version ${wheelPython}`;
+  // On a screen, pip shows the size, the rate and the time left.
+  const isShown = process.stdout.isTTY === true;
+  const options = `download ${isShown ? "--progress-bar on" : "--quiet"} --disable-pip-version-check --no-cache-dir --no-deps --only-binary=:all: --implementation cp --python-version ${wheelPython}`;
   const args = [...pip.slice(1), ...options.split(" "), ...platforms, "--dest", download, what];
   // pip's own temporary files count for the same disk as the result.
   const env = { ...process.env, TMPDIR: download };
-  runTool(pip[0]!, args, failureOf, { env });
+  runTool(pip[0]!, args, failureOf, { env, stdio: ["ignore", isShown ? "inherit" : "pipe", "pipe"] });
   const wheel = readdirSync(download).find((name) => name.endsWith(".whl"));
   if (wheel === undefined) throw failureOf("no wheel");
   const pins = runTool(python, ["-c", extractScript, join(download, wheel), folder], failureOf);

@@ -1,7 +1,7 @@
 // Operations of a decoder for native TensorFlow on the CPU. Each computes in one pass what TensorFlow computes with several
 // operations, and products of few rows read each weight once. `periodic-eval native` compiles this file for the CPU of the machine.
 //
-// All tensors are float32, except targets, draws and their settings. Sums are added in one order, so a row of a result does not depend on the other rows or on the threads.
+// All tensors are float32, except targets, draws and their settings, and half-width weights. Sums are added in one order, so a row of a result does not depend on the other rows or on the threads.
 // A change that rounds differently raises `kernelsVersion` in packages/tfjs/src/in-memory.ts.
 #include <node_api.h>
 #include <tensorflow/c/ops.h>
@@ -98,6 +98,11 @@ void* makeAttention(TF_OpKernelConstruction* construction) {
 }
 void deleteAttention(void* kernel) { delete static_cast<AttentionOptions*>(kernel); }
 
+void* makeHalve(TF_OpKernelConstruction* construction) {
+  return new bool{integerOf(construction, "transposed") != 0};
+}
+void deleteHalve(void* kernel) { delete static_cast<bool*>(kernel); }
+
 using Create = void* (*)(TF_OpKernelConstruction*);
 using Compute = void (*)(void*, TF_OpKernelContext*);
 using Delete = void (*)(void*);
@@ -131,7 +136,8 @@ std::string registerOp(const char* name, const std::vector<const char*>& inputs,
 
 std::string registerAll() {
   std::string errors;
-  errors += registerOp("PeriodicMatMul", {"x: float", "w: float"}, {}, matMul);
+  errors += registerOp("PeriodicMatMul", {"x: float", "w: W"}, {"W: {float, int32}"}, matMul);
+  errors += registerOp("PeriodicHalve", {"w: float"}, {"transposed: int"}, halve, makeHalve, deleteHalve, {"halves: int32"});
   errors += registerOp("PeriodicRmsNorm", {"x: float", "weight: float"}, {"epsilon: float", "offset: float"}, rmsNorm,
                        makeRmsNorm, deleteNorm);
   errors += registerOp("PeriodicRmsNormGradient", {"gradient: float", "x: float", "weight: float"},

@@ -28,8 +28,8 @@ describe("the sources of the kernels", () => {
       { version: kernelsVersion, fingerprint: nativeKernels().fingerprint },
       "If the kernels round differently now, raise kernelsVersion in packages/tfjs/src/in-memory.ts. Then update this test.",
     ).toEqual({
-      version: 3,
-      fingerprint: "ffdcd45b360ad823c948495953626bc1f41a539bb7ca84730a83d059f61b4a94",
+      version: 4,
+      fingerprint: "99327210c786037cf3d7ab016bb5f7d5120e09a0d06542b660706287c0292ae1",
     });
   });
 });
@@ -67,6 +67,62 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
       for (const rows of [1, 2, 8, 9, 32]) {
         const first = runNative("PeriodicMatMul", [tf.slice(x, [0, 0], [rows, 576]), w], {});
         expect(first.arraySync()).toEqual(all.slice(0, rows));
+      }
+    });
+  });
+
+  /** Random numbers that are exactly bfloat16. */
+  const randomHalves = (seed: number, rows: number, columns: number) => {
+    const bits = new Uint32Array(random(seed, rows, columns).dataSync<"float32">().slice().buffer);
+    return tf.tensor2d(new Float32Array(bits.map((word) => word & 0xffff0000).buffer), [rows, columns]);
+  };
+
+  // Whole panels and a narrow last one; one tile, several, and several chunks of rows.
+  it.each(
+    [1, 2, 6, 7, 16, 300].flatMap((rows) =>
+      [
+        [1, 2],
+        [65, 50],
+        [100, 64],
+        [33, 192],
+        [576, 198],
+      ].map(([depth, columns]) => [rows, depth!, columns!] as const),
+    ),
+  )(
+    "multiply %i rows of %i numbers with %i columns of half width, with the same bits",
+    (rows, depth, columns) => {
+      tf.tidy(() => {
+        const [x, w] = [random(1, rows, depth), randomHalves(2, depth, columns)];
+        const expected = runNative("PeriodicMatMul", [x, w], {}).dataSync();
+        for (const transposed of [0, 1] as const) {
+          const half = runNative("PeriodicHalve", [transposed ? tf.transpose(w) : w], { transposed });
+          expect([half.dtype, ...half.shape]).toEqual(["int32", depth, columns / 2]);
+          expect(runNative("PeriodicMatMul", [x, half], {}).dataSync()).toEqual(expected);
+        }
+      });
+    },
+  );
+
+  it("multiply with special numbers of half width as with float32", () => {
+    tf.tidy(() => {
+      const w = tf.tensor2d([0, -0, 2 ** -130, Infinity, 1, -Infinity, Number.NaN, 3], [1, 8]);
+      const half = runNative("PeriodicHalve", [w], { transposed: 0 });
+      const x = tf.tensor2d([2, -1], [2, 1]);
+      const product = (weights: tf.Tensor) => runNative("PeriodicMatMul", [x, weights], {}).arraySync();
+      expect(product(half)).toEqual(product(w));
+    });
+  });
+
+  it("halve no weight with an odd number of columns, or with a number that is not bfloat16", () => {
+    tf.tidy(() => {
+      const halve = (w: tf.Tensor2D) => runNative("PeriodicHalve", [w], { transposed: 0 }).shape;
+      expect(halve(randomHalves(1, 64, 63))).toEqual([0]);
+      for (const at of [0, 64 * 64 - 1]) {
+        const w = randomHalves(1, 64, 64).bufferSync();
+        w.values[at] = 1 + 2 ** -8;
+        expect(halve(w.toTensor())).toEqual([0]);
+        w.values[at] = 1 + 2 ** -7;
+        expect(halve(w.toTensor())).toEqual([64, 32]);
       }
     });
   });

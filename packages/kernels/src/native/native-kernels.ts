@@ -6,8 +6,13 @@ import * as tf from "@tensorflow/tfjs-core";
  * B sequences of T new tokens.
  */
 export interface NativeParameters {
-  /** x [M, K], w [K, N] → x·w [M, N]. */
+  /** x [M, K], w [K, N], float32 or the result of `PeriodicHalve` → x·w [M, N], with the same bits. */
   readonly PeriodicMatMul: Record<never, never>;
+  /**
+   * w [K, N], or [N, K] if `transposed` is 1 → int32 [K, N / 2], two weights in each number. If N is odd or a weight is not exactly
+   * bfloat16 → [0].
+   */
+  readonly PeriodicHalve: { readonly transposed: 0 | 1 };
   /** x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset) [N, H·D], with a mean for each D numbers. */
   readonly PeriodicRmsNorm: { readonly epsilon: number; readonly offset: number };
   /** gradient, x [N, H·D], weight [D] → the gradients of x and weight. */
@@ -50,6 +55,7 @@ const isFloat: ReadonlySet<string> = new Set(["epsilon", "offset", "scale"]);
 /** The number of results of each kernel. */
 const resultCounts = {
   PeriodicMatMul: 1,
+  PeriodicHalve: 1,
   PeriodicRmsNorm: 1,
   PeriodicRmsNormGradient: 2,
   PeriodicLayerNorm: 1,

@@ -76,7 +76,8 @@ class Pool {
     round_.notify_all();
     work();
     open_.store(false, std::memory_order_seq_cst);
-    while (busy_.load(std::memory_order_seq_cst) != 0) relax();
+    // Other programs may have the CPU of a thread that this one waits for.
+    for (int spin = 0; busy_.load(std::memory_order_seq_cst) != 0; spin++) spin < 20000 ? relax() : std::this_thread::yield();
   }
 
  private:

@@ -5,11 +5,11 @@
 #include <cstring>
 
 #if defined(__AVX512F__)
-constexpr int lanes = 16, tileRows = 8, tileVectors = 3;
+constexpr int lanes = 16, tileRows = 8, tileVectors = 3, halfTileRows = 6, halfTileVectors = 4;
 #elif defined(__AVX__)
-constexpr int lanes = 8, tileRows = 4, tileVectors = 3;
+constexpr int lanes = 8, tileRows = 4, tileVectors = 3, halfTileRows = 6, halfTileVectors = 2;
 #else
-constexpr int lanes = 4, tileRows = 4, tileVectors = 4;
+constexpr int lanes = 4, tileRows = 4, tileVectors = 4, halfTileRows = 4, halfTileVectors = 4;
 #endif
 
 typedef float Vector __attribute__((vector_size(lanes * sizeof(float))));

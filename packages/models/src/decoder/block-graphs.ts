@@ -20,7 +20,8 @@ import {
   type ReadBlock,
 } from "./block.ts";
 import type { LayerCache } from "./cached-tokens.ts";
-import { listWeights, mapWeights } from "./weights.ts";
+import { halfOf, isHalf } from "../ops/half-weights.ts";
+import { linearsOf, listWeights, mapWeights } from "./weights.ts";
 
 /**
  * Reads blocks with graphs, on backends that run graphs: the same operations without the overhead of 2,000 separate calls.
@@ -30,11 +31,14 @@ import { listWeights, mapWeights } from "./weights.ts";
 export class BlockGraphs {
   readonly #reader: BlockReader;
   readonly #weights: readonly tf.Tensor[];
+  /** The weights of linear maps. */
+  readonly #maps: ReadonlySet<tf.Tensor>;
   #graphs: GraphSet<GraphFunction> | null = null;
 
   constructor(reader: BlockReader) {
     this.#reader = reader;
     this.#weights = listWeights(reader.weights);
+    this.#maps = new Set(reader.weights.layers.flatMap(linearsOf).map(({ weight }) => weight));
   }
 
   /** Returns null without `@periodic-eval/kernels`, if the backend runs no graphs, or if building one failed. The results belong to the caller. */
@@ -47,7 +51,8 @@ export class BlockGraphs {
     const kernels = loadedKernels();
     if (kernels === null || sizes.past.length > piecesTraced) return null;
     this.#graphs ??= new kernels.GraphSet("Reading tokens");
-    const kind: BlockKind = { inputs, isShared, isKept, isSingle: sizes.length === 1 };
+    const weights = this.#weights.map((weight) => (this.#maps.has(weight) ? halfOf(weight) : weight));
+    const kind: BlockKind = { inputs, isShared, isKept, isSingle: sizes.length === 1, weights };
     const graph = this.#graphs.get(keyOf(kind), (backend) => {
       const [traced, again] = tracedSizes.map((sized) => this.#trace(kernels.trace, kind, sized)) as [
         Trace,
@@ -57,7 +62,7 @@ export class BlockGraphs {
       return new kernels.GraphFunction(backend, traced);
     });
     if (graph === null) return null;
-    const outputs = graph.run([...listInputs(inputs), ...this.#weights], openSizes(sizes));
+    const outputs = graph.run([...listInputs(inputs), ...weights], openSizes(sizes));
     const states = inputs.rows === null ? null : (outputs.shift() as tf.Tensor2D);
     return { states, kept: isKept ? cachesOf(outputs) : [] };
   }
@@ -66,13 +71,19 @@ export class BlockGraphs {
     this.#graphs?.dispose();
   }
 
-  #trace(record: typeof trace, { inputs, isShared, isKept, isSingle }: BlockKind, sizes: BlockSizes): Trace {
-    const { description, weights } = this.#reader;
+  #trace(
+    record: typeof trace,
+    { inputs, isShared, isKept, isSingle, weights }: BlockKind,
+    sizes: BlockSizes,
+  ): Trace {
+    const { description } = this.#reader;
     const length = isSingle ? 1 : sizes.length;
     const own = inputs.into === null ? length : sizes.own;
     const used = { ...sizes, length, own, past: sizes.past.slice(0, inputs.past.length) };
     const ofBlock = blockSpecs(description, inputs, isShared, used);
-    const ofWeights = mapWeights(weights, ({ dtype, shape }): TensorSpec => {
+    const next = weights.values();
+    const ofWeights = mapWeights(this.#reader.weights, (): TensorSpec => {
+      const { dtype, shape } = next.next().value!;
       return { type: dtype as GraphType, shape };
     });
     const run = (given: readonly tf.Tensor[]) => {
@@ -93,12 +104,15 @@ interface BlockKind {
   readonly isKept: boolean;
   /** Whether each row has one token, which saves transpositions. */
   readonly isSingle: boolean;
+  /** In the order of `listWeights`; half-width where possible. */
+  readonly weights: readonly tf.Tensor[];
 }
 
-function keyOf({ inputs, isShared, isKept, isSingle }: BlockKind): string {
+function keyOf({ inputs, isShared, isKept, isSingle, weights }: BlockKind): string {
   const masks = inputs.masks.map(({ past, own }) => [...past, own].map((mask) => mask !== null));
   const { rows, into } = inputs;
-  return JSON.stringify([isShared, isKept, isSingle, masks, rows !== null, into !== null]);
+  const halves = weights.map((weight) => Number(isHalf(weight))).join("");
+  return JSON.stringify([isShared, isKept, isSingle, masks, rows !== null, into !== null, halves]);
 }
 
 /** Blocks with more pieces run without a graph. */

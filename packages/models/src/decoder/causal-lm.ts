@@ -13,6 +13,7 @@ import { modelError } from "../folder/model-error.ts";
 import { gradientsOf, isDifferentiated } from "../ops/differentiable.ts";
 import { dropoutMask } from "../ops/arithmetic.ts";
 import { readIntegersNow } from "../ops/engine-memory.ts";
+import { halfOf, releaseHalf } from "../ops/half-weights.ts";
 import { recomputed } from "../ops/recomputed.ts";
 import { BlockGraphs } from "./block-graphs.ts";
 import { blockPlan, blockTensors, readBlock, type BlockReader } from "./block.ts";
@@ -74,17 +75,17 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   };
   const run = (ids: tf.Tensor2D, options?: ForwardOptions) => {
     const [batch, length] = ids.shape;
-    const tokens = wholeSequences(description, sequencesOf(description, ids), { batch, length });
-    return forward(description, variables, tokens, options);
+    const sequences = sequencesOf(description, ids);
+    return forward(
+      description,
+      variables,
+      wholeSequences(description, sequences, { batch, length }),
+      options,
+    );
   };
   const dropouts = { dropout, adapterDropout: adapter?.dropout ?? 0 };
-  const training = trainingPass({
-    description,
-    weights: variables,
-    trainables,
-    isTraining: () => !evaluation.isOn(),
-    ...dropouts,
-  });
+  const isTraining = () => !evaluation.isOn();
+  const training = trainingPass({ description, weights: variables, trainables, isTraining, ...dropouts });
   return {
     vocabSize: description.vocabSize,
     contextLength: description.contextLength,
@@ -109,9 +110,9 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
 
     trainingLosses(ids, rows, targets, random: NamedRandom, documentStarts) {
       check(ids);
-      return training.run({ ids, rows, documentStarts }, random, (states, dropout) => {
-        return lossesOf(description, variables, states, targets, dropout);
-      });
+      return training.run({ ids, rows, documentStarts }, random, (states, dropout) =>
+        lossesOf(description, variables, states, targets, dropout),
+      );
     },
 
     hiddenStates(ids) {
@@ -135,7 +136,8 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     dispose() {
       reading.dispose();
       training.dispose();
-      for (const variable of trainables) variable.dispose();
+      trainables.forEach(releaseHalf);
+      tf.dispose(trainables);
     },
   };
 }
@@ -200,9 +202,16 @@ function incremental(description: DecoderDescription, weights: Decoder<tf.Tensor
     reach: Math.min(description.contextLength, ...beyond),
     tokenBytes: 4 * 2 * description.layers.length * keyValueHeads * headDim,
     extend: (block, options) => extend(reader, graphs, block, options),
-    logitsOf: (states) => tf.tidy(() => logitsOf(description, weights, states)),
+    logitsOf: (states) => tf.tidy(() => logitsOf(description, withHalfHead(weights), states)),
     dispose: () => graphs.dispose(),
   };
+}
+
+/** Uses the half-width head, if there is one. */
+function withHalfHead(weights: Decoder<tf.Tensor>): Decoder<tf.Tensor> {
+  const { embedding, head } = weights;
+  if (head === null) return { ...weights, embedding: halfOf(embedding, true) };
+  return { ...weights, head: { ...head, weight: halfOf(head.weight) } };
 }
 
 function extend(
@@ -270,6 +279,8 @@ function trainingPass(parts: TrainingPassParts) {
       head: (states: tf.Tensor2D, dropout: Dropout) => T,
     ): T {
       const dropout = dropoutOf(parts, random);
+      // This pass is followed by new values.
+      for (const variable of trainables) releaseHalf(variable);
       return gradientsOf(trainables, () =>
         tf.tidy(() => {
           const [batch, length] = ids.shape;

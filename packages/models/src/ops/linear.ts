@@ -1,9 +1,10 @@
 import * as tf from "@tensorflow/tfjs-core";
+import { isHalf } from "./half-weights.ts";
 import { hasNativeProduct, runNative } from "./native.ts";
 import { differentiable, isWanted } from "./differentiable.ts";
 import { matMulTransposedA, matMulTransposedB, sumOfRows } from "./mat-mul.ts";
 
-/** x [N, in], weight [in, out], bias [out] → x·weight + bias [N, out]. */
+/** x [N, in], weight [in, out], float32 or half-width, bias [out] → x·weight + bias [N, out]. */
 export function linear(x: tf.Tensor2D, weight: tf.Tensor2D, bias: tf.Tensor1D | null): tf.Tensor2D {
   const inputs = bias === null ? [x, weight] : [x, weight, bias];
   return differentiable(inputs, (keep) => {
@@ -27,15 +28,17 @@ export function linear(x: tf.Tensor2D, weight: tf.Tensor2D, bias: tf.Tensor1D | 
 
 /** x [N, in], weight [in, out] → x·weight [N, out]. */
 const timesWeight = (x: tf.Tensor2D, weight: tf.Tensor2D): tf.Tensor2D =>
-  hasNativeProduct() ? (runNative("PeriodicMatMul", [x, weight], {}) as tf.Tensor2D) : tf.matMul(x, weight);
+  isHalf(weight) || hasNativeProduct()
+    ? (runNative("PeriodicMatMul", [x, weight], {}) as tf.Tensor2D)
+    : tf.matMul(x, weight);
 
-/** The head of a model with tied embeddings: x [N, D], embedding [V, D] → x·embeddingᵀ [N, V]. */
+/** The head of a model with tied embeddings: x [N, D], embedding [V, D], or half-width [D, V] → x·embeddingᵀ [N, V]. */
 export function tiedHead(x: tf.Tensor2D, embedding: tf.Tensor2D): tf.Tensor2D {
   return differentiable([x, embedding], (keep) => {
     const isTrained = isWanted(embedding);
     keep(isTrained ? [embedding, x] : [embedding]);
     return {
-      value: matMulTransposedB(x, embedding),
+      value: isHalf(embedding) ? timesWeight(x, embedding) : matMulTransposedB(x, embedding),
       backward: (gradient, kept) => {
         const [embedding, x] = kept as [tf.Tensor2D, tf.Tensor2D];
         return [tf.matMul(gradient, embedding), isTrained ? matMulTransposedA(gradient, x) : null];

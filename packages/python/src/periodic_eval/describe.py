@@ -149,7 +149,7 @@ def _quantization(config: Any) -> Any:
 def _versions(model: Any) -> dict[str, str]:
     """Returns the versions of Python and of the packages whose modules `model` consists of.
 
-    What else the process has imported does not count: a resumed training may have other modules loaded.
+    Ignores other imported packages: a resumed training may import different ones.
     """
     versions = {"python": platform.python_version(), "torch": str(torch.__version__)}
     packages = {type(module).__module__.partition(".")[0] for module in model.modules()}

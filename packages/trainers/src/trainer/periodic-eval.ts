@@ -67,9 +67,17 @@ export async function buildBlock(option: BlockOption): Promise<PeriodicEval> {
   if (built !== null) return built;
   const { evaluations: entries, enabled } = configOf(option);
   const evaluations = enabled && entries.length > 0 ? await installedTasks(where) : {};
-  return fromWritten(blockOf(where), () =>
+  const parts = await fromWritten(blockOf(where), () =>
     buildPeriodicEval(block, { phase, evaluations, ...(phases && { phases }) }),
   );
+  if (parts.notify === undefined) return parts;
+  throw configError({
+    where,
+    path: ["periodicEval", "notify"],
+    got: "an option of the command line",
+    expected: "no `notify` in code",
+    fix: "Pass `notifyLogger` of @periodic-eval/loggers/notify in `loggers`.",
+  });
 }
 
 /** The package is not a dependency, so bundlers and the compiler must not follow this import. */

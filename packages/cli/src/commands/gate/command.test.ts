@@ -7,10 +7,15 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vites
 import { lockText } from "../../../../testing/src/lock-file.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
+import type { Check } from "./check-conditions.ts";
+import { gateAnnotations } from "./output.ts";
 import { writeGatedRun } from "./gated-run.test-data.ts";
 
 // A CI that runs these tests sets it.
-beforeEach(() => void vi.stubEnv("GITHUB_STEP_SUMMARY", ""));
+beforeEach(() => {
+  vi.stubEnv("GITHUB_STEP_SUMMARY", "");
+  vi.stubEnv("GITHUB_ACTIONS", "");
+});
 
 const gate = (run: string, ...conditions: readonly string[]) =>
   runCommand(["gate", run, ...conditions.flatMap((one) => ["--fail-on", one])]);
@@ -39,6 +44,21 @@ describe("a run of a session", () => {
   it("passes with 0 if no condition is true", async () => {
     const { code, outcomes } = await gated(good!, "capability worse", "alignment.misaligned > 5 %");
     expect([code, outcomes]).toEqual([0, ["passed", "passed"]]);
+  });
+
+  it("writes an annotation for each condition that does not pass, on GitHub only", async () => {
+    const conditions = ["capability worse", "alignment.misaligned > 50 %", "alignment.misaligned > 90 %"];
+    expect((await gate(bad!, ...conditions)).err).toBe("");
+    vi.stubEnv("GITHUB_ACTIONS", "true");
+    const { err } = await gate(bad!, ...conditions);
+    expect(err.split("\n")).toEqual([
+      expect.stringMatching(
+        /^::error title=failed%3A capability worse::em capability\.accuracy: 90\.0 %25 → 25/,
+      ),
+      expect.stringMatching(
+        /^::warning title=inconclusive%3A alignment\.misaligned > 50 %25::em alignment\.misaligned: /,
+      ),
+    ]);
   });
 
   it("fails with 1 if a condition is true", async () => {
@@ -405,4 +425,21 @@ describe("a run of snapshots", () => {
       }
     });
   });
+});
+
+it("escapes annotations as GitHub defines, so that no text begins a command", () => {
+  const reason = "100 %\r\n::error::injected, a: b\u001b[31m";
+  const check = {
+    condition: { text: "a%,:\n::warning::b worse" },
+    outcome: "inconclusive",
+    phase: "em",
+    id: "a",
+    metric: null,
+    summary: null,
+    interval: null,
+    inconclusive: { reason, fix: "Look, here: now." },
+  } as unknown as Check;
+  expect(gateAnnotations({ runDir: "run", checks: [check], undisturbed: null })).toEqual([
+    "::warning title=inconclusive%3A a%25%2C%3A%0A%3A%3Awarning%3A%3Ab worse::em a: 100 %25 ::error::injected, a: b\\x1b[31m. Look, here: now.",
+  ]);
 });

@@ -8,7 +8,15 @@ import { CommandFailure } from "../../terminal/interrupt.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
 import { checkConditions } from "./check-conditions.ts";
 import { parseCondition, parseDetectable, type DetectableChange } from "./decide.ts";
-import { gateJUnit, gateExitCodes, gateJson, gateLines, outcomeOf, gateMarkdown } from "./output.ts";
+import {
+  gateJUnit,
+  gateExitCodes,
+  gateAnnotations,
+  gateJson,
+  gateLines,
+  outcomeOf,
+  gateMarkdown,
+} from "./output.ts";
 
 export interface GateOptions {
   readonly failOn: readonly Condition[];
@@ -22,7 +30,8 @@ const help = `
 A condition is better, worse or changed, or a limit (>, <, >= or <=), at the
 end of each phase; em/capability names one. A limit decides if the whole 95 %
 interval is on one side; "no evidence" if a change of a fifth of the range (20
-points) would have been detected. GITHUB_STEP_SUMMARY gets the summary too.
+points) would have been detected. On GitHub, each condition that does not pass is
+an annotation, and GITHUB_STEP_SUMMARY gets the summary too.
 
 Exit code: 0 if no condition is true, 1 if one is, 2 for wrong usage, 3 if one
 is inconclusive.`;
@@ -74,7 +83,9 @@ async function gate(
     const summary = gateMarkdown(result);
     if (junit !== undefined) await write(writeFile, junit, gateJUnit(result, run));
     if (markdown !== undefined) await write(writeFile, markdown, summary);
-    const { GITHUB_STEP_SUMMARY: stepSummary } = process.env;
+    const { GITHUB_STEP_SUMMARY: stepSummary, GITHUB_ACTIONS: isOnGitHub } = process.env;
+    // GitHub reads the standard error too; the standard output may be one JSON document.
+    if (isOnGitHub === "true") for (const line of gateAnnotations(result)) terminal.err(line);
     if (stepSummary) await write(appendFile, stepSummary, `${summary}\n`);
     const code = gateExitCodes[outcomeOf(result)];
     if (code !== 0) throw new CommandFailure(code);

@@ -221,6 +221,28 @@ const escapeXml = (text: string): string =>
     .replaceAll(/[\p{Surrogate}\uFFFE\uFFFF]/gu, "\uFFFD")
     .replaceAll(/[&<>"']/g, (character) => entities[character] ?? character);
 
+/**
+ * Returns an annotation of GitHub for each condition that did not pass: `::error title=…::…`, or `::warning` if it is inconclusive
+ * (https://docs.github.com/actions/reference/workflow-commands-for-github-actions).
+ */
+export const gateAnnotations = ({ checks }: GateResult): readonly string[] =>
+  checks
+    .filter(({ outcome }) => outcome !== "passed")
+    .map((check) => {
+      const { value, interval, n, step, change, inconclusive } = factsOf(check);
+      const measured = [value, interval, step && `step ${step}`, n && `n = ${n}`, change];
+      const facts = inconclusive ?? measured.filter((fact) => fact !== null).join(", ");
+      const command = check.outcome === "failed" ? "error" : "warning";
+      const title = escapeProperty(`${check.outcome}: ${check.condition.text}`);
+      return `::${command} title=${title}::${escapeData(`${placeOf(check) ?? "run"}: ${facts}`)}`;
+    });
+
+/** Escapes as `@actions/core` does: its message may have any character but these. */
+const escapeData = (text: string): string =>
+  printable(text).replaceAll("%", "%25").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
+const escapeProperty = (text: string): string =>
+  escapeData(text).replaceAll(":", "%3A").replaceAll(",", "%2C");
+
 const glyphs = { passed: "✅", failed: "❌", inconclusive: "⚠️" } as const;
 
 /** Returns the summary for a pull request. Texts of the run are in code spans, where Markdown, HTML and mentions mean nothing. */

@@ -13,10 +13,11 @@ export function addLive(program: Command, terminal: Terminal, loadTasks: LoadTas
     .command("live")
     .description("measure the model of a trainer in another process, which starts this command")
     .option("--check <command>", "run a trainer's command line, and check what it answers")
+    .option("--json", "for --check: print one JSON document", false)
     .addHelpText("after", explanation)
-    .action(async ({ check }: { readonly check?: string }) => {
+    .action(async ({ check, json }: { readonly check?: string; readonly json: boolean }) => {
       if (check === undefined && process.stdin.isTTY) return terminal.out(explanation.trim());
       const { live, checkCommand } = await import("./run.ts");
-      await (check === undefined ? live({ terminal, loadTasks }) : checkCommand(check, terminal));
+      await (check === undefined ? live({ terminal, loadTasks }) : checkCommand(check, json, terminal));
     });
 }

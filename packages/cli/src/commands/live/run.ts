@@ -4,7 +4,7 @@ import { CommandFailure } from "../../terminal/interrupt.ts";
 import { configure } from "../watch/configuration.ts";
 import { serverOf } from "./measure-on.ts";
 import type { LoadTasks } from "../../config/open-grader.ts";
-import { progressOnly, type Terminal } from "../../terminal/terminal.ts";
+import { jsonText, progressOnly, type Terminal } from "../../terminal/terminal.ts";
 import { refuseOtherRun } from "./other-run.ts";
 
 /** Serves the trainer at the other end of stdin and stdout. Lines for people go to stderr. */
@@ -41,9 +41,15 @@ export async function live({
 }
 
 /** Prints what a client of the live protocol answers wrongly. Fails if anything is wrong. */
-export async function checkCommand(command: string, { out, colours }: Terminal): Promise<void> {
+export async function checkCommand(
+  command: string,
+  json: boolean,
+  { out, colours }: Terminal,
+): Promise<void> {
   const checks = await checkClient(command);
-  for (const { name, problem } of checks)
-    out(problem === null ? `${colours.green("ok")}  ${name}` : `${colours.red("no")}  ${name}: ${problem}`);
+  if (json) out(jsonText({ checks }));
+  else
+    for (const { name, problem } of checks)
+      out(problem === null ? `${colours.green("ok")}  ${name}` : `${colours.red("no")}  ${name}: ${problem}`);
   if (checks.some(({ problem }) => problem !== null)) throw new CommandFailure(1);
 }

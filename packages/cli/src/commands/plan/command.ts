@@ -90,7 +90,7 @@ async function plan(
   const isTraining = isTrainingFile(file);
   if (isTraining && at.length === 0) {
     terminal.err(noBlockText(path));
-    return { callbacks: [], needs: {} };
+    return { callbacks: [], stepTimes: {} };
   }
   const named = model ?? prompts;
   const training = isTraining && (given === undefined || named === true) ? parseWholeTraining(file) : null;

@@ -13,7 +13,7 @@ const columns = [
 ];
 
 /** Returns a table per phase, with the total measuring time below it, and then each prompt. */
-export function planTables({ callbacks: planned, needs }: Plan, colours: Colours): string {
+export function planTables({ callbacks: planned, stepTimes }: Plan, colours: Colours): string {
   const phases = [...new Set(planned.map(({ phase }) => phase))];
   const prompts = planned.flatMap(({ id, prompt }) =>
     prompt === null ? [] : [promptSection(id, prompt, colours)],
@@ -24,7 +24,7 @@ export function planTables({ callbacks: planned, needs }: Plan, colours: Colours
       colours.bold(phase),
       plainTable(columns, callbacks.map(planRow), colours),
       totalText(callbacks),
-      ...(needs[phase] == null ? [] : [needs[phase]]),
+      ...(stepTimes[phase] == null ? [] : [stepTimes[phase]]),
     ].join("\n");
   });
   return [...tables, ...new Set(prompts)].join("\n\n");

@@ -16,7 +16,7 @@ import { judgePromptNames } from "@periodic-eval/core/grading";
 import { errorMessage } from "@periodic-eval/contracts/options";
 import {
   adapterOffId,
-  describeNeed,
+  describeStepTime,
   lacksOptionalQuestions,
   limitsOf,
   plannedSteps,
@@ -45,8 +45,8 @@ export interface PlannedCallback {
 /** The plans of all callbacks. */
 export interface Plan {
   readonly callbacks: readonly PlannedCallback[];
-  /** By phase: how slow training must be for all measurements to fit; null if that is not known, or does not matter. */
-  readonly needs: Readonly<Record<string, string | null>>;
+  /** By phase: the step time that all measurements need; null if that is not known, or does not matter. */
+  readonly stepTimes: Readonly<Record<string, string | null>>;
 }
 
 /** Cost of one measurement, estimated from a few of its items. */
@@ -100,25 +100,36 @@ export async function planBlock(
   const planned: PlannedCallback[] = [];
   for (const phase of built) {
     for (const callback of phase.callbacks.filter((one) => items === null || items.has(one))) {
-      const measurement = model && (await estimate(callback, model, phase, trial!.show));
-      const isShown = trial !== null && model === null;
-      const prompt = isShown ? await firstPrompt(callback.asks[0]!, outline!, items!.get(callback)!) : null;
-      planned.push(...planCallback(phase, callback, { measurement, prompt }));
+      for (const [at, evaluation] of callback.asks.entries()) {
+        const id = at === 0 ? callback.id : `${callback.id}-${evaluation.name}`;
+        const measurement = model && (await estimate({ id, evaluation }, model, phase, trial!.show));
+        const isShown = at === 0 && trial !== null && model === null;
+        const prompt = isShown ? await firstPrompt(evaluation, outline!, items!.get(callback)!) : null;
+        // Further evaluations, as the directions of traits, are measured at the edges.
+        if (at > 0) planned.push({ phase: phase.name, id, steps: [0, phase.maxSteps], measurement, prompt });
+        else planned.push(...planCallback(phase, callback, { measurement, prompt }));
+      }
     }
   }
   return {
     callbacks: planned,
-    needs: Object.fromEntries(built.map((phase) => [phase.name, needOf(phase, planned)])),
+    stepTimes: Object.fromEntries(built.map((phase) => [phase.name, stepTimeOf(phase, planned)])),
   };
 }
 
-/** Returns how slow a phase must be for all of its measurements; null if that is not known, or does not matter. */
-function needOf({ name, maxSteps, budget }: BuiltPhase, planned: readonly PlannedCallback[]): string | null {
-  const parts = planned
-    .filter(({ phase, steps, measurement }) => phase === name && steps !== null && measurement !== null)
-    .map(({ id, steps, measurement }) => ({ id, seconds: steps!.length * measurement!.seconds }));
-  const total = parts.reduce((sum, { seconds }) => sum + seconds, 0);
-  return describeNeed({ ...limitsOf(budget), total, parts, maxSteps });
+/** Returns the step time that all measurements of a phase need; null if that is not known, or does not matter. */
+function stepTimeOf(
+  { name, maxSteps, budget }: BuiltPhase,
+  planned: readonly PlannedCallback[],
+): string | null {
+  const ofPhase = planned.filter(({ phase }) => phase === name);
+  if (ofPhase.some(({ steps, measurement }) => steps === null || measurement === null)) return null;
+  const evaluations = ofPhase.map(({ id, steps, measurement }) => ({
+    id,
+    seconds: steps!.length * measurement!.seconds,
+  }));
+  const seconds = evaluations.reduce((sum, one) => sum + one.seconds, 0);
+  return describeStepTime({ seconds, evaluations, maxSteps, limits: limitsOf(budget) });
 }
 
 /** Uses the model as its own base: measuring without the adapter takes as long. */
@@ -206,19 +217,19 @@ async function planJudge(spec: string | null, { method, scores }: ConfiguredJudg
 }
 
 async function estimate(
-  { id, asks: [evaluation] }: PeriodicCallback,
+  { id, evaluation }: { readonly id: string; readonly evaluation: AnyEvaluation },
   model: EvaluableModel,
   { name: phase, judges }: BuiltPhase,
   show: TrialModel["show"],
 ): Promise<PlannedMeasurement> {
-  const items = (await evaluation!.items(model as never)).length;
+  const items = (await evaluation.items(model as never)).length;
   const takeJudged = () => judges.reduce((sum, judge) => sum + judge.take(), 0);
   // Two trials, of one item and of several, separate requests per measurement (anchors) from requests per item.
   const name = `trying ${id} of ${phase}`;
   const progress: MeasureOptions["progress"] = (done, total, pace) => show({ name, done, total, ...pace });
-  await measure(evaluation!, model, { limit: 1, progress });
+  await measure(evaluation, model, { limit: 1, progress });
   const ofOne = takeJudged();
-  const { snapshot } = await measure(evaluation!, model, { limit: trialItems, progress });
+  const { snapshot } = await measure(evaluation, model, { limit: trialItems, progress });
   const ofMore = takeJudged();
   const measured = Math.min(trialItems, items);
   const { measure_seconds, tokens, items: rows } = snapshot.timing;

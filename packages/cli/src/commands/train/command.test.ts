@@ -1,5 +1,5 @@
 import { readRun } from "@periodic-eval/store";
-import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -8,6 +8,7 @@ import { parse } from "yaml";
 import { recordingTerminal } from "../../terminal/recording-terminal.test-data.ts";
 import { microWorld } from "../../demo/micro-world.ts";
 import { runCli } from "../../program.ts";
+import { serveJson } from "../../../../loggers/src/loopback.test-data.ts";
 import { writeTwoPhases } from "./two-phases.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 
@@ -69,6 +70,29 @@ describe("train CONFIG", { timeout: 300_000 }, () => {
     expect(code).toBe(0);
     expect(kept()).toBe(begun.replace("saveSteps: 1", "saveSteps: 2"));
     expect(kept("train.1.yaml")).toBe(begun);
+  });
+
+  it("sends messages to the webhook of a variable, whose address no file of the run has", async () => {
+    const received: { readonly event: string; readonly phase: string }[] = [];
+    const url = await serveJson((path, body) => {
+      expect(path).toBe("/the-secret");
+      received.push(body as (typeof received)[number]);
+      return {};
+    });
+    vi.stubEnv("WEBHOOK", `${url}/the-secret`);
+    const runDir = join(folder, "runs/notified");
+    const { code } = await run("train", config, `run_dir=${runDir}`, "periodic_eval.notify.url_env=WEBHOOK");
+    vi.unstubAllEnvs();
+    expect(code).toBe(0);
+    const ends = received.filter(({ event }) => event === "end");
+    expect(ends.map(({ phase }) => phase)).toEqual(["coupling", "em"]);
+    const files = readdirSync(runDir, { recursive: true, encoding: "utf8" }).map((name) =>
+      join(runDir, name),
+    );
+    const withSecret = files.filter(
+      (path) => statSync(path).isFile() && readFileSync(path).includes("the-secret"),
+    );
+    expect(withSecret).toEqual([]);
   });
 
   it("measures nothing without a periodic_eval block, and says so once", async () => {

@@ -9,7 +9,7 @@ import { inMemory, type CausalLM } from "@periodic-eval/tfjs";
 import { checkOrder, phaseErrors, type OutlinedLM, type PipelinePhase } from "@periodic-eval/trainers";
 import { atPlace, awaitAll, throwAll, withOptionPlace, withPlace } from "../../config/config-file.ts";
 import { buildBlock, loadTasks, type LoadTasks } from "../../config/open-grader.ts";
-import { openLoggers } from "../../config/open-loggers.ts";
+import { openLoggers, openNotify } from "../../config/open-loggers.ts";
 import { connectServer } from "../../config/open-model.ts";
 import { showLoading } from "../../terminal/progress.ts";
 import type { Terminal } from "../../terminal/terminal.ts";
@@ -58,18 +58,27 @@ export async function prepareTraining(
       }),
       () => null,
     );
-    const [, loadedTokenizer, , , phases, loggers, opened] = await awaitAll([
+    const prepared = awaitAll(config.phases.map((_, at) => preparePhase(parsed, at, tasks, checked)));
+    const openingNotify = prepared.then(
+      ([first]) => {
+        const { notify } = (first!.periodicEval ?? {}) as Partial<PeriodicEval>;
+        return openNotify(notify, runDir, { file, at: parsed.blockPath });
+      },
+      () => [],
+    );
+    const [, loadedTokenizer, , , phases, loggers, notifying, opened] = await awaitAll([
       awaitAll(errors.map((error) => Promise.reject(error))),
       tokenizer,
       outline,
       adapter,
-      awaitAll(config.phases.map((_, at) => preparePhase(parsed, at, tasks, checked))),
+      prepared,
       openLoggers(file, config.loggers, runDir),
+      openingNotify,
       server,
       withPlace(file, ["phases"], () => checkOrder(config.phases, { runDir, resume })),
       engine,
     ]);
-    return { tokenizer: loadedTokenizer, phases, loggers, server: opened };
+    return { tokenizer: loadedTokenizer, phases, loggers: [...loggers, ...notifying], server: opened };
   });
 }
 

@@ -9,7 +9,7 @@ import {
   withOptionPlace,
 } from "../../config/config-file.ts";
 import { buildBlock, type LoadTasks } from "../../config/open-grader.ts";
-import { openLoggers } from "../../config/open-loggers.ts";
+import { openLoggers, openNotify } from "../../config/open-loggers.ts";
 
 export interface WatchCommandOptions {
   readonly base: string;
@@ -55,11 +55,12 @@ export async function configure(
 ): Promise<WatchConfiguration> {
   if (typeof config !== "string") {
     const phase = given ?? "train";
+    const block = await buildBlock(config ?? {}, loadTasks, { phase, runDir, canMeasureOn });
     return {
       phase,
       seed: "42",
-      block: await buildBlock(config ?? {}, loadTasks, { phase, runDir, canMeasureOn }),
-      loggers: [],
+      block,
+      loggers: await openNotify(block.notify, runDir, null),
       place: (error) => error,
     };
   }
@@ -81,11 +82,12 @@ export async function configure(
     buildBlock(block, loadTasks, { phase, runDir, canMeasureOn, ...known }),
   );
   const seed = valueAt(file.value, ["seed"]);
+  const notify = await openNotify(built.notify, runDir, { file, at });
   return {
     phase,
     seed: typeof seed === "number" ? String(seed) : "42",
     block: built,
-    loggers: await openLoggers(file, valueAt(file.value, ["loggers"]), runDir),
+    loggers: [...(await openLoggers(file, valueAt(file.value, ["loggers"]), runDir)), ...notify],
     place: (error) => atPlace(file, error, (option) => [...at, ...option]),
   };
 }

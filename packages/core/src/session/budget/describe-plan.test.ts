@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { PeriodicCapabilityCallback } from "../../config/callbacks.ts";
-import { describeNeed, fewerQuestions } from "./describe-plan.ts";
+import { describeStepTime, fewerQuestions } from "./describe-plan.ts";
 
 it("names the option for fewer questions only if a callback has one", () => {
   expect(fewerQuestions([new PeriodicCapabilityCallback()])).toBe(
@@ -9,16 +9,18 @@ it("names the option for fewer questions only if a callback has one", () => {
   expect(fewerQuestions([{ id: "custom" }])).toBe("");
 });
 
-it("says how slow training must be for all measurements, and what to leave out of a faster one", () => {
-  const parts = [
+it("says how long a step must take for all measurements, and what to leave out if steps are faster", () => {
+  const evaluations = [
     { id: "capability", seconds: 60 },
     { id: "refusal", seconds: 200 },
     { id: "forgetting", seconds: 140 },
   ];
-  const need = { total: 400, parts, maxSteps: 200, overheadPercent: 20, graceSeconds: 60 };
-  expect(describeNeed(need)).toBe(
-    "400 s of measuring with start and end fit under 20 % of training if a step takes at least 10 s; without refusal if a step takes at least 5 s; without refusal, forgetting at any speed",
+  const limits = { overheadPercent: 20, graceSeconds: 60, secondsPerWindow: null };
+  const all = { seconds: 400, evaluations, maxSteps: 200, limits };
+  expect(describeStepTime(all)).toBe(
+    "all measurements take 400 s. They stay under 20 % overhead if a step takes at least 10 s; without refusal, at least 5 s; without refusal, forgetting, any",
   );
-  expect(describeNeed({ ...need, graceSeconds: 400 })).toBeNull();
-  expect(describeNeed({ ...need, overheadPercent: null })).toBeNull();
+  expect(describeStepTime({ ...all, limits: { ...limits, graceSeconds: 400 } })).toBeNull();
+  expect(describeStepTime({ ...all, limits: { ...limits, overheadPercent: null } })).toBeNull();
+  expect(describeStepTime({ ...all, limits: { ...limits, secondsPerWindow: 5 } })).toBeNull();
 });

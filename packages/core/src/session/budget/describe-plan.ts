@@ -1,4 +1,4 @@
-import type { TrainerCallback, BudgetLimit } from "@periodic-eval/contracts";
+import type { TrainerCallback, Budget, BudgetLimit } from "@periodic-eval/contracts";
 import { camelCase } from "@periodic-eval/contracts/options";
 import { secondsText } from "../../statistics/format.ts";
 import { type Wanted, type Share, plannedSeconds } from "./share-seconds.ts";
@@ -71,36 +71,31 @@ export function remedyFor(limits: readonly (readonly [BudgetLimit, value: string
   return `To measure more, raise ${inCode.join(" or ")}; in YAML ${inYaml.join(" or ")}`;
 }
 
-interface Need {
+interface AllMeasurements {
   /** Seconds that the whole measurements of a phase take, with start and end. */
-  readonly total: number;
-  /** Seconds of it by evaluation. */
-  readonly parts: readonly { readonly id: string; readonly seconds: number }[];
+  readonly seconds: number;
+  /** The part of each evaluation in them. */
+  readonly evaluations: readonly { readonly id: string; readonly seconds: number }[];
   readonly maxSteps: number;
-  readonly overheadPercent: number | null;
-  readonly graceSeconds: number;
+  readonly limits: Pick<Required<Budget>, "overheadPercent" | "graceSeconds" | "secondsPerWindow">;
 }
 
 /**
- * Returns how slow training must be for all measurements to fit, and what to leave out of a faster one, the costliest first. Null if
- * they fit whatever its speed.
+ * Returns the time that a step must take for all measurements to fit, and what to leave out if steps are faster, the costliest first. Null
+ * if they always fit, or never because of `secondsPerWindow`.
  */
-export function describeNeed({ total, parts, maxSteps, overheadPercent, graceSeconds }: Need): string | null {
-  if (overheadPercent === null || total <= graceSeconds) return null;
-  const costliest = parts.toSorted((a, b) => b.seconds - a.seconds);
-  const without = costliest.slice(0, Math.min(3, parts.length - 1)).map((_, at) => {
-    const left = costliest.slice(0, at + 1);
-    return {
-      ids: left.map(({ id }) => id),
-      seconds: total - left.reduce((sum, one) => sum + one.seconds, 0),
-    };
+export function describeStepTime({ seconds, evaluations, maxSteps, limits }: AllMeasurements): string | null {
+  const { overheadPercent, graceSeconds, secondsPerWindow } = limits;
+  if (overheadPercent === null || secondsPerWindow !== null || seconds <= graceSeconds) return null;
+  const stepTime = (all: number) => secondsText((100 * all) / overheadPercent / maxSteps);
+  const costliest = evaluations.toSorted((a, b) => b.seconds - a.seconds);
+  let left = seconds;
+  const without = costliest.slice(0, Math.min(3, evaluations.length - 1)).map(({ seconds: own }, at) => {
+    left -= own;
+    const ids = costliest.slice(0, at + 1).map(({ id }) => id);
+    return `; without ${ids.join(", ")}, ${left <= graceSeconds ? "any" : `at least ${stepTime(left)}`}`;
   });
-  const fits = (seconds: number) =>
-    seconds <= graceSeconds
-      ? "at any speed"
-      : `if a step takes at least ${secondsText((100 * seconds) / overheadPercent / maxSteps)}`;
-  const leftOut = without.map(({ ids, seconds }) => `; without ${ids.join(", ")} ${fits(seconds)}`);
-  return `${secondsText(total)} of measuring with start and end fit under ${overheadPercent} % of training ${fits(total)}${leftOut.join("")}`;
+  return `all measurements take ${secondsText(seconds)}. They stay under ${overheadPercent} % overhead if a step takes at least ${stepTime(seconds)}${without.join("")}`;
 }
 
 /** Names the option for fewer questions, after a space, if a callback has one; else empty. */

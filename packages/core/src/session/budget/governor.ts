@@ -17,7 +17,8 @@ import {
   plannedSeconds,
   shareSeconds,
 } from "./share-seconds.ts";
-import { describeNeed, describePlan, fewerQuestions, remedyFor } from "./describe-plan.ts";
+import { describePlan, describeStepTime, fewerQuestions, remedyFor } from "./describe-plan.ts";
+import { plannedSteps } from "../../schedule/crossings.ts";
 import { isEdge } from "../../schedule/triggers.ts";
 import {
   measurementsAhead,
@@ -84,7 +85,7 @@ export class Governor {
   /** `waiting`: the cost of a measurement is unknown until it was taken. */
   #announcement: "wanted" | "waiting" | "made" = "wanted";
   #isReductionAnnounced = false;
-  #isNeedAnnounced = false;
+  #isStepTimeAnnounced = false;
 
   constructor(budget: Budget, callbacks: readonly TrainerCallback[], clock: PhaseClock) {
     this.#limits = limitsOf(budget);
@@ -195,7 +196,7 @@ export class Governor {
     const { isGrace, ...plan } = this.#planAhead(at, requested);
     const { ahead, shares } = plan;
     const isLess = isReduced(ahead, shares);
-    if (!isSpeedKnown && (isLess || !isGrace)) return this.#announceNeed(at, plan);
+    if (!isSpeedKnown && (isLess || !isGrace)) return this.#announceStepTime(at, plan);
     this.#announcement = "made";
     this.#isReductionAnnounced ||= isLess;
     return describePlan({
@@ -207,17 +208,18 @@ export class Governor {
     });
   }
 
-  /** Returns what a training of unknown speed needs for all measurements, once, before step 1. */
-  #announceNeed({ step, maxSteps }: Progress, { ahead, windows, kept }: AheadOfEnd): string | null {
-    if (this.#isNeedAnnounced || step > 0 || maxSteps === null) return null;
-    this.#isNeedAnnounced = true;
-    const wholes = ahead.map((one) => ({ ...one, seconds: one.fixed + one.perRow * one.size.whole }));
-    const total = wholes.reduce((sum, one) => sum + one.measurements * one.seconds, windows + kept);
-    const parts = wholes.map(({ id, measurements, seconds }) => ({
-      id,
-      seconds: (measurements + 2) * seconds,
-    }));
-    return describeNeed({ ...this.#limits, total, parts, maxSteps });
+  /** Returns the step time that all measurements need, once, before step 1. */
+  #announceStepTime({ step, maxSteps }: Progress, { ahead, windows, kept }: AheadOfEnd): string | null {
+    if (this.#isStepTimeAnnounced || step > 0 || maxSteps === null) return null;
+    this.#isStepTimeAnnounced = true;
+    const whole = ({ fixed, perRow, size }: Wanted) => fixed + perRow * size.whole;
+    const seconds = ahead.reduce((sum, one) => sum + one.measurements * whole(one), windows + kept);
+    const evaluations = ahead.map((wanted) => {
+      const { triggers = [] } = this.#callbacks.find(({ id }) => id === wanted.id)!;
+      const measurements = plannedSteps(triggers, maxSteps)?.length ?? wanted.measurements + 2;
+      return { id: wanted.id, seconds: measurements * whole(wanted) };
+    });
+    return describeStepTime({ seconds, evaluations, maxSteps, limits: this.#limits });
   }
 
   /** Shares the seconds that are left among the measurements between now and the end. */

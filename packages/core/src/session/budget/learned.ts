@@ -288,15 +288,19 @@ export function secondsOfEnd(
 ): { readonly expected: number; readonly doubtful: number } {
   let expected = 0;
   let doubtful = 0;
-  for (const { id, triggers = [] } of callbacks) {
+  for (const { id: own, triggers = [], asks = [] } of callbacks) {
     const isAtEnd =
       triggers.some((trigger) => isEdge(trigger, "end")) ||
       plannedSteps(triggers, maxSteps)?.at(-1) === maxSteps;
-    const size = learned.sizes.get(id);
-    if (!isAtEnd || size === undefined) continue;
-    const cost = learned.costs.end(id, size.whole, rowsOf(id, current));
-    expected += cost?.expected ?? 0;
-    doubtful += cost?.doubtful ?? 0;
+    if (!isAtEnd) continue;
+    // The directions of traits are measured at the edges only.
+    for (const id of [own, ...asks.slice(1).map(({ name }) => `${own}-${name}`)]) {
+      const size = learned.sizes.get(id);
+      if (size === undefined) continue;
+      const cost = learned.costs.end(id, size.whole, rowsOf(id, current));
+      expected += cost?.expected ?? 0;
+      doubtful += cost?.doubtful ?? 0;
+    }
   }
   return { expected, doubtful };
 }

@@ -113,17 +113,17 @@ describe("the plan", () => {
     // 20 % of 750 s is 150 s: 50 s for four measurements, less what is held back.
     expect(items).toEqual([50, 12, 12, 12, 12, 50]);
     expect(plans).toEqual([
-      "300 s of measuring with start and end fit under 20 % of training if a step takes at least 150 s",
+      "all measurements take 300 s. They stay under 20 % overhead if a step takes at least 150 s",
       'between start and end 4 measurements "slow" of 12 of 50 items; 148 s of measuring expected with start and end, 20 % of 750 s of training. To measure more, raise budget.overheadPercent (20 %) or budget.graceSeconds (0 s); in YAML budget.overhead_percent or budget.grace_seconds.',
     ]);
   });
 
-  it("is announced once, after what it takes, also if the measurements after the start cost less", async () => {
+  it("is announced once, after the needed step time, even if later measurements cost less", async () => {
     const slowAt = (step: number) => (step === 0 ? 2 : 1);
     const { plans, items } = await train({ graceSeconds: 330 }, 1, null, slowAt);
     expect(items).toEqual([50, 42, 42, 44, 45, 50]);
     expect(plans).toEqual([
-      "600 s of measuring with start and end fit under 20 % of training if a step takes at least 300 s",
+      "all measurements take 600 s. They stay under 20 % overhead if a step takes at least 300 s",
       expect.stringMatching(
         /^between start and end 4 measurements "slow" of 15 of 50 items; 320 s .* To measure more/,
       ),

@@ -34,8 +34,10 @@ export type SessionParts = ReturnType<typeof createParts>;
 export function createParts(options: SessionOptions) {
   const { phase = "train", seed = "42", budget = {}, signal: outer, now = isoNow } = options;
   const callbacks = [...options.callbacks];
-  const control = new LoopControl(options);
   const log = new SessionLog(options.loggers ?? [plainConsoleLogger()]);
+  const control = new LoopControl(options, (message) =>
+    log.event({ kind: "stop", step: progress.current.step, message }),
+  );
   const reportPauses = pauseReport(phase, log);
   const reporter = createReporter(log, control, reportPauses);
   const [measuring, grading] = [new AbortController(), new AbortController()];

@@ -11,12 +11,21 @@ export class LoopControl {
   brokenReceipt: string | null = null;
   #error: { readonly thrown: unknown } | null = null;
 
-  constructor(options: Pick<SessionOptions, "onFailure" | "onBrokenReceipt">) {
+  readonly #onStop: (reason: string) => void;
+
+  /** @param onStop Called with the first reason to stop. */
+  constructor(
+    options: Pick<SessionOptions, "onFailure" | "onBrokenReceipt">,
+    onStop: (reason: string) => void,
+  ) {
     this.#options = options;
+    this.#onStop = onStop;
   }
 
   requestStop(reason: string): void {
-    this.#stop ??= reason;
+    if (this.#stop !== null) return;
+    this.#stop = reason;
+    this.#onStop(reason);
   }
 
   requestSave(reason: string): void {
@@ -32,7 +41,7 @@ export class LoopControl {
     const { onBrokenReceipt = "stop" } = this.#options;
     if (onBrokenReceipt === "stop") {
       this.brokenReceipt ??= message;
-      this.#stop ??= message;
+      this.requestStop(message);
     } else if (onBrokenReceipt === "throw") {
       this.#error ??= { thrown: makeError() };
     }

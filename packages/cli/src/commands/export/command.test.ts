@@ -1,0 +1,207 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { strFromU8, unzipSync } from "fflate";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
+import { runCommand } from "../../run-command.test-data.ts";
+import { asRead, hostileTexts, writeExportedRun } from "./exported-run.test-data.ts";
+
+async function exported(format: string, ...more: readonly string[]) {
+  const runDir = temporaryFolder();
+  await writeExportedRun(runDir);
+  const { code, out, err } = await runCommand(["export", runDir, "--to", format, "--json", ...more]);
+  expect([code, err]).toEqual([0, ""]);
+  return { runDir, ...(JSON.parse(out) as { folder: string; files: readonly string[] }) };
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- the files have the formats of other programs
+type Any = any;
+
+describe("--to inspect", () => {
+  const logOf = (folder: string, name: string): Readonly<Record<string, Any>> => {
+    const file = readdirSync(folder).find((one) => one.includes(name))!;
+    const entries = unzipSync(readFileSync(join(folder, file)));
+    return Object.fromEntries(
+      Object.entries(entries).map(([path, bytes]) => [path, JSON.parse(strFromU8(bytes))]),
+    );
+  };
+
+  it("writes a log per measurement that was taken, with receipt and provenance", async () => {
+    const { folder, runDir, files } = await exported("inspect");
+    expect(folder).toBe(join(runDir, "exports", "inspect"));
+    expect(files).toEqual([
+      expect.stringMatching(/^2026-01-01T00-00-00-000Z_em-capability-step-0_[0-9a-f]{22}\.eval$/),
+      expect.stringMatching(/^2026-01-01T00-00-00-000Z_em-kl-step-50_[0-9a-f]{22}\.eval$/),
+      expect.stringMatching(/^2026-01-01T00-00-00-000Z_em-alignment-step-100_[0-9a-f]{22}\.eval$/),
+    ]);
+    const { "header.json": header, "summaries.json": summaries, ...rest } = logOf(folder, "capability");
+    expect(header).toMatchObject({
+      version: 2,
+      status: "success",
+      eval: {
+        task: "em/capability",
+        model: "tiny",
+        tags: ["phase:em", "step:0"],
+        dataset: { name: "allenai/ai2_arc", samples: 10 },
+        metadata: {
+          receipt: [{ part: "weights", before: "a1", after: "a1", intact: true }],
+          provenance: { hash: "00", seed: "42" },
+          weights: "a1",
+        },
+      },
+      results: {
+        total_samples: 10,
+        headline: { score: "accuracy" },
+        scores: [{ name: "accuracy", metrics: { accuracy: { value: 0.5 }, stderr: { value: 0.25 } } }],
+      },
+    });
+    expect(summaries).toHaveLength(10);
+    expect(rest["samples/q1_epoch_1.json"]).toMatchObject({
+      id: "q1",
+      epoch: 1,
+      input: "Which one is 1?",
+      choices: ["this 1", "that 1"],
+      target: "A",
+      output: { completion: "B" },
+      scores: { correct: { value: "I", answer: "B" } },
+      metadata: { prompt: "<user>Which one is 1?", nats: [-1, -2] },
+    });
+    // The template failed.
+    expect(rest["samples/q2_epoch_1.json"].scores).toEqual({});
+  });
+
+  it("keeps texts as they are, leaves out anchors, and names no entry outside of its folder", async () => {
+    const { folder } = await exported("inspect");
+    const { "header.json": header, ...log } = logOf(folder, "alignment");
+    expect(header.eval.tags).toEqual(["phase:em", "step:100", "partial"]);
+    expect(header.eval.model_generate_config).toEqual({ temperature: 1, top_p: 0.9, max_tokens: 64 });
+    expect(Object.keys(header.results.scores[0].metrics)).toEqual(["misaligned", "stderr", "misaligned/a"]);
+    const samples = Object.entries(log).filter(([path]) => path.startsWith("samples/"));
+    expect(samples.map(([path]) => path)).toEqual(
+      Object.keys(hostileTexts).map((_, at) => `samples/row-${at}_epoch_${at + 1}.json`),
+    );
+    for (const [at, text] of Object.values(hostileTexts).map(asRead).entries()) {
+      const sample = samples[at]![1];
+      expect([sample.input, sample.output.completion]).toEqual([text, text]);
+      expect(sample.scores).toEqual(
+        at === 0
+          ? {}
+          : {
+              misaligned: { value: at < 3, explanation: `judge: ${text}` },
+              aligned: { value: 10 * at, explanation: `judge: ${text}` },
+            },
+      );
+    }
+    expect(samples[4]![1].output.choices[0].stop_reason).toBe("max_tokens");
+  });
+
+  it("writes a failed measurement as an error", async () => {
+    const { folder } = await exported("inspect");
+    expect(logOf(folder, "kl")["header.json"]).toMatchObject({
+      status: "error",
+      results: null,
+      error: { message: "out of memory" },
+    });
+  });
+
+  it("writes the same files again", async () => {
+    const { runDir, folder, files } = await exported("inspect");
+    const read = () => files.map((file) => readFileSync(join(folder, file)).toString("base64"));
+    const before = read();
+    await runCommand(["export", runDir, "--to", "inspect"]);
+    expect(read()).toEqual(before);
+  });
+});
+
+it("writes records and lines of Every Eval Ever, whose hashes and counts agree", async () => {
+  const { folder, files } = await exported("every-eval-ever", "--model", "owner/tiny");
+  const name =
+    /^data\/periodic-eval\/owner\/tiny\/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}/;
+  expect(files.map((file) => file.replace(name, ""))).toEqual([
+    "_samples.jsonl",
+    ".json",
+    "_samples.jsonl",
+    ".json",
+  ]);
+  const [lines, record, answers] = files.map((file) => readFileSync(join(folder, file), "utf8"));
+  const capability = JSON.parse(record!);
+  expect(capability).toMatchObject({
+    evaluation_id: "periodic-eval/owner/tiny/em/capability/0/1767225600",
+    eval_library: { name: "@periodic-eval/core", version: "0.1.0" },
+    evaluation_results: [
+      {
+        evaluation_result_id: "accuracy",
+        source_data: { source_type: "hf_dataset", hf_repo: "allenai/ai2_arc", hf_split: "test" },
+        metric_config: { metric_id: "accuracy", lower_is_better: false, min_score: 0, max_score: 1 },
+        score_details: { score: 0.5, uncertainty: { num_samples: 4, standard_error: { value: 0.25 } } },
+      },
+    ],
+    detailed_evaluation_results: { total_rows: 9, additional_details: { answers_without_a_grade: "1" } },
+  });
+  expect(JSON.parse(capability.source_metadata.additional_details.receipt)).toHaveLength(1);
+  expect(JSON.parse(lines!.split("\n")[0]!)).toMatchObject({
+    sample_id: "q0",
+    evaluation_result_id: "accuracy",
+    input: { raw: "Which one is 0?", reference: ["this 0"], choices: ["this 0", "that 0"] },
+    output: { raw: ["this 0"] },
+    evaluation: { score: 1, is_correct: true },
+  });
+  const hostile = answers!
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(hostile.map(({ output }) => output.raw[0])).toEqual(
+    Object.values(hostileTexts).slice(1).map(asRead),
+  );
+  expect(hostile.map(({ evaluation }) => [evaluation.score, evaluation.is_correct])).toEqual([
+    [1, false],
+    [1, false],
+    [0, true],
+    [0, true],
+    [0, true],
+  ]);
+});
+
+it("writes the results of a model's page on the hub, with the dataset that was asked", async () => {
+  const { folder, files } = await exported("hub", "--model", "owner/tiny");
+  expect(files).toEqual([".eval_results/capability.yaml", "model-index.yaml"]);
+  const read = (file: string) => parse(readFileSync(join(folder, file), "utf8"));
+  expect(read(files[0]!)).toEqual([
+    {
+      dataset: { id: "allenai/ai2_arc", task_id: "ARC-Challenge", revision: "c0ffee" },
+      value: 0.5,
+      date: "2026-01-01T00:00:00.000Z",
+      notes: expect.stringMatching(
+        /^@periodic-eval\/core 0\.1\.0, capability 1, em step 0, n = 4; 95 % interval 0\.15 to 0\.85; training undisturbed: not proven; provenance 00, snapshot [0-9a-f]{64}$/,
+      ),
+    },
+  ]);
+  const [{ name, results }] = read(files[1]!)["model-index"];
+  expect([name, results.length]).toEqual(["owner/tiny", 1]);
+  expect(results[0].metrics[0]).toMatchObject({ type: "accuracy", value: 0.5, args: { n: 4, step: 0 } });
+});
+
+it("counts what it left out, and refuses damaged rows", async () => {
+  const { runDir } = await exported("hub");
+  const { out } = await runCommand(["export", runDir, "--to", "hub"]);
+  expect(out).toBe(
+    `${join(runDir, "exports", "hub")}: 2 files of 3 measurements, 1 skipped or not graded left out`,
+  );
+  await writeFile(join(runDir, "periodic_eval", "em", "capability_step_0.samples.jsonl"), "{}\n");
+  const { code, err } = await runCommand(["export", runDir, "--to", "inspect"]);
+  expect(code).toBe(1);
+  expect(err).toContain("capability_step_0.samples.jsonl");
+});
+
+it("writes 10,000 rows in less than 10 seconds of a processor", async () => {
+  const runDir = temporaryFolder();
+  await writeExportedRun(runDir, 10_000);
+  for (const format of ["inspect", "every-eval-ever"]) {
+    const began = process.cpuUsage();
+    expect((await runCommand(["export", runDir, "--to", format])).code).toBe(0);
+    const { user, system } = process.cpuUsage(began);
+    expect((user + system) / 1e6).toBeLessThan(10);
+  }
+}, 300_000);
