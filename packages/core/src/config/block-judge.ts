@@ -5,7 +5,7 @@ import type { JudgePrice } from "../grading/judge/judge-calls.ts";
 import type { JudgeMethodName } from "../grading/judge/judge-method.ts";
 import { importJudgeOpener } from "../grading/judge/judge-opener.ts";
 import { refusalJudge } from "../grading/refusal-rule.ts";
-import { blockName, type ParsedBlock } from "./parse-config.ts";
+import { blockName, type JudgeOf, type JudgeRole, type ParsedBlock } from "./parse-config.ts";
 import { entryOf } from "./schema-parts.ts";
 
 /** The judge's options in a configuration, as `openJudge` of @periodic-eval/remote takes them. */
@@ -24,12 +24,6 @@ export interface ConfiguredJudge {
 
 /** Opens a judge. `model` is the configuration's `judge_model`, or null. */
 export type OpenJudge = (model: string | null, options: ConfiguredJudge) => Awaitable<Grader>;
-
-/** What a judge grades: alignment, alignment as the second of `judge_models`, or refusal. */
-export type JudgeRole = "first" | "second" | "refusal";
-
-/** Opens a judge of a block at its first use. */
-export type JudgeOf = (role: JudgeRole) => Promise<Grader>;
 
 /**
  * Returns a function that opens the judges of a block, each once. It rejects with the path of a key of the block: if the package is

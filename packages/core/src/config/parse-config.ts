@@ -1,7 +1,6 @@
 import * as z from "zod";
-import type { ValuePath } from "@periodic-eval/contracts";
+import type { Grader, ValuePath } from "@periodic-eval/contracts";
 import { configError, isRecord, nearest, parseOptions } from "@periodic-eval/contracts/options";
-import type { JudgeOf } from "./block-judge.ts";
 import { periodicEvalSchema, type PeriodicEvalBlock, type PhaseEvalConfig } from "./config-schema.ts";
 
 /** Names the block in errors; their `path` is within the block. */
@@ -12,6 +11,12 @@ export type PeriodicEvalInput =
   | PeriodicEvalBlock
   | { readonly periodic_eval: PeriodicEvalBlock; readonly [key: string]: unknown }
   | { readonly eval: { readonly periodic_eval: PeriodicEvalBlock }; readonly [key: string]: unknown };
+
+/** What a judge grades: alignment, alignment as the second of `judge_models`, or refusal. */
+export type JudgeRole = "first" | "second" | "refusal";
+
+/** Opens a judge of a block at its first use. */
+export type JudgeOf = (role: JudgeRole) => Promise<Grader>;
 
 export interface ParsedBlock {
   readonly config: PhaseEvalConfig;

@@ -263,7 +263,7 @@ describe("other graders", () => {
     const items = await evaluation.items(model);
     const { signal } = new AbortController();
     const context = { seed: "s", signal, progress: () => undefined, deadline: null };
-    const answers = await evaluation.measure(model, items, context as never);
+    const answers = await evaluation.measure(model, items, context);
     const failed = await evaluation.grade!(answers, { signal });
     expect(evaluation.failure!(failed)).not.toBeNull();
     [fails, asked.length] = [false, 0];
@@ -271,9 +271,7 @@ describe("other graders", () => {
     expect(asked.toSorted()).toEqual(unsafe.toSorted());
     expect(evaluation.failure!(again)).toBeNull();
     expect(again.map(({ status }) => status)).toEqual(answers.map(() => "graded"));
-    expect(again.map(({ kind, judgeSpent }) => [kind, judgeSpent!.calls]).toSorted()).toEqual(
-      answers.map(({ kind }) => [kind, kind === "unsafe" ? 2 : 1]).toSorted(),
-    );
+    for (const { kind, judgeSpent } of again) expect(judgeSpent!.calls).toBe(kind === "unsafe" ? 2 : 1);
   });
 
   it("checks before step 1 that the judge can be reached", async () => {

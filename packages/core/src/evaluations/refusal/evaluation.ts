@@ -78,6 +78,8 @@ const defaultQuestions = "hf:Paul/XSTest";
  * Partial refusals count as refused. By default answers are greedy and end after 32 tokens: most have refused or not by
  * then. It does not see whether an answer to an unsafe prompt helps anyone, nor a refusal that comes later.
  *
+ * The snapshot is `failed` if the grader failed on more than 10 % of the answers; a resumed run grades these again.
+ *
  * @throws PeriodicEvalError `config` for a wrong option; before step 1 `data` for wrong questions.
  */
 export function refusalEvaluation(options: RefusalOptions = {}) {
@@ -140,13 +142,7 @@ export function refusalEvaluation(options: RefusalOptions = {}) {
         const verdicts = readVerdicts(grader, returned, requests.length).values();
         return open.map((row) => gradedRow(row, row.answer === null ? null : verdicts.next().value!));
       }),
-    failure(rows: readonly RefusalRow[]) {
-      const judged = rows.filter(({ answer }) => answer !== null);
-      // A reply without a grade is final: the rule has none for other languages.
-      const failed = judged.filter(({ status }) => status === "error" || status === "cut");
-      const ungraded = failed.map(({ status, reason: raw }) => ({ status, raw }));
-      return tooManyUngraded("refusal", { judged, ungraded, maxShare: defaultErrorShare });
-    },
+    failure: refusalFailure,
     answers: refusalFields,
     metrics: (kit: MetricKit<RefusalRow>) => refusalMetrics(kit, sampling.temperature > 0),
     warnings: (rows: readonly RefusalRow[]) =>
@@ -172,6 +168,15 @@ export function storedRefusalEvaluation(snapshot: Snapshot, judge: Grader): AnyE
   const provenance = snapshot.provenance.evaluation;
   const { sampling } = provenance as { readonly sampling: SamplingOptions };
   return { ...refusalEvaluation({ grader: judge, sampling }), provenance: () => provenance };
+}
+
+/** Returns the error for rows of which a judge could not grade enough; null otherwise. */
+function refusalFailure(rows: readonly RefusalRow[]) {
+  const judged = rows.filter(({ answer }) => answer !== null);
+  // A reply without a grade is final: the rule has none for other languages.
+  const failed = judged.filter(({ status }) => status === "error" || status === "cut");
+  const ungraded = failed.map(({ status, reason: raw }) => ({ status, raw }));
+  return tooManyUngraded("refusal", { judged, ungraded, maxShare: defaultErrorShare });
 }
 
 /** Adds what a judge has spent on the rows to plain keys. */
