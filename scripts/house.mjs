@@ -301,7 +301,7 @@ export const budgets = {
     kernels: 3183,
     live: 1472,
     loggers: 1869,
-    models: 11897,
+    models: 11900,
     python: 2854,
     remote: 3099,
     safetensors: 404,

@@ -67,7 +67,6 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   const variables = mapWeights(weights, ({ variable }) => variable);
   const reading = incremental(description, variables);
   const evaluation = evaluationMode();
-  const rates = `dropout ${dropout}${adapter ? `, adapter dropout ${adapter.dropout}` : ""}`;
   const checkAlive = () => checkWeights([...list, ...own]);
   const check = (ids: tf.Tensor2D) => {
     checkAlive();
@@ -75,13 +74,8 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   };
   const run = (ids: tf.Tensor2D, options?: ForwardOptions) => {
     const [batch, length] = ids.shape;
-    const sequences = sequencesOf(description, ids);
-    return forward(
-      description,
-      variables,
-      wholeSequences(description, sequences, { batch, length }),
-      options,
-    );
+    const tokens = wholeSequences(description, sequencesOf(description, ids), { batch, length });
+    return forward(description, variables, tokens, options);
   };
   const dropouts = { dropout, adapterDropout: adapter?.dropout ?? 0 };
   const isTraining = () => !evaluation.isOn();
@@ -130,7 +124,8 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
 
     enterEval: () => evaluation.enter(),
     enterActivationCheckpointing: () => training.enterActivationCheckpointing(),
-    modes: () => `decoder: ${evaluation.describe()}, ${rates}`,
+    modes: () =>
+      `decoder: ${evaluation.describe()}, dropout ${dropout}${adapter ? `, adapter dropout ${adapter.dropout}` : ""}`,
     weights: () => list,
     trainables: () => trainables,
     dispose() {
