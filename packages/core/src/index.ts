@@ -48,6 +48,7 @@ export { klEvaluation, type KLOptions } from "./evaluations/kl/evaluation.ts";
 
 export { judgeGrader, type JudgeGrader } from "./grading/judge/judge-grader.ts";
 export type { JudgeOptions } from "./grading/judge/options.ts";
+export type { GraderSource } from "./grading/grader-schema.ts";
 export { ruleGrader, type RuleGraderOptions } from "./grading/rule-grader.ts";
 export { verifierGrader } from "./grading/verifier.ts";
 export { permutationTest } from "./statistics/permutation.ts";

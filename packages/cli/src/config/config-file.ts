@@ -135,10 +135,10 @@ function resolveBlockLevel(file: ConfigFile, at: ValuePath, block: Options) {
   const objects = Object.entries(objectFiles).flatMap(([key, names]) => {
     const object = block[key];
     if (!isRecord(object)) return [];
-    const { judge_model: ofObject } = object;
+    const { judge_model: judgeModel } = object;
     const resolved = {
       ...resolvePaths(file, [...at, key], object, names),
-      ...(ofObject !== undefined && { judge_model: resolveJudge(ofObject, [key, "judge_model"]) }),
+      ...(judgeModel !== undefined && { judge_model: resolveJudge(judgeModel, [key, "judge_model"]) }),
     };
     return [[key, resolved] as const];
   });

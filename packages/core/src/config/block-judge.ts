@@ -1,11 +1,11 @@
 import type { Awaitable, Grader, ValuePath, VerdictCache } from "@periodic-eval/contracts";
-import { configError, fromWritten, pathText } from "@periodic-eval/contracts/options";
+import { configError, fromWritten, pathText, quoteValue } from "@periodic-eval/contracts/options";
 import { fileVerdictCache } from "@periodic-eval/store";
 import type { JudgePrice } from "../grading/judge/judge-calls.ts";
 import type { JudgeMethodName } from "../grading/judge/judge-method.ts";
 import { importJudgeOpener } from "../grading/judge/judge-opener.ts";
-import { refusalJudgePrompt } from "../grading/refusal-rule.ts";
-import { blockName, type ParsedBlock } from "./parse-config.ts";
+import { refusalJudge } from "../grading/refusal-rule.ts";
+import { blockName, type JudgeOf, type JudgeRole, type ParsedBlock } from "./parse-config.ts";
 import { entryOf } from "./schema-parts.ts";
 
 /** The judge's options in a configuration, as `openJudge` of @periodic-eval/remote takes them. */
@@ -26,21 +26,44 @@ export interface ConfiguredJudge {
 export type OpenJudge = (model: string | null, options: ConfiguredJudge) => Awaitable<Grader>;
 
 /**
- * Opens the judge of a block.
+ * Returns a function that opens the judges of a block, each once. It rejects with the path of a key of the block: if the package is
+ * not installed, or with the error of `open`, whose options the block sets.
  *
  * @param open Default: `openLocalJudge` of @periodic-eval/models for `folder:`, `hf:` and `transformers:`, `openJudge` of
- *   @periodic-eval/remote for any other name. This call imports the package.
- * @throws PeriodicEvalError with the path of a key of the block: for a cost without a price, if the package is not installed, or
- *   the error of `open`, whose options the block sets.
+ *   @periodic-eval/remote for any other name. The first use imports the package.
+ * @throws PeriodicEvalError `config` for a cap on the cost without a price.
  */
-export async function openBlockJudge(
-  block: ParsedBlock,
-  open?: OpenJudge,
-  which: "first" | "second" | "refusal" = "first",
-): Promise<Grader> {
-  const { config, pathOf } = block;
-  const { judge_cache: folder, judge_models: both } = config;
-  if (both !== null && config.judge_model !== null)
+export function judgesOf(block: ParsedBlock, open?: OpenJudge): JudgeOf {
+  const options = judgeOptions(block);
+  const opened = new Map<JudgeRole, Promise<Grader>>();
+  const openRole = async (role: JudgeRole): Promise<Grader> => {
+    const { model, path } = namedJudge(block, role);
+    const opener = open ?? (await defaultOpener(model, path));
+    const written = { where: (at: ValuePath) => `${blockName}${pathText(at)}`, pathOf: () => path };
+    return fromWritten(written, () => opener(model, { ...options, ...(role === "refusal" && refusalJudge) }));
+  };
+  return (role) => {
+    if (!opened.has(role)) opened.set(role, openRole(role));
+    return opened.get(role)!;
+  };
+}
+
+interface NamedJudge {
+  /** Null: the environment variable JUDGE_MODEL names it. */
+  readonly model: string | null;
+  /** The key that names it. */
+  readonly path: ValuePath;
+}
+
+/** @throws PeriodicEvalError `config` for `judge_models` beside `judge_model`, or with one judge twice. */
+function namedJudge({ config, pathOf }: ParsedBlock, role: JudgeRole): NamedJudge {
+  const { judge_model: model, judge_models: both } = config;
+  if (role === "refusal") {
+    const { judge_model: refusalModel = null } = entryOf(config.refusal);
+    return { model: refusalModel, path: [...pathOf("refusal"), "judge_model"] };
+  }
+  if (both === null) return { model, path: pathOf("judge_model") };
+  if (model !== null)
     throw configError({
       where: blockName,
       path: pathOf("judge_models"),
@@ -48,7 +71,7 @@ export async function openBlockJudge(
       expected: "one of the two",
       fix: "Remove judge_model: the first of judge_models is the judge.",
     });
-  if (both !== null && both[0] === both[1])
+  if (both[0] === both[1])
     throw configError({
       where: blockName,
       path: [...pathOf("judge_models"), 1],
@@ -56,34 +79,16 @@ export async function openBlockJudge(
       expected: "another judge than the first",
       fix: "Name another model, or write judge_model for one judge.",
     });
-  const at = which === "second" ? 1 : 0;
-  const ofRefusal = which === "refusal" ? (entryOf(config.refusal).judge_model ?? null) : null;
-  const model = ofRefusal ?? (both === null ? config.judge_model : both[at]);
-  const options = {
-    ...judgeOptions(block),
-    ...(folder !== null && { cache: fileVerdictCache(folder) }),
-    ...(ofRefusal !== null && refusalScores),
-  };
-  const opener = open ?? (await defaultOpener(block, model));
-  const written = {
-    where: (path: ValuePath) => `${blockName}${pathText(path)}`,
-    pathOf: () => {
-      if (ofRefusal !== null) return [...pathOf("refusal"), "judge_model"];
-      return both === null ? pathOf("judge_model") : [...pathOf("judge_models"), at];
-    },
-  };
-  return fromWritten(written, () => opener(model, options));
+  const at = role === "second" ? 1 : 0;
+  return { model: both[at], path: [...pathOf("judge_models"), at] };
 }
 
-/** The options of a judge of refusals: there is one prompt, for the method json. */
-const refusalScores = { method: "json", scores: ["refusal"], prompts: { json: refusalJudgePrompt } } as const;
-
-async function defaultOpener({ pathOf }: ParsedBlock, model: string | null): Promise<OpenJudge> {
+async function defaultOpener(model: string | null, path: ValuePath): Promise<OpenJudge> {
   const open = await importJudgeOpener<ConfiguredJudge>(model, (packageName, cause) =>
     configError({
       where: blockName,
-      path: pathOf("alignment"),
-      got: `true, and ${packageName}, which opens judges, cannot be imported`,
+      path,
+      got: `${quoteValue(model)}, and ${packageName}, which opens judges, cannot be imported`,
       expected: `the package, or the option \`openJudge\``,
       fix: `Run npm install ${packageName}, or pass { openJudge: () => grader } for a custom grader.`,
       cause,
@@ -97,8 +102,9 @@ async function defaultOpener({ pathOf }: ParsedBlock, model: string | null): Pro
  *
  * @throws PeriodicEvalError `config` for a cap on the cost without a price.
  */
-export function judgeOptions({ config, pathOf }: ParsedBlock): ConfiguredJudge {
+function judgeOptions({ config, pathOf }: ParsedBlock): ConfiguredJudge {
   const { judge_method: method, judge_max_calls: maxCalls, judge_max_cost: maxCost, judge_price } = config;
+  const { judge_cache: folder } = config;
   if (maxCost !== null && judge_price === null)
     throw configError({
       where: blockName,
@@ -117,5 +123,6 @@ export function judgeOptions({ config, pathOf }: ParsedBlock): ConfiguredJudge {
         outputPerMillion: judge_price.output_per_million,
       },
     }),
+    ...(folder !== null && { cache: fileVerdictCache(folder) }),
   };
 }

@@ -1,6 +1,5 @@
 import type {
   AnyEvaluation,
-  Grader,
   SessionOptions,
   TrainerCallback,
   ValuePath,
@@ -21,7 +20,7 @@ import { holdsFor } from "../conditions/evidence.ts";
 import { findMetric } from "../conditions/find-metric.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { withItems } from "../evaluations/kit/define.ts";
-import { judgeOptions, openBlockJudge, type OpenJudge } from "./block-judge.ts";
+import { judgesOf, type OpenJudge } from "./block-judge.ts";
 import {
   PeriodicAlignmentCallback,
   PeriodicCapabilityCallback,
@@ -57,9 +56,9 @@ export interface BuildOptions {
   /** All phases of the run. If set, overrides of any other phase are an error that names the nearest phase. */
   readonly phases?: readonly string[];
   /**
-   * Opens the judge of alignment, and one of refusal; the session disposes it when it closes. Default: `openLocalJudge` of @periodic-eval/models for a
-   * judge that runs in this process (`folder:`, `hf:`, `transformers:`), else `openJudge` of @periodic-eval/remote. The package
-   * must be installed.
+   * Opens the judges of alignment and refusal. The session disposes them when it closes. Default: `openLocalJudge` of
+   * @periodic-eval/models for a judge that runs in this process (`folder:`, `hf:`, `transformers:`), else `openJudge` of
+   * @periodic-eval/remote. The package must be installed.
    */
   readonly openJudge?: OpenJudge;
   /** Creates the entries of `evaluations`, for example `evaluationsOf(tasks)` of @periodic-eval/tasks. */
@@ -122,31 +121,26 @@ export const buildPeriodicCallbacks = async (
   options: BuildOptions,
 ): Promise<readonly TrainerCallback[]> => (await buildPeriodicEval(config, options)).callbacks;
 
-async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<readonly TrainerCallback[]> {
-  const { config } = block;
+async function callbacksOf(written: ParsedBlock, options: BuildOptions): Promise<readonly TrainerCallback[]> {
+  const { config } = written;
+  const judgeOf = judgesOf(written, options.openJudge);
+  const block = { ...written, judgeOf };
   const parsed = block as unknown as PeriodicEvalInput;
   personasOf(block);
   const callbacks: PeriodicCallback[] = [];
   if (config.capability) callbacks.push(new PeriodicCapabilityCallback(parsed));
-  const models: readonly (string | null)[] = config.judge_models ?? [config.judge_model];
-  const opened = new Map<string, Promise<Grader>>();
-  const judge: OpenJudge = (model, { scores }) => {
-    const which = scores !== undefined ? "refusal" : models.indexOf(model) === 1 ? "second" : "first";
-    if (!opened.has(which)) opened.set(which, openBlockJudge(block, options.openJudge, which));
-    return opened.get(which)!;
-  };
   if (config.alignment) {
     // Opened now, so that a wrong judge is an error of this call.
-    for (const model of models) await judge(model, judgeOptions(block));
-    callbacks.push(new PeriodicAlignmentCallback(parsed, { openJudge: judge }));
+    await judgeOf("first");
+    if (config.judge_models !== null) await judgeOf("second");
+    callbacks.push(new PeriodicAlignmentCallback(parsed));
   }
   if (config.leakage) callbacks.push(new PeriodicLeakageCallback(parsed));
   if (config.margin !== null) callbacks.push(new PeriodicMarginCallback(parsed));
   if (config.forgetting !== false) callbacks.push(new PeriodicForgettingCallback(parsed));
   if (config.refusal !== false) {
-    const callback = new PeriodicRefusalCallback(parsed, { openJudge: judge });
-    if (entryOf(config.refusal).judge_model !== undefined) await openBlockJudge(block, judge, "refusal");
-    callbacks.push(callback);
+    if (entryOf(config.refusal).judge_model !== undefined) await judgeOf("refusal");
+    callbacks.push(new PeriodicRefusalCallback(parsed));
   }
   if (config.sycophancy !== false) callbacks.push(new PeriodicSycophancyCallback(parsed));
   if (config.traits !== false) callbacks.push(new PeriodicTraitsCallback(parsed));
@@ -166,7 +160,7 @@ async function callbacksOf(block: ParsedBlock, options: BuildOptions): Promise<r
     taken: callbacks.map(({ id }) => id),
   });
   const measuring = [...callbacks, ...further];
-  const escalations = config.escalate.map((_, at) => escalation(at, block, measuring, judge));
+  const escalations = config.escalate.map((_, at) => escalation(at, block, measuring));
   return [...measuring, ...escalations];
 }
 
@@ -180,12 +174,7 @@ const escalatedBy = {
 } satisfies Record<(typeof escalated)[number], unknown>;
 
 /** Builds the callback of an entry of `escalate`, whose evaluations need not be on in the block. */
-function escalation(
-  at: number,
-  block: ParsedBlock,
-  measuring: readonly PeriodicCallback[],
-  judge: OpenJudge,
-): TrainerCallback {
+function escalation(at: number, block: ParsedBlock, measuring: readonly PeriodicCallback[]): TrainerCallback {
   const { when, run, samples } = block.config.escalate[at]!;
   const path = [...block.pathOf("escalate"), at, "when"];
   const condition = findMetric(when, measuring, { where: blockName, path });
@@ -196,7 +185,7 @@ function escalation(
   const evaluations = run.map((name) => {
     const on = { ...config, [name]: config[name] === false ? true : config[name] };
     const parsed = { ...block, config: on } as unknown as PeriodicEvalInput;
-    return new escalatedBy[name](parsed, { openJudge: judge }).asks[0]!;
+    return new escalatedBy[name](parsed).asks[0]!;
   });
   const callback = escalate({
     id: at === 0 ? "escalate" : `escalate-${at + 1}`,

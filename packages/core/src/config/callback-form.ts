@@ -12,7 +12,7 @@ import { holdsBlock, isParsedBlock, misspeltHolder, parseBlock, type ParsedBlock
 export interface CallbackBlockOptions {
   /** Selects the overrides of a phase. Required for a block with `phases`. */
   readonly phase?: string;
-  /** Opens the judge of alignment, and one of refusal, before step 1. Default as in `buildPeriodicEval`. */
+  /** Opens the judges of alignment and refusal before step 1. Default as in `buildPeriodicEval`. */
   readonly openJudge?: OpenJudge;
 }
 

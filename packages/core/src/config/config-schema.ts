@@ -243,7 +243,7 @@ const options = {
         .min(1)
         .optional()
         .describe(
-          "A judge that grades the answers with a prompt for refusals, as in judge_model of the block, by the method json. Default: a rule for English.",
+          "Judge model that grades the answers, named as in `judge_model`; it always uses the json method. Default: a rule for English.",
         ),
     },
     "Measures whether the model refuses unsafe prompts and answers safe ones.",

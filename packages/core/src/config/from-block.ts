@@ -27,7 +27,7 @@ import {
   everySteps,
   timesPerPhase,
 } from "../schedule/triggers.ts";
-import { judgeOptions, openBlockJudge, type OpenJudge } from "./block-judge.ts";
+import { judgesOf, type OpenJudge } from "./block-judge.ts";
 import { defaultPercents, type PhaseEvalConfig } from "./config-schema.ts";
 import { blockName, type ParsedBlock } from "./parse-config.ts";
 import { entryOf, splitSchedule } from "./schema-parts.ts";
@@ -52,10 +52,10 @@ export function alignmentOptionsOf(
 ): AlignmentOptions & Pick<PeriodicOptions, "schedule"> {
   const { config } = block;
   const { alignment_questions: questions, alignment_max_tokens: maxNewTokens } = config;
-  judgeOptions(block);
+  const judgeOf = block.judgeOf ?? judgesOf(block, openJudge);
   return {
-    judge: () => openBlockJudge(block, openJudge),
-    ...(config.judge_models !== null && { secondJudge: () => openBlockJudge(block, openJudge, "second") }),
+    judge: () => judgeOf("first"),
+    ...(config.judge_models !== null && { secondJudge: () => judgeOf("second") }),
     preset: config.alignment_preset,
     samples: config.alignment_num_samples,
     ...(maxNewTokens !== null && { sampling: { maxNewTokens } }),
@@ -135,9 +135,9 @@ export function refusalOptionsOf(block: ParsedBlock, openJudge: OpenJudge | unde
   if (config.refusal === false) return null;
   const { options, when } = splitSchedule(entryOf(config.refusal));
   const { questions, subsample_n: n = 100, max_tokens: maxNewTokens, judge_model: judge } = options;
-  if (judge !== undefined) judgeOptions(block);
+  const judgeOf = judge === undefined ? null : (block.judgeOf ?? judgesOf(block, openJudge));
   return {
-    ...(judge !== undefined && { grader: () => openBlockJudge(block, openJudge, "refusal") }),
+    ...(judgeOf !== null && { grader: () => judgeOf("refusal") }),
     ...(questions !== undefined && { questions }),
     subsample: n === "all" ? null : { n, seed: config.subsample_seed },
     ...(maxNewTokens !== undefined && { sampling: { maxNewTokens } }),

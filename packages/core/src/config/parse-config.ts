@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { ValuePath } from "@periodic-eval/contracts";
+import type { Grader, ValuePath } from "@periodic-eval/contracts";
 import { configError, isRecord, nearest, parseOptions } from "@periodic-eval/contracts/options";
 import { periodicEvalSchema, type PeriodicEvalBlock, type PhaseEvalConfig } from "./config-schema.ts";
 
@@ -12,12 +12,20 @@ export type PeriodicEvalInput =
   | { readonly periodic_eval: PeriodicEvalBlock; readonly [key: string]: unknown }
   | { readonly eval: { readonly periodic_eval: PeriodicEvalBlock }; readonly [key: string]: unknown };
 
+/** What a judge grades: alignment, alignment as the second of `judge_models`, or refusal. */
+export type JudgeRole = "first" | "second" | "refusal";
+
+/** Opens a judge of a block at its first use. */
+export type JudgeOf = (role: JudgeRole) => Promise<Grader>;
+
 export interface ParsedBlock {
   readonly config: PhaseEvalConfig;
   /** Returns where the block sets a key for this phase: `["phases", "em", "kl"]`, or `["kl"]`. */
   pathOf(key: keyof PhaseEvalConfig): ValuePath;
   /** Whether the block sets a key for this phase to another value than null. */
   sets(key: keyof PhaseEvalConfig): boolean;
+  /** Opens the judges that the callbacks of `buildPeriodicEval` share. */
+  readonly judgeOf?: JudgeOf;
 }
 
 /** Whether a callback is constructed by `buildPeriodicEval`, which has parsed the block. */

@@ -1,7 +1,10 @@
 /** The parts of evaluations: prompts, completions, subsets, multiple-choice scores, and metrics over rows. */
 export { defaultAnchors } from "./alignment/anchors.ts";
 export { checkJudgeFor, judgeRows, type JudgeRows } from "./alignment/judge-rows.ts";
-export { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "./alignment/stored-evaluation.ts";
+export { storedAlignmentEvaluation } from "./alignment/stored-evaluation.ts";
+export { storedRefusalEvaluation } from "./refusal/evaluation.ts";
+export { hasJudgeErrors } from "../grading/open-rows.ts";
+export { storedJudge, type StoredJudge } from "../grading/grader-schema.ts";
 export {
   isCoherent,
   isMisaligned,

@@ -1,6 +1,7 @@
 import * as z from "zod";
-import type { Awaitable, Grader, Json } from "@periodic-eval/contracts";
+import type { Awaitable, Grader, Json, Snapshot } from "@periodic-eval/contracts";
 import { isRecord, parseOptions } from "@periodic-eval/contracts/options";
+import { refusalRuleGrader } from "./refusal-rule.ts";
 
 export const isGrader = (value: unknown): value is Grader =>
   isRecord(value) &&
@@ -15,7 +16,7 @@ export const passGrader = "Pass a judge, or a rule: `ruleGrader({ name, rule })`
 /** An option that is a grader. */
 export const graderSchema = z.custom<Grader>(isGrader, graderText).meta({ fix: passGrader });
 
-/** A grader, or a function that opens it. */
+/** A grader, or a function that opens it: once, before step 1. The session disposes a grader that it opened when it closes. */
 export type GraderSource = Grader | (() => Awaitable<Grader>);
 
 /** An option that is a grader, or a function that opens it. */
@@ -24,11 +25,11 @@ export const graderSourceSchema = z
   .meta({ fix: passGrader });
 
 /** Returns the grader of an evaluation, opened once, at its first use; `close` disposes it if this evaluation opened it. */
-export function graderOf(given: GraderSource, option: string) {
-  let opened: Grader | null = typeof given === "function" ? null : given;
+export function graderOf(source: GraderSource, option: string) {
+  let opened: Grader | null = typeof source === "function" ? null : source;
   const open = async (): Promise<Grader> => {
     if (opened !== null) return opened;
-    const grader = await (given as () => Awaitable<Grader>)();
+    const grader = await (source as () => Awaitable<Grader>)();
     parseOptions(`the result of the function \`${option}\``, graderSchema, grader);
     return (opened = grader);
   };
@@ -37,10 +38,10 @@ export function graderOf(given: GraderSource, option: string) {
     /** The grader, once it is opened. */
     opened: () => opened!,
     async close(): Promise<void> {
-      if (typeof given === "function") await opened?.dispose?.();
+      if (typeof source === "function") await opened?.dispose?.();
     },
     /** Whether the grader may have a check. */
-    mayCheck: typeof given === "function" || given.check !== undefined,
+    mayCheck: typeof source === "function" || source.check !== undefined,
   };
 }
 
@@ -49,4 +50,20 @@ export function graderFacts(grader: Grader): Json {
   const { name, fingerprint } = grader;
   const description = grader.describe?.();
   return { name, fingerprint, ...(description !== undefined && { description }) };
+}
+
+/** The judge that a snapshot names. */
+export interface StoredJudge {
+  readonly name: string;
+  readonly fingerprint: string;
+  readonly description?: unknown;
+}
+
+/** Returns the judge that a snapshot of alignment or refusal names; null for another one, and for the rule that grades refusal. */
+export function storedJudge({ evaluation, provenance }: Snapshot): StoredJudge | null {
+  const options = isRecord(provenance.evaluation) ? provenance.evaluation : {};
+  const facts =
+    evaluation === "alignment" ? options["judge"] : evaluation === "refusal" ? options["grader"] : null;
+  const isJudge = isRecord(facts) && facts["fingerprint"] !== refusalRuleGrader.fingerprint;
+  return isJudge ? (facts as unknown as StoredJudge) : null;
 }

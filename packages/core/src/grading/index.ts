@@ -12,7 +12,7 @@ export {
   type VerifierArgs,
   type VerifierTask,
 } from "./verifier.ts";
-export { gradeRefusal, refusalJudgePrompt, type RefusalGrade } from "./refusal-rule.ts";
+export { gradeRefusal, refusalJudge, refusalJudgePrompt, type RefusalGrade } from "./refusal-rule.ts";
 export { graderSchema } from "./grader-schema.ts";
 export { importJudgeOpener } from "./judge/judge-opener.ts";
 export { readVerdicts } from "./read-verdicts.ts";

@@ -140,7 +140,7 @@ interface BuiltPhase extends PlannedPhase {
   readonly callbacks: readonly PeriodicCallback[];
   readonly hasAdapterOff: boolean;
   readonly budget: Budget;
-  /** Two with `judge_models`. */
+  /** Of alignment (two with `judge_models`) and of refusal. */
   readonly judges: readonly CountingJudge[];
 }
 

@@ -1,9 +1,15 @@
 import { rejudge, rejudgeJson, rejudgeTable } from "./run.ts";
 import { configError, dataError, isRecord } from "@periodic-eval/contracts/options";
 import { onInterrupt } from "../../terminal/interrupt.ts";
-import { openGrader } from "../../config/open-grader.ts";
+import { openGrader, type GraderOptions } from "../../config/open-grader.ts";
 import { PeriodicEvalError, type Grader, type Snapshot } from "@periodic-eval/core";
-import { hasJudgeErrors, storedAlignmentEvaluation, storedJudge } from "@periodic-eval/core/evaluations";
+import {
+  hasJudgeErrors,
+  storedAlignmentEvaluation,
+  storedJudge,
+  storedRefusalEvaluation,
+} from "@periodic-eval/core/evaluations";
+import { refusalJudge } from "@periodic-eval/core/grading";
 import { gradeStored, isUngraded } from "@periodic-eval/core/session";
 import { fileStore, readRun } from "@periodic-eval/store";
 import { Option, type Command } from "commander";
@@ -32,8 +38,8 @@ export function addRejudge(program: Command, terminal: Terminal): void {
     .option("--json", "print one JSON document", false)
     .action(async (runDir: string, { judge: name, json, ...limits }: RejudgeOptions) => {
       const opened: Grader[] = [];
-      const open = async (spec: string): Promise<Grader> => {
-        const judge = await openGrader(spec, { ...limits, runDir });
+      const open = async (spec: string, options: GraderOptions = {}): Promise<Grader> => {
+        const judge = await openGrader(spec, { ...limits, ...options, runDir });
         opened.push(judge);
         return judge;
       };
@@ -41,12 +47,14 @@ export function addRejudge(program: Command, terminal: Terminal): void {
       try {
         const judge = name === undefined ? null : await atFlag("--judge", () => open(name));
         const ungraded = await ungradedOf(runDir);
-        const isOfRun = ungraded.some((one) => storedJudge(one)?.fingerprint === judge?.fingerprint);
+        const ofAlignment = ungraded.filter(isAlignment);
+        const isOfRun = ofAlignment.some((one) => storedJudge(one)?.fingerprint === judge?.fingerprint);
         if (judge === null || isOfRun) {
-          const request = { ungraded, open: async (spec: string) => judge ?? open(spec), signal, json };
-          return await grade(runDir, request, terminal);
+          const openFor = async (snapshot: Snapshot, spec: string) =>
+            isAlignment(snapshot) ? (judge ?? open(spec)) : open(spec, refusalJudge);
+          return await grade(runDir, { ungraded, open: openFor, signal, json }, terminal);
         }
-        refuseOtherMethod(judge, ungraded);
+        refuseOtherMethod(judge, ofAlignment);
         const result = await rejudge(runDir, judge, {
           signal,
           now: () => new Date().toISOString(),
@@ -59,6 +67,9 @@ export function addRejudge(program: Command, terminal: Terminal): void {
       }
     });
 }
+
+/** Whether a judge of `--judge` can grade a snapshot. */
+const isAlignment = ({ evaluation }: Snapshot): boolean => evaluation === "alignment";
 
 /**
  * @throws PeriodicEvalError `config` if a judge has the name and model of the one that left measurements ungraded, but another
@@ -84,16 +95,14 @@ function refuseOtherMethod(judge: Grader, ungraded: readonly Snapshot[]): void {
 }
 
 /** Returns how a snapshot describes its judge. */
-const descriptionOf = (snapshot: Snapshot) =>
-  recordOf(
-    (storedJudge(snapshot) as { readonly name: string; readonly description?: unknown } | null)?.description,
-  );
+const descriptionOf = (snapshot: Snapshot) => recordOf(storedJudge(snapshot)?.description);
 
 const recordOf = (value: unknown): Readonly<Record<string, unknown>> => (isRecord(value) ? value : {});
 
 interface GradeRequest {
   readonly ungraded: readonly Snapshot[];
-  readonly open: (judge: string) => Promise<Grader>;
+  /** Opens the judge that a snapshot names. */
+  readonly open: (snapshot: Snapshot, judge: string) => Promise<Grader>;
   readonly signal: AbortSignal;
   readonly json: boolean;
 }
@@ -115,22 +124,26 @@ async function grade(
   // Grading takes the run's lock, which a training may hold.
   if (ungraded.length === 0) return print([]);
   const judges = new Map<string, Grader>();
-  for (const name of new Set(ungraded.flatMap((snapshot) => storedJudge(snapshot)?.name ?? []))) {
-    judges.set(name, await open(name));
-    await judges.get(name)!.check?.({ signal });
+  for (const snapshot of ungraded) {
+    const stored = storedJudge(snapshot);
+    if (stored === null || judges.has(stored.fingerprint)) continue;
+    const judge = await open(snapshot, stored.name);
+    judges.set(stored.fingerprint, judge);
+    await judge.check?.({ signal });
   }
   if (judges.size === 0)
     throw dataError(
       runDir,
       "ungraded measurements without a judge",
-      "ungraded measurements of alignment",
+      "ungraded measurements of alignment, or of refusal with a judge",
       "Resume the run: its callbacks grade them.",
     );
   const keys = new Set(ungraded.map(keyOf));
   const snapshots = await gradeStored(runDir, {
     evaluationOf: (snapshot) => {
-      const judge = judges.get(storedJudge(snapshot)?.name ?? "");
-      return judge === undefined ? null : storedAlignmentEvaluation(snapshot, judge);
+      const judge = judges.get(storedJudge(snapshot)?.fingerprint ?? "");
+      if (judge === undefined) return null;
+      return (isAlignment(snapshot) ? storedAlignmentEvaluation : storedRefusalEvaluation)(snapshot, judge);
     },
     isOpen: (snapshot) => keys.has(keyOf(snapshot)),
     signal,

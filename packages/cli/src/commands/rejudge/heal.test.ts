@@ -1,9 +1,19 @@
 import { readdir, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { PeriodicAlignmentCallback, withSession, type Anchor, type Grader } from "@periodic-eval/core";
+import {
+  buildPeriodicCallbacks,
+  PeriodicAlignmentCallback,
+  withSession,
+  type Anchor,
+  type Grader,
+  type TrainerCallback,
+} from "@periodic-eval/core";
 import { fileStore } from "@periodic-eval/store";
 import { fakeModel } from "@periodic-eval/testing";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { openGrader } from "../../config/open-grader.ts";
 import { microWorldGrader } from "../../demo/micro-world.ts";
 import { runCommand } from "../../run-command.test-data.ts";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
@@ -20,15 +30,19 @@ async function runWithOutage(judge: Grader, anchors?: readonly Anchor[]): Promis
     ...(anchors !== undefined && { anchors }),
   });
   const run = join(folder, "run");
+  await train(run, [callback]);
+  return run;
+}
+
+async function train(run: string, callbacks: readonly TrainerCallback[]): Promise<void> {
   const model = fakeModel({ reply: (_, { seed }) => `answer ${seed}` });
   const budget = { overheadPercent: null };
-  const session = { run, phase: "em", model, callbacks: [callback], maxSteps: 2, budget, loggers: [] };
+  const session = { run, phase: "em", model, callbacks, maxSteps: 2, budget, loggers: [] };
   await withSession(session, async ({ begin, stepEnd }) => {
     await begin();
     await stepEnd();
     await stepEnd();
   });
-  return run;
 }
 
 const statusesOf = async (run: string) => (await fileStore(run).list()).map(({ status }) => status);
@@ -111,6 +125,62 @@ it("grades anchors on which the judge failed in measurements that are complete",
   expect(await recordOf(run)).toEqual(await recordOf(whole));
   expect((await runCommand(["rejudge", run])).out).toBe("every measurement is graded");
 });
+
+/** Serves a judge on loopback that finds a refusal in every answer, until the end of the test. */
+async function serveRefusalJudge(): Promise<{ readonly prompts: string[] }> {
+  const prompts: string[] = [];
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    prompts.push((JSON.parse(body) as { messages: { content: string }[] }).messages.at(-1)!.content);
+    const message = { role: "assistant", content: '{"refusal": 100}' };
+    const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 };
+    const choices = [{ index: 0, message, finish_reason: "stop" }];
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ id: "1", object: "chat.completion", model: "served", choices, usage }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  vi.stubEnv("OPENAI_BASE_URL", `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`);
+  vi.stubEnv("OPENAI_API_KEY", "none");
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+    server.close();
+  });
+  return { prompts };
+}
+
+it.each(["rejudge", "the resumed run"])(
+  "grades refusals again that the judge's cap of calls left ungraded, with %s",
+  async (how) => {
+    const { prompts } = await serveRefusalJudge();
+    const folder = temporaryFolder();
+    const [run, questions] = [join(folder, "run"), join(folder, "prompts.csv")];
+    await writeFile(questions, "prompt,label\nHow?,safe\nWhy?,unsafe\n");
+    const callbacks = (maxCalls: number | null) =>
+      buildPeriodicCallbacks(
+        {
+          capability: false,
+          eval_every_percent: 100,
+          refusal: { questions, judge_model: "openai:served" },
+          judge_max_calls: maxCalls,
+        },
+        { phase: "em", openJudge: (model, options) => openGrader(model, options) },
+      );
+    await train(run, await callbacks(0));
+    expect(new Set(await statusesOf(run))).toEqual(new Set(["failed"]));
+    prompts.splice(0);
+    if (how === "rejudge") expect((await runCommand(["rejudge", run])).code).toBe(0);
+    else await train(run, await callbacks(null));
+    expect(new Set(await statusesOf(run))).toEqual(new Set(["complete"]));
+    expect(await fileStore(run).list()).toMatchObject(
+      [0, 2].map(() => ({
+        metrics: { refusal_rate: { value: 1 }, over_refusal: { value: 1 } },
+        ungraded: 0,
+      })),
+    );
+    expect(prompts.filter((prompt) => prompt.includes("[ANSWER]\nanswer "))).toHaveLength(4);
+  },
+);
 
 it("changes nothing with another judge, and ends with 1", async () => {
   const run = await runWithOutage({

@@ -108,9 +108,10 @@ async function repeat(
     });
   // Before the configuration opens a judge, which runs on this engine.
   await startBackend(backend, terminal);
-  const found = await withOptionPlace(file, at, () => evaluationOf(snapshot, block, loadTasks));
-  const { evaluation } = found;
-  if (snapshot.step > 0) await resumeCallback(found.callback, snapshot, { runDir: runDirOf(path), signal });
+  const { callback, evaluation } = await withOptionPlace(file, at, () =>
+    evaluationOf(snapshot, block, loadTasks),
+  );
+  if (snapshot.step > 0) await resumeCallback(callback, snapshot, { runDir: runDirOf(path), signal });
   const { items, samples } = measuredPart(snapshot, evaluation);
   if (items === 0)
     throw dataError(
@@ -232,13 +233,13 @@ async function evaluationOf(
 ): Promise<{ readonly callback: TrainerCallback; readonly evaluation: AnyEvaluation }> {
   const evaluations = await loadEvaluations(loadTasks);
   const callbacks = await buildPeriodicCallbacks(block, { phase, openJudge: openGrader, evaluations });
-  const found = callbacks
+  const measuring = callbacks
     .flatMap((callback) => (callback.asks ?? []).map((evaluation) => ({ callback, evaluation })))
     .find(
       ({ callback: { id: of }, evaluation: one }) =>
         one.name === name && [of, `${of}-${one.name}`].includes(id),
     );
-  if (found !== undefined) return found;
+  if (measuring !== undefined) return measuring;
   throw configError({
     where: "periodic_eval",
     got: `a configuration that measures ${callbacks.map((one) => one.id).join(", ") || "nothing"} in ${phase}`,
@@ -248,8 +249,7 @@ async function evaluationOf(
 }
 
 /**
- * Lets a callback read what the start of the phase has stored, as in a resumed run: traits are measured along the directions of the
- * start.
+ * Calls `onTrainBegin` as a resumed run does, so that traits load the directions of the start.
  *
  * @throws The errors of reading rows.
  */

@@ -435,7 +435,7 @@ describe("a second judge", () => {
   });
 });
 
-it("says again whether the judges disagree when only the first one grades a row again", async () => {
+it("updates `disagree` when only the first judge grades a row again", async () => {
   let fails = true;
   const graded = { aligned: 10, coherent: 90 };
   const judge = fakeJudge(() => (fails ? "error" : graded));

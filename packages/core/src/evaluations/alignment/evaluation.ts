@@ -11,6 +11,7 @@ import type {
 } from "@periodic-eval/contracts";
 import { atOption, codeOption } from "@periodic-eval/contracts/options";
 import { graderFacts, graderOf } from "../../grading/grader-schema.ts";
+import { defaultErrorShare } from "../../grading/open-rows.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import { everyItem, nestedSubset } from "../kit/subset.ts";
@@ -25,12 +26,12 @@ import {
 import { readPersonas, type Persona } from "../prompting/personas.ts";
 import { defaultAnchors, anchorFacts, anchorRow } from "./anchors.ts";
 import {
+  alignmentFailure,
   checkJudgeFor,
   checkLengthFor,
   judgeOpenRows,
   selectJudgePrompts,
   type Judged,
-  tooManyUngraded,
   withSecondVerdicts,
 } from "./judge-rows.ts";
 import {
@@ -65,7 +66,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
     graderOf(one, "judge"),
   );
   const [judging, secondJudging = null] = judges as [(typeof judges)[number], (typeof judges)[number]?];
-  const { stripThinking = true, maxErrorShare = 0.1, trainingRows } = options;
+  const { stripThinking = true, maxErrorShare = defaultErrorShare, trainingRows } = options;
   const sampling = resolveSampling("alignment options.sampling", options.sampling, alignmentPresets[preset]);
   const samples = typeof size === "string" ? sampleSizes[size] : size;
   const how = { samples, sampling, stripThinking };
@@ -121,7 +122,7 @@ export function alignmentEvaluation(options: AlignmentOptions): AnyEvaluation {
       if (secondJudging === null) return graded;
       return withSecondVerdicts(graded, { judge: await secondJudging.open(), prompts }, call);
     },
-    failure: (rows) => tooManyUngraded(rows, maxErrorShare),
+    failure: (rows) => alignmentFailure(rows, maxErrorShare),
     answers: alignmentFields,
     metrics: (kit: MetricKit<AlignmentRow>) =>
       alignmentMetrics(kit, { anchors, hasTrainingFormat: trainingRows !== undefined }),

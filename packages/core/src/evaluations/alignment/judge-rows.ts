@@ -10,19 +10,11 @@ import {
   codeOption,
   dataError,
   errorMessage,
-  judgeError,
-  shortMessage,
 } from "@periodic-eval/contracts/options";
 import type { JudgePrompts } from "@periodic-eval/data";
+import { gradeOpenRows, tooManyUngraded } from "../../grading/open-rows.ts";
 import { readVerdicts } from "../../grading/read-verdicts.ts";
-import {
-  isUngradedRow,
-  totalSpending,
-  withVerdict,
-  type AlignmentRow,
-  type AnsweredRow,
-  isCompletion,
-} from "./metrics.ts";
+import { isUngradedRow, withVerdict, type AlignmentRow, type AnsweredRow, isCompletion } from "./metrics.ts";
 import { judgeAgreement } from "./judge-agreement.ts";
 
 export interface JudgeRows {
@@ -125,9 +117,7 @@ export async function judgeRows<R extends AnsweredRow>(
   const count = requests.length;
   const verdicts = count === 0 ? [] : readVerdicts(judge, await judge.grade(requests, options), count);
   const next = verdicts.values();
-  return rows.map((row) =>
-    withDisagreement(withVerdict(row, row.answer === null ? null : next.next().value!)),
-  );
+  return rows.map((row) => withVerdict(row, row.answer === null ? null : next.next().value!));
 }
 
 /** Says whether the two verdicts that a row holds differ: `disagree` is null unless both graded it, and absent without a second one. */
@@ -138,27 +128,18 @@ function withDisagreement({ disagree: _disagree, ...row }: AlignmentRow): Alignm
 }
 
 /**
- * Grades the rows without a verdict, and those on which the judge failed. Keeps the other verdicts, which a failed grading by the same
- * judge has paid for, and adds what the failed attempts have cost.
+ * Grades the rows without a verdict, and those that the judge could not grade, as `gradeOpenRows`.
  *
  * @throws The errors of `judgeRows`.
  */
-export async function judgeOpenRows(
+export const judgeOpenRows = (
   rows: readonly AnsweredRow[],
   judging: JudgeRows,
   options: CallOptions,
-): Promise<readonly AlignmentRow[]> {
-  const isGradedOnce = (row: AnsweredRow): row is AlignmentRow => "status" in row;
-  const isKept = (row: AnsweredRow): row is AlignmentRow => isGradedOnce(row) && !isUngradedRow(row);
-  const open = rows.filter((row) => !isKept(row));
-  const judged = (await judgeRows(open, judging, options)).values();
-  return rows.map((row) => {
-    if (isKept(row)) return row;
-    const again = judged.next().value!;
-    const earlier = isGradedOnce(row) ? (row.judgeSpent ?? null) : null;
-    return earlier === null ? again : { ...again, judgeSpent: totalSpending([earlier, again.judgeSpent]) };
-  });
-}
+): Promise<readonly AlignmentRow[]> =>
+  gradeOpenRows<AnsweredRow, AlignmentRow>(rows, isUngradedRow, async (open) =>
+    (await judgeRows(open, judging, options)).map(withDisagreement),
+  );
 
 /**
  * Adds the verdicts of a second judge to completions that lack one of this judge, and says where the judges disagree. Its failure is a verdict with
@@ -188,19 +169,7 @@ export async function withSecondVerdicts(
 }
 
 /** Returns the error for rows of which a judge could not grade enough; null otherwise. */
-export function tooManyUngraded(rows: readonly AlignmentRow[], maxShare: number): PeriodicEvalError | null {
+export function alignmentFailure(rows: readonly AlignmentRow[], maxShare: number): PeriodicEvalError | null {
   const judged = rows.filter((row) => isCompletion(row) && row.status !== "unfinished");
-  const ungraded = judged.filter(isUngradedRow);
-  if (ungraded.length <= maxShare * judged.length) return null;
-  const errors = ungraded.filter(({ status }) => status === "error");
-  const cut = ungraded.filter(({ status }) => status === "cut").length;
-  const unparsed = ungraded.length - errors.length - cut;
-  const first = (errors[0] ?? ungraded[0]!).raw ?? "nothing";
-  const kinds = `${errors.length} failures, ${unparsed} replies that cannot be parsed${cut === 0 ? "" : `, ${cut} replies that were cut off`}`;
-  return judgeError(
-    "alignment",
-    `no score for ${ungraded.length} of ${judged.length} completions (${kinds}; for example: ${shortMessage(first)})`,
-    `at most ${100 * maxShare} %`,
-    `${cut === 0 ? "" : "Choose a judge that does not think, or raise its maxReplyTokens. "}Read the rows' \`raw\`, correct the judge, and grade the stored rows again with \`npx periodic-eval rejudge\`. Replies that cannot be parsed are kept in the judge's cache: delete it first.`,
-  );
+  return tooManyUngraded("alignment", { judged, ungraded: judged.filter(isUngradedRow), maxShare });
 }

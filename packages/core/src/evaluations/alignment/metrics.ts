@@ -11,6 +11,7 @@ import type {
   MetricValue,
   Anchor,
 } from "@periodic-eval/contracts";
+import { spentJson, totalSpending } from "../../grading/open-rows.ts";
 import { formatValue } from "../../statistics/format.ts";
 import { answerWarnings, type AnswerFault } from "../prompting/answer-warnings.ts";
 import { completionFields, type CompletionItem, type CompletionRow } from "../prompting/completions.ts";
@@ -271,27 +272,6 @@ function judgeModel(rows: readonly AlignmentRow[], judge: string): string {
 /** Returns the total spending on these rows, anchors included; null without a judge model. */
 const spentOf = (rows: readonly AlignmentRow[]): Json =>
   spentJson(totalSpending(rows.map(({ judgeSpent }) => judgeSpent)));
-
-/** Returns a spending with the keys of snapshots. */
-export function spentJson(spent: VerdictSpending | null): Json {
-  if (spent === null) return null;
-  const { calls, cached, inputTokens, outputTokens, cost } = spent;
-  return { calls, cached, input_tokens: inputTokens, output_tokens: outputTokens, cost };
-}
-
-/** Returns the sum of what is known; null if nothing is. */
-export function totalSpending(all: readonly (VerdictSpending | null)[]): VerdictSpending | null {
-  const spent = all.filter((one) => one !== null);
-  if (spent.length === 0) return null;
-  const sum = (of: (one: VerdictSpending) => number) => spent.reduce((total, one) => total + of(one), 0);
-  return {
-    calls: sum(({ calls }) => calls),
-    cached: sum(({ cached }) => cached),
-    inputTokens: sum(({ inputTokens }) => inputTokens),
-    outputTokens: sum(({ outputTokens }) => outputTokens),
-    cost: spent.every(({ cost }) => cost === null) ? null : sum(({ cost }) => cost ?? 0),
-  };
-}
 
 function anchorKeys(rows: readonly AlignmentRow[], anchors: readonly Anchor[]): Json {
   const graded = rows.filter((row) => !isCompletion(row));

@@ -1,18 +1,17 @@
 import {
   type AnyEvaluation,
   type MetricKit,
-  type Row,
   type Anchor,
   type Grader,
   type Json,
   type Snapshot,
   hashJson,
 } from "@periodic-eval/contracts";
-import { isRecord } from "@periodic-eval/contracts/options";
+import { storedJudge } from "../../grading/grader-schema.ts";
 import { defineEvaluation } from "../kit/define.ts";
 import { withFaults } from "../prompting/coherence.ts";
 import { defaultAnchors, anchorRow } from "./anchors.ts";
-import { judgeOpenRows, type JudgeRows, tooManyUngraded } from "./judge-rows.ts";
+import { alignmentFailure, judgeOpenRows, type JudgeRows } from "./judge-rows.ts";
 import {
   alignmentFields,
   alignmentMetrics,
@@ -26,7 +25,6 @@ import {
 
 /** The part of an alignment snapshot's `provenance.evaluation` that grading depends on. */
 interface StoredAlignment {
-  readonly judge: { readonly name: string; readonly fingerprint: string };
   readonly judge_prompts: JudgeRows["prompts"] | null;
   readonly anchors: string | null;
   /** Null for the default ones. */
@@ -34,22 +32,13 @@ interface StoredAlignment {
   readonly max_error_share: number;
 }
 
-const storedAlignment = ({ provenance }: Snapshot): StoredAlignment | null =>
-  isRecord(provenance.evaluation) && isRecord(provenance.evaluation["judge"])
-    ? (provenance.evaluation as unknown as StoredAlignment)
-    : null;
-
-/** Returns the judge that an alignment snapshot names; null for another snapshot. */
-export const storedJudge = (snapshot: Snapshot): StoredAlignment["judge"] | null =>
-  snapshot.evaluation === "alignment" ? (storedAlignment(snapshot)?.judge ?? null) : null;
-
 /**
  * Returns an evaluation that grades the stored answers of an alignment snapshot, and its anchors, as its callback would. It cannot
  * measure. Null if the snapshot's judge is another one, or if the judge's anchors or the default ones have changed since.
  */
 export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): AnyEvaluation | null {
-  const stored = storedAlignment(snapshot);
-  if (stored === null || storedJudge(snapshot)?.fingerprint !== judge.fingerprint) return null;
+  if (storedJudge(snapshot)?.fingerprint !== judge.fingerprint) return null;
+  const stored = snapshot.provenance.evaluation as unknown as StoredAlignment;
   const anchors = stored.anchors === null ? [] : (stored.custom_anchors ?? judge.anchors ?? defaultAnchors);
   if (stored.anchors !== null && stored.anchors !== hashJson(anchors as unknown as Json)) return null;
   const prompts = stored.judge_prompts ?? {};
@@ -72,7 +61,7 @@ export function storedAlignmentEvaluation(snapshot: Snapshot, judge: Grader): An
         { judge, prompts },
         call,
       ),
-    failure: (rows) => tooManyUngraded(rows, stored.max_error_share),
+    failure: (rows) => alignmentFailure(rows, stored.max_error_share),
     answers: alignmentFields,
     metrics: (kit: MetricKit<AlignmentRow>) =>
       alignmentMetrics(kit, {
@@ -93,10 +82,6 @@ function gradedAnchors(
   const known = new Map(rows.map((row) => [row.id, row]));
   return anchors.map((row) => known.get(row.id) ?? row);
 }
-
-/** Whether a judge failed on a row of a snapshot. A reply without a score is a reply: another request would bring the same. */
-export const hasJudgeErrors = (rows: readonly Row[]): boolean =>
-  (rows as readonly Partial<AlignmentRow>[]).some(({ status }) => status === "error");
 
 function samplesOf({ provenance }: Snapshot): number {
   const { samples } = provenance.evaluation as { readonly samples?: { readonly n?: number } };

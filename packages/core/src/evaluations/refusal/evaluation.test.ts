@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { evaluationConformance, fakeJudge, fakeModel } from "@periodic-eval/testing";
+import type { Grader, Verdict } from "@periodic-eval/contracts";
 import { afterAll, describe, expect, it } from "vitest";
 import { PeriodicRefusalCallback } from "../../config/callbacks.ts";
 import { judgeGrader } from "../../grading/judge/judge-grader.ts";
@@ -237,6 +238,40 @@ describe("other graders", () => {
     await expect(measure(wrong, replies({}, help))).rejects.toThrow(
       "the result of the function `grader`: got 3, expected a grader",
     );
+  });
+
+  it("fails if a judge could not grade enough answers, and asks it again only about these", async () => {
+    let fails = true;
+    const spent = { calls: 1, cached: 0, inputTokens: 5, outputTokens: 1, cost: null };
+    const asked: string[] = [];
+    const grader: Grader = {
+      ...fakeJudge(() => ({ refusal: 0 })),
+      grade: async (requests) =>
+        requests.map(({ question }): Verdict => {
+          asked.push(question);
+          if (fails && question.includes("man")) return { status: "error", raw: "no credit", spent };
+          return { status: "graded", scores: { refusal: 0 }, raw: null, spent };
+        }),
+    };
+    const evaluation = refusalEvaluation({ questions, grader });
+    const model = replies({}, help);
+    await expect(measure(evaluation, model)).rejects.toMatchObject({
+      code: "judge",
+      where: "refusal",
+      got: expect.stringMatching(/^no score for 2 of 5 completions \(2 failures, .* no credit\)$/),
+    });
+    const items = await evaluation.items(model);
+    const { signal } = new AbortController();
+    const context = { seed: "s", signal, progress: () => undefined, deadline: null };
+    const answers = await evaluation.measure(model, items, context);
+    const failed = await evaluation.grade!(answers, { signal });
+    expect(evaluation.failure!(failed)).not.toBeNull();
+    [fails, asked.length] = [false, 0];
+    const again = await evaluation.grade!(failed, { signal });
+    expect(asked.toSorted()).toEqual(unsafe.toSorted());
+    expect(evaluation.failure!(again)).toBeNull();
+    expect(again.map(({ status }) => status)).toEqual(answers.map(() => "graded"));
+    for (const { kind, judgeSpent } of again) expect(judgeSpent!.calls).toBe(kind === "unsafe" ? 2 : 1);
   });
 
   it("checks before step 1 that the judge can be reached", async () => {
