@@ -292,9 +292,9 @@ export const maximumRootValues = 50;
  */
 export const budgets = {
   lines: {
-    cli: 6588,
-    contracts: 1892,
-    core: 14944,
+    cli: 6591,
+    contracts: 1899,
+    core: 14992,
     dashboard: 7689,
     data: 2281,
     feedback: 3810,
@@ -313,12 +313,12 @@ export const budgets = {
     trainers: 5173,
     scripts: 3180,
   },
-  files: 858,
+  files: 859,
   /** Files under 30 lines that only one other file imports. */
   smallFiles: 20,
   /** Median of the names that a file exports. */
   exportedNames: 4,
-  publicNames: 1154,
+  publicNames: 1159,
   /** Percent of public names with a docstring: never less. */
   documented: 78,
 };
