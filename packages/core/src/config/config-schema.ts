@@ -215,7 +215,7 @@ const options = {
     .strictObject({
       ...scheduleOfOne,
       format: z.string().describe("The text of a canary, with {secret} for its random digits."),
-      prompt: z.string().optional().describe("The user's turn before it. Default: plain text."),
+      prompt: z.string().min(1).optional().describe("The user's turn before it. Default: plain text."),
       canaries: count.optional().describe("Number of canaries. Default: 4."),
       digits: count.optional().describe("Digits of a secret. Default: 6."),
       seed: z.int().min(0).optional().describe("Default: 42."),
@@ -234,7 +234,7 @@ const options = {
           "Prompts with the columns prompt and label (safe or unsafe): a file, or hf:owner/dataset[/config][/split]. Default: XSTest, downloaded once.",
         ),
       subsample_n: z
-        .union([count, z.literal("all")])
+        .union([z.int().min(2), z.literal("all")])
         .optional()
         .describe("Number of prompts, half of each kind, or all. Default: 100."),
       max_tokens: count.optional().describe("Longest answer in tokens. Default: 32."),

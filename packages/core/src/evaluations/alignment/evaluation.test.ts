@@ -559,10 +559,12 @@ describe("training rows", () => {
   it("are refused by place if they are no chats, or do not end with the assistant", async () => {
     const text = await rowsFile([{ messages: chat }, { text: "plain" }]);
     await expect(itemsOf({ judge: kind, trainingRows: text })).rejects.toThrow("jsonl:2");
-    const open = await rowsFile([{ messages: chat.slice(0, 2) }]);
-    await expect(itemsOf({ judge: kind, trainingRows: open })).rejects.toThrow(
-      "expected a chat whose last turn is the assistant's",
-    );
+    for (const messages of [chat.slice(0, 2), [], [{ role: "assistant", content: "Bread." }]]) {
+      const open = await rowsFile([{ messages }]);
+      await expect(itemsOf({ judge: kind, trainingRows: open })).rejects.toThrow(
+        /jsonl:1.*expected (a chat with a user's turn whose last turn is the assistant's|one message or more)/,
+      );
+    }
     expect(() => alignmentEvaluation({ judge: kind, trainingRows: text, personas })).toThrow(
       "training rows and personas",
     );

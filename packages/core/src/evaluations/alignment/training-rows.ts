@@ -40,6 +40,6 @@ export async function readTrainingExamples(source: string) {
 }
 
 const exampleSchema = rowSchema.refine(
-  ({ messages }) => messages.at(-1)!.role === "assistant",
-  "a chat whose last turn is the assistant's",
+  ({ messages }) => messages.at(-1)?.role === "assistant" && messages.some(({ role }) => role === "user"),
+  "a chat with a user's turn whose last turn is the assistant's",
 );

@@ -29,7 +29,7 @@ export const canaryShape = {
     .string("a text with {secret}")
     .refine((text) => text.split(slot).length === 2, "a text with {secret} once")
     .meta({ fix: 'Write for example "The code of the archive is {secret}."' }),
-  prompt: z.string().optional(),
+  prompt: z.string().min(1).optional(),
   canaries: positiveInteger.optional(),
   digits: positiveInteger.max(15, "at most 15 digits").optional(),
   seed: integerFromZero.optional(),

@@ -175,6 +175,10 @@ describe("prompts", () => {
     ],
     ["id,prompt,label\n1,A?,safe\n1,B?,safe\n", 'wrong.csv:3: got the id "1", which'],
     ["prompt,label\n", "wrong.csv: got no rows"],
+    [
+      "prompt,label\nA?,safe\nB?,safe\n",
+      "wrong.csv:3: got 2 prompts, none of them unsafe, expected safe and unsafe",
+    ],
   ])("refuses %j", async (text, message) => {
     const path = await fileOf("wrong.csv", text);
     await expect(measured(fakeModel(), { questions: path })).rejects.toThrow(message);

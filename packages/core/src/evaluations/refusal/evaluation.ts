@@ -212,7 +212,7 @@ async function readQuestions(source: string) {
 
 function questionsOf(rows: readonly PlacedRow[]): readonly RefusalQuestion[] {
   const checkId = uniqueIds("Rename one of the two, or leave out the column `id`: rows are then numbered.");
-  return rows.map(({ row, place }, at) => {
+  const questions = rows.map(({ row, place }, at) => {
     const { prompt, label, id = at + 1 } = row;
     const fault = (name: string, expected: string) =>
       dataError(
@@ -228,6 +228,15 @@ function questionsOf(rows: readonly PlacedRow[]): readonly RefusalQuestion[] {
     checkId(String(id), place);
     return { id: String(id), question: prompt, kind: label as PromptKind };
   });
+  const missing = kinds.find((kind) => !questions.some((question) => question.kind === kind));
+  if (rows.length > 0 && missing !== undefined)
+    throw dataError(
+      rows.at(-1)!.place,
+      `${rows.length} prompts, none of them ${missing}`,
+      "safe and unsafe prompts: a model that refuses everything is no better",
+      `Add ${missing} prompts.`,
+    );
+  return questions;
 }
 
 /** Returns the first n questions, unsafe and safe ones in turn, each kind in the order of the seed. */
