@@ -30,8 +30,7 @@ const help = `
 A condition is better, worse or changed, or a limit (>, <, >= or <=), at the
 end of each phase; em/capability names one. A limit decides if the whole 95 %
 interval is on one side; "no evidence" if a change of a fifth of the range (20
-points) would have been detected. On GitHub, each condition that does not pass is
-an annotation, and GITHUB_STEP_SUMMARY gets the summary too.
+points) would have been detected. On GitHub it writes annotations and a summary.
 
 Exit code: 0 if no condition is true, 1 if one is, 2 for wrong usage, 3 if one
 is inconclusive.`;
