@@ -115,7 +115,7 @@ export function groupFault({ id, metric }: CallbackCondition, { metrics }: Snaps
 }
 
 /** Returns what a callback measures, by the id of its snapshots. */
-function measuredBy({ id, asks = [], triggers }: TrainerCallback) {
+export function measuredBy({ id, asks = [], triggers }: TrainerCallback) {
   const idOf = (evaluation: AnyEvaluation, at: number) =>
     triggers === undefined || at > 0 ? `${id}-${evaluation.name}` : id;
   return asks.map((evaluation, at) => ({

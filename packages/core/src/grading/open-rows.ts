@@ -1,7 +1,7 @@
 import type { Json, PeriodicEvalError, Verdict, VerdictSpending } from "@periodic-eval/contracts";
 import { judgeError, shortMessage } from "@periodic-eval/contracts/options";
 
-/** What a row keeps of its verdict. */
+/** The fields of a row that hold its verdict. */
 interface GradedRow {
   /** `unfinished`: the thinking did not end, and the row was not judged. */
   readonly status: Verdict["status"] | "unfinished";

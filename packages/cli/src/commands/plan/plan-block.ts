@@ -18,7 +18,7 @@ import {
   adapterOffId,
   describeStepTime,
   lacksOptionalQuestions,
-  limitsOf,
+  measuredBy,
   plannedSteps,
 } from "@periodic-eval/core/session";
 import { throwAll } from "../../config/config-file.ts";
@@ -100,8 +100,7 @@ export async function planBlock(
   const planned: PlannedCallback[] = [];
   for (const phase of built) {
     for (const callback of phase.callbacks.filter((one) => items === null || items.has(one))) {
-      for (const [at, evaluation] of callback.asks.entries()) {
-        const id = at === 0 ? callback.id : `${callback.id}-${evaluation.name}`;
+      for (const [at, { id, evaluation }] of measuredBy(callback).entries()) {
         const measurement = model && (await estimate({ id, evaluation }, model, phase, trial!.show));
         const isShown = at === 0 && trial !== null && model === null;
         const prompt = isShown ? await firstPrompt(evaluation, outline!, items!.get(callback)!) : null;
@@ -129,7 +128,7 @@ function stepTimeOf(
     seconds: steps!.length * measurement!.seconds,
   }));
   const seconds = evaluations.reduce((sum, one) => sum + one.seconds, 0);
-  return describeStepTime({ seconds, evaluations, maxSteps, limits: limitsOf(budget) });
+  return describeStepTime({ seconds, evaluations, maxSteps, budget });
 }
 
 /** Uses the model as its own base: measuring without the adapter takes as long. */

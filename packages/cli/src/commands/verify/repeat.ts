@@ -11,6 +11,7 @@ import {
   type TrainerCallback,
 } from "@periodic-eval/core";
 import { canonicalJson } from "@periodic-eval/core/random";
+import { measuredBy } from "@periodic-eval/core/session";
 import { formatDelta, formatValue } from "@periodic-eval/dashboard";
 import { loadCausalLM, loadLora, type CheckpointLM } from "@periodic-eval/models";
 import { fileStore, parseVerified, readTextFile } from "@periodic-eval/store";
@@ -234,11 +235,8 @@ async function evaluationOf(
   const evaluations = await loadEvaluations(loadTasks);
   const callbacks = await buildPeriodicCallbacks(block, { phase, openJudge: openGrader, evaluations });
   const measuring = callbacks
-    .flatMap((callback) => (callback.asks ?? []).map((evaluation) => ({ callback, evaluation })))
-    .find(
-      ({ callback: { id: of }, evaluation: one }) =>
-        one.name === name && [of, `${of}-${one.name}`].includes(id),
-    );
+    .flatMap((callback) => measuredBy(callback).map((measured) => ({ callback, ...measured })))
+    .find((measured) => measured.evaluation.name === name && measured.id === id);
   if (measuring !== undefined) return measuring;
   throw configError({
     where: "periodic_eval",

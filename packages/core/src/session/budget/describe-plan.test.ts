@@ -15,12 +15,12 @@ it("says how long a step must take for all measurements, and what to leave out i
     { id: "refusal", seconds: 200 },
     { id: "forgetting", seconds: 140 },
   ];
-  const limits = { overheadPercent: 20, graceSeconds: 60, secondsPerWindow: null };
-  const all = { seconds: 400, evaluations, maxSteps: 200, limits };
+  const budget = { overheadPercent: 20, graceSeconds: 60, secondsPerWindow: null };
+  const all = { seconds: 400, evaluations, maxSteps: 200, budget };
   expect(describeStepTime(all)).toBe(
     "all measurements take 400 s. They stay under 20 % overhead if a step takes at least 10 s; without refusal, at least 5 s; without refusal, forgetting, any",
   );
-  expect(describeStepTime({ ...all, limits: { ...limits, graceSeconds: 400 } })).toBeNull();
-  expect(describeStepTime({ ...all, limits: { ...limits, overheadPercent: null } })).toBeNull();
-  expect(describeStepTime({ ...all, limits: { ...limits, secondsPerWindow: 5 } })).toBeNull();
+  expect(describeStepTime({ ...all, budget: { ...budget, graceSeconds: 400 } })).toBeNull();
+  expect(describeStepTime({ ...all, budget: { ...budget, overheadPercent: null } })).toBeNull();
+  expect(describeStepTime({ ...all, budget: { ...budget, secondsPerWindow: 5 } })).toBeNull();
 });

@@ -71,21 +71,30 @@ export function remedyFor(limits: readonly (readonly [BudgetLimit, value: string
   return `To measure more, raise ${inCode.join(" or ")}; in YAML ${inYaml.join(" or ")}`;
 }
 
+/** Returns the limits of a budget, with the defaults. */
+export function limitsOf(
+  budget: Budget,
+): Required<Pick<Budget, "overheadPercent" | "graceSeconds" | "secondsPerWindow">> {
+  // An option may be undefined, which a spread would keep.
+  const { overheadPercent = 20, graceSeconds = 60, secondsPerWindow = null } = budget;
+  return { overheadPercent, graceSeconds, secondsPerWindow };
+}
+
 interface AllMeasurements {
   /** Seconds that the whole measurements of a phase take, with start and end. */
   readonly seconds: number;
   /** The part of each evaluation in them. */
   readonly evaluations: readonly { readonly id: string; readonly seconds: number }[];
   readonly maxSteps: number;
-  readonly limits: Pick<Required<Budget>, "overheadPercent" | "graceSeconds" | "secondsPerWindow">;
+  readonly budget: Budget;
 }
 
 /**
  * Returns the time that a step must take for all measurements to fit, and what to leave out if steps are faster, the costliest first. Null
  * if they always fit, or never because of `secondsPerWindow`.
  */
-export function describeStepTime({ seconds, evaluations, maxSteps, limits }: AllMeasurements): string | null {
-  const { overheadPercent, graceSeconds, secondsPerWindow } = limits;
+export function describeStepTime({ seconds, evaluations, maxSteps, budget }: AllMeasurements): string | null {
+  const { overheadPercent, graceSeconds, secondsPerWindow } = limitsOf(budget);
   if (overheadPercent === null || secondsPerWindow !== null || seconds <= graceSeconds) return null;
   const stepTime = (all: number) => secondsText((100 * all) / overheadPercent / maxSteps);
   const costliest = evaluations.toSorted((a, b) => b.seconds - a.seconds);

@@ -17,7 +17,7 @@ import {
   plannedSeconds,
   shareSeconds,
 } from "./share-seconds.ts";
-import { describePlan, describeStepTime, fewerQuestions, remedyFor } from "./describe-plan.ts";
+import { describePlan, describeStepTime, fewerQuestions, limitsOf, remedyFor } from "./describe-plan.ts";
 import { plannedSteps } from "../../schedule/crossings.ts";
 import { isEdge } from "../../schedule/triggers.ts";
 import {
@@ -219,7 +219,7 @@ export class Governor {
       const measurements = plannedSteps(triggers, maxSteps)?.length ?? wanted.measurements + 2;
       return { id: wanted.id, seconds: measurements * whole(wanted) };
     });
-    return describeStepTime({ seconds, evaluations, maxSteps, limits: this.#limits });
+    return describeStepTime({ seconds, evaluations, maxSteps, budget: this.#limits });
   }
 
   /** Shares the seconds that are left among the measurements between now and the end. */
@@ -362,15 +362,6 @@ interface AheadOfEnd {
   /** Seconds of measuring so far, and expected for the end. */
   readonly windows: number;
   readonly kept: number;
-}
-
-/** Returns the limits of a budget, with the defaults. */
-export function limitsOf(
-  budget: Budget,
-): Required<Pick<Budget, "overheadPercent" | "graceSeconds" | "secondsPerWindow">> {
-  // An option may be undefined, which a spread would keep.
-  const { overheadPercent = 20, graceSeconds = 60, secondsPerWindow = null } = budget;
-  return { overheadPercent, graceSeconds, secondsPerWindow };
 }
 
 interface Decision {
