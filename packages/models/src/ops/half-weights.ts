@@ -12,7 +12,7 @@ interface Halved {
   readonly half: tf.TensorInfo | null;
 }
 
-/** Not among the tensors that TensorFlow.js counts, because a measurement may create them. */
+/** Not among the tensors and buffers that TensorFlow.js counts, because a measurement may create them. */
 const held = new WeakMap<tf.Tensor, Halved>();
 
 /**
@@ -29,6 +29,7 @@ export function halfOf(weight: tf.Tensor, isTransposed = false): tf.Tensor {
   const isExact = shape.length === 2;
   if (isExact) tf.backend().incRef(dataId);
   half.dispose();
+  if (isExact) tf.engine().removeDataId(dataId, tf.backend());
   held.set(weight, { of: weight.dataId, half: isExact ? { dataId, shape, dtype } : null });
   return halfOf(weight, isTransposed);
 }
@@ -38,9 +39,7 @@ export function releaseHalf(weight: tf.Tensor): void {
   const half = held.get(weight)?.half;
   held.delete(weight);
   if (!half) return;
-  const backend = tf.engine().findBackend("tensorflow");
-  backend.disposeData(half.dataId);
-  tf.engine().removeDataId(half.dataId, backend);
+  tf.engine().findBackend("tensorflow").disposeData(half.dataId);
 }
 
 /** Whether a weight is a half-width copy. */
