@@ -88,8 +88,9 @@ function report(problems, what) {
 }
 
 async function main() {
-  const options = { check: { type: "boolean", default: false }, base: { type: "string", default: "/" } };
-  const { values } = parseArgs({ options });
+  const { values } = parseArgs({
+    options: { check: { type: "boolean", default: false }, base: { type: "string", default: "/" } },
+  });
   checkInstalled();
   const started = performance.now();
   step("VitePress is installed", sameLock(), fetchVitePress);
