@@ -29,7 +29,7 @@ describe("the sources of the kernels", () => {
       "If the kernels round differently now, raise kernelsVersion in packages/tfjs/src/in-memory.ts. Then update this test.",
     ).toEqual({
       version: 4,
-      fingerprint: "99327210c786037cf3d7ab016bb5f7d5120e09a0d06542b660706287c0292ae1",
+      fingerprint: "4156089201eedbca92585147453412a3d65c79383387e0a9485618765d170f74",
     });
   });
 });
@@ -71,6 +71,8 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
     });
   });
 
+  const bitsOf = (tensor: tf.Tensor) => new Uint32Array(tensor.dataSync<"float32">().slice().buffer);
+
   /** Random numbers that are exactly bfloat16. */
   const randomHalves = (seed: number, rows: number, columns: number) => {
     const bits = new Uint32Array(random(seed, rows, columns).dataSync<"float32">().slice().buffer);
@@ -110,6 +112,19 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
       const x = tf.tensor2d([2, -1], [2, 1]);
       const product = (weights: tf.Tensor) => runNative("PeriodicMatMul", [x, weights], {}).arraySync();
       expect(product(half)).toEqual(product(w));
+    });
+  });
+
+  it("widen halves to the same bits", () => {
+    tf.tidy(() => {
+      for (const columns of [2, 50, 64, 198]) {
+        const w = randomHalves(2, 33, columns);
+        const halves = runNative("PeriodicHalve", [w], { transposed: 0 });
+        expect(bitsOf(runNative("PeriodicWiden", [halves], {}))).toEqual(bitsOf(w));
+      }
+      const special = tf.tensor2d([0, -0, 2 ** -130, Infinity, Number.NaN, 3], [1, 6]);
+      const halves = runNative("PeriodicHalve", [special], { transposed: 0 });
+      expect(bitsOf(runNative("PeriodicWiden", [halves], {}))).toEqual(bitsOf(special));
     });
   });
 

@@ -131,8 +131,8 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     dispose() {
       reading.dispose();
       training.dispose();
-      trainables.forEach(releaseHalf);
       tf.dispose(trainables);
+      trainables.forEach(releaseHalf);
     },
   };
 }

@@ -8,7 +8,7 @@ import {
   type Prompt,
   type Row,
 } from "@periodic-eval/contracts";
-import { isRecord, modelError } from "@periodic-eval/contracts/options";
+import { configError, isRecord, modelError } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { renderItems, type CompletionItem } from "../prompting/completions.ts";
 import { promptedTraits, refusal, traitNames, type PromptedTrait } from "./prompts.ts";
@@ -89,6 +89,20 @@ export class TraitDirections {
     this.#refusal = reason;
   }
 
+  /** @throws PeriodicEvalError `config` for an option `layer` that the model does not have. */
+  async checkLayer(model: Pick<Readable, "hiddenStates">): Promise<void> {
+    if (this.#layer === undefined) return;
+    const last = await lastLayer(model, { signal: new AbortController().signal });
+    if (this.#layer > last)
+      throw configError({
+        where: "traits options",
+        path: ["layer"],
+        value: this.#layer,
+        expected: `a layer of the model, 0 to ${last}`,
+        fix: "Leave `layer` out for the layer at 60 % of the depth.",
+      });
+  }
+
   /**
    * Returns the directions, and extracts them if this has not been done.
    *
@@ -106,7 +120,7 @@ export class TraitDirections {
         "Start the training in a new folder, or train an adapter: its base gives the directions at any step.",
       );
     const untrained = (base as Readable | undefined) ?? model;
-    const layer = this.#layer ?? (await middleLayer(untrained, options));
+    const layer = this.#layer ?? Math.round(depth * (await lastLayer(untrained, options)));
     this.#stored = { layer, vectors: await extract(untrained, layer, traitNames, options) };
     this.#extractedAt = at;
     return this.#stored;
@@ -176,10 +190,9 @@ export interface DirectionRow extends Row {
   readonly vector: readonly number[];
 }
 
-/** Returns the layer at 60 % of the model's depth. */
-async function middleLayer(model: Readable, options: CallOptions): Promise<number> {
+async function lastLayer(model: Pick<Readable, "hiddenStates">, options: CallOptions): Promise<number> {
   const [all] = await model.hiddenStates([{ prompt: { text: "." } }], options);
-  return Math.round(depth * (all!.length - 1));
+  return all!.length - 1;
 }
 
 /** A hidden state to read, on one side of the direction of a trait. */
