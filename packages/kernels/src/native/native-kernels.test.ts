@@ -1,13 +1,16 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { isOnDevice } from "@periodic-eval/tfjs";
+import { fakeTokenizer } from "@periodic-eval/testing";
+import { inMemory, isOnDevice } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { kernelFolder, nativeKernels } from "./compiled-kernels.ts";
 import { kernelsVersion } from "../../../tfjs/src/in-memory.ts";
 import { nativeBackendFolder } from "../../../models/src/backend/installed-backends.ts";
 import { useBackend } from "../../../models/src/backend/use-backend.ts";
+import { createCausalLM } from "../../../models/src/checkpoint/create-causal-lm.ts";
 import { hasNative, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
+import { tinyConfig } from "../../../models/src/testing/tiny-config.test-data.ts";
 import { hasNativeKernels, runNative } from "../../../models/src/ops/native.ts";
 
 // Tests need `periodic-eval native`, which compiles the kernels.
@@ -40,6 +43,18 @@ describe.runIf(isCompiled)("compiled kernels", () => {
     expect(hasNativeKernels(), `A warning says why ${compiled} was not loaded. Run \`npm run native\`.`).toBe(
       true,
     );
+  });
+
+  it("are named in a model's identity, with the width of their vectors", async () => {
+    await useBackend({ backend: nativeBackend });
+    const model = createCausalLM(tinyConfig, { seed: "a" });
+    const { details } = inMemory(model, fakeTokenizer()).identity;
+    expect(details).toEqual({
+      tfjs: tf.version_core,
+      kernels: kernelsVersion,
+      lanes: expect.toBeOneOf([4, 8, 16]),
+    });
+    model.dispose();
   });
 });
 
