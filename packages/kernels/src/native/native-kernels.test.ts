@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { fakeTokenizer } from "@periodic-eval/testing";
+import { fakeTokenizer } from "../../../testing/src/index.ts";
 import { inMemory, isOnDevice } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
