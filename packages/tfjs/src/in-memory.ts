@@ -92,6 +92,7 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
       return identity(name, lm.adapter ?? (lm.base ? "live" : null));
     },
     contextLength: windowLength(lm),
+    ...(lm.layerCount !== undefined && { layerCount: lm.layerCount }),
     tokenizer: bulk,
     logLikelihoods: (requests, call) =>
       checked("scores continuations", () => logLikelihoods(lm, bulk, requests, call, limits)),

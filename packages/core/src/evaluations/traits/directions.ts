@@ -90,17 +90,15 @@ export class TraitDirections {
   }
 
   /** @throws PeriodicEvalError `config` for an option `layer` that the model does not have. */
-  async checkLayer(model: Pick<Readable, "hiddenStates">): Promise<void> {
-    if (this.#layer === undefined) return;
-    const last = await lastLayer(model, { signal: new AbortController().signal });
-    if (this.#layer > last)
-      throw configError({
-        where: "traits options",
-        path: ["layer"],
-        value: this.#layer,
-        expected: `a layer of the model, 0 to ${last}`,
-        fix: "Leave `layer` out for the layer at 60 % of the depth.",
-      });
+  checkLayer({ layerCount = Infinity }: Pick<Readable, "layerCount">): void {
+    if (this.#layer === undefined || this.#layer <= layerCount) return;
+    throw configError({
+      where: "traits options",
+      path: ["layer"],
+      value: this.#layer,
+      expected: `a layer of the model, 0 to ${layerCount}`,
+      fix: "Leave `layer` out for the layer at 60 % of the depth.",
+    });
   }
 
   /**
@@ -120,7 +118,7 @@ export class TraitDirections {
         "Start the training in a new folder, or train an adapter: its base gives the directions at any step.",
       );
     const untrained = (base as Readable | undefined) ?? model;
-    const layer = this.#layer ?? Math.round(depth * (await lastLayer(untrained, options)));
+    const layer = this.#layer ?? (await middleLayer(untrained, options));
     this.#stored = { layer, vectors: await extract(untrained, layer, traitNames, options) };
     this.#extractedAt = at;
     return this.#stored;
@@ -190,9 +188,10 @@ export interface DirectionRow extends Row {
   readonly vector: readonly number[];
 }
 
-async function lastLayer(model: Pick<Readable, "hiddenStates">, options: CallOptions): Promise<number> {
+/** Returns the layer at 60 % of the model's depth. */
+async function middleLayer(model: Readable, options: CallOptions): Promise<number> {
   const [all] = await model.hiddenStates([{ prompt: { text: "." } }], options);
-  return all!.length - 1;
+  return Math.round(depth * (all!.length - 1));
 }
 
 /** A hidden state to read, on one side of the direction of a trait. */

@@ -32,7 +32,7 @@ export function traitsEvaluation(options: TraitsOptions = {}): TraitsEvaluation 
     version: "traits-1",
     needs: ["generate", "tokenizer", "hiddenStates"],
     async items(model): Promise<readonly CompletionItem[]> {
-      await directions.checkLayer(model);
+      directions.checkLayer(model);
       const items = neutralPrompts.map((question, at) => ({
         id: String(at + 1),
         question,
