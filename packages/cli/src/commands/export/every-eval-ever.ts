@@ -195,7 +195,7 @@ function sourceOf(snapshot: Snapshot) {
 }
 
 /** Returns the line of an answer, with its first score; null without one. All scores are in its metadata. */
-function lineOf(sample: MeasuredSample, snapshot: Snapshot, identity: Identity): string | null {
+export function lineOf(sample: MeasuredSample, snapshot: Snapshot, identity: Identity): string | null {
   const { choices, text, question, prompt, persona, flags, scores, judge } = sample;
   const [name, value] = scores.find(([, one]) => typeof one !== "string") ?? [];
   if (name === undefined || value === undefined) return null;
@@ -205,8 +205,10 @@ function lineOf(sample: MeasuredSample, snapshot: Snapshot, identity: Identity):
     raw: wellFormed(question ?? prompt ?? ""),
     reference: choices === null ? [] : [wellFormed(textOf(choices.gold))],
   };
-  // The first flag of an evaluation is an answer that readers look for, such as "misaligned".
-  const isCorrect = name === "correct" || typeof value === "number" ? Number(value) > 0 : value === false;
+  // Flags are what readers look for, such as "misaligned"; a grade in words is true for a good answer.
+  const isFlag = snapshot.answer_fields?.flags?.some((flag) => flag.name === name) === true;
+  const full = snapshot.metrics[name]?.range?.[1] ?? 1;
+  const isCorrect = typeof value === "number" ? value >= full : value !== isFlag;
   return wellFormedJson({
     schema_version: schemaVersion,
     ...identity,
