@@ -48,7 +48,7 @@ interface NativeBackend extends tf.KernelBackend {
       count: number,
     ): { readonly id: number }[];
   };
-  /** Whoever reads or uses a tensor asks for its `values` first, which are null if TensorFlow has them, under the id. */
+  /** Every read and every operation first gets `values`, which is null if TensorFlow has them, under the id. */
   readonly tensorMap: tf.DataStorage<{ id: number; values: null }>;
 }
 

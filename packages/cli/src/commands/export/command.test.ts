@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { strFromU8, unzipSync } from "fflate";
-import type { Row, Snapshot } from "@periodic-eval/contracts";
+import type { Snapshot } from "@periodic-eval/contracts";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
@@ -265,7 +265,7 @@ describe("scores of an answer", () => {
       metrics: { score: metric },
       primary_metric: "score",
     } as unknown as Snapshot;
-    const [sample] = samplesOf(snapshot, [{ id: "a", ...row } as Row]);
+    const [sample] = samplesOf(snapshot, [{ id: "a", ...row }]);
     expect(sample!.scores[0]).toEqual([name, value]);
     const line = JSON.parse(lineOf(sample!, snapshot, { evaluation_id: "e", model_id: "m" })!) as unknown;
     expect(line).toMatchObject({ evaluation: { score: Number(value), is_correct: isRight } });

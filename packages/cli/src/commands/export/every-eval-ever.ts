@@ -205,7 +205,7 @@ export function lineOf(sample: MeasuredSample, snapshot: Snapshot, identity: Ide
     raw: wellFormed(question ?? prompt ?? ""),
     reference: choices === null ? [] : [wellFormed(textOf(choices.gold))],
   };
-  // Flags are what readers look for, such as "misaligned"; a grade in words is true for a good answer.
+  // A flag such as "misaligned" is set for a bad answer; a grade in words is true for a good one.
   const isFlag = snapshot.answer_fields?.flags?.some((flag) => flag.name === name) === true;
   const full = snapshot.metrics[name]?.range?.[1] ?? 1;
   const isCorrect = typeof value === "number" ? value >= full : value !== isFlag;

@@ -44,8 +44,8 @@ const isSafeName = (name: string): boolean =>
 const flagsOfReading = ["ungraded", "truncated"];
 
 /**
- * Returns the grades of an answer: `correct`, from its choice or from the flag "wrong"; each grade in words; the flag that readers look
- * for, such as "misaligned" or "has the trait"; each number. A number that a metric is the mean of comes first, as it may be a part of the
+ * Returns the grades of an answer: `correct`, from its choice or from the flag "wrong"; each grade in words; the first flag
+ * of the evaluation, such as "misaligned" or "has the trait"; each number. A number that a metric is the mean of comes first, as it may be a part of the
  * full score, which is neither right nor wrong.
  */
 function scoresOf(
