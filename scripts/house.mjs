@@ -299,7 +299,7 @@ export const budgets = {
     data: 2281,
     feedback: 3810,
     kernels: 3206,
-    live: 1475,
+    live: 1477,
     loggers: 1870,
     models: 11928,
     python: 2853,
