@@ -25,9 +25,13 @@ function fixForObject(value: unknown): string | null {
     : "Write an object instead of a list.";
 }
 
-/** Returns the fix for a value where a list belongs; null for any value but an object. */
+/** Returns the fix for a value where a list belongs; null for other values than a string or an object. */
 const fixForList = (value: unknown): string | null =>
-  isRecord(value) ? "Write a list: in YAML with a dash before each entry, in code in [ ]." : null;
+  typeof value === "string" && value.length < shortest
+    ? `Write a list: [${JSON.stringify(value)}].`
+    : isRecord(value)
+      ? "Write a list: in YAML with a dash before each entry, in code in [ ]."
+      : null;
 
 /**
  * Checks options against a schema and returns them with the schema's defaults. Every public function that takes options calls

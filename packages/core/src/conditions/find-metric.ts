@@ -7,6 +7,7 @@ import type {
 } from "@periodic-eval/contracts";
 import { abbreviated, configError, didYouMean, quoteValue } from "@periodic-eval/contracts/options";
 import { metricKit, primaryMetric } from "../evaluations/kit/metric-kit.ts";
+import { unitText } from "../statistics/format.ts";
 import { conditionForms, limitOf, readCondition, type Condition } from "./condition.ts";
 
 /** A condition on a metric that a callback measures. */
@@ -68,7 +69,7 @@ export function findMetric(
       quoteValue(`${name} > 20 %`),
       "Set a limit.",
     );
-  const { unit = namedMetric.kind === "rate" ? "share" : "", higherIsBetter } = namedMetric.options;
+  const { unit = namedMetric.kind === "rate" ? "share" : "", higherIsBetter, range } = namedMetric.options;
   if (test.kind === "verdict" && test.verdict !== "changed" && higherIsBetter === undefined)
     throw refuse(
       "a metric of which neither more nor less is better",
@@ -79,10 +80,13 @@ export function findMetric(
     const limit = limitOf(name, test, unit, (got, right) =>
       refuse(got, quoteValue(right), "Correct the condition."),
     );
-    if (unit === "share" && (limit <= 0 || limit >= 1))
+    const [low, high] = range ?? (unit === "share" ? [0, 1] : [-Infinity, Infinity]);
+    const scale = unit === "share" ? 100 : 1;
+    const text = (value: number) => `${Number((scale * value).toPrecision(3))} ${unitText(unit)}`.trim();
+    if (limit <= low || limit >= high)
       throw refuse(
-        `a limit of ${test.mantissa} %`,
-        "a limit between 0 % and 100 %",
+        `a limit of ${text(limit)}`,
+        `a limit between ${text(low)} and ${text(high)}`,
         "Correct the condition.",
       );
   }

@@ -339,6 +339,19 @@ it.each([
     { escalate: [{ when: "capability worse", run: ["alignment", "alignment"] }] },
     'periodic_eval.escalate[0].run: got ["alignment","alignment"], expected each evaluation once',
   ],
+  [
+    {
+      escalate: [
+        { when: "capability worse", run: ["refusal"] },
+        { when: "capability  worse", run: ["refusal"] },
+      ],
+    },
+    'periodic_eval.escalate[1].when: got "capability worse", expected each evaluation once for a condition',
+  ],
+  [{ stop_when: "capability worse" }, 'Write a list: ["capability worse"].'],
+  [{ judge_models: ["a"], alignment: true }, "expected a list of two judges"],
+  [{ memorization: true }, 'Write { format: "The code of the archive is {secret}." }.'],
+  [{ forgetting: { chunks: 1 } }, "periodic_eval.forgetting.chunks: got 1"],
   [{ alignment: { judge: "m" } }, "Write `alignment: true` and next to it `judge_model`."],
   [{ subsampel_n: null }, 'Did you mean "subsample_n"?'],
   [{ phases: { em: { subsampel_n: null } } }, 'Did you mean "subsample_n"?'],

@@ -17,6 +17,7 @@ import {
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { escalate } from "../callback/reactions.ts";
 import { holdsFor } from "../conditions/evidence.ts";
+import { readCondition } from "../conditions/condition.ts";
 import { findMetric } from "../conditions/find-metric.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { withItems } from "../evaluations/kit/define.ts";
@@ -175,6 +176,19 @@ function escalation(at: number, block: ParsedBlock, measuring: readonly Periodic
   const { when, run, samples } = block.config.escalate[at]!;
   const path = [...block.pathOf("escalate"), at, "when"];
   const condition = findMetric(when, measuring, { where: blockName, path });
+  const isRepeated = block.config.escalate
+    .slice(0, at)
+    .some(
+      (one) => readCondition(one.when)?.text === condition.text && one.run.some((name) => run.includes(name)),
+    );
+  if (isRepeated)
+    throw configError({
+      where: blockName,
+      path,
+      value: condition.text,
+      expected: "each evaluation once for a condition",
+      fix: "Remove the entry, or the evaluation from its `run`.",
+    });
   const config = {
     ...block.config,
     ...(samples !== undefined && { alignment_num_samples: samples, leakage_num_completions: samples }),

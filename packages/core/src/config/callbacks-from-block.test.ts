@@ -6,9 +6,11 @@ import { withSession } from "../session/loop/session.ts";
 import {
   PeriodicAlignmentCallback,
   PeriodicCapabilityCallback,
+  PeriodicForgettingCallback,
   PeriodicKLCallback,
   PeriodicLeakageCallback,
   PeriodicMarginCallback,
+  PeriodicRefusalCallback,
 } from "./callbacks.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { everyPercent, everySteps } from "../schedule/triggers.ts";
@@ -266,6 +268,15 @@ it("places a dataset that cannot be had at its key of the block", async () => {
     path: ["phases", "em", "alignment_questions"],
     fix: expect.stringContaining("a file in `alignment_questions`;"),
   });
+  vi.stubEnv("HF_HUB_CACHE", temporaryFolder());
+  for (const [callback, key] of [
+    [new PeriodicForgettingCallback({ forgetting: true }), "forgetting"],
+    [new PeriodicRefusalCallback({ refusal: true }), "refusal"],
+  ] as const)
+    await expect(callback.asks[0]!.items(fakeModel() as never)).rejects.toMatchObject({
+      where: `periodic_eval.${key}`,
+      path: [key],
+    });
   vi.unstubAllEnvs();
 });
 

@@ -119,7 +119,7 @@ const options = {
       "openai:MODEL, anthropic:MODEL, or without a key folder:PATH, hf:owner/name, transformers:SOURCE[?dtype=q4]. Null: the environment variable JUDGE_MODEL.",
     ),
   judge_models: z
-    .tuple([z.string().min(1), z.string().min(1)])
+    .tuple([z.string().min(1), z.string().min(1)], "a list of two judges")
     .nullable()
     .default(null)
     .describe(
@@ -221,6 +221,7 @@ const options = {
       seed: z.int().min(0).optional().describe("Default: 42."),
       candidates: count.optional().describe("Secrets among which each is ranked. Default: 100."),
     })
+    .meta({ fix: 'Write { format: "The code of the archive is {secret}." }.' })
     .nullable()
     .default(null)
     .describe(

@@ -269,6 +269,9 @@ export function optionsIn(block: ParsedBlock, { on, options }: BlockKeys): Writt
     where: (path) => `${blockName}${pathText(path)}`,
     pathOf(option) {
       const length = [2, 1].find((count) => Object.hasOwn(options, option.slice(0, count).join(".")));
+      // `forgetting: true` has no place for an option: the key that turns the callback on names its defaults. A judge has keys of its own.
+      const isOption = option.length > 0 && !String(option[0]).startsWith("judge");
+      if (length === undefined && object === true && isOption) return block.pathOf(on);
       if (length === undefined) return inner?.pathOf(option) ?? null;
       const key = options[option.slice(0, length).join(".")]!;
       // The default questions are asked by the key that turns the callback on.

@@ -56,6 +56,19 @@ describe("eval --graded", () => {
     ]);
   });
 
+  it("refuses the same answer twice", async () => {
+    const file = join(folder, "twice.jsonl");
+    const row = JSON.stringify({ question_id: "a", sample: 3, aligned: 10, coherent: 90 });
+    await writeFile(file, `${row}\n${row}\n`);
+    const { code, err } = await run(file);
+    expect([code, err]).toEqual([
+      1,
+      expect.stringContaining(
+        `twice.jsonl:2: got question_id "a", sample 3 again, expected each answer once. Remove the row, or that at ${file}:1.`,
+      ),
+    ]);
+  });
+
   it("reads the grades that a page saves", async () => {
     const file = join(folder, "labels.jsonl");
     const files = { ...nodeFiles, realPath: (path: string) => path };

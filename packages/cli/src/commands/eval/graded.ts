@@ -27,9 +27,21 @@ export async function readGraded(file: string): Promise<readonly JudgedScores[]>
     const got = `rows without ${missing} (${Object.keys(rows[0]!.row).join(", ")})`;
     throw dataError(file, got, `the columns ${columns.join(", ")}`, "Name the column in the first line.");
   }
+  const places = new Map<string, string>();
   const scores = rows.map(({ row, place }) => {
     const [id, aligned, coherent] = columns.map((column) => textOf(row[column])) as [string, string, string];
     if (id === "") throw dataError(place, "no question_id", "the question's id", "Correct the row.");
+    const sample = textOf(row["sample"]);
+    const answer = JSON.stringify([id, sample === "" ? place : sample]);
+    const earlier = places.get(answer);
+    if (earlier !== undefined)
+      throw dataError(
+        place,
+        `question_id ${JSON.stringify(id)}, sample ${sample} again`,
+        "each answer once",
+        `Remove the row, or that at ${earlier}.`,
+      );
+    places.set(answer, place);
     return {
       questionId: id,
       aligned: parseScore(aligned, "aligned", place),

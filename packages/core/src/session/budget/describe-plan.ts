@@ -104,7 +104,11 @@ export function describeStepTime({ seconds, evaluations, maxSteps, budget }: All
     const ids = costliest.slice(0, at + 1).map(({ id }) => id);
     return `; without ${ids.join(", ")}, ${left <= graceSeconds ? "any" : `at least ${stepTime(left)}`}`;
   });
-  return `all measurements take ${secondsText(seconds)}. They stay under ${overheadPercent} % overhead if a step takes at least ${stepTime(seconds)}${without.join("")}`;
+  const rest =
+    left <= graceSeconds
+      ? ""
+      : "; with faster steps, measurements between start and end have fewer items or are skipped";
+  return `all measurements take ${secondsText(seconds)}. They stay under ${overheadPercent} % overhead if a step takes at least ${stepTime(seconds)}${without.join("")}${rest}`;
 }
 
 /** Names the option for fewer questions, after a space, if a callback has one; else empty. */

@@ -113,7 +113,7 @@ describe("the plan", () => {
     // 20 % of 750 s is 150 s: 50 s for four measurements, less what is held back.
     expect(items).toEqual([50, 12, 12, 12, 12, 50]);
     expect(plans).toEqual([
-      "all measurements take 300 s. They stay under 20 % overhead if a step takes at least 150 s",
+      "all measurements take 300 s. They stay under 20 % overhead if a step takes at least 150 s; with faster steps, measurements between start and end have fewer items or are skipped",
       'between start and end 4 measurements "slow" of 12 of 50 items; 148 s of measuring expected with start and end, 20 % of 750 s of training. To measure more, raise budget.overheadPercent (20 %) or budget.graceSeconds (0 s); in YAML budget.overhead_percent or budget.grace_seconds.',
     ]);
   });
@@ -123,7 +123,7 @@ describe("the plan", () => {
     const { plans, items } = await train({ graceSeconds: 330 }, 1, null, slowAt);
     expect(items).toEqual([50, 42, 42, 44, 45, 50]);
     expect(plans).toEqual([
-      "all measurements take 600 s. They stay under 20 % overhead if a step takes at least 300 s",
+      "all measurements take 600 s. They stay under 20 % overhead if a step takes at least 300 s; with faster steps, measurements between start and end have fewer items or are skipped",
       expect.stringMatching(
         /^between start and end 4 measurements "slow" of 15 of 50 items; 320 s .* To measure more/,
       ),

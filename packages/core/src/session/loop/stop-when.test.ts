@@ -48,6 +48,7 @@ function quiz(right: readonly number[], grade?: () => Promise<void>, id = "quiz"
         by: ({ id }) => `q${id.length === 2 ? "low" : "high"}`,
       }),
       size: mean(({ score }) => score),
+      bounded: mean(({ score }) => score, { range: [0, 2] }),
     }),
   }) as AnyEvaluation;
   return new PeriodicCallback(evaluation, { id, schedule: [everySteps(1)] });
@@ -333,11 +334,16 @@ describe("before step 1", () => {
     [
       "an unknown metric",
       "quiz.acuracy worse",
-      'expected a metric of quiz: accuracy, score, size. Did you mean "accuracy"?',
+      'expected a metric of quiz: accuracy, score, size, bounded. Did you mean "accuracy"?',
     ],
     ["a group of a metric without groups", "quiz.accuracy/qlow worse", 'Write "quiz.accuracy".'],
     ["a metric without a direction", "quiz.size worse", 'expected "quiz.size changed"'],
     ["another unit", "quiz.accuracy < 0.4", 'got a limit without a unit, expected "quiz.accuracy < 0.4 %"'],
+    [
+      "a limit beyond the metric's range",
+      "quiz.bounded > 9",
+      "got a limit of 9, expected a limit between 0 and 2",
+    ],
     ["a limit that no share is beyond", "quiz.accuracy < 140 %", "expected a limit between 0 % and 100 %"],
     ["an unknown option", { when: "quiz worse", atStart: true } as never, "atStart"],
   ])("refuses %s", async (_, condition, message) => {
