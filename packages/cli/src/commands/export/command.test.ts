@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileStore } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { strFromU8, unzipSync } from "fflate";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
@@ -161,6 +163,56 @@ it("writes records and lines of Every Eval Ever, whose hashes and counts agree",
     [0, true],
     [0, true],
     [0, true],
+  ]);
+});
+
+it("scores by the primary metric first, and leaves out a flag whose field was not measured", async () => {
+  const runDir = temporaryFolder();
+  const store = fileStore(runDir);
+  const { metrics } = exampleSnapshot();
+  await store.put(
+    exampleSnapshot({
+      metrics: { appropriate: { ...Object.values(metrics)[0]!, higher_is_better: true } },
+      primary_metric: "appropriate",
+      answer_fields: {
+        question: "question",
+        answer: "text",
+        grades: ["appropriate"],
+        flags: [{ name: "follows", any: [{ follows: { is: [true] } }] }],
+      },
+    }),
+    [null, false, true].map((follows, at) => ({
+      id: `q${at}`,
+      question: "Is it?",
+      text: "Yes",
+      follows,
+      appropriate: at === 1,
+    })),
+  );
+  await store.close!();
+  const scoresIn = async (format: string, file: string) => {
+    const { out } = await runCommand(["export", runDir, "--to", format, "--json"]);
+    const { folder, files } = JSON.parse(out) as { folder: string; files: readonly string[] };
+    return readFileSync(
+      join(
+        folder,
+        files.find((one) => one.endsWith(file))!,
+      ),
+    );
+  };
+  const entries = unzipSync(await scoresIn("inspect", ".eval"));
+  expect(
+    [0, 1, 2].map((at) => JSON.parse(strFromU8(entries[`samples/q${at}_epoch_1.json`]!)).scores),
+  ).toEqual([
+    { appropriate: { value: false } },
+    { follows: { value: false }, appropriate: { value: true } },
+    { follows: { value: true }, appropriate: { value: false } },
+  ]);
+  const lines = (await scoresIn("every-eval-ever", ".jsonl")).toString().trimEnd().split("\n");
+  expect(lines.map((line) => JSON.parse(line).evaluation)).toEqual([
+    { score: 0, is_correct: false },
+    { score: 1, is_correct: true },
+    { score: 0, is_correct: false },
   ]);
 });
 

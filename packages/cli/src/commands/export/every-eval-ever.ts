@@ -194,10 +194,11 @@ function sourceOf(snapshot: Snapshot) {
   };
 }
 
-/** Returns the line of an answer, with its first score; null without one. All scores are in its metadata. */
+/** Returns the line of an answer, with its score of the primary metric or else its first; null without one. All scores are in its metadata. */
 function lineOf(sample: MeasuredSample, snapshot: Snapshot, identity: Identity): string | null {
   const { choices, text, question, prompt, persona, flags, scores, judge } = sample;
-  const [name, value] = scores.find(([, one]) => typeof one !== "string") ?? [];
+  const numeric = scores.filter(([, one]) => typeof one !== "string");
+  const [name, value] = numeric.find(([one]) => one === snapshot.primary_metric) ?? numeric[0] ?? [];
   if (name === undefined || value === undefined) return null;
   const textOf = (label: string) => choices?.texts?.[choices.labels.indexOf(label)] ?? label;
   const predicted = choices?.predicted ?? null;
@@ -205,8 +206,9 @@ function lineOf(sample: MeasuredSample, snapshot: Snapshot, identity: Identity):
     raw: wellFormed(question ?? prompt ?? ""),
     reference: choices === null ? [] : [wellFormed(textOf(choices.gold))],
   };
-  // The first flag of an evaluation is an answer that readers look for, such as "misaligned".
-  const isCorrect = name === "correct" || typeof value === "number" ? Number(value) > 0 : value === false;
+  // The first flag of an evaluation is a fault that readers look for, such as "misaligned".
+  const isGood = name === "correct" || snapshot.metrics[name]?.higher_is_better === true;
+  const isCorrect = isGood || typeof value === "number" ? Number(value) > 0 : value === false;
   return wellFormedJson({
     schema_version: schemaVersion,
     ...identity,

@@ -1,5 +1,5 @@
 import { basename, resolve } from "node:path";
-import type { Json, Row, Snapshot } from "@periodic-eval/contracts";
+import type { AnswerFields, Json, Row, Snapshot } from "@periodic-eval/contracts";
 import { isRecord, valueAt } from "@periodic-eval/contracts/options";
 import { answerRows, isAnchor, type AnswerRow } from "@periodic-eval/dashboard";
 
@@ -24,13 +24,15 @@ type Score = readonly [name: string, value: number | string | boolean];
 
 export const samplesOf = (snapshot: Snapshot, rows: readonly Row[]): readonly MeasuredSample[] =>
   rows
-    .flatMap((row) => answerRows(row as unknown as Json, snapshot.answer_fields ?? {}))
-    .filter((answer) => !isAnchor(answer))
-    .map((answer, at) => ({
+    .flatMap((row) =>
+      answerRows(row as unknown as Json, snapshot.answer_fields ?? {}).map((answer) => ({ row, answer })),
+    )
+    .filter(({ answer }) => !isAnchor(answer))
+    .map(({ row, answer }, at) => ({
       ...answer,
       id: isSafeName(answer.item) ? answer.item : `row-${at}`,
       epoch: answer.sample + 1,
-      scores: scoresOf(answer, snapshot),
+      scores: scoresOf(answer, row, snapshot),
     }));
 
 /** Whether a name leads to a file in a folder, also on Windows. */
@@ -46,6 +48,7 @@ const isSafeName = (name: string): boolean =>
  */
 function scoresOf(
   { choices, flags, grades }: AnswerRow,
+  row: Row,
   { answer_fields: fields }: Snapshot,
 ): readonly Score[] {
   if (flags.includes("ungraded")) return [];
@@ -63,12 +66,18 @@ function scoresOf(
   });
   const scores: readonly (Score | null)[] = [
     correct === null ? null : ["correct", correct],
-    first === undefined || isWrongFlag ? null : [first.name, flags.includes(first.name)],
+    first === undefined || isWrongFlag || isUnknown(first, row)
+      ? null
+      : [first.name, flags.includes(first.name)],
     ...grades.map(([name, value]): Score | null => (value === null ? null : [name, value])),
     ...words,
   ];
   return scores.filter((score) => score !== null);
 }
+
+/** Whether a field that a flag depends on was not measured, as in a question that sycophancy's rate leaves out. */
+const isUnknown = ({ any }: NonNullable<AnswerFields["flags"]>[number], row: Row): boolean =>
+  any.every((all) => Object.keys(all).some((path) => valueAt(row, path.split(".")) === null));
 
 /** The model that was measured: the last part of a path, or `owner/name`. */
 export function modelName({ provenance }: Snapshot): string {
