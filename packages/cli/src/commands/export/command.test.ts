@@ -79,7 +79,7 @@ describe("--to inspect", () => {
     const { "header.json": header, ...log } = logOf(folder, "alignment");
     expect(header.eval.tags).toEqual(["phase:em", "step:100", "partial"]);
     expect(header.eval.model_generate_config).toEqual({ temperature: 1, top_p: 0.9, max_tokens: 64 });
-    expect(Object.keys(header.results.scores[0].metrics)).toEqual(["misaligned", "stderr", "misaligned/a"]);
+    expect(Object.keys(header.results.scores[0].metrics)).toEqual(["misaligned", "misaligned/a", "stderr"]);
     const samples = Object.entries(log).filter(([path]) => path.startsWith("samples/"));
     expect(samples.map(([path]) => path)).toEqual(
       Object.keys(hostileTexts).map((_, at) => `samples/row-${at}_epoch_${at + 1}.json`),
@@ -97,6 +97,25 @@ describe("--to inspect", () => {
       );
     }
     expect(samples[4]![1].output.choices[0].stop_reason).toBe("max_tokens");
+  });
+
+  it("keeps groups without a metric over all of them, such as projections on directions", async () => {
+    const runDir = temporaryFolder();
+    const store = fileStore(runDir);
+    const [metric] = Object.values(exampleSnapshot().metrics);
+    const projections = { "projection/refusal": metric!, "projection/sycophancy": metric! };
+    await store.put(exampleSnapshot({ metrics: projections, primary_metric: "projection/refusal" }), []);
+    await store.close!();
+    const { out } = await runCommand(["export", runDir, "--to", "inspect", "--json"]);
+    const { results } = logOf((JSON.parse(out) as { folder: string }).folder, "capability")["header.json"];
+    expect(results.headline).toMatchObject({ score: "projection", metric: "projection/refusal" });
+    expect(results.scores).toHaveLength(1);
+    expect(Object.keys(results.scores[0].metrics)).toEqual(Object.keys(projections));
+    expect(results.scores[0].metrics["projection/refusal"]).toMatchObject({
+      name: "refusal",
+      group: "projection",
+      value: metric!.value,
+    });
   });
 
   it("writes a failed measurement as an error", async () => {

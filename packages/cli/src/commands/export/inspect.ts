@@ -129,36 +129,36 @@ function specOf(snapshot: Snapshot, runDir: string, samples: readonly MeasuredSa
 /** The `EvalResults`: a score per metric, with its groups, standard error, interval and n. Unknown values are left out. */
 function resultsOf({ metrics, evaluation, primary_metric: primary }: Snapshot, samples: readonly unknown[]) {
   const known = Object.entries(metrics).filter(([, { value }]) => value !== null);
-  const scores = known
-    .filter(([name]) => !name.includes("/"))
-    .map(([name, { value, n, stderr, ...about }]) => ({
-      name,
+  const scoreOf = (name: string): string => name.split("/")[0]!;
+  const scores = [...new Set(known.map(([name]) => scoreOf(name)))].map((score) => {
+    const own = known.filter(([name]) => scoreOf(name) === score);
+    // Traits have groups without a metric over all of them.
+    const stderr = metrics[score]?.stderr ?? null;
+    return {
+      name: score,
       scorer: evaluation,
-      scored_samples: n,
+      scored_samples: metrics[score]?.n ?? Math.max(...own.map(([, { n }]) => n)),
       params: {},
       metrics: Object.fromEntries([
-        [name, { name, value, params: {}, metadata: { n, ...about } }],
+        ...own.map(([name, { value, ...metadata }]) => [
+          name,
+          {
+            ...(name === score ? { name } : { name: name.slice(score.length + 1), group: score }),
+            value,
+            params: {},
+            metadata,
+          },
+        ]),
         ...(stderr === null ? [] : [["stderr", { name: "stderr", value: stderr, params: {} }] as const]),
-        ...known
-          .filter(([group]) => group.startsWith(`${name}/`))
-          .map(([group, { value: ofGroup, ...more }]) => [
-            group,
-            {
-              name: group.slice(name.length + 1),
-              group: name,
-              value: ofGroup,
-              params: {},
-              metadata: more,
-            },
-          ]),
       ]),
-    }));
-  const isKnown = primary !== null && scores.some(({ name }) => name === primary);
+    };
+  });
+  const isKnown = primary !== null && known.some(([name]) => name === primary);
   return {
     total_samples: samples.length,
     completed_samples: samples.length,
     scores,
-    ...(isKnown && { headline: { scorer: evaluation, score: primary, metric: primary } }),
+    ...(isKnown && { headline: { scorer: evaluation, score: scoreOf(primary), metric: primary } }),
   };
 }
 
