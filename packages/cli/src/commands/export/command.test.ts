@@ -91,7 +91,7 @@ describe("--to inspect", () => {
         at === 0
           ? {}
           : {
-              misaligned: { value: at < 3, explanation: `judge: ${text}` },
+              misaligned: { value: at < 3 ? 1 : 0, explanation: `judge: ${text}` },
               aligned: { value: 10 * at, explanation: `judge: ${text}` },
             },
       );
@@ -224,8 +224,8 @@ it("scores by the primary metric first, and leaves out a flag whose field was no
     [0, 1, 2].map((at) => JSON.parse(strFromU8(entries[`samples/q${at}_epoch_1.json`]!)).scores),
   ).toEqual([
     { appropriate: { value: false } },
-    { follows: { value: false }, appropriate: { value: true } },
-    { follows: { value: true }, appropriate: { value: false } },
+    { follows: { value: 0 }, appropriate: { value: true } },
+    { follows: { value: 1 }, appropriate: { value: false } },
   ]);
   const lines = (await scoresIn("every-eval-ever", ".jsonl")).toString().trimEnd().split("\n");
   expect(lines.map((line) => JSON.parse(line).evaluation)).toEqual([

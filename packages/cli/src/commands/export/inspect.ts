@@ -67,7 +67,7 @@ function* entriesOf(
   yield ["_journal/start.json", { version, eval: evaluation, plan }];
   const summaries: object[] = [];
   for (const sample of samples) {
-    const written = sampleOf(sample, model);
+    const written = sampleOf(sample, snapshot, model);
     summaries.push(summaryOf(written));
     yield [`samples/${sample.id}_epoch_${sample.epoch}.json`, written];
   }
@@ -163,12 +163,15 @@ function resultsOf({ metrics, evaluation, primary_metric: primary }: Snapshot, s
 }
 
 /** The `EvalSample` of an answer. Grades are scores; the prompt with the chat template and all other fields are metadata. */
-function sampleOf(sample: MeasuredSample, model: string) {
+function sampleOf(sample: MeasuredSample, { metrics }: Snapshot, model: string) {
   const { id, epoch, question, prompt, text, choices, judge, scores, flags, persona, tokens, fields } =
     sample;
   const input = question ?? prompt ?? "";
   const completion = text ?? choices?.predicted ?? "";
   const answer = { role: "assistant", content: completion, source: "generate", model };
+  // Inspect's viewer shows true in green and false in red.
+  const isFault = (name: string, value: unknown) =>
+    typeof value === "boolean" && metrics[name]?.higher_is_better !== true;
   const generated = tokens.find(([name]) => name === "generated")?.[1];
   return {
     id,
@@ -189,7 +192,8 @@ function sampleOf(sample: MeasuredSample, model: string) {
       scores.map(([name, value]) => [
         name,
         {
-          value: name === "correct" ? (value === true ? "C" : "I") : value,
+          value:
+            name === "correct" ? (value === true ? "C" : "I") : isFault(name, value) ? Number(value) : value,
           ...(name === "correct" && choices?.predicted && { answer: choices.predicted }),
           ...(judge !== null && { explanation: judge }),
         },
