@@ -117,6 +117,8 @@ console.log(
 );
 const comparisons: Comparison[] = [];
 const notes: string[] = [];
+// Before the model has freed the float32 values.
+const bytesPerStep = hasKernels ? weightBytes() : 0;
 for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
   const prompts = promptsOf(batch);
   for (const sampling of values.sampling.split(",")) {
@@ -138,10 +140,8 @@ for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
     const cpuTime = (outcomes: readonly Outcome[]) => median(outcomes.map(({ cpu_seconds: cpu }) => cpu));
     const perToken = ((1000 * cpuTime(mine)) / (batch * newTokens)).toFixed(1);
     const fastest = Math.min(...mine.map(({ seconds }) => seconds));
-    const reached = hasKernels ? (weightBytes() * newTokens) / fastest / 1e9 : 0;
-    const reading = hasKernels
-      ? `; reads weights at ${reached.toFixed(1)} GB/s, the machine ${readBandwidth().toFixed(1)}`
-      : "";
+    const reached = (bytesPerStep * newTokens) / fastest / 1e9;
+    const reading = hasKernels ? `; reads weights at ${reached.toFixed(1)} GB/s` : "";
     console.log(`${work}: ${rate(mine)} tokens per second, ${perToken} ms of CPU time per token${reading}`);
     const equal: string[] = [];
     for (const [at, { name }] of peers.entries()) {
@@ -170,10 +170,13 @@ for (const batch of values.batches.split(",").filter(Boolean).map(Number)) {
       notes.push(`Greedy tokens before the first difference, ${batch} at once: ${equal.join(", ")}.`);
   }
 }
+const peaks = peaksOf(peers);
+// After the peaks, because it allocates much more than a model.
+if (hasKernels && values.batches !== "") console.log(`the machine reads ${readBandwidth().toFixed(1)} GB/s`);
 sendResults({
   machine: [machineLine(backend), ...versionsOf(peers)].join(", "),
   comparisons,
-  peaks: peaksOf(peers),
+  peaks,
   notes,
 });
 for (const peer of peers) peer.close();

@@ -281,6 +281,8 @@ export interface EvaluableModel extends Partial<Abilities> {
   readonly identity: ModelIdentity;
   /** Longest sequence in tokens; null if unknown. */
   readonly contextLength: number | null;
+  /** The number of layers; `hiddenStates` has one vector more. Absent if it is unknown. */
+  readonly layerCount?: number;
   /** The same model without its adapter. */
   readonly base?: EvaluableModel;
   /** True if a server runs the model: guards of this process cannot observe how it is trained. */
@@ -306,7 +308,7 @@ export interface EvaluableModel extends Partial<Abilities> {
 
 /** A model with the abilities `A`: what an evaluation that needs `A` may use. */
 export type ModelWith<A extends Ability> = Pick<Abilities, A> &
-  Pick<EvaluableModel, "identity" | "contextLength" | "base" | "check">;
+  Pick<EvaluableModel, "identity" | "contextLength" | "layerCount" | "base" | "check">;
 
 /** A model that was opened to be measured. Whoever opens it disposes it. */
 export interface OpenedModel {

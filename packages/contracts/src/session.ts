@@ -1,4 +1,4 @@
-import type { Crossing, Progress, TrainerCallback } from "./callback.ts";
+import type { CallbackCondition, Crossing, Progress, TrainerCallback } from "./callback.ts";
 import type { Guard } from "./guard.ts";
 import type { Awaitable, Json } from "./json.ts";
 import type { EvaluableModel } from "./model.ts";
@@ -236,9 +236,15 @@ export interface SessionOptions {
 
 /**
  * A condition, alone or with options. `evenAtStart`: if the condition holds before step 1, training ends there; without it, that is an
- * error of `begin`.
+ * error of `begin`. `location`: where it is written, for errors; default: these options.
  */
-export type StopCondition = string | { readonly when: string; readonly evenAtStart?: boolean };
+export type StopCondition =
+  | string
+  | {
+      readonly when: string;
+      readonly evenAtStart?: boolean;
+      readonly location?: CallbackCondition["location"];
+    };
 
 /** Requests of callbacks to the training loop, each with its reason; null if not requested. */
 export interface Control {

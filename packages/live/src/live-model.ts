@@ -1,5 +1,6 @@
 import type { Abilities, BulkTokenizer, EvaluableModel } from "@periodic-eval/contracts";
 import { renderPrompts } from "@periodic-eval/core/model";
+import { isRecord } from "@periodic-eval/contracts/options";
 import { fitRequests, scorePairs, scorePrompts, type FitLimits } from "@periodic-eval/tokenizers";
 import type { Connection } from "./connection.ts";
 import { liveTokenizer } from "./live-tokenizer.ts";
@@ -31,6 +32,7 @@ function modelOn(live: Live, model: Hello["model"]): EvaluableModel {
   return {
     identity: { ...identity, ...(details !== null && { details }) },
     contextLength: context_length,
+    ...(isRecord(details) && typeof details["layers"] === "number" && { layerCount: details["layers"] }),
     ...(tolerance_nats !== null && { toleranceNats: tolerance_nats }),
     tokenizer: live.tokenizer,
     ...(can("log_likelihoods") && { logLikelihoods: logLikelihoodsOf(live) }),

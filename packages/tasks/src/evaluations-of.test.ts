@@ -100,7 +100,7 @@ it.each([
     '[0].task: got "choces", expected choices, mmlu, or a part of one. Did you mean "choices"?',
   ],
   [{ task: 3, data: "d" }, "[0].task: got 3, expected choices, mmlu, or a part of one."],
-  [{ task: "choices" }, "[0].data: got undefined, expected a folder, a file, or hf:owner/dataset"],
+  [{ task: "choices" }, "[0].data: got nothing, expected a folder, a file, or hf:owner/dataset"],
   [{ task: "choices", data: "d", subsample_n: 0 }, "[0].subsample_n: got 0"],
   [{ task: "choices", data: "d", subsample_n: 3, subsample_seed: -1 }, "[0].subsample_seed: got -1"],
   [{ task: "choices", data: "d", limits: 3 }, '[0].limits: got the unknown option "limits"'],

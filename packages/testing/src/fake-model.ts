@@ -64,6 +64,7 @@ export function fakeModel(options: FakeModelOptions = {}): FakeModel {
       ...options.identity,
     },
     contextLength,
+    layerCount: 2,
     tokenizer: bulk,
     calls,
     ...(options.base !== undefined && { base: options.base }),

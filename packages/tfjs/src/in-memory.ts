@@ -15,7 +15,7 @@ import { tokenizerOf, type TransformersTokenizer } from "@periodic-eval/tokenize
 import type { ForwardLimits } from "./batching/batches.ts";
 import type { CausalLM } from "./causal-lm/causal-lm.ts";
 import { windowLength } from "./causal-lm/forward.ts";
-import { hasCompiledKernels, measuringAdvice, memoryErrorOf } from "./batching/engine-memory.ts";
+import { compiledKernels, measuringAdvice, memoryErrorOf } from "./batching/engine-memory.ts";
 import { generate } from "./generation/generate.ts";
 import { hiddenStates } from "./scoring/hidden-states.ts";
 import { logLikelihoods, nextToken, selfCheck } from "./scoring/scoring.ts";
@@ -92,6 +92,7 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
       return identity(name, lm.adapter ?? (lm.base ? "live" : null));
     },
     contextLength: windowLength(lm),
+    ...(lm.layerCount !== undefined && { layerCount: lm.layerCount }),
     tokenizer: bulk,
     logLikelihoods: (requests, call) =>
       checked("scores continuations", () => logLikelihoods(lm, bulk, requests, call, limits)),
@@ -117,6 +118,7 @@ function measuredInMemory(lm: CausalLM, tokenizer: Tokenizer, options: InMemoryO
 export const kernelsVersion = 4;
 
 function identity(name: string, adapter: string | null): ModelIdentity {
+  const kernels = compiledKernels();
   return {
     name,
     engine: `tfjs-${tf.getBackend()}`,
@@ -124,7 +126,7 @@ function identity(name: string, adapter: string | null): ModelIdentity {
     // Live weights change; the guard `weights` reports their fingerprint.
     weights: null,
     adapter,
-    details: { tfjs: tf.version_core, ...(hasCompiledKernels() && { kernels: kernelsVersion }) },
+    details: { tfjs: tf.version_core, ...(kernels && { kernels: kernelsVersion, lanes: kernels.lanes }) },
   };
 }
 

@@ -23,6 +23,10 @@ export function atPlace(file: ConfigFile, error: unknown, pathOf: (option: Value
   return changedError(placed, { fix: fixForMissing(valueAt(file.value, placed.path), placed.fix) });
 }
 
+/** Whether an error is about a key of a `periodic_eval` block, whose file it does not know. */
+export const isAboutBlock = (error: unknown): boolean =>
+  PeriodicEvalError.is(error) && error.where.startsWith("periodic_eval.");
+
 /** Returns an error about the value at `path` in a file. */
 export const fileError = (
   file: Pick<ConfigFile, "where">,
@@ -178,6 +182,7 @@ const resolvePaths = (file: ConfigFile, at: ValuePath, options: Options, keys: r
  * be a dataset on the Hub (`hf:`), alignment questions published ones.
  */
 const isPath = (key: string, value: string): boolean => {
+  if (value === "") return false;
   if (key === "baseline") return /[\\/]/.test(value);
   if (key === "alignment_questions" && isPublishedQuestions(value)) return false;
   return !isHubSource(value);
@@ -241,6 +246,14 @@ export const noBlockText = (path: string): string =>
 /** Whether a file describes a training, and not just a `periodic_eval` block, whose `phases` is a map. */
 export const isTrainingFile = ({ value }: ConfigFile): boolean =>
   isRecord(value) && Array.isArray(value["phases"]);
+
+/** Returns the names of the phases of a training file; none for another file. */
+export const phaseNames = (file: ConfigFile): readonly string[] =>
+  isTrainingFile(file)
+    ? (valueAt(file.value, ["phases"]) as readonly unknown[]).flatMap((one) =>
+        isRecord(one) && typeof one["phase"] === "string" ? [one["phase"]] : [],
+      )
+    : [];
 
 /** @throws PeriodicEvalError `config` if the file has two blocks. */
 export function refuseTwoBlocks(file: ConfigFile): void {

@@ -184,6 +184,11 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
     "got no value in the environment variable OPENAI_API_KEY, expected an API key. Set OPENAI_API_KEY; keys are read from the environment only.",
   ],
   [
+    "  alignment: true\n  judge_model: nonsense",
+    "10 periodic_eval.judge_model",
+    'got "nonsense", which would be a model of OpenAI, and no API key, expected openai:MODEL, anthropic:MODEL or a mode…. Name another judge, or set OPENAI_API_KEY.',
+  ],
+  [
     "  alignment: true\n  judge_model: opnai:gpt-4o",
     "10 periodic_eval.judge_model",
     'got "opnai:gpt-4o", expected openai:MODEL, anthropic:MODEL or a mode…. Did you mean "openai:gpt-4o"? Write openai:opnai:gpt-4o for a model of that name on a server.',
@@ -281,7 +286,7 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
   [
     "  evaluations:\n    - { win_rate: none.jsonl }",
     "10 periodic_eval.evaluations.0.reference",
-    "got undefined, expected a model (a folder, or owner/name on the hub), or a file of answers (.jsonl). Correct the option.",
+    "got nothing, expected a model (a folder, or owner/name on the hub), or a file of answers (.jsonl). Correct the option.",
   ],
   [
     ["questions: model/questions.jsonl", "questions: allenai/ai2_arc"],

@@ -5,7 +5,7 @@ import { unitText } from "../statistics/format.ts";
  * A condition on a metric, as gates, `stopWhen` and `escalate` read it: `alignment worse`, `capability.accuracy < 40 %`.
  */
 export interface Condition {
-  /** As the user wrote it. */
+  /** The condition in one spelling, however spaces and numbers were written: `capability.accuracy < 40 %`. */
   readonly text: string;
   /** `id`, `id.metric`, and for gates also `phase/id` or `phase/id.metric`. */
   readonly name: string;
@@ -38,14 +38,21 @@ const valueForm = /^(.+)(>=|<=|>|<)\s*([-−+]?(?:\d+\.?\d*|\.\d+))(?:e([-+]?\d{
 
 /** Parses `capability worse` or `alignment.misaligned > 5 %`; null for anything else. */
 export function readCondition(written: string): Condition | null {
-  const text = written.trim();
-  const [, subject = "", verdict] = verdictForm.exec(text) ?? [];
-  if (isVerdict(verdict)) return { text, name: subject.trim(), test: { kind: "verdict", verdict } };
-  const [, name = "", operator, mantissa = "", exponent = "0", unit = ""] = valueForm.exec(text) ?? [];
-  const limit = { mantissa: mantissa.replace("−", "-"), exponent: Number(exponent), unit: unit.trim() };
-  const isFinite = Number.isFinite(Number(`${limit.mantissa}e${exponent}`));
-  if (name.trim() === "" || !isOperator(operator) || !isFinite) return null;
-  return { text, name: name.trim(), test: { kind: "value", operator, ...limit } };
+  const trimmed = written.trim();
+  const [, subject = "", verdict] = verdictForm.exec(trimmed) ?? [];
+  if (isVerdict(verdict)) {
+    const name = subject.trim();
+    return { text: `${name} ${verdict}`, name, test: { kind: "verdict", verdict } };
+  }
+  const [, before = "", operator, digits = "", exponent = "0", after = ""] = valueForm.exec(trimmed) ?? [];
+  const [name, mantissa, unit] = [before.trim(), digits.replace("−", "-"), after.trim()];
+  const limit = Number(`${mantissa}e${exponent}`);
+  if (name === "" || !isOperator(operator) || !Number.isFinite(limit)) return null;
+  return {
+    text: `${name} ${operator} ${limit} ${unit}`.trim(),
+    name,
+    test: { kind: "value", operator, mantissa, exponent: Number(exponent), unit },
+  };
 }
 
 /** Returns a limit in the unit of snapshots, in which a share is a part of 1. */

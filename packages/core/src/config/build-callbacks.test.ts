@@ -47,7 +47,7 @@ it.each(Object.keys(periodicEvalSchema.shape).filter((key) => !otherNulls.includ
     const other = {
       subsample_n: 7,
       capability: false,
-      alignment_num_samples: 3,
+      min_items: 3,
       schedule: { every_steps: 3 },
     };
     const { [key as keyof typeof other]: _, ...rest } = other;
@@ -143,7 +143,14 @@ it("returns callbacks, session options and saveAdapterAtFiring", async () => {
     familywise: "primary",
     layout: "nested",
     budget: { overheadPercent: 5, drainSeconds: 10 },
-    stopWhen: ["alignment worse", { when: "margin changed", evenAtStart: true }],
+    stopWhen: [
+      { when: "alignment worse", location: { where: "periodic_eval", path: ["stop_when", 0] } },
+      {
+        when: "margin changed",
+        evenAtStart: true,
+        location: { where: "periodic_eval", path: ["stop_when", 1, "when"] },
+      },
+    ],
   };
   expect(others).toEqual({ session, saveAdapterAtFiring: false });
   const flat = { layout: "flat", phases: { em: { save_adapter_at_firing: true } } };
@@ -277,7 +284,7 @@ it.each([
     { personas: [{ id: "doctor", system: 3 }] },
     "periodic_eval.personas[0].system: got 3, expected a string or null or an object (text). Correct the option",
   ],
-  [{ personas: [{ id: "doctor" }] }, "periodic_eval.personas[0].system: got undefined, expected a string"],
+  [{ personas: [{ id: "doctor" }] }, "periodic_eval.personas[0].system: got nothing, expected a string"],
   [{ personas: 3 }, "periodic_eval.personas: got 3, expected a string or an array or an object. Correct"],
   [{ personas: { doctor: "empty" } }, 'periodic_eval.personas.doctor: got "empty", expected a string, ""'],
   [
@@ -317,6 +324,19 @@ it.each([
   [
     { leakage: { marker: "x", source: "pirate" } },
     "Write `leakage: true` and next to it `leakage_marker_token`, `leakage_source`.",
+  ],
+  [
+    { alignment_num_samples: 3 },
+    "periodic_eval.alignment_num_samples: got alignment_num_samples, and nothing that reads it, expected the key alignment beside it. Write `alignment: true`, or `alignment: false` to keep alignment_num_samples for later.",
+  ],
+  [{ judge_models: ["a", "b"] }, "periodic_eval.judge_models: got judge_models, and nothing that reads it"],
+  [
+    { phases: { [phase]: { leakage_source: "pirate" } } },
+    `periodic_eval.phases.${phase}.leakage_source: got leakage_source, and nothing that reads it`,
+  ],
+  [
+    { escalate: [{ when: "capability worse", run: ["alignment", "alignment"] }] },
+    'periodic_eval.escalate[0].run: got ["alignment","alignment"], expected each evaluation once',
   ],
   [{ alignment: { judge: "m" } }, "Write `alignment: true` and next to it `judge_model`."],
   [{ subsampel_n: null }, 'Did you mean "subsample_n"?'],

@@ -101,14 +101,11 @@ export async function buildPeriodicEval(config: unknown, options: BuildOptions):
       fix: "Remove it; `periodic-eval train` and `watch` measure on a server with --engine URL.",
     });
   const callbacks = enabled ? await callbacksOf(block, options) : [];
-  const session = sessionOf(block.config);
-  session.stopWhen!.forEach((one, at) => {
-    const [when, ...key] = typeof one === "string" ? [one] : [one.when, "when"];
-    findMetric(when, callbacks, { where: blockName, path: [...block.pathOf("stop_when"), at, ...key] });
-  });
+  const stopWhen = enabled ? stopConditionsOf(block) : [];
+  for (const { when, location } of stopWhen) findMetric(when, callbacks, location);
   return {
     callbacks,
-    session,
+    session: { ...sessionOf(block.config), stopWhen },
     saveAdapterAtFiring,
     ...(measureOn && { measureOn }),
     ...(notify && { notify: camelCaseKeys(notify) }),
@@ -223,23 +220,24 @@ function measuredBy(
   });
 }
 
-function sessionOf({
-  enabled,
+const sessionOf = ({ baseline, familywise, budget, layout }: PhaseEvalConfig): PeriodicEval["session"] => ({
   baseline,
   familywise,
-  budget,
   layout,
-  stop_when: stopWhen,
-}: PhaseEvalConfig): PeriodicEval["session"] {
-  return {
-    baseline,
-    familywise,
-    layout,
-    budget: camelCaseKeys(budget),
-    stopWhen: (enabled ? stopWhen : []).map((one) =>
-      typeof one === "string" ? one : { when: one.when, evenAtStart: one.even_at_start },
-    ),
-  };
+  budget: camelCaseKeys(budget),
+});
+
+function stopConditionsOf({ config, pathOf }: ParsedBlock) {
+  return config.stop_when.map((one, at) => {
+    const path = [...pathOf("stop_when"), at];
+    return typeof one === "string"
+      ? { when: one, location: { where: blockName, path } }
+      : {
+          when: one.when,
+          evenAtStart: one.even_at_start,
+          location: { where: blockName, path: [...path, "when"] },
+        };
+  });
 }
 
 /**

@@ -301,7 +301,11 @@ const options = {
       z
         .strictObject({
           when: condition,
-          run: z.array(z.enum(escalated)).min(1).describe("The evaluations to measure then."),
+          run: z
+            .array(z.enum(escalated))
+            .min(1)
+            .refine((run) => new Set(run).size === run.length, "each evaluation once")
+            .describe("The evaluations to measure then."),
           samples: count
             .optional()
             .describe(

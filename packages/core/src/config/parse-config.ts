@@ -47,6 +47,7 @@ export function parseBlock(
 ): ParsedBlock {
   const written = blockOf(config);
   const { phases, ...base } = parseOptions(blockName, periodicEvalSchema, withDefaultsForNulls(written));
+  refuseUnread(written as PeriodicEvalBlock);
   const isSet = (at: unknown, key: string) => isRecord(at) && at[key] !== undefined && at[key] !== null;
   if (phase === null) {
     const names = Object.keys(phases);
@@ -76,6 +77,42 @@ export function parseBlock(
         ? isSet((written as PeriodicEvalBlock).phases![phase], key)
         : isSet(written, key),
   };
+}
+
+/** Keys that only one measurement reads. */
+const readBy = { alignment: /^(alignment_|persona_alignment|judge_models?$)/, leakage: /^leakage_/ };
+
+/** A block, or its overrides in a phase. */
+interface Level {
+  readonly path: ValuePath;
+  readonly keys: Readonly<Record<string, unknown>> & {
+    readonly escalate?: readonly { readonly run: readonly string[] }[] | null;
+  };
+}
+
+/** @throws PeriodicEvalError `config` for a key that only alignment or leakage reads, in a block that has no key `alignment` or `leakage`. */
+function refuseUnread(block: PeriodicEvalBlock): void {
+  const phases = Object.entries(block.phases ?? {}).map(([name, keys]) => ({
+    path: ["phases", name],
+    keys: keys ?? {},
+  }));
+  const levels = [{ path: [], keys: block }, ...phases] as readonly Level[];
+  for (const [on, ownKeys] of Object.entries(readBy)) {
+    const isNamed = ({ keys }: Level) =>
+      Object.hasOwn(keys, on) || keys.escalate?.some(({ run }) => run.includes(on)) === true;
+    if (levels.some(isNamed)) continue;
+    for (const { path, keys } of levels) {
+      const key = Object.keys(keys).find((one) => ownKeys.test(one) && (keys[one] ?? null) !== null);
+      if (key === undefined) continue;
+      throw configError({
+        where: blockName,
+        path: [...path, key],
+        got: `${key}, and nothing that reads it`,
+        expected: `the key ${on} beside it`,
+        fix: `Write \`${on}: true\`, or \`${on}: false\` to keep ${key} for later.`,
+      });
+    }
+  }
 }
 
 /** Returns a block in which null means the default, in a phase as well. */

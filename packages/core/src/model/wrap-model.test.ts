@@ -7,6 +7,7 @@ it("keeps every property of the model and of its base", () => {
   const { calls: _, ...fake } = fakeModel();
   const model = {
     ...fake,
+    layerCount: 2,
     isServed: true,
     concurrentCalls: 3,
     toleranceNats: 0.25,

@@ -8,7 +8,8 @@ export function wrapModel(
   model: EvaluableModel,
   around: <Q, A>(ask: Ask<Q, A>) => Ask<Q, A>,
 ): EvaluableModel {
-  const { contextLength, tokenizer, base, isServed, concurrentCalls, toleranceNats, check } = model;
+  const { contextLength, layerCount, tokenizer, base, isServed, concurrentCalls, toleranceNats, check } =
+    model;
   const { logLikelihoods, nextToken, generate, hiddenStates } = model;
   return {
     // Read on access, as the model does: it may choose its engine late.
@@ -16,6 +17,7 @@ export function wrapModel(
       return model.identity;
     },
     contextLength,
+    ...(layerCount !== undefined && { layerCount }),
     ...(isServed !== undefined && { isServed }),
     ...(concurrentCalls !== undefined && { concurrentCalls }),
     ...(toleranceNats !== undefined && { toleranceNats }),

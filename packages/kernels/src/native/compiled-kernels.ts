@@ -77,9 +77,11 @@ export function loadNativeKernels(packageName: string, command: string, folder: 
     if (stamp?.fingerprint !== wanted.fingerprint || stamp.compiled !== compiled)
       return warn("damaged kernels, or kernels compiled from other source files");
     const here = new Set(wanted.cpuFlags.split(" "));
-    if (!stamp.cpuFlags!.split(" ").every((flag) => here.has(flag))) return;
+    const flags = stamp.cpuFlags!.split(" ");
+    if (!flags.every((flag) => here.has(flag))) return;
     createRequire(import.meta.url)(path);
-    registerNativeKernels();
+    // As in vectors.h.
+    registerNativeKernels(flags.includes("avx512f") ? 16 : flags.includes("avx") ? 8 : 4);
   } catch (error) {
     warn(errorMessage(error));
   }

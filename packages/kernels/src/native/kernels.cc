@@ -138,6 +138,7 @@ std::string registerAll() {
   std::string errors;
   errors += registerOp("PeriodicMatMul", {"x: float", "w: W"}, {"W: {float, int32}"}, matMul);
   errors += registerOp("PeriodicHalve", {"w: float"}, {"transposed: int"}, halve, makeHalve, deleteHalve, {"halves: int32"});
+  errors += registerOp("PeriodicWiden", {"halves: int32"}, {}, widen);
   errors += registerOp("PeriodicRmsNorm", {"x: float", "weight: float"}, {"epsilon: float", "offset: float"}, rmsNorm,
                        makeRmsNorm, deleteNorm);
   errors += registerOp("PeriodicRmsNormGradient", {"gradient: float", "x: float", "weight: float"},

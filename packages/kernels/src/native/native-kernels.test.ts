@@ -1,13 +1,16 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { isOnDevice } from "@periodic-eval/tfjs";
+import { fakeTokenizer } from "../../../testing/src/index.ts";
+import { inMemory, isOnDevice } from "@periodic-eval/tfjs";
 import * as tf from "@tensorflow/tfjs-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { kernelFolder, nativeKernels } from "./compiled-kernels.ts";
 import { kernelsVersion } from "../../../tfjs/src/in-memory.ts";
 import { nativeBackendFolder } from "../../../models/src/backend/installed-backends.ts";
 import { useBackend } from "../../../models/src/backend/use-backend.ts";
+import { createCausalLM } from "../../../models/src/checkpoint/create-causal-lm.ts";
 import { hasNative, nativeBackend } from "../../../models/src/testing/backends.test-data.ts";
+import { tinyConfig } from "../../../models/src/testing/tiny-config.test-data.ts";
 import { hasNativeKernels, runNative } from "../../../models/src/ops/native.ts";
 
 // Tests need `periodic-eval native`, which compiles the kernels.
@@ -29,7 +32,7 @@ describe("the sources of the kernels", () => {
       "If the kernels round differently now, raise kernelsVersion in packages/tfjs/src/in-memory.ts. Then update this test.",
     ).toEqual({
       version: 4,
-      fingerprint: "99327210c786037cf3d7ab016bb5f7d5120e09a0d06542b660706287c0292ae1",
+      fingerprint: "4156089201eedbca92585147453412a3d65c79383387e0a9485618765d170f74",
     });
   });
 });
@@ -40,6 +43,18 @@ describe.runIf(isCompiled)("compiled kernels", () => {
     expect(hasNativeKernels(), `A warning says why ${compiled} was not loaded. Run \`npm run native\`.`).toBe(
       true,
     );
+  });
+
+  it("are named in a model's identity, with the width of their vectors", async () => {
+    await useBackend({ backend: nativeBackend });
+    const model = createCausalLM(tinyConfig, { seed: "a" });
+    const { details } = inMemory(model, fakeTokenizer()).identity;
+    expect(details).toEqual({
+      tfjs: tf.version_core,
+      kernels: kernelsVersion,
+      lanes: expect.toBeOneOf([4, 8, 16]),
+    });
+    model.dispose();
   });
 });
 
@@ -70,6 +85,8 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
       }
     });
   });
+
+  const bitsOf = (tensor: tf.Tensor) => new Uint32Array(tensor.dataSync<"float32">().slice().buffer);
 
   /** Random numbers that are exactly bfloat16. */
   const randomHalves = (seed: number, rows: number, columns: number) => {
@@ -110,6 +127,19 @@ describe.runIf(isThere)("the kernels for native TensorFlow", () => {
       const x = tf.tensor2d([2, -1], [2, 1]);
       const product = (weights: tf.Tensor) => runNative("PeriodicMatMul", [x, weights], {}).arraySync();
       expect(product(half)).toEqual(product(w));
+    });
+  });
+
+  it("widen halves to the same bits", () => {
+    tf.tidy(() => {
+      for (const columns of [2, 50, 64, 198]) {
+        const w = randomHalves(2, 33, columns);
+        const halves = runNative("PeriodicHalve", [w], { transposed: 0 });
+        expect(bitsOf(runNative("PeriodicWiden", [halves], {}))).toEqual(bitsOf(w));
+      }
+      const special = tf.tensor2d([0, -0, 2 ** -130, Infinity, Number.NaN, 3], [1, 6]);
+      const halves = runNative("PeriodicHalve", [special], { transposed: 0 });
+      expect(bitsOf(runNative("PeriodicWiden", [halves], {}))).toEqual(bitsOf(special));
     });
   });
 

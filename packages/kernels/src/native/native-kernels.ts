@@ -13,6 +13,8 @@ export interface NativeParameters {
    * bfloat16 → [0].
    */
   readonly PeriodicHalve: { readonly transposed: 0 | 1 };
+  /** The result of `PeriodicHalve` with `transposed` 0, int32 [K, N / 2] → the weight [K, N]. */
+  readonly PeriodicWiden: Record<never, never>;
   /** x [N, H·D], weight [D] → x / √(mean(x²) + epsilon) · (weight + offset) [N, H·D], with a mean for each D numbers. */
   readonly PeriodicRmsNorm: { readonly epsilon: number; readonly offset: number };
   /** gradient, x [N, H·D], weight [D] → the gradients of x and weight. */
@@ -56,6 +58,7 @@ const isFloat: ReadonlySet<string> = new Set(["epsilon", "offset", "scale"]);
 const resultCounts = {
   PeriodicMatMul: 1,
   PeriodicHalve: 1,
+  PeriodicWiden: 1,
   PeriodicRmsNorm: 1,
   PeriodicRmsNormGradient: 2,
   PeriodicLayerNorm: 1,
@@ -97,12 +100,21 @@ interface NativeBackend {
 
 let isRegistered = false;
 
-/** Registers the kernels in TensorFlow.js, once per process. Loading the compiled file has registered them in TensorFlow. */
-export function registerNativeKernels(): void {
+/**
+ * Registers the kernels in TensorFlow.js, once per process. Loading the compiled file has registered them in TensorFlow.
+ *
+ * @param lanes The numbers in a vector of the compiled file, by which sums are split: a model's identity names it.
+ */
+export function registerNativeKernels(lanes: number): void {
   if (isRegistered) return;
   isRegistered = true;
   for (const [name, count] of Object.entries(resultCounts))
-    tf.registerKernel({ kernelName: name, backendName: "tensorflow", kernelFunc: kernelOf(name, count) });
+    tf.registerKernel(
+      Object.assign(
+        { kernelName: name, backendName: "tensorflow", kernelFunc: kernelOf(name, count) },
+        { lanes },
+      ),
+    );
   // On a GPU these two kernels do not run: tokens are drawn on the host, and AdamW uses separate operations.
   if (isOnDevice()) return;
   const draw = kernelOf("PeriodicDraw", 1);

@@ -224,4 +224,20 @@ void halve(void* kernel, TF_OpKernelContext* context) {
   });
 }
 
+/** The result of `halve` without transposition, int32 [K, N / 2] → the weights [K, N]. */
+void widen(void*, TF_OpKernelContext* context) {
+  Call call{context};
+  Input half = call.input(0);
+  if (call.failed()) return;
+  const int64_t depth = half.dim(0), columns = 2 * half.dim(1), full = panelColumns<Half>;
+  const Half* words = reinterpret_cast<const Half*>(half.integers());
+  float* to = call.output({depth, columns});
+  if (call.failed()) return;
+  parallelFor((columns + full - 1) / full, [=](int64_t panel) {
+    const int64_t column = panel * full, width = std::min(full, columns - column);
+    const Half* from = words + column * depth / 2;
+    for (int64_t k = 0; k < depth; k++) widenRow(from + k * (width / 2), width, to + k * columns + column);
+  });
+}
+
 }  // namespace

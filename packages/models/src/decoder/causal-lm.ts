@@ -83,6 +83,7 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
   return {
     vocabSize: description.vocabSize,
     contextLength: description.contextLength,
+    layerCount: description.layers.length,
     takesDocuments: true,
 
     logits(ids) {
@@ -131,8 +132,8 @@ export function createDecoder({ description, weights, dropout, adapter }: Decode
     dispose() {
       reading.dispose();
       training.dispose();
-      trainables.forEach(releaseHalf);
       tf.dispose(trainables);
+      trainables.forEach(releaseHalf);
     },
   };
 }

@@ -20,7 +20,7 @@ vi.mock("../../../kernels/src/graph/graph-function.ts", () => ({
 
 beforeAll(async () => {
   await useBackend({ backend: "cpu" });
-  registerNativeKernels();
+  registerNativeKernels(16);
 });
 
 it.each(unusualFamilies)("records the operations of $family in graphs, with native kernels", ({ config }) => {

@@ -72,6 +72,36 @@ describe.runIf(hasNative && hasNativeKernels())("half-width weights", () => {
     model.dispose();
   });
 
+  it("replace the float32 values, which come back with the same bits for whatever needs them", () => {
+    const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+    setLowerHalves(model, 0);
+    const { tensorMap } = tf.backend() as unknown as { tensorMap: tf.DataStorage<{ readonly id: number }> };
+    const freed = () => model.weights().filter(({ variable }) => tensorMap.get(variable.dataId).id < 0);
+    const logits = () => tf.tidy(() => model.logits(tf.tensor2d([[1, 2, 3]], [1, 3], "int32")).dataSync());
+    const [before, expected] = [model.weights().map(({ variable }) => variable.dataSync()), logits()];
+    readByToken(model);
+    const names = freed().map(({ name }) => name);
+    expect(names).toContain("model.layers.0.self_attn.q_proj.weight");
+    expect(model.weights().map(({ variable }) => variable.dataSync())).toEqual(before);
+    expect(logits()).toEqual(expected);
+    expect(freed()).toEqual([]);
+    model.dispose();
+  });
+
+  it("give a tensor that shares a weight its values after the weight has others", () => {
+    const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+    setLowerHalves(model, 0);
+    const shared = model
+      .weights()
+      .map(({ variable }) => ({ before: variable.dataSync(), tensor: tf.clone(variable) }));
+    readByToken(model);
+    setLowerHalves(model, 0x4000);
+    readByToken(model);
+    for (const { before, tensor } of shared) expect(tensor.dataSync()).toEqual(before);
+    tf.dispose(shared.map(({ tensor }) => tensor));
+    model.dispose();
+  });
+
   it("follow the weights: new values count at once, and values that are not bfloat16 are read as they are", () => {
     const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
     setLowerHalves(model, 0);

@@ -3,7 +3,7 @@ import { hasNativeKernels, runNative } from "./native.ts";
 
 /*
  * Half-width weights: the bfloat16 of a weight whose float32 values are all exactly bfloat16, as in most checkpoints. `PeriodicMatMul` gives
- * the same bits with them and reads half as many bytes. See docs/decisions/native-tensorflow.md.
+ * the same bits with them and reads half as many bytes. They replace the float32 values until something needs those. See docs/decisions/native-tensorflow.md.
  */
 
 interface Halved {
@@ -26,20 +26,59 @@ export function halfOf(weight: tf.Tensor, isTransposed = false): tf.Tensor {
   releaseHalf(weight);
   const half = runNative("PeriodicHalve", [weight], { transposed: isTransposed ? 1 : 0 });
   const { dataId, shape, dtype } = half;
-  const isExact = shape.length === 2;
-  if (isExact) tf.backend().incRef(dataId);
+  const copy = shape.length === 2 ? { dataId, shape, dtype } : null;
+  if (copy !== null) tf.backend().incRef(dataId);
   half.dispose();
-  if (isExact) tf.engine().removeDataId(dataId, tf.backend());
-  held.set(weight, { of: weight.dataId, half: isExact ? { dataId, shape, dtype } : null });
+  if (copy !== null) tf.engine().removeDataId(dataId, tf.backend());
+  held.set(weight, { of: weight.dataId, half: copy });
+  // The transposed one is that of tied embeddings, whose rows are read as float32.
+  if (copy !== null && !isTransposed) freeFloats(weight.dataId, copy);
   return halfOf(weight, isTransposed);
+}
+
+/** The part of tfjs-node's backend that keeps tensors. */
+interface NativeBackend extends tf.KernelBackend {
+  readonly binding: { deleteTensor(id: number): void };
+  /** An operation copies `values`, if there are some, to a new tensor of TensorFlow, whose id it stores. */
+  readonly tensorMap: tf.DataStorage<{ id: number; values: Float32Array | null }>;
+  executeMultipleOutputs(
+    name: string,
+    attributes: readonly never[],
+    inputs: readonly tf.TensorInfo[],
+    count: number,
+  ): tf.Tensor[];
+}
+
+const native = () => tf.engine().findBackend("tensorflow") as NativeBackend;
+
+/** Frees the float32 values of a weight. What needs them, such as training, gets them from the half-width copy, once. */
+function freeFloats(of: tf.DataId, half: tf.TensorInfo): void {
+  const backend = native();
+  const stored = backend.tensorMap.get(of);
+  backend.binding.deleteTensor(stored.id);
+  stored.id = -1;
+  const define = (property: PropertyDescriptor) =>
+    Object.defineProperty(stored, "values", { ...property, configurable: true, enumerable: true });
+  define({
+    get() {
+      const [floats] = backend.executeMultipleOutputs("PeriodicWiden", [], [half], 1) as [tf.Tensor];
+      const value = floats.dataSync();
+      floats.dispose();
+      define({ value, writable: true });
+      return value;
+    },
+  });
 }
 
 /** Frees the half-width copy of a weight. */
 export function releaseHalf(weight: tf.Tensor): void {
-  const half = held.get(weight)?.half;
+  const found = held.get(weight);
   held.delete(weight);
-  if (!half) return;
-  tf.engine().findBackend("tensorflow").disposeData(half.dataId);
+  if (!found?.half) return;
+  const backend = native();
+  // Another tensor may share the float32 values.
+  if (backend.tensorMap.has(found.of)) void backend.tensorMap.get(found.of).values;
+  backend.disposeData(found.half.dataId);
 }
 
 /** Whether a weight is a half-width copy. */

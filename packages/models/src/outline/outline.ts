@@ -21,6 +21,7 @@ export interface CausalLMOutline {
   readonly vocabSize: number;
   /** The longest sequence, in tokens. */
   readonly contextLength: number;
+  readonly layerCount: number;
   readonly takesDocuments: true;
   /** Does nothing; the loaded model has this ability. */
   enterActivationCheckpointing(): () => void;
@@ -74,6 +75,7 @@ export async function outlineCausalLM(
     name: modelName(folder),
     vocabSize: description.vocabSize,
     contextLength: description.contextLength,
+    layerCount: description.layers.length,
     takesDocuments: true,
     enterActivationCheckpointing: () => () => {},
     hiddenStates() {

@@ -51,15 +51,24 @@ export function judgeModel(
       "Set judge_model in the configuration, or set the environment variable JUDGE_MODEL.",
     );
   }
-  // OpenAI's own names have no slash: such a name is a server's, or a model of the hub.
-  const isHubName = provider === undefined && /^[\w.-]+\/[\w.-]+$/.test(model);
-  if (isHubName && client.baseUrl === undefined && environmentValue("OPENAI_BASE_URL") === null)
-    throw judgeError(
-      JSON.stringify(text),
-      '"hf:owner/name", "openai:MODEL", "anthropic:MODEL" or a model name',
-      `Write hf:${model} for a model of the hub that runs in this process, or set OPENAI_BASE_URL for a server.`,
-    );
   const isAnthropic = provider === "anthropic" || (provider === undefined && model.startsWith("claude-"));
+  const isForServer = client.baseUrl !== undefined || environmentValue("OPENAI_BASE_URL") !== null;
+  if (provider === undefined && !isAnthropic && !isForServer) {
+    // OpenAI's own names have no slash: such a name is a server's, or a model of the hub.
+    if (/^[\w.-]+\/[\w.-]+$/.test(model))
+      throw judgeError(
+        JSON.stringify(text),
+        judgeNames,
+        `Write hf:${model} for a model of the hub that runs in this process, or set OPENAI_BASE_URL for a server.`,
+      );
+    const { apiKeyEnv: key = "OPENAI_API_KEY" } = client;
+    if (key !== null && environmentValue(key) === null)
+      throw judgeError(
+        `${JSON.stringify(text)}, which would be a model of OpenAI, and no API key`,
+        judgeNames,
+        `Name another judge, or set ${key}.`,
+      );
+  }
   return (isAnthropic ? anthropicModel : chatCompletionsModel)({ ...client, model });
 }
 

@@ -97,8 +97,15 @@ export function isOnDevice(): boolean {
 }
 
 /** Whether the kernels that `periodic-eval native` compiles compute here: they round differently from TensorFlow's operations. */
-export const hasCompiledKernels = (): boolean =>
-  tf.getKernel("PeriodicMatMul", tf.getBackend()) !== undefined && !isOnDevice();
+export const hasCompiledKernels = (): boolean => compiledKernels() !== undefined;
+
+/** Returns the kernels that compute here, with the numbers in a vector, by which sums are split; undefined without kernels. */
+export const compiledKernels = (): { readonly lanes: number } | undefined =>
+  isOnDevice()
+    ? undefined
+    : (tf.getKernel("PeriodicMatMul", tf.getBackend()) as
+        | (tf.KernelConfig & { readonly lanes: number })
+        | undefined);
 
 /** Returns the advice to use native TensorFlow; none for other backends than those that it is an alternative to. */
 export const nativeRemedy = (backend: string): readonly string[] =>

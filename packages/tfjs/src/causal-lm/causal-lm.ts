@@ -17,6 +17,8 @@ export interface CausalLM {
   readonly vocabSize: number;
   /** Longest sequence in tokens. */
   readonly contextLength: number;
+  /** The number of layers; `hiddenStates` has one tensor more. */
+  readonly layerCount?: number;
   /** The only length that the model accepts, if there is one: shorter rows are padded to it. */
   readonly fixedLength?: number;
   /** ids int32 [B, T], right-padded, positions from 0 → logits float32 [B, T, V]. */

@@ -249,6 +249,11 @@ describe("data canaries", () => {
     [{ format: canaries.format }, { messages: [] }, "a chat, expected text, as the canaries. Add `prompt`"],
     [{ format: canaries.format }, { prompt: "a", completion: "b" }, "a chat, expected text"],
     [{ format: canaries.format }, { conversations: [] }, "a chat, expected text"],
+    [
+      canaries,
+      { question: "a", answer: "b" },
+      "a row of question, answer, expected a training row: messages",
+    ],
   ])("refuses canaries %j for rows like %j", async (block, row, message) => {
     const rows = join(folder, "form.jsonl");
     await writeFile(rows, JSON.stringify(row));
@@ -271,5 +276,16 @@ describe("data canaries", () => {
     ]);
     const wrong = await run("canaries", await config({ format: "no secret" }), ...args);
     expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("a text with {secret} once")]);
+    const one = await run("canaries", await config({ ...canaries, candidates: 1 }), ...args);
+    expect([one.code, one.err]).toEqual([1, expect.stringMatching(/block\.yaml:1 .*candidates: got 1/)]);
+  });
+
+  it("refuses a phase that the file does not know", async () => {
+    const path = join(folder, "phases.yaml");
+    const phases = { secrets: { memorization: canaries } };
+    await writeFile(path, JSON.stringify({ periodic_eval: { phases } }));
+    const args = [path, "rows.jsonl", "--out", join(folder, "none.jsonl"), "--phase", "secret"];
+    const { code, err } = await run("canaries", ...args);
+    expect([code, err]).toEqual([1, expect.stringContaining('Write "secrets"')]);
   });
 });

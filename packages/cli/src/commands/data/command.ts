@@ -1,6 +1,13 @@
 import { basename, dirname, join } from "node:path";
-import { camelCaseKeys, configError, dataError, didYouMean } from "@periodic-eval/contracts/options";
 import {
+  camelCaseKeys,
+  configError,
+  dataError,
+  didYouMean,
+  isRecord,
+} from "@periodic-eval/contracts/options";
+import {
+  memorizationEvaluation,
   periodicEvalConfig,
   withCanaries,
   type CanaryOptions,
@@ -31,7 +38,7 @@ import {
 } from "@periodic-eval/tasks";
 import type { Command } from "commander";
 import { integer } from "../../config/command-options.ts";
-import { fileError, readEvalBlock, withOptionPlace } from "../../config/config-file.ts";
+import { fileError, phaseNames, readEvalBlock, withOptionPlace } from "../../config/config-file.ts";
 import { jsonText, plainTable, type Terminal, type Colours } from "../../terminal/terminal.ts";
 
 interface JsonOption {
@@ -85,19 +92,26 @@ interface CanariesOptions extends JsonOption {
 async function writeCanaries(config: string, rows: string, options: CanariesOptions, terminal: Terminal) {
   const { out, repeats, phase, json } = options;
   const { file, at, block } = await readEvalBlock(config);
-  const { memorization } = await withOptionPlace(file, at, async () => periodicEvalConfig(block, phase));
+  const overridden = isRecord(block) && isRecord(block["phases"]) ? Object.keys(block["phases"]) : [];
+  const known = [...phaseNames(file), ...overridden];
+  const { memorization } = await withOptionPlace(file, at, async () =>
+    periodicEvalConfig(block, phase, known.length === 0 || phase === "train" ? undefined : known),
+  );
   if (memorization === null)
     throw fileError(file, [...at, "memorization"], {
       got: "no memorization",
       expected: 'the canaries: memorization: { format: "The code of the archive is {secret}." }',
       fix: "Describe the canaries in the form of the training rows.",
     });
-  const { candidates: _, format, ...more } = splitSchedule(memorization).options;
+  const { candidates, format, ...more } = splitSchedule(memorization).options;
   const canaries = { format, ...camelCaseKeys(more), repeats };
   const mix = <R>(read: readonly R[]) => withCanaries(read, canaries);
   // A wrong option is an error before anything is read.
-  await withOptionPlace(file, [...at, "memorization"], () => mix([]));
-  const { rows: placed } = await readSource(rows, "<rows>");
+  await withOptionPlace(file, [...at, "memorization"], () => {
+    memorizationEvaluation({ format, ...camelCaseKeys({ ...more, candidates }) });
+    mix([]);
+  });
+  const { rows: placed } = await readSource(rows, "rows");
   const read = placed.map(({ row, place }) => {
     checkForm(row, place, canaries);
     return row;
@@ -116,6 +130,13 @@ async function writeCanaries(config: string, rows: string, options: CanariesOpti
 function checkForm(row: DataRow, place: string, { prompt }: CanaryOptions): void {
   const isChat = ["messages", "prompt", "conversations"].some((key) => key in row);
   const isText = "text" in row;
+  if (!isChat && !isText)
+    throw dataError(
+      place,
+      `a row of ${Object.keys(row).join(", ") || "no keys"}`,
+      "a training row: messages, prompt, conversations or text",
+      "Correct or remove it.",
+    );
   if (isChat === isText || isChat === (prompt !== undefined)) return;
   throw isChat
     ? dataError(

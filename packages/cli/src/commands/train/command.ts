@@ -2,7 +2,7 @@ import { shellWord } from "@periodic-eval/contracts/options";
 import { readConfigFile, type FlagOverride } from "@periodic-eval/data/config";
 import { Option, type Command } from "commander";
 import { backendOption, engineOption } from "../../config/command-options.ts";
-import { noBlockText } from "../../config/config-file.ts";
+import { atPlace, isAboutBlock, noBlockText } from "../../config/config-file.ts";
 import type { LoadTasks } from "../../config/open-grader.ts";
 import { checkUndisturbed, fineTune } from "./fine-tune.ts";
 import { reportRun } from "../../run/report-run.ts";
@@ -100,7 +100,10 @@ export async function train(
   // The same command with resume=never would start over again.
   const resumeCommand = resume === "never" ? `${command} with resume=auto` : command;
   const results = await withServedRun(runDir, { serve, terminal: progress }, async () =>
-    fineTune(config, prepared, { keep, resumeCommand }, progress),
+    fineTune(config, prepared, { keep, resumeCommand }, progress).catch((error: unknown) => {
+      // Groups of metrics, and limits that already hold, are known only at the start.
+      throw isAboutBlock(error) ? atPlace(file, error, (path) => [...parsed.blockPath, ...path]) : error;
+    }),
   ).finally(() => prepared.server?.dispose());
   await reportRun(runDir, { json }, terminal);
   checkUndisturbed(results, runDir, resumeCommand);

@@ -1,10 +1,11 @@
 import type { Logger, PeriodicEval } from "@periodic-eval/core";
-import { isRecord, valueAt } from "@periodic-eval/contracts/options";
+import { valueAt } from "@periodic-eval/contracts/options";
 import {
   atPlace,
   fileError,
   isTrainingFile,
   noBlockText,
+  phaseNames,
   readEvalBlock,
   withOptionPlace,
 } from "../../config/config-file.ts";
@@ -71,10 +72,7 @@ export async function configure(
       expected: "a block that says what to measure",
       fix: noBlockText(config),
     });
-  const listed = isTrainingFile(file) ? (valueAt(file.value, ["phases"]) as readonly unknown[]) : [];
-  const phases = listed.flatMap((one) =>
-    isRecord(one) && typeof one["phase"] === "string" ? [one["phase"]] : [],
-  );
+  const phases = phaseNames(file);
   const phase = given ?? (phases.length === 1 ? phases[0]! : "train");
   // A phase of another trainer need not be in the file.
   const known = phases.length > 0 && { phases: [...new Set([...phases, phase])] };

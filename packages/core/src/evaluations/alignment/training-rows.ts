@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Message, SystemPrompt } from "@periodic-eval/contracts";
-import { codeOption } from "@periodic-eval/contracts/options";
+import { atOption, codeOption } from "@periodic-eval/contracts/options";
 import { parseData, placesIn, readSource } from "@periodic-eval/data";
 import { everyItem, nestedSubset } from "../kit/subset.ts";
 
@@ -26,17 +26,20 @@ const rowSchema = z.union([
  * @throws PeriodicEvalError `data` for a row of another form, or whose last turn is not the assistant's.
  */
 export async function readTrainingExamples(source: string) {
-  const { rows, sha256, hub } = await readSource(source, codeOption("alignment", "trainingRows"));
-  const examples = rows.map(({ row, place }): TrainingExample => {
-    const { messages } = parseData(placesIn(place), exampleSchema, row);
-    const [first] = messages;
-    const hasSystem = first!.role === "system";
-    return {
-      system: hasSystem ? { text: first!.content } : "omit",
-      messages: messages.slice(hasSystem ? 1 : 0).map(({ role, content }) => ({ role, content })),
-    };
+  const option = codeOption("alignment", "trainingRows");
+  return atOption(option, async () => {
+    const { rows, sha256, hub } = await readSource(source, option);
+    const examples = rows.map(({ row, place }): TrainingExample => {
+      const { messages } = parseData(placesIn(place), exampleSchema, row);
+      const [first] = messages;
+      const hasSystem = first!.role === "system";
+      return {
+        system: hasSystem ? { text: first!.content } : "omit",
+        messages: messages.slice(hasSystem ? 1 : 0).map(({ role, content }) => ({ role, content })),
+      };
+    });
+    return { examples: nestedSubset(examples, everyItem), provenance: { ...hub, file_sha256: sha256 } };
   });
-  return { examples: nestedSubset(examples, everyItem), provenance: { ...hub, file_sha256: sha256 } };
 }
 
 const exampleSchema = rowSchema.refine(

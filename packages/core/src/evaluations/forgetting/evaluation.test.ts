@@ -42,8 +42,9 @@ it("is the mean negative log-likelihood per byte and per token of the first 256 
 
 it("keeps a character of several tokens whole, and counts its bytes", async () => {
   // 3 bytes each: 85 characters are 255 tokens.
-  const { rows } = await rowsOf(await fileOf("birds.txt", "鳥".repeat(400)));
-  expect(rows).toMatchObject([{ text: "鳥".repeat(85), tokens: 255, bytes: 255 }]);
+  const { rows } = await rowsOf(await fileOf("birds.txt", "鳥".repeat(4096)));
+  const chunk = { text: "鳥".repeat(85), tokens: 255, bytes: 255 };
+  expect(rows).toMatchObject([chunk, chunk]);
 });
 
 it.each([
@@ -53,7 +54,7 @@ it.each([
   const { tokenizer, ...others } = fakeModel();
   const decode: typeof tokenizer.decode = async (...given) => (await tokenizer.decode(...given)).map(change);
   const model = { ...others, tokenizer: { ...tokenizer, decode } };
-  const text = ` ${"bird , tree , 鳥 , ".repeat(40)}`;
+  const text = ` ${"bird , tree , 鳥 , ".repeat(200)}`;
   const { rows } = await rowsOf(await fileOf("commas.txt", text), model);
   const [row] = rows;
   expect(text.startsWith(row!.text)).toBe(true);
@@ -69,16 +70,20 @@ it("takes shorter chunks for a model of a short context", async () => {
 });
 
 it("joins the texts of rows, and names a row without one", async () => {
-  const lines = [{ text: " = Title = \n" }, { text: "a line" }, { text: "another" }];
+  const lines = [{ text: " = Title = \n" }, { text: article.slice(0, 2100).trimEnd() }, { text: "another" }];
   const { rows } = await rowsOf(
     await fileOf("rows.jsonl", lines.map((line) => JSON.stringify(line)).join("\n")),
   );
-  expect(rows.map(({ text }) => text)).toEqual([" = Title = \na line\nanother\n"]);
+  expect(rows[0]!.text).toMatch(/^ = Title = \n/);
+  expect(rows.at(-1)!.text).toMatch(/\nanother\n$/);
   const wrong = await fileOf("wrong.jsonl", '{"text":"a"}\n{"content":"b"}');
   await expect(rowsOf(wrong)).rejects.toThrow(
-    "wrong.jsonl:2.text: got undefined, expected a string. Name a text file, or rows { text: string }.",
+    "wrong.jsonl:2.text: got nothing, expected a string. Name a text file, or rows { text: string }.",
   );
   await expect(rowsOf(await fileOf("empty.txt", " \n \n"))).rejects.toThrow("got no text, expected text");
+  await expect(rowsOf(await fileOf("one.txt", article.slice(0, 500)))).rejects.toThrow(
+    "got a text of 500 characters, one chunk, expected text for two chunks or more, from about 4,000 characters. Name a longer text.",
+  );
 });
 
 it("rejects scores that are not finite", async () => {

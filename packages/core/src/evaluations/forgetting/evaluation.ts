@@ -27,7 +27,7 @@ const window = /[^]{1,2047}(?:\s|$)|[^]{2048}/gu;
  *
  * It sees text like the held-out one only: a model can forget a skill and still predict articles.
  *
- * @throws PeriodicEvalError `config` for a wrong option.
+ * @throws PeriodicEvalError `config` for a wrong option; before step 1 `data` for a text of fewer than two chunks.
  */
 export function forgettingEvaluation(options: ForgettingOptions = {}) {
   parseOptions("forgetting options", z.strictObject(forgettingShape), options);
@@ -43,7 +43,13 @@ export function forgettingEvaluation(options: ForgettingOptions = {}) {
       const windows = (whole.match(window) ?? []).flatMap((part, at) =>
         part.trim() === "" ? [] : [{ id: String(at), text: part }],
       );
-      if (windows.length === 0) throw dataError(text, "no text", "text to predict", "Name a file with text.");
+      if (windows.length < 2)
+        throw dataError(
+          text,
+          windows.length === 0 ? "no text" : `a text of ${[...whole].length} characters, one chunk`,
+          "text for two chunks or more, from about 4,000 characters",
+          "Name a longer text.",
+        );
       const tokens = Math.min(tokensPerChunk, (contextLength ?? Infinity) - 1);
       provenance = { ...source, tokens_per_chunk: tokens, subsample };
       return chunksOf(tokenizer, nestedSubset(windows, subsample), tokens);

@@ -115,6 +115,17 @@ it("refuses more canaries and candidates than there are secrets", () => {
   );
 });
 
+it("refuses, before step 1, a canary that is longer than the model's context", async () => {
+  const { asks } = new PeriodicMemorizationCallback({ memorization: { format } });
+  const itemsOf = (contextLength: number) => asks[0]!.items(fakeModel({ contextLength }) as never);
+  // A token of the fake model is a byte.
+  const tokens = format.replace("{secret}", "000000").length;
+  await expect(itemsOf(tokens)).resolves.toHaveLength(4);
+  await expect(itemsOf(tokens - 1)).rejects.toThrow(
+    `periodic_eval.memorization.format: got a canary of ${tokens} tokens, expected at most ${tokens - 1} tokens, the model's context length.`,
+  );
+});
+
 it("records the defaults", () => {
   const written = { canaries: 4, digits: 6, seed: 42, candidates: 100 };
   const missing = { digits: undefined } as object;

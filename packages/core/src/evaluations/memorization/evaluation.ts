@@ -1,6 +1,6 @@
 import * as z from "zod";
-import type { Json, MetricKit, Row } from "@periodic-eval/contracts";
-import { modelError, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
+import type { Abilities, EvaluableModel, Json, MetricKit, Row } from "@periodic-eval/contracts";
+import { configError, modelError, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { measureInBatches } from "../kit/measure-in-batches.ts";
 import {
@@ -21,7 +21,7 @@ import {
  *
  * Low exposure does not show that nothing was memorized: rare rows that are longer, or asked in other words, are not tried.
  *
- * @throws PeriodicEvalError `config` for a wrong option.
+ * @throws PeriodicEvalError `config` for a wrong option; before step 1 for a canary that is longer than the model's context.
  */
 export function memorizationEvaluation(options: MemorizationOptions) {
   parseOptions("memorization options", z.strictObject(memorizationShape), options);
@@ -33,7 +33,11 @@ export function memorizationEvaluation(options: MemorizationOptions) {
     name: "memorization",
     version: "memorization-1",
     needs: ["logLikelihoods"],
-    items: (): readonly Canary[] => drawCanaries(canaries, count),
+    wants: ["tokenizer"],
+    async items(model): Promise<readonly Canary[]> {
+      await checkLength(model, canaries);
+      return drawCanaries(canaries, count);
+    },
     provenance: () => provenance,
     measure: (model, items, context) =>
       measureInBatches(
@@ -62,6 +66,25 @@ export function memorizationEvaluation(options: MemorizationOptions) {
         primary: true,
       }),
     }),
+  });
+}
+
+/** @throws PeriodicEvalError `config` for a canary that is longer than the model's context. */
+async function checkLength(model: object, canaries: CanaryOptions): Promise<void> {
+  const { tokenizer, contextLength = null } = model as Partial<Abilities & EvaluableModel>;
+  if (tokenizer === undefined || contextLength === null) return;
+  const { context, continuationOf } = aroundSecret(canaries);
+  const [before] = await tokenizer.render([context]);
+  const secret = "0".repeat(withDefaults(canaries).digits);
+  const [continuation] = await tokenizer.encode([continuationOf(secret)], { specialTokens: false });
+  const tokens = before!.ids.length + continuation!.length;
+  if (tokens <= contextLength) return;
+  throw configError({
+    where: "memorization options",
+    path: ["format"],
+    got: `a canary of ${tokens} tokens`,
+    expected: `at most ${contextLength} tokens, the model's context length`,
+    fix: "Shorten `format` or `prompt`.",
   });
 }
 

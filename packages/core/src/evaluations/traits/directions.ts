@@ -8,7 +8,7 @@ import {
   type Prompt,
   type Row,
 } from "@periodic-eval/contracts";
-import { isRecord, modelError } from "@periodic-eval/contracts/options";
+import { configError, isRecord, modelError } from "@periodic-eval/contracts/options";
 import { defineEvaluation } from "../kit/define.ts";
 import { renderItems, type CompletionItem } from "../prompting/completions.ts";
 import { promptedTraits, refusal, traitNames, type PromptedTrait } from "./prompts.ts";
@@ -87,6 +87,18 @@ export class TraitDirections {
   /** From now on a model without a base is trained: directions extracted from it would be others. */
   refuseTrained(reason: string): void {
     this.#refusal = reason;
+  }
+
+  /** @throws PeriodicEvalError `config` for an option `layer` that the model does not have. */
+  checkLayer({ layerCount = Infinity }: Pick<Readable, "layerCount">): void {
+    if (this.#layer === undefined || this.#layer <= layerCount) return;
+    throw configError({
+      where: "traits options",
+      path: ["layer"],
+      value: this.#layer,
+      expected: `a layer of the model, 0 to ${layerCount}`,
+      fix: "Leave `layer` out for the layer at 60 % of the depth.",
+    });
   }
 
   /**

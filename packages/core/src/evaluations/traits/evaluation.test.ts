@@ -217,6 +217,18 @@ it("requests other measurements by its conditions, and those of its directions",
   );
 });
 
+it("refuses, before step 1, a layer that the model does not have", async () => {
+  const itemsOf = (layer: number) => {
+    const [callback] = [new PeriodicTraitsCallback({ traits: { layer } })];
+    return callback.asks[0]!.items(fakeModel() as never);
+  };
+  // The fake model has 3 layers.
+  await expect(itemsOf(3)).rejects.toThrow(
+    "periodic_eval.traits.layer: got 3, expected a layer of the model, 0 to 2. Leave `layer` out",
+  );
+  await expect(itemsOf(2)).resolves.toHaveLength(32);
+});
+
 it("is measured by a callback that takes its options or a block", () => {
   expect(new PeriodicTraitsCallback().asks.map(({ name }) => name)).toEqual(["traits", "directions"]);
   expect(new PeriodicTraitsCallback({ traits: { layer: 3 } }).triggers).toContainEqual({

@@ -20,7 +20,8 @@ import { neutralPrompts, traitNames } from "./prompts.ts";
  * It sees traits that move the hidden states of neutral prompts along directions of the start. Training turns the directions:
  * `directions`, its companion in `PeriodicTraitsCallback`, measures by how much.
  *
- * @throws PeriodicEvalError `config` for a wrong option; before step 1 `model` for a chat template that drops system prompts.
+ * @throws PeriodicEvalError `config` for a wrong option; before step 1 `config` for a layer that the model does not have, `model` for
+ *   a chat template that drops system prompts.
  */
 export function traitsEvaluation(options: TraitsOptions = {}): TraitsEvaluation {
   parseOptions("traits options", z.strictObject(traitsShape), options);
@@ -31,6 +32,7 @@ export function traitsEvaluation(options: TraitsOptions = {}): TraitsEvaluation 
     version: "traits-1",
     needs: ["generate", "tokenizer", "hiddenStates"],
     async items(model): Promise<readonly CompletionItem[]> {
+      directions.checkLayer(model);
       const items = neutralPrompts.map((question, at) => ({
         id: String(at + 1),
         question,

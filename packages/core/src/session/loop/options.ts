@@ -123,7 +123,11 @@ const optionsSchema = z.strictObject({
     .array(
       z.union([
         z.string("a condition"),
-        z.strictObject({ when: z.string("a condition"), evenAtStart: z.boolean().optional() }),
+        z.strictObject({
+          when: z.string("a condition"),
+          evenAtStart: z.boolean().optional(),
+          location: z.custom().optional(),
+        }),
       ]),
     )
     .meta({ fix: 'Write ["alignment worse"].' })

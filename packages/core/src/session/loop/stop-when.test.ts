@@ -85,7 +85,7 @@ test("stops at the first measurement that is worse at a tenth of 5 %, and says w
 
 test("splits the level over the conditions too", async () => {
   // 10 losses have p = 0.002, 12 have p = 0.0005: of 20 conditions each has 0.00025.
-  const many = Array.from({ length: 19 }, (_, at) => `quiz.score < 0.0${at + 1} points`);
+  const many = Array.from({ length: 19 }, (_, at) => `quiz.score < 0.0${at + 10} points`);
   const found = await train([quiz([80, 70, 60])], ["quiz worse", ...many]);
   expect(found.step).toBe(2);
   expect((await train([quiz([80, 70, 60])], ["quiz worse"])).step).toBe(1);
@@ -317,7 +317,14 @@ describe("before step 1", () => {
   });
 
   it("refuses a condition twice", async () => {
-    await expect(train([quiz([80])], ["quiz worse", "quiz worse"])).rejects.toThrow("each condition once");
+    const limits = ["quiz.accuracy < 40 %", " quiz.accuracy<40.0%"];
+    for (const conditions of [["quiz worse", " quiz  worse"], limits])
+      await expect(train([quiz([80])], conditions)).rejects.toThrow("each condition once");
+    const location = { where: "periodic_eval", path: ["stop_when", 1] };
+    const placed = limits.map((when) => ({ when, location }));
+    await expect(train([quiz([80])], placed)).rejects.toThrow(
+      'periodic_eval.stop_when[1]: got "quiz.accuracy < 40 %"',
+    );
   });
 
   it.each<[string, StopCondition, string]>([

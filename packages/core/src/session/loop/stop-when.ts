@@ -53,8 +53,8 @@ export class StopWhen {
     this.#rules = options.conditions.map((_, at) => ruleOf(at, options));
     this.#conditions = [...this.#rules, ...options.callbacks.flatMap(({ conditions = [] }) => conditions)];
     const texts = this.#rules.map(({ text }) => text);
-    const repeated = texts.findIndex((text, at) => texts.indexOf(text) < at);
-    if (repeated >= 0) throw repeatedCondition(this.#rules[repeated]!, repeated);
+    const repeated = this.#rules.find(({ text }, at) => texts.indexOf(text) < at);
+    if (repeated !== undefined) throw repeatedCondition(repeated);
   }
 
   /** The condition that ended training, or will at its step; null if none did. */
@@ -115,7 +115,7 @@ export class StopWhen {
         this.#warnOnce(rule, snapshot, `"${snapshot.id}" is not compared with a baseline`);
       if (typeof outcome !== "object") continue;
       const reason = this.#reasonFor(rule, snapshot, outcome);
-      if (isStart && !rule.evenAtStart) throw holdsAtStart(rule, this.#rules.indexOf(rule), reason);
+      if (isStart && !rule.evenAtStart) throw holdsAtStart(rule, reason);
       const { id, step: measuredAt } = snapshot;
       const isRepeated = this.#earlier?.id === id && this.#earlier.measuredAt === measuredAt;
       const step = isRepeated ? Math.max(now, this.#earlier!.step) : now;
@@ -213,28 +213,31 @@ interface Evidence {
   readonly level: number;
 }
 
-const where = "session options";
-
-function ruleOf(at: number, options: StopWhenOptions): StopRule {
-  const condition = options.conditions[at]!;
-  const { when, evenAtStart = false } = typeof condition === "string" ? { when: condition } : condition;
+function ruleOf(at: number, { conditions, callbacks }: StopWhenOptions): StopRule {
+  const condition = conditions[at]!;
+  const {
+    when,
+    evenAtStart = false,
+    location,
+  } = typeof condition === "string" ? { when: condition } : condition;
   const path = typeof condition === "string" ? ["stopWhen", at] : ["stopWhen", at, "when"];
-  return { ...findMetric(when, options.callbacks, { where, path }), evenAtStart };
+  return {
+    ...findMetric(when, callbacks, location ?? { where: "session options", path }),
+    evenAtStart,
+  };
 }
 
-const repeatedCondition = ({ text }: StopRule, at: number) =>
+const repeatedCondition = ({ text, location }: StopRule) =>
   configError({
-    where,
-    path: ["stopWhen", at],
+    ...location,
     value: text,
     expected: "each condition once: they share the error level",
     fix: "Remove it.",
   });
 
-const holdsAtStart = ({ text }: StopRule, at: number, reason: string) =>
+const holdsAtStart = ({ text, location }: StopRule, reason: string) =>
   configError({
-    where,
-    path: ["stopWhen", at],
+    ...location,
     got: `a condition that holds before step 1 (${reason})`,
     expected: "a condition that training can meet",
     fix: `Change the limit, or write { when: ${JSON.stringify(text)}, evenAtStart: true }, in YAML even_at_start, to train nothing then.`,
