@@ -68,7 +68,9 @@ export const helloSchema = z.object({
       .describe("By how much a log-prob may depend on its batch, in nats; null if nothing is known."),
     details: json
       .default(null)
-      .describe("Versions and settings that can change a number. `layers`, the number of layers, checks options."),
+      .describe(
+        "Versions and settings that can change a number. `layers`, the number of layers, checks options.",
+      ),
   }),
   tokenizer: z.object({
     fingerprint: name.describe("Hash of everything that changes an encoding or a rendering."),

@@ -17,7 +17,7 @@ it.each([
   ],
   [
     () => mlflowLogger({ trackingUri: "http://127.0.0.1:9" } as never),
-    "mlflowLogger options.runDir: got nothing, expected a path",
+    "mlflowLogger options.runDir: got undefined, expected a path",
   ],
   [
     () => mlflowLogger({ trackingUri: "http://127.0.0.1:9", runDir: "run", closeSeconds: Number.NaN }),

@@ -186,7 +186,7 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
   [
     "  alignment: true\n  judge_model: nonsense",
     "10 periodic_eval.judge_model",
-    'got "nonsense", which would be a model of OpenAI, and no API key, expected openai:MODEL, anthropic:MODEL or a mode…. Name another judge, or set OPENAI_API_KEY.',
+    'got "nonsense", a model name without a provider, and OPENAI_API_KEY is not set, expected openai:MODEL, anthropic:MODEL or a mode…. Name another judge, or set OPENAI_API_KEY.',
   ],
   [
     "  alignment: true\n  judge_model: opnai:gpt-4o",

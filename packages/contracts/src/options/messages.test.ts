@@ -24,7 +24,7 @@ const circular: Record<string, unknown> = {};
 circular["self"] = circular;
 
 it.each([
-  [undefined, "nothing"],
+  [undefined, "undefined"],
   [null, "null"],
   ["text", '"text"'],
   [[1, "a"], '[1,"a"]'],

@@ -5,11 +5,10 @@ export function errorMessage(error: unknown): string {
 }
 
 /**
- * Returns a value as an error message quotes it: JSON, cut to `maxLength` characters; "nothing" for a missing one. Also handles values
- * that `JSON.stringify` renders as `null` (NaN, Infinity), omits (functions, symbols) or throws for (a BigInt, a circular reference).
+ * Returns a value as an error message quotes it: JSON, cut to `maxLength` characters. Also handles values that `JSON.stringify`
+ * renders as `null` (NaN, Infinity), omits (functions, symbols) or throws for (a BigInt, a circular reference).
  */
 export function quoteValue(value: unknown, maxLength = 200): string {
-  if (value === undefined) return "nothing";
   if (typeof value === "number") return String(value);
   if (typeof value === "bigint") return `${value}n`;
   if (typeof value === "function") return "a function";

@@ -29,7 +29,9 @@ export const atWritten = (error: unknown, written: Written): unknown =>
     const isAbout = one.path.length > 0 || one.where === place || one.where === written.root;
     const inside = isAbout ? one.inside : one.where;
     const where = inside === null ? place : `${place}, ${inside}`;
-    const [got, expected, fix] = [one.got, one.expected, one.fix].map((text) => respelt(text, written));
+    // A missing key of YAML is not JavaScript's undefined.
+    const wrong = one.got === "undefined" ? "nothing" : one.got;
+    const [got, expected, fix] = [wrong, one.expected, one.fix].map((text) => respelt(text, written));
     return changedError(one, {
       where,
       path,

@@ -10,7 +10,10 @@ import { metricKit, primaryMetric } from "../evaluations/kit/metric-kit.ts";
 import { conditionForms, limitOf, readCondition, type Condition } from "./condition.ts";
 
 /** A condition on a metric that a callback measures. */
-export interface NamedCondition extends Condition, CallbackCondition {}
+export interface NamedCondition extends Condition, CallbackCondition {
+  /** The condition with the metric's name, also if it is the primary one: `capability.accuracy worse`. */
+  readonly fullText: string;
+}
 
 /**
  * Reads a condition on what callbacks measure.
@@ -83,7 +86,8 @@ export function findMetric(
         "Correct the condition.",
       );
   }
-  return { ...condition, id, metric, location };
+  const fullText = `${id}.${metricName}${condition.text.slice(name.length)}`;
+  return { ...condition, id, metric, location, fullText };
 }
 
 /**

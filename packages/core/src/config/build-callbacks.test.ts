@@ -284,7 +284,7 @@ it.each([
     { personas: [{ id: "doctor", system: 3 }] },
     "periodic_eval.personas[0].system: got 3, expected a string or null or an object (text). Correct the option",
   ],
-  [{ personas: [{ id: "doctor" }] }, "periodic_eval.personas[0].system: got nothing, expected a string"],
+  [{ personas: [{ id: "doctor" }] }, "periodic_eval.personas[0].system: got undefined, expected a string"],
   [{ personas: 3 }, "periodic_eval.personas: got 3, expected a string or an array or an object. Correct"],
   [{ personas: { doctor: "empty" } }, 'periodic_eval.personas.doctor: got "empty", expected a string, ""'],
   [
@@ -327,12 +327,13 @@ it.each([
   ],
   [
     { alignment_num_samples: 3 },
-    "periodic_eval.alignment_num_samples: got alignment_num_samples, and nothing that reads it, expected the key alignment beside it. Write `alignment: true`, or `alignment: false` to keep alignment_num_samples for later.",
+    "periodic_eval.alignment_num_samples: got a key that no evaluation reads, expected alignment: true in the block. Write `alignment: true`, or `alignment: false` to keep alignment_num_samples for later.",
   ],
-  [{ judge_models: ["a", "b"] }, "periodic_eval.judge_models: got judge_models, and nothing that reads it"],
+  [{ judge_models: ["a", "b"] }, "periodic_eval.judge_models: got a key that no evaluation reads"],
+  [{ judge_model: "a", refusal: true }, "Write refusal: { judge_model } for a judge of refusals."],
   [
     { phases: { [phase]: { leakage_source: "pirate" } } },
-    `periodic_eval.phases.${phase}.leakage_source: got leakage_source, and nothing that reads it`,
+    `periodic_eval.phases.${phase}.leakage_source: got a key that no evaluation reads`,
   ],
   [
     { escalate: [{ when: "capability worse", run: ["alignment", "alignment"] }] },

@@ -199,7 +199,7 @@ const options = {
         .describe(
           "Text that the model is not trained on: a file, or rows { text } as a file or hf:owner/dataset[/config][/split]. Default: the test split of WikiText-2, downloaded once.",
         ),
-      chunks: count.optional().describe("Number of chunks of 256 tokens. Default: 50."),
+      chunks: z.int().min(2).optional().describe("Number of chunks of 256 tokens. Default: 50."),
     },
     "Measures how well the model still predicts general text.",
   ),

@@ -92,6 +92,7 @@ interface Level {
 
 /** @throws PeriodicEvalError `config` for a key that only alignment or leakage reads, in a block that has no key `alignment` or `leakage`. */
 function refuseUnread(block: PeriodicEvalBlock): void {
+  if (block.enabled === false) return;
   const phases = Object.entries(block.phases ?? {}).map(([name, keys]) => ({
     path: ["phases", name],
     keys: keys ?? {},
@@ -102,14 +103,19 @@ function refuseUnread(block: PeriodicEvalBlock): void {
       Object.hasOwn(keys, on) || keys.escalate?.some(({ run }) => run.includes(on)) === true;
     if (levels.some(isNamed)) continue;
     for (const { path, keys } of levels) {
-      const key = Object.keys(keys).find((one) => ownKeys.test(one) && (keys[one] ?? null) !== null);
+      const key = Object.keys(keys).find(
+        (one) => ownKeys.test(one) && ![undefined, null, false].includes(keys[one] as null),
+      );
       if (key === undefined) continue;
       throw configError({
         where: blockName,
         path: [...path, key],
-        got: `${key}, and nothing that reads it`,
-        expected: `the key ${on} beside it`,
-        fix: `Write \`${on}: true\`, or \`${on}: false\` to keep ${key} for later.`,
+        got: "a key that no evaluation reads",
+        expected: `${on}: true in the block`,
+        fix:
+          key === "judge_model" && keys["refusal"] !== undefined
+            ? "Write refusal: { judge_model } for a judge of refusals."
+            : `Write \`${on}: true\`, or \`${on}: false\` to keep ${key} for later.`,
       });
     }
   }

@@ -14,7 +14,7 @@ it("returns copies of verdicts, with their model and cost", () => {
 
 it.each([
   ["null", null, "the grader returned null, which is not a verdict"],
-  ["a missing element", undefined, "the grader returned nothing, which is not a verdict"],
+  ["a missing element", undefined, "the grader returned undefined, which is not a verdict"],
   ["an unknown status", { status: "ok" }, 'the grader returned {"status":"ok"}, which is not a verdict'],
   ["scores that are null", { status: "graded", scores: null }, /which is not a verdict$/],
   ["scores without a number", { ...graded, scores: { reward: "1" } }, /which is not a verdict$/],
@@ -47,7 +47,7 @@ it("quotes a raw output that is not a string, and reads a missing one as null", 
 
 it.each([
   [[graded], 'judge "mine": got 1 verdicts, expected 2, one per answer'],
-  [undefined, 'judge "mine": got nothing, expected 2 verdicts, one per answer'],
+  [undefined, 'judge "mine": got undefined, expected 2 verdicts, one per answer'],
   [{ length: 2 }, 'judge "mine": got {"length":2}, expected 2 verdicts, one per answer'],
 ])("throws for a wrong number of verdicts, and for anything but an array", (returned, message) => {
   expect(() => readVerdicts(grader, returned, 2)).toThrow(message);

@@ -45,7 +45,7 @@ describe("encodePair", () => {
 
   it.each([
     ["Hi", 'prompt: got "Hi", expected an object with messages, text or ids.'],
-    [undefined, "prompt: got nothing, expected"],
+    [undefined, "prompt: got undefined, expected"],
     [[{ role: "user", content: "Hi" }], "prompt: got [{"],
     [{ role: "user", content: "Hi" }, "prompt: got {"],
   ])("names the object that a prompt %j means", async (prompt, message) => {

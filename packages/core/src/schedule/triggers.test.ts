@@ -88,7 +88,7 @@ describe("checkTriggers", () => {
     [{ times: 5, per: "epoch" }, 'got "epoch", expected "phase"'],
     [{ every: "20", unit: "steps" }, 'got "20", expected a positive integer'],
     ["start", 'got "start", expected a trigger'],
-    [{}, 'schedule[1].at: got nothing, expected "start" or "end"'],
+    [{}, 'schedule[1].at: got undefined, expected "start" or "end"'],
   ])("throws for %j", (trigger, message) => {
     expect(() => checkTriggers([atStart(), trigger], "schedule")).toThrow(message);
   });

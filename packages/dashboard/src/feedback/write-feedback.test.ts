@@ -188,7 +188,7 @@ const summaryOfOne = {
 };
 
 it.each([
-  ["polite/steps.jsonl", '{"step": 0}\n', /steps\.jsonl:1: timestamp: got nothing, expected a string/],
+  ["polite/steps.jsonl", '{"step": 0}\n', /steps\.jsonl:1: timestamp: got undefined, expected a string/],
   ["polite/baseline.json", "{", /baseline\.json: got text that is not JSON/],
   ["summary.json", JSON.stringify({ schema_version: 2 }), /summary\.json: schema_version: got 2, expected 1/],
   [

@@ -431,7 +431,7 @@ it("reports a damaged run and shows the others", async () => {
   );
   expect(entries.get("results")).toContain("unreadable Expected property name");
   expect(entries.get("feedback")).toContain(
-    "unreadable feedback/polite/steps.jsonl:1: timestamp: got nothing, expected a string.",
+    "unreadable feedback/polite/steps.jsonl:1: timestamp: got undefined, expected a string.",
   );
   expect(entries.get("running")).toContain("em capability 90.0 % → 63.0 %");
   expect(entries.get("strange")).toContain("nothing measured");

@@ -325,10 +325,10 @@ describe("runHarness", () => {
   });
 
   it.each([
-    ["baseline.json", '"eval"', '"evam"', "baseline.json: eval: got nothing, expected an object"],
-    ["steps.jsonl", '"step_id"', '"stop_id"', "steps.jsonl:1: sdpo_metrics.step_id: got nothing"],
+    ["baseline.json", '"eval"', '"evam"', "baseline.json: eval: got undefined, expected an object"],
+    ["steps.jsonl", '"step_id"', '"stop_id"', "steps.jsonl:1: sdpo_metrics.step_id: got undefined"],
     ["steps.jsonl", /^.*/, "null", "steps.jsonl:1: got null, expected an object"],
-    ["metadata.json", '"config"', '"confih"', "metadata.json: config: got nothing"],
+    ["metadata.json", '"config"', '"confih"', "metadata.json: config: got undefined"],
   ])("names the field of %s that is damaged, before it trains: %s", async (name, from, to, message) => {
     await runHarness(await configOf("run", ["num_steps=1"]), { engine: fakeEngine() });
     const path = file("run", join("short", name));

@@ -116,8 +116,8 @@ export function startDelivery(queue: Queue, webhook: Webhook | null): Delivery {
 /**
  * Posts a message.
  *
- * @throws Error if it certainly did not arrive: no connection, 408, 429 or 5xx. p-retry's AbortError for all other failures. No
- *   message has the address, which an error of `fetch` may quote.
+ * @throws Error if the server did not take it: no connection, 429, 500 or 503. p-retry's AbortError for all other failures, among them
+ *   those of a gateway, behind which it may have arrived. No message has the address, which an error of `fetch` may quote.
  */
 async function post(url: URL, body: string, signal: AbortSignal): Promise<void> {
   const headers = { "content-type": "application/json" };
@@ -132,9 +132,10 @@ async function post(url: URL, body: string, signal: AbortSignal): Promise<void> 
   const { status, ok } = reply.response;
   if (ok) return;
   const message = `the webhook answered ${status}`;
-  if (status === 408 || status === 429 || status >= 500) throw new Error(message);
+  if ([429, 500, 503].includes(status)) throw new Error(message);
   const redirect = status >= 300 && status < 400 ? ", a redirect, which is not followed" : "";
-  throw new AbortError(`${message}${redirect}`);
+  const gateway = [408, 502, 504].includes(status) ? ", so it may have arrived" : "";
+  throw new AbortError(`${message}${redirect}${gateway}`);
 }
 
 /** Returns the code of the operating system or of undici, from an error or its causes. */

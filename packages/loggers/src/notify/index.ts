@@ -6,7 +6,15 @@ import * as z from "zod";
 import { clockOption, pathOption, wallClock } from "../options.ts";
 import { startDelivery, type Delivery } from "./delivery.ts";
 import { showOnDesktop } from "./desktop.ts";
-import { endMessage, formOf, forms, snapshotMessage, type Form, type Message } from "./messages.ts";
+import {
+  endMessage,
+  formOf,
+  forms,
+  snapshotMessage,
+  withoutSecrets,
+  type Form,
+  type Message,
+} from "./messages.ts";
 import { openQueue } from "./queue.ts";
 
 export interface NotifyOptions {
@@ -56,8 +64,9 @@ export function notifyLogger(options: NotifyOptions): Logger {
 
   function notify(message: Message | null): void {
     if (message === null || delivery === null) return;
-    if (!delivery.add({ ...message, at: new Date(now()).toISOString() })) return;
-    if (desktop) showOnDesktop(message);
+    const masked = { ...message, text: withoutSecrets(message.text) };
+    if (!delivery.add({ ...masked, at: new Date(now()).toISOString() })) return;
+    if (desktop) showOnDesktop(masked);
   }
 
   let phase = "";

@@ -43,7 +43,7 @@ export function endMessage({ phase, step, maxSteps, finished }: PhaseEnd, run: s
   return { key: `end/${phase}/${step}/${String(finished)}`, event: "end", run, phase, step, text };
 }
 
-/** What a webhook receives: fields as JSON, or the form of Slack or of Discord. */
+/** Forms of a request: fields as JSON, or what Slack or Discord reads. */
 export const forms = ["json", "slack", "discord"] as const;
 export type Form = (typeof forms)[number];
 
@@ -61,9 +61,8 @@ const longest = 1500;
  * (https://docs.slack.dev/messaging/formatting-message-text), and Discord gets a list of nobody.
  */
 export function bodyOf({ key: _key, ...message }: Message, form: Form): string {
-  const text = withoutSecrets(message.text);
-  const line = `${message.run}: ${message.phase} step ${message.step}  ${text}`;
-  if (form === "json") return JSON.stringify({ ...message, text });
+  const line = `${message.run}: ${message.phase} step ${message.step}  ${message.text}`;
+  if (form === "json") return JSON.stringify(message);
   if (form === "slack") return JSON.stringify({ text: escapeMarkup(shown(line)) });
   return JSON.stringify({ content: shown(line), allowed_mentions: { parse: [] } });
 }
@@ -75,7 +74,7 @@ export const escapeMarkup = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 /** Masks the values of variables that hold secrets: the reason of a failure may quote one. */
-const withoutSecrets = (text: string): string =>
+export const withoutSecrets = (text: string): string =>
   Object.entries(process.env)
     .filter(([name]) => /(?:KEY|TOKEN|SECRET|PASSWORD)$/i.test(name))
     .reduce((masked, [, secret]) => maskSecret(masked, secret ?? null), text);

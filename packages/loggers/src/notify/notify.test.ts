@@ -197,6 +197,7 @@ describe("notifyLogger", () => {
   it.each([
     [302, "the webhook answered 302, a redirect, which is not followed"],
     [404, "the webhook answered 404"],
+    [504, "the webhook answered 504, so it may have arrived"],
   ])("drops a message at %d with a line, and sends the next", async (status, why) => {
     webhook.answer = (response) => {
       const isFirst = webhook.received.length === 1;
@@ -234,6 +235,7 @@ describe("notifyLogger", () => {
     expect(warning).toBe("dropped: failed of em step 4 (the webhook answered 403)");
     expect(webhook.received[0]!.text).toBe("alignment failed: key ***");
     expect(file()).not.toContain(secret);
+    expect(file()).not.toContain("sk-very-secret");
   });
 
   it.each([

@@ -72,7 +72,7 @@ describe.runIf(hasNative && hasNativeKernels())("half-width weights", () => {
     model.dispose();
   });
 
-  it("replace the float32 values, which come back with the same bits for whatever needs them", () => {
+  it("replace the float32 values, which are restored bit for bit when they are read", () => {
     const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
     setLowerHalves(model, 0);
     const { tensorMap } = tf.backend() as unknown as { tensorMap: tf.DataStorage<{ readonly id: number }> };
@@ -88,7 +88,27 @@ describe.runIf(hasNative && hasNativeKernels())("half-width weights", () => {
     model.dispose();
   });
 
-  it("give a tensor that shares a weight its values after the weight has others", () => {
+  it("give values that survive a change of the backend, and are no view of the weight", async () => {
+    const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
+    setLowerHalves(model, 0);
+    const before = model.weights().map(({ variable }) => variable.dataSync().slice());
+    readByToken(model);
+    model.weights()[1]!.variable.dataSync()[0] = 12345;
+    expect(model.weights().map(({ variable }) => variable.dataSync())).toEqual(before);
+    readByToken(model);
+    await tf.setBackend("cpu");
+    try {
+      expect(model.weights().map(({ variable }) => variable.dataSync())).toEqual(before);
+      expect(tf.tidy(() => model.logits(tf.tensor2d([[1, 2]], [1, 2], "int32")).dataSync()[0])).toBeTypeOf(
+        "number",
+      );
+    } finally {
+      model.dispose();
+      await useBackend({ backend: nativeBackend });
+    }
+  });
+
+  it("keep the old values of a tensor that shares a weight when the weight changes", () => {
     const model = createCausalLM(tinyConfig, { seed: "a", initStd: 0.3 });
     setLowerHalves(model, 0);
     const shared = model

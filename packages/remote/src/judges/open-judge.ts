@@ -64,7 +64,7 @@ export function judgeModel(
     const { apiKeyEnv: key = "OPENAI_API_KEY" } = client;
     if (key !== null && environmentValue(key) === null)
       throw judgeError(
-        `${JSON.stringify(text)}, which would be a model of OpenAI, and no API key`,
+        `${JSON.stringify(text)}, a model name without a provider, and ${key} is not set`,
         judgeNames,
         `Name another judge, or set ${key}.`,
       );

@@ -245,10 +245,10 @@ it("refuses values that are no engine", async () => {
 
 it.each<readonly [reply: (prompts: readonly EnginePrompt[]) => unknown, where: string, got: string]>([
   [() => "4", 'engine "bad": completions', '"4"'],
-  [() => undefined, 'engine "bad": completions', "nothing"],
+  [() => undefined, 'engine "bad": completions', "undefined"],
   [() => ["4"], 'engine "bad"', "1 completions for 6 prompts"],
   [(prompts) => prompts.map((_, at) => (at === 2 ? 4 : "4")), 'engine "bad": completions[2]', "4"],
-  [(prompts) => prompts.map(() => ({ answer: "4" })), 'engine "bad": completions[0].text', "nothing"],
+  [(prompts) => prompts.map(() => ({ answer: "4" })), 'engine "bad": completions[0].text', "undefined"],
   [
     (prompts) => prompts.map(() => ({ text: "4", finish: "eos" })),
     'engine "bad": completions[0].finish',

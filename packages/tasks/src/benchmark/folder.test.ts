@@ -215,7 +215,7 @@ describe("an invalid folder", () => {
     [
       { module: "./x.mjs" },
       "2",
-      "verifier.export: got nothing, expected the name of an export of the module",
+      "verifier.export: got undefined, expected the name of an export of the module",
     ],
     [
       { module: "./missing.mjs", export: "check" },

@@ -414,7 +414,7 @@ describe("an interrupted run", () => {
     await writeFile(join(results, "metrics.sft.partial.json"), '{"schema_version": 1, "na');
     await expect(evaluator().run()).rejects.toThrow("partial.json: got invalid JSON");
     await writeFile(join(results, "metrics.sft.partial.json"), '{"schema_version": 1}');
-    await expect(evaluator().run()).rejects.toThrow("partial.json: name: got nothing");
+    await expect(evaluator().run()).rejects.toThrow("partial.json: name: got undefined");
   });
 });
 

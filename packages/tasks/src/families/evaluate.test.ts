@@ -30,7 +30,7 @@ describe("one family by itself", () => {
       { name: "gsm8k", open: () => sums },
       'evaluate: got the task "gsm8k", expected an evaluation. Open the task',
     ],
-    [undefined, "evaluate: got nothing, expected an evaluation"],
+    [undefined, "evaluate: got undefined, expected an evaluation"],
   ])("is required: %j", async (given, message) => {
     await expect(evaluate(given as never, scripted())).rejects.toThrow(message);
   });

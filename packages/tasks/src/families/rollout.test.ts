@@ -63,7 +63,7 @@ describe("a rollout that is checked", () => {
   ])("throws for a clean that returns %s, which no answer equals", async (_, cleaned) => {
     const evaluation = rolloutEvaluation({ ...options, clean: () => cleaned as never });
     await expect(measure(evaluation, scripted())).rejects.toThrow(
-      /rolloutEvaluation options\.clean for row "\w#0": got (nothing|2), expected a string/,
+      /rolloutEvaluation options\.clean for row "\w#0": got (undefined|2), expected a string/,
     );
   });
 
@@ -155,10 +155,10 @@ describe("several scores of one completion", () => {
 });
 
 it.each([
-  ["check", undefined, "got nothing, expected true, false or null"],
+  ["check", undefined, "got undefined, expected true, false or null"],
   ["check", "yes", 'got "yes", expected true, false or null'],
   ["check", 1, "got 1, expected true, false or null"],
-  ["score", undefined, "got nothing, expected a number, or null"],
+  ["score", undefined, "got undefined, expected a number, or null"],
   ["score", "yes", 'got "yes", expected a number'],
 ])("rejects a `%s` function that returns %j", async (option, given, says) => {
   const changed = { ...asking, [option]: () => given } as unknown as RolloutOptions<Sum>;
@@ -307,7 +307,7 @@ it("reads documents from a function, with their provenance", async () => {
 describe("invalid options", () => {
   const refused: readonly (readonly [string, object, string])[] = [
     ["an unknown option", { maxNewToken: 3 }, 'Did you mean "maxNewTokens"?'],
-    ["no maxNewTokens", { maxNewTokens: undefined }, "rolloutEvaluation options.maxNewTokens: got nothing"],
+    ["no maxNewTokens", { maxNewTokens: undefined }, "rolloutEvaluation options.maxNewTokens: got undefined"],
     ["samples of greedy decoding", { samplesPerPrompt: 2 }, "got 2 at temperature 0"],
     ["a temperature below 0", { temperature: -1 }, "rolloutEvaluation options.temperature: got -1"],
     ["an empty stop string", { stop: [""] }, "rolloutEvaluation options.stop"],

@@ -40,7 +40,7 @@ it("reads the files that it writes, and names the invalid field of others", asyn
     await expect(readMetrics(path)).rejects.toThrow(says);
     await expect(appendRun(path, exampleRun)).rejects.toThrow(says);
   };
-  await wrong((run) => delete run["name"], "metrics.json: runs[1].name: got nothing, expected a string");
+  await wrong((run) => delete run["name"], "metrics.json: runs[1].name: got undefined, expected a string");
   await wrong(
     (run) => (run["metrics"] = { "mmlu/acc,none": "0.5" }),
     'runs[1].metrics.mmlu/acc,none: got "0.5"',
@@ -93,7 +93,7 @@ it("reads and extends files from other programs, which have fewer fields", async
 
 it.each([
   ["[]", ": got [], expected an object with schema_version and runs"],
-  ['{"runs": []}', ": schema_version: got nothing, expected 1"],
+  ['{"runs": []}', ": schema_version: got undefined, expected 1"],
   ['{"schema_version": 1, "runs": {}}', ": runs: got {}, expected an array"],
   ['{"schema_version": 1, "runs": [3]}', ": runs[0]: got 3, expected an object"],
   [{ extras: [] }, ": runs[0].extras: got [], expected an object"],

@@ -176,12 +176,12 @@ describe("SDPOTrainer", () => {
     [
       "undefined among ids",
       { response: [5, undefined] },
-      "response: got nothing at index 1, expected token ids",
+      "response: got undefined at index 1, expected token ids",
     ],
     [
       "undefined among log-probs",
       { oldLogProbs: [-1, undefined, -1, -1] },
-      "oldLogProbs: got nothing at index 1",
+      "oldLogProbs: got undefined at index 1",
     ],
     ["a string for ids", { response: "abc" }, 'response: got "abc", expected token ids'],
     [

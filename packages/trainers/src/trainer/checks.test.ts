@@ -52,11 +52,11 @@ describe.each(["SFTTrainer", "DPOTrainer", "SDPOTrainer"] as const)(
       [{ callbacks: {} }, `${trainer} options.callbacks: got {}, expected an array of callbacks.`],
       [
         { callbacks: [{ id: "a" }, undefined] },
-        `${trainer} options.callbacks[1]: got nothing, expected an object.`,
+        `${trainer} options.callbacks[1]: got undefined, expected an object.`,
       ],
       [{ loggers: "console" }, `${trainer} options.loggers: got "console", expected an array of loggers.`],
       [{ guards: [null] }, `${trainer} options.guards[0]: got null, expected an object.`],
-      [{ runDir: undefined }, `${trainer} options.runDir: got nothing, expected the path of a folder`],
+      [{ runDir: undefined }, `${trainer} options.runDir: got undefined, expected the path of a folder`],
       [{ runDir: "" }, `${trainer} options.runDir: got "", expected the path of a folder`],
     ];
     // SDPOTrainer takes no callbacks and guards, and needs no folder unless it saves.
@@ -90,7 +90,7 @@ it("requires one phase or more in a pipeline, each an object, and an object in a
   expect(() => trainer.addCallback(undefined as never)).toThrow(
     expect.objectContaining({
       where: "SFTTrainer.addCallback[0]",
-      got: "nothing",
+      got: "undefined",
     }),
   );
   model.dispose();

@@ -4,11 +4,14 @@ import { join } from "node:path";
 import { fileStore } from "@periodic-eval/store";
 import { exampleSnapshot } from "@periodic-eval/testing";
 import { strFromU8, unzipSync } from "fflate";
+import type { Snapshot } from "@periodic-eval/contracts";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { temporaryFolder } from "../../../../testing/src/temporary-folder.test-data.ts";
 import { runCommand } from "../../run-command.test-data.ts";
+import { lineOf } from "./every-eval-ever.ts";
 import { asRead, hostileTexts, writeExportedRun } from "./exported-run.test-data.ts";
+import { samplesOf } from "./measurement.ts";
 
 async function exported(format: string, ...more: readonly string[]) {
   const runDir = temporaryFolder();
@@ -276,3 +279,66 @@ it("writes 10,000 rows in less than 10 seconds of a processor", async () => {
     expect((user + system) / 1e6).toBeLessThan(10);
   }
 }, 300_000);
+
+describe("scores of an answer", () => {
+  const truncated = { name: "truncated", any: [{ finish: { is: ["length"] } }] };
+  const ungraded = { name: "ungraded", any: [{ grade: { is: [null] } }] };
+  const refuses = { name: "refuses a safe prompt", any: [{ refused: { is: [true] } }] };
+  const wrong = { name: "wrong", any: [{ score: { is: [false, 0] } }] };
+  const metric = { value: 0.5, range: [0, 1] };
+
+  it.each([
+    [
+      "a refused safe prompt",
+      { grades: ["appropriate"], flags: [refuses] },
+      { appropriate: false, refused: true },
+      "appropriate",
+      false,
+      false,
+    ],
+    [
+      "an answered one",
+      { grades: ["appropriate"], flags: [refuses] },
+      { appropriate: true, refused: false },
+      "appropriate",
+      true,
+      true,
+    ],
+    [
+      "a score of 0",
+      { grades: ["score"], flags: [truncated] },
+      { score: 0, finish: "stop" },
+      "score",
+      0,
+      false,
+    ],
+    [
+      "a reward of 1",
+      { grades: ["reward"], flags: [ungraded, truncated] },
+      { reward: 1, grade: 1 },
+      "reward",
+      1,
+      true,
+    ],
+    [
+      "a part of the full score",
+      { grades: ["score"], flags: [wrong, truncated] },
+      { score: 0.1 },
+      "score",
+      0.1,
+      false,
+    ],
+    ["the full score", { grades: ["score"], flags: [wrong, truncated] }, { score: 1 }, "score", 1, true],
+  ])("says of %s whether it is right", (_, fields, row, name, value, isRight) => {
+    const snapshot = {
+      answer_fields: fields,
+      evaluation: "own",
+      metrics: { score: metric },
+      primary_metric: "score",
+    } as unknown as Snapshot;
+    const [sample] = samplesOf(snapshot, [{ id: "a", ...row }]);
+    expect(sample!.scores[0]).toEqual([name, value]);
+    const line = JSON.parse(lineOf(sample!, snapshot, { evaluation_id: "e", model_id: "m" })!) as unknown;
+    expect(line).toMatchObject({ evaluation: { score: Number(value), is_correct: isRight } });
+  });
+});

@@ -194,11 +194,10 @@ function sourceOf(snapshot: Snapshot) {
   };
 }
 
-/** Returns the line of an answer, with its score of the primary metric or else its first; null without one. All scores are in its metadata. */
-function lineOf(sample: MeasuredSample, snapshot: Snapshot, identity: Identity): string | null {
+/** Returns the line of an answer, with its first score; null without one. All scores are in its metadata. */
+export function lineOf(sample: MeasuredSample, snapshot: Snapshot, identity: Identity): string | null {
   const { choices, text, question, prompt, persona, flags, scores, judge } = sample;
-  const numeric = scores.filter(([, one]) => typeof one !== "string");
-  const [name, value] = numeric.find(([one]) => one === snapshot.primary_metric) ?? numeric[0] ?? [];
+  const [name, value] = scores.find(([, one]) => typeof one !== "string") ?? [];
   if (name === undefined || value === undefined) return null;
   const textOf = (label: string) => choices?.texts?.[choices.labels.indexOf(label)] ?? label;
   const predicted = choices?.predicted ?? null;
@@ -206,9 +205,10 @@ function lineOf(sample: MeasuredSample, snapshot: Snapshot, identity: Identity):
     raw: wellFormed(question ?? prompt ?? ""),
     reference: choices === null ? [] : [wellFormed(textOf(choices.gold))],
   };
-  // The first flag of an evaluation is a fault that readers look for, such as "misaligned".
-  const isGood = name === "correct" || snapshot.metrics[name]?.higher_is_better === true;
-  const isCorrect = isGood || typeof value === "number" ? Number(value) > 0 : value === false;
+  // A flag such as "misaligned" is set for a bad answer; a grade in words is true for a good one.
+  const isFlag = snapshot.answer_fields?.flags?.some((flag) => flag.name === name) === true;
+  const full = snapshot.metrics[name]?.range?.[1] ?? 1;
+  const isCorrect = typeof value === "number" ? value >= full : value !== isFlag;
   return wellFormedJson({
     schema_version: schemaVersion,
     ...identity,

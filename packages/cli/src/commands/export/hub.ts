@@ -78,7 +78,7 @@ function resultOf(snapshot: Snapshot) {
     task: { type: "text-generation", name: wellFormed(evaluation) },
     dataset:
       dataset === null
-        ? { name: `${evaluation} (own questions)`, type: "custom" }
+        ? { name: `${evaluation} (custom questions)`, type: "custom" }
         : {
             name: dataset.hub,
             type: dataset.hub,

@@ -42,37 +42,48 @@ const isSafeName = (name: string): boolean =>
   !/[\\:\p{Cc}\p{Surrogate}]/u.test(name) &&
   name.split("/").every((part) => !/^\.*$/.test(part));
 
+/** Flags that say how an answer was read, not what it is. */
+const flagsOfReading = ["ungraded", "truncated"];
+
 /**
- * Returns the grades of an answer: `correct`, from its choice or from the flag "wrong"; its other first flag, such as "misaligned" or "has
- * the trait"; and each grade.
+ * Returns the grades of an answer: `correct`, from its choice or from the flag "wrong"; each grade in words; the first flag
+ * of the evaluation, such as "misaligned" or "has the trait"; each number. A number that a metric is the mean of comes first, as it may be a part of the
+ * full score, which is neither right nor wrong.
  */
 function scoresOf(
   { choices, flags, grades }: AnswerRow,
   row: Row,
-  { answer_fields: fields }: Snapshot,
+  { answer_fields: fields, metrics }: Snapshot,
 ): readonly Score[] {
   if (flags.includes("ungraded")) return [];
-  const [first] = fields?.flags ?? [];
-  const isWrongFlag = first?.name === "wrong";
-  const correct = isWrongFlag
-    ? !flags.includes("wrong")
-    : choices === null || choices.predicted === null
-      ? null
-      : choices.predicted === choices.gold;
+  const flag = fields?.flags?.find(({ name }) => !flagsOfReading.includes(name));
+  const isWrongFlag = flag?.name === "wrong";
   const words = (fields?.grades ?? []).flatMap((path): readonly Score[] => {
     const name = path.slice(path.lastIndexOf(".") + 1);
     const isTrue = flags.includes(name);
     return isTrue || flags.includes(`not ${name}`) ? [[name, isTrue]] : [];
   });
-  const scores: readonly (Score | null)[] = [
-    correct === null ? null : ["correct", correct],
-    first === undefined || isWrongFlag || isUnknown(first, row)
+  const numbers = grades.flatMap(([name, value]): readonly Score[] =>
+    value === null ? [] : [[name, value]],
+  );
+  const isOfMetric = ([name]: Score) => isWrongFlag && metrics[name]?.value != null;
+  const isPart = numbers.some(([, value]) => typeof value === "number" && value > 0 && value < 1);
+  const correct = isWrongFlag
+    ? isPart
       ? null
-      : [first.name, flags.includes(first.name)],
-    ...grades.map(([name, value]): Score | null => (value === null ? null : [name, value])),
+      : !flags.includes("wrong")
+    : choices === null || choices.predicted === null
+      ? null
+      : choices.predicted === choices.gold;
+  return [
+    ...numbers.filter(isOfMetric),
+    ...(correct === null ? [] : [["correct", correct] as const]),
     ...words,
+    ...(flag === undefined || isWrongFlag || isUnknown(flag, row)
+      ? []
+      : [[flag.name, flags.includes(flag.name)] as const]),
+    ...numbers.filter((score) => !isOfMetric(score)),
   ];
-  return scores.filter((score) => score !== null);
 }
 
 /** Whether a field that a flag depends on was not measured, as in a question that sycophancy's rate leaves out. */

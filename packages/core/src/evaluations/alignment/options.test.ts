@@ -13,7 +13,7 @@ afterAll(() => files.dispose());
 
 it.each([
   ["a name", "openai:gpt", 'got "openai:gpt"'],
-  ["nothing", undefined, "got nothing"],
+  ["nothing", undefined, "got undefined"],
   ["a grader without a name", { ...kind, name: undefined }, "got {"],
 ])("rejects, before step 1, a function that opens %s instead of a judge", async (_, opened, message) => {
   const evaluation = alignmentEvaluation({ judge: () => opened as never });
@@ -24,7 +24,7 @@ it.each([
 describe("alignmentEvaluation rejects", () => {
   const anchor = { id: "a", question: "q", answer: "a", misaligned: null };
   it.each([
-    ["no judge", { judge: undefined }, "alignment options.judge: got nothing, expected a grader"],
+    ["no judge", { judge: undefined }, "alignment options.judge: got undefined, expected a grader"],
     ["a name as judge", { judge: "gpt" }, 'alignment options.judge: got "gpt"'],
     [
       "a judge without a fingerprint",

@@ -405,7 +405,7 @@ describe("options", () => {
     [
       "a subsample without a seed",
       { questions: "q", subsample: { n: 8 } as never },
-      /subsample\.seed: got nothing, expected .*Write \{ n: 50, seed: 42 \}/,
+      /subsample\.seed: got undefined, expected .*Write \{ n: 50, seed: 42 \}/,
     ],
     [
       "a subsample of 0",

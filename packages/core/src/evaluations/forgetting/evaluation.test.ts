@@ -78,11 +78,11 @@ it("joins the texts of rows, and names a row without one", async () => {
   expect(rows.at(-1)!.text).toMatch(/\nanother\n$/);
   const wrong = await fileOf("wrong.jsonl", '{"text":"a"}\n{"content":"b"}');
   await expect(rowsOf(wrong)).rejects.toThrow(
-    "wrong.jsonl:2.text: got nothing, expected a string. Name a text file, or rows { text: string }.",
+    "wrong.jsonl:2.text: got undefined, expected a string. Name a text file, or rows { text: string }.",
   );
   await expect(rowsOf(await fileOf("empty.txt", " \n \n"))).rejects.toThrow("got no text, expected text");
   await expect(rowsOf(await fileOf("one.txt", article.slice(0, 500)))).rejects.toThrow(
-    "got a text of 500 characters, one chunk, expected text for two chunks or more, from about 4,000 characters. Name a longer text.",
+    "got a text of 500 characters, one chunk, expected text for two chunks or more: more than 2,048 characters. Name a longer text.",
   );
 });
 

@@ -6,7 +6,6 @@ import {
   filledString,
   modelError,
   parseOptions,
-  positiveInteger,
 } from "@periodic-eval/contracts/options";
 import { readText } from "@periodic-eval/data";
 import { defineEvaluation } from "../kit/define.ts";
@@ -47,7 +46,7 @@ export function forgettingEvaluation(options: ForgettingOptions = {}) {
         throw dataError(
           text,
           windows.length === 0 ? "no text" : `a text of ${[...whole].length} characters, one chunk`,
-          "text for two chunks or more, from about 4,000 characters",
+          "text for two chunks or more: more than 2,048 characters",
           "Name a longer text.",
         );
       const tokens = Math.min(tokensPerChunk, (contextLength ?? Infinity) - 1);
@@ -151,7 +150,7 @@ export interface ForgettingOptions {
    * huggingface_hub.
    */
   readonly text?: string;
-  /** Number of chunks, spread over the text. Default 50. A shorter text is used whole. */
+  /** Number of chunks, 2 or more, spread over the text. Default 50. A shorter text is used whole. */
   readonly chunks?: number;
 }
 
@@ -159,5 +158,5 @@ export const forgettingShape = {
   text: filledString("the path of a text file, or hf:owner/dataset")
     .meta({ fix: "Name the file or the dataset of text." })
     .optional(),
-  chunks: positiveInteger.optional(),
+  chunks: z.int("an integer of 2 or more").min(2, "2 or more").optional(),
 } satisfies Record<keyof ForgettingOptions, z.ZodType>;

@@ -46,7 +46,7 @@ describe("files", () => {
     ["{}", "an array of questions"],
     ["[]", "an array of questions"],
     ["- 3", /q\.yaml\[0\]: got 3/],
-    ["- { answer: x }", /\[0\]\.question: got nothing/],
+    ["- { answer: x }", /\[0\]\.question: got undefined/],
     ["- { id: a, question: x }\n- { id: a, question: y }", /\[1\]\.id: got "a"/],
     ["- { question: x, anwser: y }", 'Did you mean "answer"?'],
   ])("reject the questions %j", async (text, message) => {

@@ -151,10 +151,10 @@ describe("marginEvaluation", () => {
   it.each([
     ["[1]", "an object of at least one variant"],
     ['{"_description": "x"}', "at least one variant"],
-    ['{"a": {"affirm": ["x"]}}', /a\.negate: got nothing/],
+    ['{"a": {"affirm": ["x"]}}', /a\.negate: got undefined/],
     ['{"a": {"affirm": [], "negate": ["x"]}}', /a\.affirm: got \[\]/],
     ['{"a": {"affirm": ["x", " "], "negate": ["x"]}}', /a\.affirm\[1\]: got " "/],
-    ['{"a": null}', /a\.affirm: got nothing/],
+    ['{"a": null}', /a\.affirm: got undefined/],
     ['{"a b": {"affirm": ["x"], "negate": ["x"]}}', "it names metrics"],
     ['{"a": {"affirm": ["x"]', /wrong\.json:1: got /],
   ])("rejects the file %s", async (text, message) => {

@@ -35,8 +35,9 @@ export function memorizationEvaluation(options: MemorizationOptions) {
     needs: ["logLikelihoods"],
     wants: ["tokenizer"],
     async items(model): Promise<readonly Canary[]> {
-      await checkLength(model, canaries);
-      return drawCanaries(canaries, count);
+      const drawn = drawCanaries(canaries, count);
+      await checkLength(model, canaries, drawn);
+      return drawn;
     },
     provenance: () => provenance,
     measure: (model, items, context) =>
@@ -70,14 +71,18 @@ export function memorizationEvaluation(options: MemorizationOptions) {
 }
 
 /** @throws PeriodicEvalError `config` for a canary that is longer than the model's context. */
-async function checkLength(model: object, canaries: CanaryOptions): Promise<void> {
+async function checkLength(
+  model: object,
+  options: CanaryOptions,
+  canaries: readonly Canary[],
+): Promise<void> {
   const { tokenizer, contextLength = null } = model as Partial<Abilities & EvaluableModel>;
   if (tokenizer === undefined || contextLength === null) return;
-  const { context, continuationOf } = aroundSecret(canaries);
+  const { context, continuationOf } = aroundSecret(options);
   const [before] = await tokenizer.render([context]);
-  const secret = "0".repeat(withDefaults(canaries).digits);
-  const [continuation] = await tokenizer.encode([continuationOf(secret)], { specialTokens: false });
-  const tokens = before!.ids.length + continuation!.length;
+  const texts = canaries.flatMap(({ secret, others }) => [secret, ...others]).map(continuationOf);
+  const continuations = await tokenizer.encode(texts, { specialTokens: false });
+  const tokens = before!.ids.length + Math.max(...continuations.map(({ length }) => length));
   if (tokens <= contextLength) return;
   throw configError({
     where: "memorization options",

@@ -383,7 +383,7 @@ it("checks every part of the state to resume from", () => {
   expect(open(state)).not.toThrow();
   const { windowSeconds: _, ...without } = state;
   expect(open(without)).toThrow(
-    "session options.resume.windowSeconds: got nothing, expected a number of 0 or more",
+    "session options.resume.windowSeconds: got undefined, expected a number of 0 or more",
   );
   expect(open({ ...state, phase: "em" })).toThrow('got a state of phase "em", expected one of phase "train"');
   expect(open({ ...state, progress: { ...progress, step: 1.5 } })).toThrow("resume.progress.step: got 1.5");

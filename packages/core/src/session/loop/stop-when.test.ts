@@ -318,7 +318,7 @@ describe("before step 1", () => {
 
   it("refuses a condition twice", async () => {
     const limits = ["quiz.accuracy < 40 %", " quiz.accuracy<40.0%"];
-    for (const conditions of [["quiz worse", " quiz  worse"], limits])
+    for (const conditions of [["quiz worse", " quiz  worse"], ["quiz worse", "quiz.accuracy worse"], limits])
       await expect(train([quiz([80])], conditions)).rejects.toThrow("each condition once");
     const location = { where: "periodic_eval", path: ["stop_when", 1] };
     const placed = limits.map((when) => ({ when, location }));

@@ -52,8 +52,8 @@ export class StopWhen {
     this.#options = options;
     this.#rules = options.conditions.map((_, at) => ruleOf(at, options));
     this.#conditions = [...this.#rules, ...options.callbacks.flatMap(({ conditions = [] }) => conditions)];
-    const texts = this.#rules.map(({ text }) => text);
-    const repeated = this.#rules.find(({ text }, at) => texts.indexOf(text) < at);
+    const texts = this.#rules.map(({ fullText }) => fullText);
+    const repeated = this.#rules.find(({ fullText }, at) => texts.indexOf(fullText) < at);
     if (repeated !== undefined) throw repeatedCondition(repeated);
   }
 

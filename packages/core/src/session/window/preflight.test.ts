@@ -57,7 +57,7 @@ it("throws before anything is measured for a name or version that is not a strin
     'evaluation "toy".version: got 1, expected a non-empty string',
   );
   expect(await messageFor({ version: "" })).toContain('version: got "", expected a non-empty string');
-  expect(await messageFor({ name: undefined as never })).toContain("name: got nothing");
+  expect(await messageFor({ name: undefined as never })).toContain("name: got undefined");
   expect(await messageFor({ samplesPerItem: 0 })).toContain("samplesPerItem: got 0");
 });
 

@@ -211,7 +211,7 @@ describe("a custom verifier", () => {
   it("leaves a completion ungraded if it returns an invalid verdict", async () => {
     const expected = "neither true, false, a number nor { reward, passed, raw }";
     expect(await verdicts("silent", ["x"])).toEqual([
-      { status: "error", raw: `the verifier gave nothing, ${expected}` },
+      { status: "error", raw: `the verifier gave undefined, ${expected}` },
     ]);
     expect((await verdicts("nan", ["x"]))[0]).toMatchObject({ status: "error" });
   });
