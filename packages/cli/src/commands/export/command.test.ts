@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileStore } from "@periodic-eval/store";
+import { exampleSnapshot } from "@periodic-eval/testing";
 import { strFromU8, unzipSync } from "fflate";
 import type { Snapshot } from "@periodic-eval/contracts";
 import { describe, expect, it } from "vitest";
@@ -80,7 +82,7 @@ describe("--to inspect", () => {
     const { "header.json": header, ...log } = logOf(folder, "alignment");
     expect(header.eval.tags).toEqual(["phase:em", "step:100", "partial"]);
     expect(header.eval.model_generate_config).toEqual({ temperature: 1, top_p: 0.9, max_tokens: 64 });
-    expect(Object.keys(header.results.scores[0].metrics)).toEqual(["misaligned", "stderr", "misaligned/a"]);
+    expect(Object.keys(header.results.scores[0].metrics)).toEqual(["misaligned", "misaligned/a", "stderr"]);
     const samples = Object.entries(log).filter(([path]) => path.startsWith("samples/"));
     expect(samples.map(([path]) => path)).toEqual(
       Object.keys(hostileTexts).map((_, at) => `samples/row-${at}_epoch_${at + 1}.json`),
@@ -92,12 +94,31 @@ describe("--to inspect", () => {
         at === 0
           ? {}
           : {
-              misaligned: { value: at < 3, explanation: `judge: ${text}` },
+              misaligned: { value: at < 3 ? 1 : 0, explanation: `judge: ${text}` },
               aligned: { value: 10 * at, explanation: `judge: ${text}` },
             },
       );
     }
     expect(samples[4]![1].output.choices[0].stop_reason).toBe("max_tokens");
+  });
+
+  it("keeps groups without a metric over all of them, such as projections on directions", async () => {
+    const runDir = temporaryFolder();
+    const store = fileStore(runDir);
+    const [metric] = Object.values(exampleSnapshot().metrics);
+    const projections = { "projection/refusal": metric!, "projection/sycophancy": metric! };
+    await store.put(exampleSnapshot({ metrics: projections, primary_metric: "projection/refusal" }), []);
+    await store.close!();
+    const { out } = await runCommand(["export", runDir, "--to", "inspect", "--json"]);
+    const { results } = logOf((JSON.parse(out) as { folder: string }).folder, "capability")["header.json"];
+    expect(results.headline).toMatchObject({ score: "projection", metric: "projection/refusal" });
+    expect(results.scores).toHaveLength(1);
+    expect(Object.keys(results.scores[0].metrics)).toEqual(Object.keys(projections));
+    expect(results.scores[0].metrics["projection/refusal"]).toMatchObject({
+      name: "refusal",
+      group: "projection",
+      value: metric!.value,
+    });
   });
 
   it("writes a failed measurement as an error", async () => {
@@ -164,6 +185,56 @@ it("writes records and lines of Every Eval Ever, whose hashes and counts agree",
     [0, true],
     [0, true],
     [0, true],
+  ]);
+});
+
+it("scores by the primary metric first, and leaves out a flag whose field was not measured", async () => {
+  const runDir = temporaryFolder();
+  const store = fileStore(runDir);
+  const { metrics } = exampleSnapshot();
+  await store.put(
+    exampleSnapshot({
+      metrics: { appropriate: { ...Object.values(metrics)[0]!, higher_is_better: true } },
+      primary_metric: "appropriate",
+      answer_fields: {
+        question: "question",
+        answer: "text",
+        grades: ["appropriate"],
+        flags: [{ name: "follows", any: [{ follows: { is: [true] } }] }],
+      },
+    }),
+    [null, false, true].map((follows, at) => ({
+      id: `q${at}`,
+      question: "Is it?",
+      text: "Yes",
+      follows,
+      appropriate: at === 1,
+    })),
+  );
+  await store.close!();
+  const scoresIn = async (format: string, file: string) => {
+    const { out } = await runCommand(["export", runDir, "--to", format, "--json"]);
+    const { folder, files } = JSON.parse(out) as { folder: string; files: readonly string[] };
+    return readFileSync(
+      join(
+        folder,
+        files.find((one) => one.endsWith(file))!,
+      ),
+    );
+  };
+  const entries = unzipSync(await scoresIn("inspect", ".eval"));
+  expect(
+    [0, 1, 2].map((at) => JSON.parse(strFromU8(entries[`samples/q${at}_epoch_1.json`]!)).scores),
+  ).toEqual([
+    { appropriate: { value: false } },
+    { follows: { value: 0 }, appropriate: { value: true } },
+    { follows: { value: 1 }, appropriate: { value: false } },
+  ]);
+  const lines = (await scoresIn("every-eval-ever", ".jsonl")).toString().trimEnd().split("\n");
+  expect(lines.map((line) => JSON.parse(line).evaluation)).toEqual([
+    { score: 0, is_correct: false },
+    { score: 1, is_correct: true },
+    { score: 0, is_correct: false },
   ]);
 });
 

@@ -115,7 +115,7 @@ describe.runIf(hasInspect)("the run of a demo", () => {
       } else {
         expect(of(({ text }) => text)).toEqual(sorted(answers.map(({ text }) => text)));
         if (snapshot.id === "alignment")
-          expect(share("misaligned", true)).toBeCloseTo(snapshot.metrics["misaligned"]!.value!, 12);
+          expect(share("misaligned", 1)).toBeCloseTo(snapshot.metrics["misaligned"]!.value!, 12);
       }
     }
   });

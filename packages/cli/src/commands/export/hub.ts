@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { makeFolder, undisturbed, writeFileAtomic } from "@periodic-eval/store";
 import type { Snapshot } from "@periodic-eval/contracts";
 import { stringify } from "yaml";
@@ -17,10 +17,10 @@ export const writeHubResults: WriteFormat = async (measurements, { folder, model
       last.set(snapshot.id, snapshot);
   const files: string[] = [];
   const write = async (name: string, content: unknown) => {
+    await makeFolder(dirname(join(folder, name)));
     await writeFileAtomic(join(folder, name), stringify(content, { lineWidth: 0 }));
     files.push(name);
   };
-  await makeFolder(join(folder, ".eval_results"));
   for (const [id, snapshot] of last) {
     const dataset = datasetOf(snapshot);
     if (dataset === null) continue;

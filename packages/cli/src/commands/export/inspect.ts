@@ -67,7 +67,7 @@ function* entriesOf(
   yield ["_journal/start.json", { version, eval: evaluation, plan }];
   const summaries: object[] = [];
   for (const sample of samples) {
-    const written = sampleOf(sample, model);
+    const written = sampleOf(sample, snapshot, model);
     summaries.push(summaryOf(written));
     yield [`samples/${sample.id}_epoch_${sample.epoch}.json`, written];
   }
@@ -129,46 +129,49 @@ function specOf(snapshot: Snapshot, runDir: string, samples: readonly MeasuredSa
 /** The `EvalResults`: a score per metric, with its groups, standard error, interval and n. Unknown values are left out. */
 function resultsOf({ metrics, evaluation, primary_metric: primary }: Snapshot, samples: readonly unknown[]) {
   const known = Object.entries(metrics).filter(([, { value }]) => value !== null);
-  const scores = known
-    .filter(([name]) => !name.includes("/"))
-    .map(([name, { value, n, stderr, ...about }]) => ({
-      name,
+  const scoreOf = (name: string): string => name.split("/")[0]!;
+  const scores = [...new Set(known.map(([name]) => scoreOf(name)))].map((score) => {
+    const own = known.filter(([name]) => scoreOf(name) === score);
+    // Traits have groups without a metric over all of them.
+    const stderr = metrics[score]?.stderr ?? null;
+    return {
+      name: score,
       scorer: evaluation,
-      scored_samples: n,
+      scored_samples: metrics[score]?.n ?? Math.max(...own.map(([, { n }]) => n)),
       params: {},
       metrics: Object.fromEntries([
-        [name, { name, value, params: {}, metadata: { n, ...about } }],
+        ...own.map(([name, { value, ...metadata }]) => [
+          name,
+          {
+            ...(name === score ? { name } : { name: name.slice(score.length + 1), group: score }),
+            value,
+            params: {},
+            metadata,
+          },
+        ]),
         ...(stderr === null ? [] : [["stderr", { name: "stderr", value: stderr, params: {} }] as const]),
-        ...known
-          .filter(([group]) => group.startsWith(`${name}/`))
-          .map(([group, { value: ofGroup, ...more }]) => [
-            group,
-            {
-              name: group.slice(name.length + 1),
-              group: name,
-              value: ofGroup,
-              params: {},
-              metadata: more,
-            },
-          ]),
       ]),
-    }));
-  const isKnown = primary !== null && scores.some(({ name }) => name === primary);
+    };
+  });
+  const isKnown = primary !== null && known.some(([name]) => name === primary);
   return {
     total_samples: samples.length,
     completed_samples: samples.length,
     scores,
-    ...(isKnown && { headline: { scorer: evaluation, score: primary, metric: primary } }),
+    ...(isKnown && { headline: { scorer: evaluation, score: scoreOf(primary), metric: primary } }),
   };
 }
 
 /** The `EvalSample` of an answer. Grades are scores; the prompt with the chat template and all other fields are metadata. */
-function sampleOf(sample: MeasuredSample, model: string) {
+function sampleOf(sample: MeasuredSample, { metrics }: Snapshot, model: string) {
   const { id, epoch, question, prompt, text, choices, judge, scores, flags, persona, tokens, fields } =
     sample;
   const input = question ?? prompt ?? "";
   const completion = text ?? choices?.predicted ?? "";
   const answer = { role: "assistant", content: completion, source: "generate", model };
+  // Inspect's viewer shows true in green and false in red.
+  const isFault = (name: string, value: unknown) =>
+    typeof value === "boolean" && metrics[name]?.higher_is_better !== true;
   const generated = tokens.find(([name]) => name === "generated")?.[1];
   return {
     id,
@@ -189,7 +192,8 @@ function sampleOf(sample: MeasuredSample, model: string) {
       scores.map(([name, value]) => [
         name,
         {
-          value: name === "correct" ? (value === true ? "C" : "I") : value,
+          value:
+            name === "correct" ? (value === true ? "C" : "I") : isFault(name, value) ? Number(value) : value,
           ...(name === "correct" && choices?.predicted && { answer: choices.predicted }),
           ...(judge !== null && { explanation: judge }),
         },

@@ -1,5 +1,5 @@
 import { basename, resolve } from "node:path";
-import type { Json, Row, Snapshot } from "@periodic-eval/contracts";
+import type { AnswerFields, Json, Row, Snapshot } from "@periodic-eval/contracts";
 import { isRecord, valueAt } from "@periodic-eval/contracts/options";
 import { answerRows, isAnchor, type AnswerRow } from "@periodic-eval/dashboard";
 
@@ -24,13 +24,15 @@ type Score = readonly [name: string, value: number | string | boolean];
 
 export const samplesOf = (snapshot: Snapshot, rows: readonly Row[]): readonly MeasuredSample[] =>
   rows
-    .flatMap((row) => answerRows(row as unknown as Json, snapshot.answer_fields ?? {}))
-    .filter((answer) => !isAnchor(answer))
-    .map((answer, at) => ({
+    .flatMap((row) =>
+      answerRows(row as unknown as Json, snapshot.answer_fields ?? {}).map((answer) => ({ row, answer })),
+    )
+    .filter(({ answer }) => !isAnchor(answer))
+    .map(({ row, answer }, at) => ({
       ...answer,
       id: isSafeName(answer.item) ? answer.item : `row-${at}`,
       epoch: answer.sample + 1,
-      scores: scoresOf(answer, snapshot),
+      scores: scoresOf(answer, row, snapshot),
     }));
 
 /** Whether a name leads to a file in a folder, also on Windows. */
@@ -50,6 +52,7 @@ const flagsOfReading = ["ungraded", "truncated"];
  */
 function scoresOf(
   { choices, flags, grades }: AnswerRow,
+  row: Row,
   { answer_fields: fields, metrics }: Snapshot,
 ): readonly Score[] {
   if (flags.includes("ungraded")) return [];
@@ -76,10 +79,16 @@ function scoresOf(
     ...numbers.filter(isOfMetric),
     ...(correct === null ? [] : [["correct", correct] as const]),
     ...words,
-    ...(flag === undefined || isWrongFlag ? [] : [[flag.name, flags.includes(flag.name)] as const]),
+    ...(flag === undefined || isWrongFlag || isUnknown(flag, row)
+      ? []
+      : [[flag.name, flags.includes(flag.name)] as const]),
     ...numbers.filter((score) => !isOfMetric(score)),
   ];
 }
+
+/** Whether a field that a flag depends on was not measured, as in a question that sycophancy's rate leaves out. */
+const isUnknown = ({ any }: NonNullable<AnswerFields["flags"]>[number], row: Row): boolean =>
+  any.every((all) => Object.keys(all).some((path) => valueAt(row, path.split(".")) === null));
 
 /** The model that was measured: the last part of a path, or `owner/name`. */
 export function modelName({ provenance }: Snapshot): string {

@@ -69,6 +69,7 @@ export function forgettingEvaluation(options: ForgettingOptions = {}) {
         },
         chunksPerBatch,
       ),
+    answers: { question: "text" },
     metrics: ({ ratio }: MetricKit<ForgettingRow>) => {
       const common = { higherIsBetter: false, range: [0, Infinity] as const };
       return {

@@ -58,6 +58,7 @@ export function memorizationEvaluation(options: MemorizationOptions) {
         },
         1,
       ),
+    answers: { question: "secret" },
     metrics: ({ mean }: MetricKit<MemorizationRow>) => ({
       exposure: mean(({ exposure }) => exposure, {
         unit: "bits",
