@@ -102,7 +102,7 @@ describe("a custom preference", () => {
 
   it.each([
     [{ feedback: "x" }, "expected one of name, feedback_string"],
-    [{ name: undefined }, "name: got undefined, expected a non-empty string"],
+    [{ name: undefined }, "name: got nothing, expected a non-empty string"],
     [{ train_promts: ["x"] }, 'Did you mean "train_prompts"?'],
     [{ feedback_string: "  " }, 'feedback_string: got "  ", expected a non-empty string'],
     [{ name: "../short" }, "expected a name that matches"],
@@ -124,7 +124,7 @@ describe("a custom preference", () => {
     [{ probe_prompts: ["new", "new"] }, "unique entries"],
     [{ probe_prompts: [] }, "expected at least one prompt"],
     [{ hindsight: "{prompt}" }, "expected a string that contains {feedback}"],
-    [{ verifier: { module: "./verify.mjs" } }, "verifier.export: got undefined, expected a non-empty string"],
+    [{ verifier: { module: "./verify.mjs" } }, "verifier.export: got nothing, expected a non-empty string"],
     [{ verifier: 3 }, "the name of a verifier, { name, args } or { module, export, args }"],
   ])("throws at the file and line for %j", async (change, message) => {
     const error: unknown = await read(change).catch((thrown: unknown) => thrown);
