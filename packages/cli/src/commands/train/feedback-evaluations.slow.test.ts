@@ -107,7 +107,7 @@ it.each([
   ["0.feedback=3", "got 3, expected one of logprob"],
   ["0.preference=conicse", 'Did you mean "concise"?'],
   ["0.preference=none.yaml", /periodic_eval\.evaluations\.0\.preference.*none\.yaml/],
-  ["0.preference=null", "preference): got undefined, expected a preference's name"],
+  ["0.preference=null", "preference): got nothing, expected a preference's name"],
   ["0.samples=2", 'got the unknown option "samples", expected one of preference, preferences_dir'],
   ["1.samples=0", "(periodic_eval.evaluations.1.samples): got 0, expected an integer of 1 or more"],
   ["1.max_tokens=0", "(periodic_eval.evaluations.1.max_tokens): got 0, expected a positive integer"],
