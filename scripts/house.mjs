@@ -296,7 +296,7 @@ export const budgets = {
     contracts: 1911,
     core: 15130,
     dashboard: 7689,
-    data: 2281,
+    data: 2290,
     feedback: 3810,
     kernels: 3206,
     live: 1477,
