@@ -17,7 +17,6 @@ import {
 import { PeriodicCallback } from "../callback/periodic-callback.ts";
 import { escalate } from "../callback/reactions.ts";
 import { holdsFor } from "../conditions/evidence.ts";
-import { readCondition } from "../conditions/condition.ts";
 import { findMetric } from "../conditions/find-metric.ts";
 import { capabilityEvaluation } from "../evaluations/capability/evaluation.ts";
 import { withItems } from "../evaluations/kit/define.ts";
@@ -175,11 +174,12 @@ const escalatedBy = {
 function escalation(at: number, block: ParsedBlock, measuring: readonly PeriodicCallback[]): TrainerCallback {
   const { when, run, samples } = block.config.escalate[at]!;
   const path = [...block.pathOf("escalate"), at, "when"];
-  const condition = findMetric(when, measuring, { where: blockName, path });
+  const named = (text: string) => findMetric(text, measuring, { where: blockName, path });
+  const condition = named(when);
   const isRepeated = block.config.escalate
     .slice(0, at)
     .some(
-      (one) => readCondition(one.when)?.text === condition.text && one.run.some((name) => run.includes(name)),
+      (one) => named(one.when).fullText === condition.fullText && one.run.some((name) => run.includes(name)),
     );
   if (isRepeated)
     throw configError({

@@ -96,10 +96,10 @@ export function isOnDevice(): boolean {
   return (tf.backend() as { readonly isUsingGpuDevice?: boolean }).isUsingGpuDevice === true;
 }
 
-/** Whether the kernels that `periodic-eval native` compiles compute here: they round differently from TensorFlow's operations. */
-export const hasCompiledKernels = (): boolean => compiledKernels() !== undefined;
-
-/** Returns the kernels that compute here, with the numbers in a vector, by which sums are split; undefined without kernels. */
+/**
+ * Returns the kernels that `periodic-eval native` compiles, if they compute here: they round differently from TensorFlow's operations. With
+ * the numbers in a vector, by which sums are split.
+ */
 export const compiledKernels = (): { readonly lanes: number } | undefined =>
   isOnDevice()
     ? undefined

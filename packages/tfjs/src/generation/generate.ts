@@ -6,7 +6,7 @@ import {
   type Tokenizer,
 } from "@periodic-eval/core";
 import { beginWriting, completionOf, fitRequests, writeAll } from "@periodic-eval/tokenizers";
-import { hasCompiledKernels } from "../batching/engine-memory.ts";
+import { compiledKernels } from "../batching/engine-memory.ts";
 import { batchBudget, type BatchBudget, type ForwardLimits, inBatches } from "../batching/batches.ts";
 import type { CausalLM } from "../causal-lm/causal-lm.ts";
 import { incrementalOf, reachOf, windowLength } from "../causal-lm/forward.ts";
@@ -87,7 +87,7 @@ const kinds = [
  * Largest size of the cached keys and values in bytes. A step for sixteen sequences takes little longer than for one, so large batches
  * are faster. 1.5 GiB hold the 40 completions of SmolLM2's default alignment measurement.
  */
-const maxCachedBytes = (): number => (hasCompiledKernels() ? 1.5 * 2 ** 30 : 2 ** 29);
+const maxCachedBytes = (): number => (compiledKernels() ? 1.5 * 2 ** 30 : 2 ** 29);
 
 function generationBudget(lm: CausalLM, isWithin: boolean, limits: ForwardLimits): BatchBudget {
   const budget = batchBudget(lm, limits);

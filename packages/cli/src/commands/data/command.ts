@@ -105,18 +105,16 @@ async function writeCanaries(config: string, rows: string, options: CanariesOpti
     });
   const { candidates, format, ...more } = splitSchedule(memorization).options;
   const canaries = { format, ...camelCaseKeys(more), repeats };
-  const mix = <R>(read: readonly R[]) => withCanaries(read, canaries);
   // A wrong option is an error before anything is read.
-  await withOptionPlace(file, [...at, "memorization"], () => {
-    memorizationEvaluation({ format, ...camelCaseKeys({ ...more, candidates }) });
-    mix([]);
-  });
+  await withOptionPlace(file, [...at, "memorization"], () =>
+    memorizationEvaluation({ format, ...camelCaseKeys({ ...more, candidates }) }),
+  );
   const { rows: placed } = await readSource(rows, "rows");
   const read = placed.map(({ row, place }) => {
     checkForm(row, place, canaries);
     return row;
   });
-  const mixed = mix(read);
+  const mixed = withCanaries(read, canaries);
   await writeOnce(new Map([[out, mixed.map((row) => `${JSON.stringify(row)}\n`).join("")]]), "--out");
   const added = mixed.length - read.length;
   terminal.out(

@@ -30,8 +30,8 @@ interface ExportOptions {
 const help = `
 inspect writes an .eval log per measurement, for 'inspect view'; every-eval-ever
 writes data/ of its datastore; hub writes .eval_results/ and model-index.yaml of a
-model's repository, from the last complete measurement of each callback. Measurements that
-were skipped, and those that are not graded yet, are left out.`;
+model's repository, from the last complete measurement of each callback.
+Measurements that were skipped, and those that are not graded yet, are left out.`;
 
 /** `export`: writes a run in the formats of Inspect, of Every Eval Ever and of the Hugging Face hub. It changes nothing in the run. */
 export function addExport(program: Command, terminal: Terminal): void {
