@@ -296,7 +296,7 @@ export const budgets = {
     contracts: 1911,
     core: 15131,
     dashboard: 7689,
-    data: 2290,
+    data: 2287,
     feedback: 3810,
     kernels: 3206,
     live: 1477,

@@ -40,7 +40,8 @@ export async function readConfigFile(
 ): Promise<ConfigFile> {
   const text = await atOption({ where: "config", path: ["config"] }, () => readTextFile(file, "config"));
   const { value: parsed, document, lineOf } = parseYamlText(text, file, "config");
-  const value = copyOf(parsed ?? {}, file);
+  // Aliased values become copies, so that an override of one place does not change another.
+  const value: unknown = JSON.parse(JSON.stringify(parsed ?? {}));
   const set = overrides.map((one): Override => {
     if (typeof one !== "string") return { path: override(value, one.text), where: () => one.flag };
     return { path: override(value, one), where: (name) => `${one} (${name})` };
@@ -66,18 +67,6 @@ export async function readConfigFile(
       return `${file} ${name}`.trimEnd();
     },
   };
-}
-
-/** Returns a value in which aliases are copies, so that an override of one place does not change another. */
-function copyOf(value: unknown, file: string): unknown {
-  try {
-    return JSON.parse(JSON.stringify(value)) as unknown;
-  } catch (cause) {
-    // Values that are nested more deeply than the stack allows.
-    const [expected, fix] = ["YAML or JSON", "Nest fewer values."];
-    const got = errorMessage(cause);
-    throw new PeriodicEvalError({ code: "config", where: file, got, expected, fix, cause, isWritten: true });
-  }
 }
 
 /** Applies one override and returns its path. */

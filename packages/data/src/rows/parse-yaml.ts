@@ -23,6 +23,9 @@ export interface YamlText {
 /** More aliases of aliases fill the memory. */
 const maximumAliases = 10_000;
 
+/** Parts that contain a value: an object counts twice, itself and its key. The stack of the library ends at about 800. */
+const maximumAncestors = 500;
+
 /**
  * Parses YAML or JSON.
  *
@@ -60,6 +63,8 @@ function remedyOf(code: string | null, message: string): { readonly expected: st
     const fix = "Correct the alias, and quote strings that start with * or &.";
     return { expected: "aliases (*name) of earlier anchors (&name)", fix };
   }
+  if (message === tooDeep || message.startsWith("Maximum call stack"))
+    return { expected, fix: "Nest fewer values." };
   if (code === "TAB_AS_INDENT") return { expected, fix: "Indent with spaces instead of tabs." };
   const isIndent =
     code === "BAD_INDENT" || code === "BLOCK_AS_IMPLICIT_KEY" || message.startsWith("Sequence item without");
@@ -68,6 +73,8 @@ function remedyOf(code: string | null, message: string): { readonly expected: st
     : "Correct the file at that line, and quote strings that contain a colon, a dash or a hash.";
   return { expected, fix };
 }
+
+const tooDeep = "values that are nested too deeply";
 
 const unresolvedAlias = "Unresolved alias (the anchor must be set before the alias)";
 
@@ -105,6 +112,7 @@ function faultOf(document: Document.Parsed): YAMLParseError | null {
   };
   visit(document, {
     Node(_key, node, ancestors) {
+      if (ancestors.length > maximumAncestors) return fail(node, tooDeep);
       if (isAlias(node)) {
         if (ancestors.some((one) => isNode(one) && !isAlias(one) && one.anchor === node.source))
           return fail(node, `the alias *${node.source} in its own value`);
@@ -119,7 +127,8 @@ function faultOf(document: Document.Parsed): YAMLParseError | null {
         (Number.isSafeInteger(node.value) || !/^[-+]?\d+$/.test(node.source ?? ""));
       return isExact ? undefined : fail(node, `the number ${node.source}, which JSON cannot hold`);
     },
-    Map(_key, { items, range, anchor }) {
+    Map(_key, { items, range, anchor }, ancestors) {
+      if (ancestors.length > maximumAncestors) return fail({ range: range ?? null }, tooDeep);
       if (anchor !== undefined) anchors.add(anchor);
       const seen = new Set<string>();
       for (const { key } of items) {
