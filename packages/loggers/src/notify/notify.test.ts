@@ -187,7 +187,7 @@ describe("notifyLogger", () => {
     await webhook.stop();
     const warning = await session(5, (logger) => logger.snapshot!(judged(6, "worse")), { closeSeconds: 0.2 });
     expect(warning).toBe(
-      `1 message was not sent (no connection, ECONNREFUSED); kept in ${join(runDir, "loggers", "notify.jsonl")}, and sent if the run resumes`,
+      `not sent: verdict of em step 6 (no connection, ECONNREFUSED); kept in ${join(runDir, "loggers", "notify.jsonl")}, and sent if the run resumes`,
     );
     await webhook.start();
     expect(await session(7, (logger) => logger.snapshot!(judged(8, "worse")))).toBeNull();

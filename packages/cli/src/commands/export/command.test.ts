@@ -238,6 +238,24 @@ it("scores by the primary metric first, and leaves out a flag whose field was no
   ]);
 });
 
+it("names no headline for an unknown primary metric, and counts one file of one measurement", async () => {
+  const runDir = temporaryFolder();
+  const store = fileStore(runDir);
+  const [norm] = Object.values(exampleSnapshot().metrics);
+  await store.put(
+    exampleSnapshot({ metrics: { accuracy: { ...norm!, value: null, stderr: null }, norm: norm! } }),
+    [],
+  );
+  await store.close!();
+  const folder = join(runDir, "logs");
+  const { out } = await runCommand(["export", runDir, "--to", "inspect", "--out", folder]);
+  expect(out).toBe(`${folder}: 1 file of 1 measurement`);
+  const [log] = readdirSync(folder);
+  const { results } = JSON.parse(strFromU8(unzipSync(readFileSync(join(folder, log!)))["header.json"]!));
+  expect(results.headline).toBeUndefined();
+  expect(results.scores.map(({ metrics }: Any) => Object.keys(metrics))).toEqual([[], ["norm", "stderr"]]);
+});
+
 it("writes the results of a model's page on the hub, with the dataset that was asked", async () => {
   const { folder, files } = await exported("hub", "--model", "owner/tiny");
   expect(files).toEqual([".eval_results/capability.yaml", "model-index.yaml"]);

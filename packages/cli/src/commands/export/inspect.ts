@@ -126,12 +126,16 @@ function specOf(snapshot: Snapshot, runDir: string, samples: readonly MeasuredSa
   };
 }
 
-/** The `EvalResults`: a score per metric, with its groups, standard error, interval and n. Unknown values are left out. */
+/**
+ * The `EvalResults`: a score per metric, with its groups, standard error, interval and n. Unknown values are left out; their score
+ * stays, because the first metric of the first score is the headline of a log that names none.
+ */
 function resultsOf({ metrics, evaluation, primary_metric: primary }: Snapshot, samples: readonly unknown[]) {
-  const known = Object.entries(metrics).filter(([, { value }]) => value !== null);
+  const all = Object.entries(metrics);
   const scoreOf = (name: string): string => name.split("/")[0]!;
-  const scores = [...new Set(known.map(([name]) => scoreOf(name)))].map((score) => {
-    const own = known.filter(([name]) => scoreOf(name) === score);
+  const scores = [...new Set(all.map(([name]) => scoreOf(name)))].map((score) => {
+    const own = all.filter(([name]) => scoreOf(name) === score);
+    const known = own.filter(([, { value }]) => value !== null);
     // Traits have groups without a metric over all of them.
     const stderr = metrics[score]?.stderr ?? null;
     return {
@@ -140,7 +144,7 @@ function resultsOf({ metrics, evaluation, primary_metric: primary }: Snapshot, s
       scored_samples: metrics[score]?.n ?? Math.max(...own.map(([, { n }]) => n)),
       params: {},
       metrics: Object.fromEntries([
-        ...own.map(([name, { value, ...metadata }]) => [
+        ...known.map(([name, { value, ...metadata }]) => [
           name,
           {
             ...(name === score ? { name } : { name: name.slice(score.length + 1), group: score }),
@@ -153,7 +157,7 @@ function resultsOf({ metrics, evaluation, primary_metric: primary }: Snapshot, s
       ]),
     };
   });
-  const isKnown = primary !== null && known.some(([name]) => name === primary);
+  const isKnown = primary !== null && metrics[primary]?.value != null;
   return {
     total_samples: samples.length,
     completed_samples: samples.length,

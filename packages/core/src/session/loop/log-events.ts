@@ -93,7 +93,9 @@ export class SessionLog {
   }
 
   #callOne(logger: Logger, what: LoggerCall, call: (logger: Logger) => unknown): Awaitable<void> {
-    const failed = (error: unknown) => this.#reportFailure(logger, `${what} threw`, error, what === "close");
+    // The error of `close` sums up what the logger lost.
+    const problem = what === "close" ? "at close" : `${what} threw`;
+    const failed = (error: unknown) => this.#reportFailure(logger, problem, error, what === "close");
     try {
       const answer = logger[what] === undefined ? undefined : call(logger);
       if (!isPromise(answer)) return undefined;
@@ -106,7 +108,7 @@ export class SessionLog {
     }
   }
 
-  /** @param isLast Whether the error is always reported: that of `close` sums up what the logger lost. */
+  /** @param isLast Whether the error is reported although the logger failed before. */
   #reportFailure(logger: Logger, what: string, error: unknown, isLast = false): void {
     if (this.#failed.has(logger) && !isLast) return;
     this.#failed.add(logger);
