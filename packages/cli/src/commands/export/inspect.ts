@@ -176,7 +176,7 @@ function sampleOf(sample: MeasuredSample, { metrics }: Snapshot, model: string) 
   // Inspect's viewer shows true in green and false in red.
   const isFault = (name: string, value: unknown) =>
     typeof value === "boolean" && metrics[name]?.higher_is_better !== true;
-  const generated = tokens.find(([name]) => name === "generated")?.[1];
+  const { prompt: input_tokens, generated: output_tokens } = Object.fromEntries(tokens);
   return {
     id,
     epoch,
@@ -188,9 +188,10 @@ function sampleOf(sample: MeasuredSample, { metrics }: Snapshot, model: string) 
       model,
       choices: [{ message: answer, stop_reason: flags.includes("truncated") ? "max_tokens" : "stop" }],
       completion,
-      ...(generated !== undefined && {
-        usage: { input_tokens: 0, output_tokens: generated, total_tokens: generated },
-      }),
+      ...(input_tokens !== undefined &&
+        output_tokens !== undefined && {
+          usage: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
+        }),
     },
     scores: Object.fromEntries(
       scores.map(([name, value]) => [
