@@ -275,10 +275,14 @@ describe("before step 1", () => {
     expect(stop).toContain("quiz.accuracy is 20.0 % at step 0");
   });
 
-  it("is an error if a condition holds there", async () => {
-    const error: unknown = await train([quiz([10])], ["quiz worse", "quiz.accuracy < 40 %"]).catch(
+  it("is an error, and no warning, if a condition holds there", async () => {
+    const log = toyTraining();
+    const loggers = { loggers: [log.logger] };
+    const error: unknown = await train([quiz([10])], ["quiz worse", "quiz.accuracy < 40 %"], loggers).catch(
       (one) => one,
     );
+    // Whoever trains sees the error.
+    expect(log.warnings()).toEqual([]);
     expect(error).toBeInstanceOf(PeriodicEvalError);
     expect(error).toMatchObject({
       path: ["stopWhen", 1],
