@@ -312,7 +312,10 @@ it.each([
     { leakage: true, leakage_marker: "x" },
     'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 53 known ones. Did you mean "leakage_marker_token"?',
   ],
-  [{ eval_every_percent: "20%" }, 'eval_every_percent: got "20%", expected a finite number. Write 20.'],
+  [
+    { eval_every_percent: "20%" },
+    'eval_every_percent: got "20%", expected a number from 0.001 to 100. Write 20.',
+  ],
   [
     { budget: { overhead_percent: "20 %" } },
     'budget.overhead_percent: got "20 %", expected a finite number. Write 20.',
