@@ -13,6 +13,7 @@ export interface ReadAnswers {
   readonly total: number;
   /** Resolves when the server has verified the rows; rejects if they are not those that were measured. Null if they are verified. */
   readonly verified: Promise<unknown> | null;
+  readonly labelsProblem?: string | undefined;
 }
 
 /** @throws Error if the server refuses them. The message is for people. */
@@ -93,6 +94,7 @@ async function readRows(
   let read = 0;
   let known = total;
   let isVerified = true;
+  let labelsProblem: string | undefined;
   const place = { phase, id, step: String(step) };
   while (read < Math.min(known, limit)) {
     const range = { first: String(read), count: String(rowsPerRequest), verify: "later" };
@@ -101,9 +103,10 @@ async function readRows(
     known = one.total;
     read = Math.min(read + rowsPerRequest, known);
     isVerified &&= one.isVerified ?? true;
+    ({ labelsProblem } = one);
   }
   const verified = isVerified ? null : requestOne(address, { ...place, count: "1" });
-  return { rows: all, read, total: known, verified };
+  return { rows: all, read, total: known, verified, labelsProblem };
 }
 
 /** @throws Error if the server has no such rows or cannot verify them. */
