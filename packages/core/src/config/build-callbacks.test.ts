@@ -343,6 +343,10 @@ it.each([
     'periodic_eval.escalate[0].run: got ["alignment","alignment"], expected each evaluation once',
   ],
   [
+    { escalate: [{ when: "capability worse", run: ["refusal", "capability"] }] },
+    'periodic_eval.escalate[0].run: got "capability", which the condition is about, expected evaluations that the condition does not measure. Name another evaluation.',
+  ],
+  [
     {
       escalate: [
         { when: "capability worse", run: ["refusal"] },
@@ -484,6 +488,8 @@ it("refuses a number of samples for an escalation of evaluations that have none"
 
 it("builds escalations from conditions, of evaluations that are not on and with other numbers of samples", async () => {
   const entry = { when: "capability worse", run: ["alignment"], samples: 20 };
+  const more = { when: "alignment worse", run: ["alignment"], samples: 20 };
+  expect(await build({ alignment: true, escalate: [more] })).toHaveLength(3);
   const [, escalation] = await build({ escalate: [entry] });
   expect(escalation).toMatchObject({ id: "escalate", asks: [{ name: "alignment", samplesPerItem: 20 }] });
   const snapshot = (delta: number) => ({
@@ -539,14 +545,14 @@ it("opens the judge of refusal with its prompt, and the caps and the cache of th
     ["a", { method: "logprob", maxCalls: 9, cache }],
     ["a", { method: "json", maxCalls: 9, cache, scores: ["refusal"], prompts }],
   ]);
-  const escalate = [{ when: "refusal worse", run: ["refusal"] }];
-  const twice = await buildPeriodicCallbacks({ ...block, alignment: false, escalate }, { phase, openJudge });
-  expect([twice.length, opened.length]).toEqual([2, 3]);
+  const escalate = [{ when: "alignment worse", run: ["refusal"] }];
+  const twice = await buildPeriodicCallbacks({ ...block, escalate }, { phase, openJudge });
+  expect([twice.length, opened.length]).toEqual([3, 4]);
   const rule = await buildPeriodicCallbacks(
     { ...block, refusal: true, alignment: false },
     { phase, openJudge },
   );
-  expect([rule.length, opened.length]).toEqual([1, 3]);
+  expect([rule.length, opened.length]).toEqual([1, 4]);
 });
 
 it("places an error of refusal's judge at its key", async () => {

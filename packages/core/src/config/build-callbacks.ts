@@ -189,6 +189,16 @@ function escalation(at: number, block: ParsedBlock, measuring: readonly Periodic
       expected: "each evaluation once for a condition",
       fix: "Remove the entry, or the evaluation from its `run`.",
     });
+  // More samples are a further measurement.
+  const measuresMore = samples !== undefined && (condition.id === "alignment" || condition.id === "leakage");
+  if (run.some((name) => name === condition.id) && !measuresMore)
+    throw configError({
+      where: blockName,
+      path: [...block.pathOf("escalate"), at, "run"],
+      got: `"${condition.id}", which the condition is about`,
+      expected: "evaluations that the condition does not measure",
+      fix: "Name another evaluation.",
+    });
   const config = {
     ...block.config,
     ...(samples !== undefined && { alignment_num_samples: samples, leakage_num_completions: samples }),
