@@ -126,7 +126,9 @@ const optionsSchema = z.strictObject({
         z.strictObject({
           when: z.string("a condition"),
           evenAtStart: z.boolean().optional(),
-          location: z.custom().optional(),
+          location: z
+            .strictObject({ where: z.string(), path: z.array(z.union([z.string(), z.int()])) })
+            .optional(),
         }),
       ]),
     )

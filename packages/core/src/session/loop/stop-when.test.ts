@@ -350,6 +350,11 @@ describe("before step 1", () => {
     ],
     ["a limit that no share is beyond", "quiz.accuracy < 140 %", "expected a limit between 0 % and 100 %"],
     ["an unknown option", { when: "quiz worse", atStart: true } as never, "atStart"],
+    [
+      "a location that is none",
+      { when: "quiz worse", location: "stop.yaml:3" } as never,
+      'stopWhen[0].location: got "stop.yaml:3", expected an object (where, path).',
+    ],
   ])("refuses %s", async (_, condition, message) => {
     await expect(train([quiz([80])], [condition])).rejects.toThrow(message);
   });
