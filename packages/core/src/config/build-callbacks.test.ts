@@ -344,7 +344,7 @@ it.each([
   ],
   [
     { escalate: [{ when: "capability worse", run: ["refusal", "capability"] }] },
-    'periodic_eval.escalate[0].run: got "capability", which the condition is about, expected evaluations that the condition does not measure. Name another evaluation.',
+    'periodic_eval.escalate[0].when: got "capability worse", expected each evaluation once for a condition, counting its own. Remove the entry, or the evaluation from its `run`.',
   ],
   [
     {

@@ -104,13 +104,10 @@ export function startDelivery(queue: Queue, webhook: Webhook | null): Delivery {
       abort.abort();
       if (isSending) queue.drop("no answer until the end, so it may have arrived");
       const { dropped, path } = queue;
-      const waiting = webhook === null ? [] : queue.waiting.map(messageName);
+      const names = webhook === null ? "" : queue.waiting.map(messageName).join(", ");
       queue.close();
-      const unsent = `not sent: ${waiting.join(", ")} (${lastError ?? "no answer yet"}); kept in ${path}, and sent if the run resumes`;
-      const problems = [
-        ...dropped.map((what) => `dropped: ${what}`),
-        ...(waiting.length === 0 ? [] : [unsent]),
-      ];
+      const unsent = `not sent: ${names} (${lastError ?? "no answer yet"}); kept in ${path}, and sent if the run resumes`;
+      const problems = [...dropped.map((what) => `dropped: ${what}`), ...(names === "" ? [] : [unsent])];
       return problems.length === 0 ? null : problems.join("; ");
     },
   };

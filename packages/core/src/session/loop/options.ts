@@ -126,9 +126,7 @@ const optionsSchema = z.strictObject({
         z.strictObject({
           when: z.string("a condition"),
           evenAtStart: z.boolean().optional(),
-          location: z
-            .strictObject({ where: z.string(), path: z.array(z.union([z.string(), z.int()])) })
-            .optional(),
+          location: z.strictObject({ where: z.string(), path: z.array(z.unknown()) }).optional(),
         }),
       ]),
     )

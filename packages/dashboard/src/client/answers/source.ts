@@ -100,10 +100,9 @@ async function readRows(
     const range = { first: String(read), count: String(rowsPerRequest), verify: "later" };
     const one = await requestOne(address, { ...place, ...range });
     all.push(...(one.rows ?? []));
-    known = one.total;
+    ({ total: known, labelsProblem } = one);
     read = Math.min(read + rowsPerRequest, known);
     isVerified &&= one.isVerified ?? true;
-    ({ labelsProblem } = one);
   }
   const verified = isVerified ? null : requestOne(address, { ...place, count: "1" });
   return { rows: all, read, total: known, verified, labelsProblem };
