@@ -78,8 +78,8 @@ export async function saveLabel(
   const name = basename(file);
   const save = async () => {
     const stored = await readLabelLines(file, files);
-    const others = stored.filter((one) => one.label === null || keyOf(one.label) !== keyOf(label));
-    const lines = [...others.map(({ line }) => line), JSON.stringify(label)];
+    const remaining = stored.filter((entry) => entry.label === null || keyOf(entry.label) !== keyOf(label));
+    const lines = [...remaining.map(({ line }) => line), JSON.stringify(label)];
     await writeFileAtomic(join(folder, name), lines.map((line) => `${line}\n`).join(""));
   };
   await withLock(join(folder, `.${name}.lock`), save, { fs: nodeFiles, waitSeconds: 10 });
