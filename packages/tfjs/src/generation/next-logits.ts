@@ -84,7 +84,7 @@ function cached(lm: CausalLM, incremental: Incremental, maxBatchTokens: number):
   function readFirst(rows: readonly Growing[]): tf.Tensor2D {
     const prompts = rows.map(({ prompt }) => prompt);
     const { logits, ...caches } = readPrompts(lm, incremental, prompts, maxBatchTokens);
-    ({ common, own: rest } = caches);
+    ({ common, rest } = caches);
     return logits;
   }
 
@@ -136,7 +136,7 @@ interface ReadPrompts {
   /** The cached beginning that all prompts share, one row, in pieces. */
   readonly common: readonly KeyValues[];
   /** The cached rest, one row per prompt; null if all prompts are equal. */
-  readonly own: KeyValues | null;
+  readonly rest: KeyValues | null;
 }
 
 /**
@@ -185,7 +185,7 @@ function readPrompts(
     return {
       logits: tf.tidy(() => tf.gather(tf.concat(logits), tf.tensor1d(rowOf, "int32"))),
       common,
-      own: rest,
+      rest,
     };
   } catch (error) {
     for (const piece of [...common, rest]) piece?.dispose();
