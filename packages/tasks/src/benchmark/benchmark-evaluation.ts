@@ -282,5 +282,5 @@ const answerFields: AnswerFields = {
     { name: "ungraded", any: [{ rewards: { is: [null] } }] },
     { name: "truncated", any: [{ "completions.finish": { is: ["length"] } }] },
   ],
-  tokens: { generated: "completions.outputTokens" },
+  tokens: { prompt: "completions.inputTokens", generated: "completions.outputTokens" },
 };
