@@ -116,9 +116,9 @@ async function ourArms(backend: string): Promise<Arm[]> {
       let [tokens, ofHead] = [0, 0];
       const logitsOf = (states: tf.Tensor2D) => {
         ofHead += states.size * lm.vocabSize;
-        return incremental!.logitsOf(states);
+        return incremental.logitsOf(states);
       };
-      const packed = { ...lm, incremental: { ...incremental!, logitsOf } };
+      const packed = { ...lm, incremental: { ...incremental, logitsOf } };
       const model = inMemory(scoring === "packed" ? packed : plain, tokenizer);
       const began = performance.now();
       const scored = await model.logLikelihoods(requests, {

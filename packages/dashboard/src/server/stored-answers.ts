@@ -98,10 +98,10 @@ export async function answersView(
 ): Promise<AnswersData | null> {
   const all = answeredMeasurements(run);
   if (id === undefined && label === null) return answersData(run, all, labelToken);
-  const measurement = all.find((item) => item.phase === phase && item.id === id && item.step === (step ?? 0));
-  if (measurement === undefined) return null;
-  const source = rowsPlace(run, measurement);
-  const file = labelsFile(run, measurement);
+  const entry = all.find((item) => item.phase === phase && item.id === id && item.step === (step ?? 0));
+  if (entry === undefined) return null;
+  const source = rowsPlace(run, entry);
+  const file = labelsFile(run, entry);
   if (label !== null) {
     if (!(await hasAnswer(source, label, files))) return null;
     await saveLabel(file, label, files);
@@ -110,17 +110,21 @@ export async function answersView(
     const range = { first, count, verifiesLater: verify === "later" };
     const { rows, total, isVerified } = await reader.read(source, range, files);
     const later = isVerified ? {} : { isVerified: false as const };
-    // A labels file that cannot be read hides no answers. Saving a label reports its problem.
-    const labels = await readLabels(file, files).catch(() => new Map<string, Label>());
+    // A labels file that cannot be read hides no answers.
+    let labelsProblem: string | undefined;
+    const labels = await readLabels(file, files).catch((error: unknown) => {
+      labelsProblem = problemText(error);
+      return new Map<string, never>();
+    });
     const answers = rows
-      .flatMap((row) => answerRows(row, measurement.declared))
+      .flatMap((row) => answerRows(row, entry.declared))
       .map((row) => {
-        const of = labels.get(labelKey(row.item, row.sample));
+        const of = labels.get(labelKey(row.item, row.sample))?.label;
         return of === undefined ? row : { ...row, label: { aligned: of.aligned, coherent: of.coherent } };
       });
-    return answersData(run, [{ ...measurement, first, total, rows: answers, ...later }], labelToken);
+    return answersData(run, [{ ...entry, first, total, rows: answers, ...later, labelsProblem }], labelToken);
   } catch (error) {
-    return answersData(run, [{ ...measurement, first, rows: [], problem: problemText(error) }], labelToken);
+    return answersData(run, [{ ...entry, first, rows: [], problem: problemText(error) }], labelToken);
   }
 }
 
