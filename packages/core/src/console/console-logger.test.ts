@@ -103,7 +103,7 @@ describe("a session without loggers", () => {
     };
     await train({}, toyTraining(), toyEvaluation({ onMeasure }));
     expect(lines.at(-1)).toBe(
-      "0 of 3 measurements, overhead 0.0 %, training undisturbed: not proven (no measurement took place: all were skipped or failed)",
+      "0 measured, 3 failed, overhead 0.0 %, training undisturbed: not proven (no measurement took place: all were skipped or failed)",
     );
   });
 });

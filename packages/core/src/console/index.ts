@@ -1,4 +1,4 @@
-export { graceText, snapshotText, undisturbedText } from "./sentences.ts";
+export { graceText, measurementCount, snapshotText, undisturbedText } from "./sentences.ts";
 export {
   displayLogger,
   keepRunningWithoutOutput,

@@ -165,7 +165,7 @@ const joined = (parts: readonly (string | null)[], separator = "  "): string =>
   parts.filter((part) => part !== null).join(separator);
 
 /**
- * Returns the last line of a run: `runs/1: 5 of 6 measurements, overhead 9.8 %, training undisturbed: yes. See the page: …`.
+ * Returns the last line of a run: `runs/1: 5 measured, 1 skipped, overhead 9.8 %, training undisturbed: yes. See the page: …`.
  *
  * @param run The run's folder; null if the run is a custom store.
  * @param interrupted Where the last phase was interrupted; null if it finished.
@@ -178,9 +178,6 @@ export function closingText(
   interrupted: Pick<PhaseEnd, "phase" | "step" | "maxSteps"> | null = null,
   lost: string | null = null,
 ): string {
-  const taken = snapshots.filter(({ status }) => status !== "skipped" && status !== "failed").length;
-  const all = snapshots.length;
-  const count = `${taken === all ? all : `${taken} of ${all}`} ${all === 1 ? "measurement" : "measurements"}`;
   const prefix = run === null ? "" : `${colours.bold(run)}: `;
   const page =
     run === null || lost !== null ? "" : `. See the page: npx periodic-eval report ${shellWord(run)}`;
@@ -191,13 +188,24 @@ export function closingText(
   const facts = [
     stop,
     lost === null ? null : colours.yellow(`writing stopped (${lost})`),
-    count,
+    measurementCount(snapshots),
     ...lastWith(snapshots, isDisabled).map((id) => colours.yellow(`${id} disabled`)),
     ...lastWith(snapshots, isNotJudged).map((id) => colours.yellow(`${id} cannot be judged`)),
     overheadText(snapshots),
     undisturbedText(undisturbed(snapshots), colours),
   ];
   return `${prefix}${facts.filter((fact) => fact !== null).join(", ")}${page}`;
+}
+
+/** Returns `6 measurements`, or `2 measured, 3 skipped, 1 failed` if some were skipped or failed. */
+export function measurementCount(snapshots: readonly Snapshot[]): string {
+  const all = snapshots.length;
+  const lost = (["skipped", "failed"] as const)
+    .map((name) => [snapshots.filter(({ status }) => status === name).length, name] as const)
+    .filter(([count]) => count > 0);
+  if (lost.length === 0) return `${all} ${all === 1 ? "measurement" : "measurements"}`;
+  const taken = lost.reduce((rest, [count]) => rest - count, all);
+  return [[taken, "measured"], ...lost].map((part) => part.join(" ")).join(", ");
 }
 
 /** Returns the callbacks of whose last snapshot `is` is true. */

@@ -242,17 +242,17 @@ describe("an answer", () => {
   });
 });
 
-it("names forgotten and regained questions, over those that both measurements scored", () => {
+it("names forgotten and newly right questions, over those that both measurements scored", () => {
   const row = (id: string, predicted: string | null) => one({ ...choice, id, predicted });
   const start = [
     row("kept", "B"),
     row("forgotten", "B"),
-    row("regained", "A"),
+    row("learned", "A"),
     row("failed", null),
     row("cut", "B"),
   ];
   const end = [
-    row("regained", "B"),
+    row("learned", "B"),
     row("kept", "B"),
     row("forgotten", "A"),
     row("failed", "B"),
@@ -260,6 +260,6 @@ it("names forgotten and regained questions, over those that both measurements sc
   ];
   expect(questionChanges(start, end).map(({ change, item }) => [change, item])).toEqual([
     ["forgotten", "forgotten"],
-    ["regained", "regained"],
+    ["newly right", "learned"],
   ]);
 });

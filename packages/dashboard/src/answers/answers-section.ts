@@ -28,9 +28,9 @@ const hasQuestions = (measurements: readonly MeasurementAnswers[]): boolean =>
 export const questionsSection = ({ data: { measurements } }: RunAnswers): Html | false =>
   hasQuestions(measurements) &&
   html`<section id="questions">
-    <h2>Forgotten and regained questions</h2>
+    <h2>Forgotten and newly right questions</h2>
     <p class="sub">
-      Forgotten: right at the first step, wrong at the second. Regained: wrong at the first step, right at the second.
+      Forgotten: right at the first step, wrong at the second. Newly right: wrong at the first step, right at the second.
     </p>
     <div id="all-questions" data-questions data-keep>
       <p class="key">The script of this page compares two measurements.</p>
@@ -48,7 +48,7 @@ export const answersStyle = `
 .choices li span { color: var(--muted); font-size: 13px; white-space: nowrap; }
 .choices .right { border-color: var(--better); } .choices .wrong { border-color: var(--worse); }
 .flag { display: inline-block; margin-right: 8px; padding: 0 7px; border: 1px solid currentcolor; border-radius: 999px; font-size: 12.5px; color: var(--changed); white-space: nowrap; }
-.flag.forgotten { color: var(--worse); } .flag.regained { color: var(--better); }
+.flag.forgotten { color: var(--worse); } .flag.newly { color: var(--better); }
 .filters { display: flex; flex-wrap: wrap; gap: 10px 16px; align-items: end; margin: 12px 0 4px; }
 .filters label { display: grid; gap: 2px; min-width: 0; max-width: min(260px, 100%); font-size: 13px; color: var(--muted); }
 .filters label[hidden] { display: none; }

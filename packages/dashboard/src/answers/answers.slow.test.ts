@@ -120,9 +120,13 @@ describe.skipIf(!hasBrowser)("the answers of a page in a file", () => {
     await expect.poll(() => rows.locator("a").count()).toBe(5);
     expect(await tab.locator("#questions thead th").allTextContents()).toContain("Choice at step 40 of em");
     await tab.locator("#questions label", { hasText: "From" }).locator("select").selectOption("em:20");
-    await expect.poll(() => tab.locator("#questions .found").textContent()).toBe("0 forgotten, 0 regained");
+    await expect
+      .poll(() => tab.locator("#questions .found").textContent())
+      .toBe("0 forgotten, 0 newly right");
     await tab.locator("#questions label", { hasText: "To" }).locator("select").selectOption("em:0");
-    await expect.poll(() => tab.locator("#questions .found").textContent()).toBe("0 forgotten, 5 regained");
+    await expect
+      .poll(() => tab.locator("#questions .found").textContent())
+      .toBe("0 forgotten, 5 newly right");
     await rows.first().locator("a").click();
     await expect.poll(() => tab.locator("#answers .at-step").count()).toBe(3);
     await tab.close();

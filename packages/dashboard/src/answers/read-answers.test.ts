@@ -147,7 +147,7 @@ it("links from the summary to the forgotten questions and to the answers of the 
     link.getAttribute("data-select"),
   ]);
   expect(links).toContainEqual([
-    "5 forgotten questions, 0 regained",
+    "5 forgotten questions, 0 newly right",
     "#questions",
     "#questions?id=capability&from=em%3A0&to=em%3A40",
   ]);

@@ -58,7 +58,7 @@ export async function readAnswers(run: RunRecord, options: ReadAnswersOptions = 
   };
 }
 
-/** The forgotten and regained questions of one callback in one phase, from its first measurement to its last. */
+/** The forgotten and newly right questions of one callback in one phase, from its first measurement to its last. */
 export interface PhaseChanges {
   readonly phase: string;
   readonly id: string;

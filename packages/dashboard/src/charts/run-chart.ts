@@ -1,4 +1,4 @@
-import { capitalized, formatInterval, formatValue, plural, scaleOf } from "../html/format.ts";
+import { capitalized, formatInterval, formatNumber, formatValue, plural, scaleOf } from "../html/format.ts";
 import { html, type Html } from "../html/html.ts";
 import { verdictStyles } from "../html/verdict.ts";
 import { evenly, type CurveData, type PointData, type RunData } from "../page-data/run-data.ts";
@@ -15,6 +15,30 @@ export type ChartSize = keyof typeof frames;
 /** Renders the place of a chart, where the page's script draws it with the values at the pointer and a download. */
 export const chartPlace = (key: string, kind: "large" | "small", caption: Html | null = null): Html =>
   html`<figure class="panel" data-curve="${key}" data-kind="${kind}">${caption && html`<figcaption>${caption}</figcaption>`}</figure>`;
+
+/** A metric with a small chart: its values, and the phase of each. */
+export interface SmallCurve {
+  readonly key: string;
+  readonly name: Html | string;
+  readonly about: string;
+  readonly points: readonly { readonly phase: string | number; readonly value: number | null }[];
+  readonly text: (value: number | null) => string;
+}
+
+/** Renders small charts, and below them in a line the metrics with at most one value in each phase, whose charts would be dots. */
+export function smallCharts(curves: readonly SmallCurve[]): Html {
+  const isLine = ({ points }: SmallCurve) => new Set(points.map(({ phase }) => phase)).size < points.length;
+  const [drawn, listed] = [curves.filter(isLine), curves.filter((curve) => !isLine(curve))];
+  return html`${
+    drawn.length > 0 &&
+    html`<div class="multiples">
+      ${drawn.map(({ key, name, about }) => chartPlace(key, "small", html`${name} <span>${about}</span>`))}
+    </div>`
+  }${
+    listed.length > 0 &&
+    html`<p class="key">${listed.map(({ name, points, text }, at) => html`${at > 0 && " · "}${name} <span class="unbroken">${points.map(({ value }) => text(value)).join(", ")}</span>`)}</p>`
+  }`;
+}
 
 /** Points of a line of a training metric. More would change no pixel. */
 const maxPoints = 600;
@@ -45,7 +69,7 @@ export function runChart(page: RunData, curve: CurveData, size: ChartSize): Html
   const scale = scaleOf(curve.unit);
   // A phase without a gap has bars too, if another one needs them.
   const hasGaps = partsAre === "phase" && known.some(({ ci95 }) => ci95 === null);
-  const largest = isTraining ? Math.max(...known.map(({ value }) => Math.abs(value))) : 0;
+  const largest = scale * known.reduce((most, { value }) => Math.max(most, Math.abs(value)), 0);
   const marks = marksOf(data);
   const marked = marks.map(({ word, x }) => ` ${capitalized(word)}: run step ${x}.`);
   return drawChart({
@@ -54,10 +78,10 @@ export function runChart(page: RunData, curve: CurveData, size: ChartSize): Html
     x: { to: steps, ticks: size === "wide" ? 9 : 4, label: "run step →" },
     y: {
       ticks: isLarge ? 5 : 3,
-      text: (value) => (isShare ? `${value} %` : String(value)),
+      text: (value) => `${formatNumber(value)}${isShare ? " %" : ""}`,
       label: isLarge && !isShare && curve.unit !== "" ? `↑ ${curve.unit}` : null,
-      // A constant is drawn on an axis of 2 % of its value, whose ticks have few digits.
-      minSpan: Math.max(isLarge && isShare ? 24 : 1e-9, 0.02 * largest),
+      // A constant is drawn on an axis of 5 % of its value, whose ticks have few digits.
+      minSpan: Math.max(isLarge && isShare ? 24 : 0, 0.05 * largest || 1),
       bounds: isLarge && isShare ? [0, 100] : [-Infinity, Infinity],
     },
     bands: phases.map(({ name, about, from, to }, index) => ({
@@ -161,7 +185,7 @@ export function pointText(
   const { parts, partsAre } = withLines(data, curve);
   // Training metrics range from learning rates to tokens per second, so they are shown with four significant digits.
   const isTraining = callback === null && value !== null;
-  const number = isTraining ? `${Number(value.toPrecision(4))} ${unit}`.trim() : formatValue(value, unit);
+  const number = isTraining ? `${formatNumber(value)} ${unit}`.trim() : formatValue(value, unit);
   const shown = point.measured ?? number;
   const measured = ci95 === null ? shown : `${shown} ${formatInterval(ci95, unit)}`;
   const facts = [measured, n === null ? null : `n = ${n}`, status, verdict].filter((fact) => fact != null);

@@ -1,5 +1,5 @@
 import { drawChart, phaseColour, type Frame } from "../charts/chart.ts";
-import { formatValue, plural, scaleOf } from "../html/format.ts";
+import { formatNumber, formatValue, plural, scaleOf } from "../html/format.ts";
 import type { Html } from "../html/html.ts";
 import type { Panel, Point } from "./panels.ts";
 
@@ -22,7 +22,7 @@ export function panelChart(panel: Panel): Html | null {
     x: { to, ticks: Math.min(5, to), label: "updates" },
     y: {
       ticks: 4,
-      text: (value) => value.toLocaleString("en-US"),
+      text: formatNumber,
       label: null,
       minSpan: unit === "share" ? minPoints : minSpan,
       bounds: [bounds[0] * scale, bounds[1] * scale],

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { describePaired, formatSeconds } from "./format.ts";
+import { describePaired, formatNumber, formatSeconds } from "./format.ts";
 
 it.each([
   [null, "–"],
@@ -14,6 +14,18 @@ it.each([
   [7540, "2 h 6 min"],
 ])("formats %j seconds as %s", (seconds, text) => {
   expect(formatSeconds(seconds)).toBe(text);
+});
+
+it.each([
+  [0, "0"],
+  [1.24774, "1.248"],
+  [-0.32, "-0.32"],
+  [29_000, "29000"],
+  [1_560_000_000_000, "1.56e12"],
+  [0.00001, "1.0e-5"],
+  [0.000191, "1.91e-4"],
+])("formats %j as %s", (value, text) => {
+  expect(formatNumber(value)).toBe(text);
 });
 
 it("names the id or the run of a comparison's baseline", () => {

@@ -37,6 +37,13 @@ export function formatTime(iso: string): string {
   return parts ? `${parts[1]} ${parts[2]} UTC` : iso;
 }
 
+/** Formats a number of any size in about six characters: `3.122`, `29000`, `1.56e12`, `1.0e-5`. */
+export function formatNumber(value: number): string {
+  const size = Math.abs(value);
+  if (value === 0 || (size >= 1e-3 && size < 1e6)) return String(Number(value.toPrecision(4)));
+  return value.toExponential(2).replace("0e", "e").replace("e+", "e");
+}
+
 export const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;

@@ -58,6 +58,8 @@ h3 { margin: 18px 0 6px; font-size: 13px; color: var(--muted); }
 .contents { position: sticky; top: 0; z-index: 2; display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 22px 0 0; padding: 9px 0; background: var(--paper); border-bottom: 1px solid var(--line); font-size: 14px; }
 .contents a { color: var(--muted); text-decoration: none; } .contents a:hover { color: var(--ink); text-decoration: underline; }
 html:has(.contents) { scroll-padding-top: 92px; }
+.sentences details:not([open]) { display: inline-block; margin-left: 4px; }
+section + .facts { margin-top: 28px; }
 .key.terms { margin: -10px 0 22px; }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 14px 32px; margin: 0; padding: 18px 0; border-block: 1px solid var(--line); }
 dt { color: var(--muted); font-size: 13px; }
@@ -134,6 +136,7 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
   .wide { display: none; } .narrow { display: block; }
   .panel { padding: 12px 10px 6px; }
   .facts { grid-template-columns: 1fr 1fr; gap: 12px 20px; } .facts dd { font-size: 14.5px; }
+  .contents { flex-wrap: nowrap; overflow-x: auto; } .contents a { white-space: nowrap; }
   .list > div { grid-template-columns: 1fr; gap: 0; }
   .scroll { scroll-padding-left: 40vw; } th:first-child { background: linear-gradient(to left, var(--line) 1px, var(--paper) 1px); }
   tbody th:first-child { min-width: 15ch; max-width: 40vw; white-space: normal; overflow-wrap: break-word; padding-right: 10px; }

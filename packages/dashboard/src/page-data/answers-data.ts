@@ -102,8 +102,8 @@ export function hashOf(part: string, parameters: Readonly<Record<string, string 
 
 /** A multiple-choice question that one measurement answered right and another one wrong. */
 export interface QuestionChange {
-  /** `forgotten`: right, then wrong. `regained`: wrong, then right. */
-  readonly change: "forgotten" | "regained";
+  /** `forgotten`: right, then wrong. `newly right`: wrong, then right. */
+  readonly change: "forgotten" | "newly right";
   readonly item: string;
   /** The question, or its id if the rows do not hold it. */
   readonly question: string;
@@ -123,12 +123,12 @@ export function questionChanges(
     if (!choices || !earlier || choices.predicted === null || earlier.predicted === null) return [];
     const wasRight = earlier.predicted === earlier.gold;
     if (wasRight === (choices.predicted === choices.gold)) return [];
-    const change = wasRight ? "forgotten" : "regained";
+    const change = wasRight ? "forgotten" : "newly right";
     return [{ change, item, question: question ?? item, persona, from: earlier, to: choices }];
   });
   return [
     ...changes.filter(({ change }) => change === "forgotten"),
-    ...changes.filter(({ change }) => change === "regained"),
+    ...changes.filter(({ change }) => change === "newly right"),
   ];
 }
 

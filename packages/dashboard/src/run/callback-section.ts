@@ -10,7 +10,7 @@ import {
   curveKey,
   groupOf,
 } from "../charts/metric-curves.ts";
-import { chartPlace, frames } from "../charts/run-chart.ts";
+import { chartPlace, frames, smallCharts, type SmallCurve } from "../charts/run-chart.ts";
 import { capitalized, formatValue, plural, humanizeName, missingValueText } from "../html/format.ts";
 import { term, termIfKnown } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
@@ -53,7 +53,7 @@ export function callbackSection(run: RunRecord, callback: CallbackCurves, sectio
         html`<p class="key">${run.phases.length > 1 && `${phase.name}: `}${text} ${term("kappa", "What is κ?")}</p>`
       );
     })}
-    ${smallCharts(whole.filter((curve) => !isConstant(curve)))}
+    ${smallCharts(whole.filter((curve) => !isConstant(curve)).map(smallCurve))}
     ${reliabilityDiagrams(run, callback.id)}
     ${constants(whole.filter(isConstant))}
     ${
@@ -165,20 +165,13 @@ function constants(curves: readonly MetricCurve[]): Html | false {
   );
 }
 
-function smallCharts(curves: readonly MetricCurve[]): Html | false {
-  return (
-    curves.length > 0 &&
-    html`<div class="multiples">
-      ${curves.map((curve) =>
-        chartPlace(
-          curveKey(curve.callback, curve.metric),
-          "small",
-          html`${termIfKnown(humanizeName(curve.metric))} <span>${smallCaption(curve)}</span>`,
-        ),
-      )}
-    </div>`
-  );
-}
+const smallCurve = (curve: MetricCurve): SmallCurve => ({
+  key: curveKey(curve.callback, curve.metric),
+  name: termIfKnown(humanizeName(curve.metric)),
+  about: smallCaption(curve),
+  points: curve.measurements.filter(hasValue),
+  text: (value) => formatValue(value, curve.unit),
+});
 
 /** Renders the metrics of single personas or questions, folded because there are many. */
 function groups(curves: readonly MetricCurve[]): readonly Html[] {
@@ -187,7 +180,7 @@ function groups(curves: readonly MetricCurve[]): readonly Html[] {
     ([metric, ofMetric]) =>
       html`<details class="groups">
         <summary>${capitalized(humanizeName(metric))}, by group <span>${plural(ofMetric.length, "curve")}</span></summary>
-        ${smallCharts(ofMetric)}
+        ${smallCharts(ofMetric.map(smallCurve))}
       </details>`,
   );
 }

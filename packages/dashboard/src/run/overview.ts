@@ -1,14 +1,7 @@
 import type { RunRecord } from "@periodic-eval/contracts";
+import { measurementCount } from "@periodic-eval/core/console";
 import { phaseAccent } from "../charts/chart.ts";
-import {
-  formatInterval,
-  formatSeconds,
-  formatTime,
-  plural,
-  missingValueText,
-  humanizeName,
-  jsonField,
-} from "../html/format.ts";
+import { formatInterval, formatTime, missingValueText, humanizeName, jsonField } from "../html/format.ts";
 import { factList } from "../html/table.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { term } from "../html/glossary.ts";
@@ -21,7 +14,7 @@ import { summarySection } from "./summary-section.ts";
 import { verdictTag, voidTag } from "../html/verdict.ts";
 
 /**
- * Renders the run's name, its summary, model, seed, overhead and times.
+ * Renders the run's name and its summary.
  *
  * @param answers The answers to which the summary links.
  */
@@ -35,7 +28,6 @@ export function runHeader(
       <p class="eyebrow">periodic-eval · training run</p>
       <h1>${name}</h1>
       ${note} ${summarySection(run, answers)}
-      ${factList(facts(run))}
     </header>`;
 }
 
@@ -60,30 +52,34 @@ export function writerNote(run: RunRecord): Html | null {
   return html`<p class="notice">${explanation}${when}</p>`;
 }
 
-function facts(run: RunRecord): readonly (readonly [string | Html, Html | string])[] {
+/** Renders the state, model, seed, cost and times of a run with snapshots. */
+export function runFacts(run: RunRecord): Html {
   const snapshots = run.phases.flatMap((phase) => phase.snapshots);
-  const first = snapshots.at(0);
-  const last = snapshots.at(-1);
-  if (!first || !last) return [];
+  const [first, last] = [snapshots.at(0)!, snapshots.at(-1)!];
   // Skipped snapshots do not record the model.
   const { model } = (snapshots.find(({ provenance }) => provenance.hash !== null) ?? first).provenance;
-  const seconds = run.phases.reduce((sum, phase) => sum + phase.evaluationSeconds, 0);
   const phaseTexts = run.phases.map((phase) => `${phase.name} (${phaseText(phase)})`);
   const engine = [jsonField(model, "engine"), jsonField(model, "dtype")].filter((part) => part !== null);
-  return [
+  return factList([
     ["State", runState(run).state],
     run.phases.length === 1 ? ["Training", phaseText(run.phases[0]!)] : ["Phases", list(phaseTexts, " → ")],
-    ["Model", jsonField(model, "name") ?? missingValueText],
+    ["Model", modelName(jsonField(model, "name") ?? missingValueText)],
     ["Engine", engine.join(", ") || missingValueText],
     ["Seed", first.provenance.seed],
-    [term("measurement", "Measurements"), plural(snapshots.length, "snapshot")],
-    ["Measuring time", formatSeconds(seconds)],
+    [term("measurement", "Measurements"), measurementCount(snapshots)],
     [term("overhead", "Overhead"), list(overheads(run), html`<br /> `)],
     [
       "First and last snapshot",
       list([formatTime(first.created_at), formatTime(last.created_at)], html`<br />`),
     ],
-  ];
+  ]);
+}
+
+/** Renders a model's name; of a path its last folder, with the path as the tooltip. Provenance shows it too. */
+function modelName(name: string): Html | string {
+  const parts = name.split(/[/\\]+/).filter((part) => part !== "");
+  const isPath = parts.length > 2 || /^[./\\]/.test(name);
+  return isPath ? html`<span title="${name}">${parts.at(-1)}</span>` : name;
 }
 
 /** Returns what measuring cost in each phase: `5.07 s, overhead 18.4 % (em)`. A run of one phase does not name it. */

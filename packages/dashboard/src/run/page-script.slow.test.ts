@@ -26,7 +26,13 @@ async function samplePage(folder: string): Promise<string> {
     training: [1, 30, 60].map((step) => ({
       step,
       runStep: phase.runStepOffset + step,
-      metrics: { loss: 3 / step, eval_loss: null, learning_rate: 1e-4, [hostile]: step },
+      metrics: {
+        loss: 3 / step,
+        eval_loss: null,
+        learning_rate: 1e-5,
+        total_flos: 2.9e10 * step,
+        [hostile]: step,
+      },
     })),
   }));
   const file = join(folder, "page.html");
@@ -68,6 +74,28 @@ describe.skipIf(!hasBrowser)("the page's script", () => {
     expect(messages).toEqual([]);
     await tab.close();
   });
+
+  it.each([
+    [1280, 900],
+    [390, 844],
+  ])(
+    "begins the first chart in a screen of %i × %i pixels, and keeps axes in their cards",
+    async (width, height) => {
+      const { tab } = await pages.open(pages.address, { ...light, viewport: { width, height } });
+      const first = await tab.locator("figure svg:visible").first().boundingBox();
+      expect(first!.y).toBeLessThan(0.8 * height);
+      const outside = await tab.locator("figure svg text:visible").evaluateAll((texts) =>
+        texts.flatMap((text) => {
+          const [box, card] = [text, text.closest("figure")!].map((element) =>
+            element.getBoundingClientRect(),
+          );
+          return box!.left < card!.left || box!.right > card!.right ? [text.textContent] : [];
+        }),
+      );
+      expect(outside).toEqual([]);
+      await tab.close();
+    },
+  );
 
   it("shows the values at the pointer, of both phases where one ends and the next begins", async () => {
     const { tab } = await pages.open(pages.address, light);

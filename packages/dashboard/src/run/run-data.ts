@@ -10,7 +10,7 @@ import {
 } from "../charts/metric-curves.ts";
 import { trainingCurves, type TrainingCurve } from "../charts/training-curves.ts";
 import type { CurveData, PointData, RunData } from "../page-data/run-data.ts";
-import { describePaired, formatValue, humanizeName } from "../html/format.ts";
+import { describePaired, formatNumber, formatValue, humanizeName } from "../html/format.ts";
 
 /** Returns the numbers behind the charts of a run, for the page's script. */
 export function runData(run: RunRecord): RunData {
@@ -112,16 +112,16 @@ export function lossAndHarms(run: RunRecord): (CurveData & Required<Pick<CurveDa
         step,
         runStep,
         value: (value - lowest) / span,
-        measured: `${Number(value.toPrecision(4))} ${loss.unit}`.trim(),
+        measured: `${formatNumber(value)} ${loss.unit}`.trim(),
       })),
     ].sort((a, b) => a.runStep - b.runStep),
   };
 }
 
-/** Returns a primary metric as a harm; null if it has no direction or no value. */
+/** Returns a primary metric as a harm; null if it has no direction or fewer than two values. */
 function harmPoints({ callback, metric, unit, higherIsBetter, measurements }: MetricCurve) {
   const known = measurements.flatMap(({ value, ...rest }) => (value === null ? [] : [{ ...rest, value }]));
-  if (higherIsBetter === null || known.length === 0) return null;
+  if (higherIsBetter === null || known.length < 2) return null;
   const sign = higherIsBetter ? -1 : 1;
   const changes = known.map(({ value }) => sign * (value - known[0]!.value));
   const detectable = Math.abs(known.at(-1)!.baseline?.minimal_detectable_change ?? 0);

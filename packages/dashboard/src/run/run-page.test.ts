@@ -1,3 +1,4 @@
+import type { PhaseRecord } from "@periodic-eval/contracts";
 import type { Snapshot } from "@periodic-eval/core";
 import { fileStore, readRun } from "@periodic-eval/store";
 import { parseHTML } from "linkedom";
@@ -5,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { beforeEach, describe, expect, it } from "vitest";
 import { drawnPage } from "../client/drawn-page.test-data.ts";
 import { snapshotTable } from "./measurement-table.ts";
-import { runHeader } from "./overview.ts";
+import { runFacts, runHeader } from "./overview.ts";
 import { phaseTables } from "./phase-table.ts";
 import { phaseData } from "./phase-summary.ts";
 import { lossAndHarms } from "./run-data.ts";
@@ -238,7 +239,7 @@ describe("the headline on training", () => {
     await writeSampleRun(runDir, change);
     const run = await readRun(runDir);
     // Leaves out the charts, which take longest.
-    const sections = [runHeader(run, "run", null), snapshotTable(run), phaseTables(run)];
+    const sections = [runHeader(run, "run", null), runFacts(run), snapshotTable(run), phaseTables(run)];
     const { document } = parseHTML(`<main>${sections.map(({ markup }) => markup).join("")}</main>`);
     const fact = [...document.querySelectorAll(".facts > div")].find(
       (entry) => text(entry.querySelector("dt")) === "Overhead",
@@ -402,6 +403,50 @@ it("shows model and provenance when the first measurement was skipped before pre
   const document = await page();
   expect(text(document.querySelector(".facts"))).toContain("Model micro-world");
   expect([...document.querySelectorAll("summary .code")].map(text)).toEqual(["pe128:4c1f4c"]);
+});
+
+it("shows the facts below the first charts, with the last folder of a model's path and what was skipped", async () => {
+  const path = "/usr/lib/python3/site-packages/periodic_eval/village/model/";
+  await writeSampleRun(runDir, (snapshot): Snapshot => {
+    const provenance = { ...snapshot.provenance, model: { name: path } };
+    if (snapshot.phase === "coupling" || snapshot.step < 24) return { ...snapshot, provenance };
+    const status = snapshot.step === 24 ? "failed" : "skipped";
+    return { ...snapshot, status, reason: "no time", metrics: {}, primary_metric: null };
+  });
+  const document = await page();
+  const order = [...document.querySelectorAll("header, #curves-1 figure, .cards, .facts, #phases")];
+  const names = order.map((element) => element.id || element.className || element.tagName);
+  expect([...new Set(names)]).toEqual(["HEADER", "panel", "cards", "facts", "phases"]);
+  const facts = text(document.querySelector(".facts"));
+  expect(facts).toMatch(/Model model Engine/);
+  expect(facts).toContain("Measurements 8 measured, 3 skipped, 1 failed Overhead 5.07 s,");
+  expect(document.querySelector(".facts [title]:not(button)")!.getAttribute("title")).toBe(path);
+});
+
+it("lists what the trainer logged once in a phase, because its chart would be a dot", async () => {
+  await writeSampleRun(runDir);
+  const run = await readRun(runDir);
+  const once = { train_runtime: 94.1, total_flos: 1.56e12, loss: 3 };
+  const point = (step: number, metrics: Readonly<Record<string, number>>) => ({
+    step,
+    runStep: step,
+    metrics,
+  });
+  const training = [point(30, { loss: 4 }), point(60, once)];
+  const section = async (phases: typeof run.phases) => {
+    const { document } = parseHTML(renderPage({ ...run, phases }));
+    const charts = [...document.querySelectorAll("#training .multiples figure")];
+    return [charts.map(text), text(document.querySelector("#training > .key:last-child"))];
+  };
+  const [coupling, em] = run.phases as [PhaseRecord, PhaseRecord];
+  const runtime = "Total flos 1.56e12 · Train runtime 94.1";
+  expect(await section([{ ...coupling, training }, em])).toEqual([["Training loss nats"], runtime]);
+  expect(
+    await section([
+      { ...coupling, training: training.slice(1) },
+      { ...em, training: training.slice(1) },
+    ]),
+  ).toEqual([[], "Training loss 3 nats, 3 nats · Total flos 1.56e12, 1.56e12 · Train runtime 94.1, 94.1"]);
 });
 
 it("states whether the writing process is alive, gone, or cannot be seen from here", async () => {

@@ -3,15 +3,15 @@ import type { Json, Snapshot, Evidence } from "@periodic-eval/core";
 import { answersSection, questionsSection } from "../answers/answers-section.ts";
 import type { RunAnswers } from "../answers/read-answers.ts";
 import { curveKey, curvesByCallback } from "../charts/metric-curves.ts";
-import { chartPlace, lineSample } from "../charts/run-chart.ts";
+import { chartPlace, lineSample, smallCharts } from "../charts/run-chart.ts";
 import { trainingCurves } from "../charts/training-curves.ts";
-import { missingValueText, humanizeName } from "../html/format.ts";
+import { formatNumber, missingValueText, humanizeName } from "../html/format.ts";
 import { term } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
 import { rowTable, type RowColumn } from "../html/table.ts";
 import { callbackSection, callbackTitle } from "./callback-section.ts";
 import { snapshotTable, narrowName } from "./measurement-table.ts";
-import { findings, runHeader } from "./overview.ts";
+import { findings, runFacts, runHeader } from "./overview.ts";
 import { lossAndHarms } from "./run-data.ts";
 import { phaseTables } from "./phase-table.ts";
 import { problems } from "./problems-section.ts";
@@ -24,7 +24,7 @@ interface Section {
 }
 
 /**
- * Renders a run in full: header, contents and all sections.
+ * Renders a run in full: header, contents and all sections. The first charts come before the facts.
  *
  * @param note The state of the run.
  * @param answers The result of `readAnswers`; null for a page without answers.
@@ -32,10 +32,10 @@ interface Section {
 export function wholeRun(run: RunRecord, name: string, note: Html | null, answers: RunAnswers | null): Html {
   const isMeasured = run.phases.length > 0;
   const sections = sectionsOf(run, answers).filter(({ content }) => content);
+  const [first, ...others] = sections.map(({ content }) => html`${content} `);
   return html`${runHeader(run, name, note, answers)} ${isMeasured && contents(sections)}
-    ${findings(run)}
     ${!isMeasured && html`<p class="notice">This run has no snapshots yet.</p>`}
-    ${sections.map(({ content }) => html`${content} `)}`;
+    ${first} ${findings(run)} ${isMeasured && runFacts(run)} ${others}`;
 }
 
 /**
@@ -88,15 +88,15 @@ function trainingSection(run: RunRecord): Html | false {
       <h2>Training</h2>
       <p class="sub">Logged by the trainer, on the same axis of run steps as the measurements.</p>
       ${lossAndHarmsFigure(run)}
-      <div class="multiples">
-        ${curves.map(({ metric, name, unit }) =>
-          chartPlace(
-            curveKey(null, metric),
-            "small",
-            html`${name}${unit !== "" && html` <span>${unit}</span>`}`,
-          ),
-        )}
-      </div>
+      ${smallCharts(
+        curves.map(({ metric, name, unit, points }) => ({
+          key: curveKey(null, metric),
+          name,
+          about: unit,
+          points,
+          text: (value) => `${formatNumber(value!)} ${unit}`.trim(),
+        })),
+      )}
     </section>`
   );
 }

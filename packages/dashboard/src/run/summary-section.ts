@@ -123,7 +123,7 @@ function answerLink(
   const questions = changes.find((entry) => entry.phase === phase && entry.id === id);
   if (questions !== undefined) {
     const count = (kind: string) => questions.changes.filter((question) => question.change === kind).length;
-    const text = `${plural(count("forgotten"), "forgotten question")}, ${count("regained")} regained`;
+    const text = `${plural(count("forgotten"), "forgotten question")}, ${count("newly right")} newly right`;
     const { fromStep, toStep } = questions;
     const hash = hashOf("questions", { id, from: `${phase}:${fromStep}`, to: `${phase}:${toStep}` });
     return link("questions", hash, text);

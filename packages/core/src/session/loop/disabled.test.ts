@@ -57,7 +57,7 @@ it.each([
     expect(reason).toEqual(message);
     expect(ofSnapshot).toMatchObject([{ kind: "disabled", message }]);
   }
-  expect(closingText("runs/1", snapshots)).toContain("0 of 6 measurements, capability disabled");
+  expect(closingText("runs/1", snapshots)).toContain("0 measured, 6 skipped, capability disabled");
 });
 
 it("disables it in a callback that takes the block", async () => {

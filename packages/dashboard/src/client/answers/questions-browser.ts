@@ -53,7 +53,7 @@ export function browseQuestions(root: HTMLElement, source: AnswersSource): { rea
     if (!isCurrent()) return;
     const changes = questionChanges(before.rows, after.rows);
     const count = (kind: QuestionChange["change"]) => changes.filter(({ change }) => change === kind).length;
-    summary.textContent = `${count("forgotten")} forgotten, ${count("regained")} regained`;
+    summary.textContent = `${count("forgotten")} forgotten, ${count("newly right")} newly right`;
     result.innerHTML = changes.length === 0 ? "" : tableOf(changes, from!, to!).markup;
   };
 
@@ -77,7 +77,7 @@ function tableOf(changes: readonly QuestionChange[], from: MeasurementAnswers, t
   const { phase, id, step } = to;
   const choiceAt = ({ phase: name, step: at }: MeasurementAnswers) => `Choice at step ${at} of ${name}`;
   return rowTable(
-    "Forgotten and regained questions",
+    "Forgotten and newly right questions",
     changes,
     [
       [
