@@ -25,20 +25,20 @@ export interface SmallCurve {
   readonly text: (value: number | null) => string;
 }
 
-/** Renders small charts, and below them in a line the metrics with at most one value in each phase, whose charts would be dots. */
+/** Renders small charts, and below them the metrics with at most one value in each phase, whose charts would be dots. */
 export function smallCharts(curves: readonly SmallCurve[]): Html {
   const isLine = ({ points }: SmallCurve) => new Set(points.map(({ phase }) => phase)).size < points.length;
-  const [drawn, listed] = [curves.filter(isLine), curves.filter((curve) => !isLine(curve))];
-  return html`${
-    drawn.length > 0 &&
-    html`<div class="multiples">
-      ${drawn.map(({ key, name, about }) => chartPlace(key, "small", html`${name} <span>${about}</span>`))}
-    </div>`
-  }${
-    listed.length > 0 &&
-    html`<p class="key">${listed.map(({ name, points, text }, at) => html`${at > 0 && " · "}${name} <span class="unbroken">${points.map(({ value }) => text(value)).join(", ")}</span>`)}</p>`
-  }`;
+  const charts = curves
+    .filter(isLine)
+    .map(({ key, name, about }) => chartPlace(key, "small", html`${name} <span>${about}</span>`));
+  const listed = curves.filter((curve) => !isLine(curve));
+  return html`${charts.length > 0 && html`<div class="multiples">${charts}</div>`} ${valueLine(listed)}`;
 }
+
+/** Names metrics in a line, with their different values. */
+export const valueLine = (curves: readonly SmallCurve[], title = ""): Html | false =>
+  curves.length > 0 &&
+  html`<p class="key">${title} ${curves.map(({ name, points, text }, at) => html`${at > 0 && " · "}${name} <span class="unbroken">${[...new Set(points.map(({ value }) => text(value)))].join(", ")}</span>`)}</p>`;
 
 /** Points of a line of a training metric. More would change no pixel. */
 const maxPoints = 600;

@@ -52,21 +52,19 @@ h3 { margin: 18px 0 6px; font-size: 13px; color: var(--muted); }
 .notice { border-left: 3px solid var(--changed); margin: 0 0 20px; padding: 4px 0 4px 14px; }
 .sentences { list-style: none; margin: 0 0 26px; padding: 0; display: grid; gap: 8px; font-size: 15px; }
 .sentences li { border-left: 3px solid var(--accent, var(--line)); padding-left: 12px; text-wrap: pretty; }
-.sentences details { margin: 2px 0 0; border: 0; padding: 0; color: var(--muted); font-size: 13.5px; }
+.sentences details { margin: 2px 0 0; border: 0; padding: 0; color: var(--muted); font-size: 13.5px; } .sentences details:not([open]) { display: inline-block; margin-left: 4px; }
 .sentences .warning { margin: 2px 0 0; font-size: 14px; } .warning strong { color: var(--changed); }
 .to-answers { display: inline-block; max-width: 100%; overflow-wrap: anywhere; color: var(--muted); font-size: 14px; margin-left: 4px; }
 .contents { position: sticky; top: 0; z-index: 2; display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 22px 0 0; padding: 9px 0; background: var(--paper); border-bottom: 1px solid var(--line); font-size: 14px; }
 .contents a { color: var(--muted); text-decoration: none; } .contents a:hover { color: var(--ink); text-decoration: underline; }
 html:has(.contents) { scroll-padding-top: 92px; }
-.sentences details:not([open]) { display: inline-block; margin-left: 4px; }
-section + .facts { margin-top: 28px; }
 .key.terms { margin: -10px 0 22px; }
-.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 14px 32px; margin: 0; padding: 18px 0; border-block: 1px solid var(--line); }
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 14px 32px; margin: 0; padding: 18px 0; border-block: 1px solid var(--line); } section .facts { margin-top: 28px; }
 dt { color: var(--muted); font-size: 13px; }
 dd { margin: 0; overflow-wrap: anywhere; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(260px, 1fr)); gap: 16px; margin-top: 28px; }
 .card { background: var(--panel); border: 1px solid var(--line); border-top: 3px solid var(--accent, var(--muted)); border-radius: 4px 4px 10px 10px; padding: 16px 20px 18px; }
-.card h2 { margin: 0; font-size: 14px; font-weight: 500; color: var(--muted); }
+.card h3 { margin: 0; font-size: 14px; font-weight: 500; color: var(--muted); }
 .figure { margin: 4px 0 2px; font: 600 32px/1.2 var(--serif); letter-spacing: -.01em; text-wrap: balance; overflow-wrap: anywhere; }
 .figure .from { color: var(--muted); font-weight: 400; }
 .detail { margin: 0; font-size: 14.5px; }
@@ -132,11 +130,10 @@ footer { max-width: 1080px; margin: 64px auto 0; padding: 18px 32px 48px; color:
 @media (max-width: 1000px) { .contents { position: static; } html:has(.contents) { scroll-padding-top: 0; } }
 @media (max-width: 640px) {
   main { padding: 32px 18px 8px; } footer { padding-inline: 18px; }
-  section { margin-top: 46px; }
+  section { margin-top: 46px; } .contents { flex-wrap: nowrap; overflow-x: auto; } .contents a { white-space: nowrap; }
   .wide { display: none; } .narrow { display: block; }
   .panel { padding: 12px 10px 6px; }
   .facts { grid-template-columns: 1fr 1fr; gap: 12px 20px; } .facts dd { font-size: 14.5px; }
-  .contents { flex-wrap: nowrap; overflow-x: auto; } .contents a { white-space: nowrap; }
   .list > div { grid-template-columns: 1fr; gap: 0; }
   .scroll { scroll-padding-left: 40vw; } th:first-child { background: linear-gradient(to left, var(--line) 1px, var(--paper) 1px); }
   tbody th:first-child { min-width: 15ch; max-width: 40vw; white-space: normal; overflow-wrap: break-word; padding-right: 10px; }

@@ -10,7 +10,7 @@ import {
   curveKey,
   groupOf,
 } from "../charts/metric-curves.ts";
-import { chartPlace, frames, smallCharts, type SmallCurve } from "../charts/run-chart.ts";
+import { chartPlace, frames, smallCharts, valueLine, type SmallCurve } from "../charts/run-chart.ts";
 import { capitalized, formatValue, plural, humanizeName, missingValueText } from "../html/format.ts";
 import { term, termIfKnown } from "../html/glossary.ts";
 import { html, type Html } from "../html/html.ts";
@@ -55,7 +55,7 @@ export function callbackSection(run: RunRecord, callback: CallbackCurves, sectio
     })}
     ${smallCharts(whole.filter((curve) => !isConstant(curve)).map(smallCurve))}
     ${reliabilityDiagrams(run, callback.id)}
-    ${constants(whole.filter(isConstant))}
+    ${valueLine(whole.filter(isConstant).map(smallCurve), "The same in every measurement:")}
     ${
       repeated.length > 0 &&
       html`<p class="key">
@@ -150,20 +150,6 @@ function isConstant({ measurements }: MetricCurve): boolean {
 const isSame = (curve: MetricCurve, other: MetricCurve): boolean =>
   curve.unit === other.unit &&
   curve.measurements.every(({ value }, at) => value === other.measurements[at]!.value);
-
-/** Names the metrics whose charts are left out, with their value. */
-function constants(curves: readonly MetricCurve[]): Html | false {
-  return (
-    curves.length > 0 &&
-    html`<p class="key">
-      The same in every measurement:
-      ${curves.map(({ metric, unit, measurements }, at) => {
-        const value = measurements.find(hasValue)!.value;
-        return html`${at > 0 && ", "}${termIfKnown(humanizeName(metric))} <span class="unbroken">${formatValue(value, unit)}</span>`;
-      })}.
-    </p>`
-  );
-}
 
 const smallCurve = (curve: MetricCurve): SmallCurve => ({
   key: curveKey(curve.callback, curve.metric),

@@ -52,15 +52,15 @@ export function writerNote(run: RunRecord): Html | null {
   return html`<p class="notice">${explanation}${when}</p>`;
 }
 
-/** Renders the state, model, seed, cost and times of a run with snapshots. */
-export function runFacts(run: RunRecord): Html {
+/** Renders the results of a run with snapshots, and its state, model, seed, cost and times. */
+export function overview(run: RunRecord): Html {
   const snapshots = run.phases.flatMap((phase) => phase.snapshots);
   const [first, last] = [snapshots.at(0)!, snapshots.at(-1)!];
   // Skipped snapshots do not record the model.
   const { model } = (snapshots.find(({ provenance }) => provenance.hash !== null) ?? first).provenance;
   const phaseTexts = run.phases.map((phase) => `${phase.name} (${phaseText(phase)})`);
   const engine = [jsonField(model, "engine"), jsonField(model, "dtype")].filter((part) => part !== null);
-  return factList([
+  const facts = factList([
     ["State", runState(run).state],
     run.phases.length === 1 ? ["Training", phaseText(run.phases[0]!)] : ["Phases", list(phaseTexts, " → ")],
     ["Model", modelName(jsonField(model, "name") ?? missingValueText)],
@@ -70,16 +70,21 @@ export function runFacts(run: RunRecord): Html {
     [term("overhead", "Overhead"), list(overheads(run), html`<br /> `)],
     [
       "First and last snapshot",
-      list([formatTime(first.created_at), formatTime(last.created_at)], html`<br />`),
+      list(
+        [first, last].map((one) => formatTime(one.created_at)),
+        html`<br />`,
+      ),
     ],
   ]);
+  return html`<section id="overview"><h2>Overview</h2>${findings(run)} ${facts}</section>`;
 }
 
 /** Renders a model's name; of a path its last folder, with the path as the tooltip. Provenance shows it too. */
 function modelName(name: string): Html | string {
-  const parts = name.split(/[/\\]+/).filter((part) => part !== "");
-  const isPath = parts.length > 2 || /^[./\\]/.test(name);
-  return isPath ? html`<span title="${name}">${parts.at(-1)}</span>` : name;
+  const isPath = /^[./\\]|[/\\].*[/\\]/.test(name);
+  return isPath
+    ? html`<span title="${name}">${name.split(/[/\\]/).findLast((part) => part !== "")}</span>`
+    : name;
 }
 
 /** Returns what measuring cost in each phase: `5.07 s, overhead 18.4 % (em)`. A run of one phase does not name it. */
@@ -94,7 +99,7 @@ function list(parts: readonly string[], separator: Html | string): Html {
 function findingCard(phase: string | null, phaseIndex: number, summary: MetricSummary): Html {
   const { id, metric, unit, start, end, isSingle, change, against, source, voidReason, warnings } = summary;
   return html`<article class="card ${phaseAccent(phaseIndex)}">
-    <h2>${phase !== null && html`<span class="phase">${phase}</span> `}${humanizeName(id)}</h2>
+    <h3>${phase !== null && html`<span class="phase">${phase}</span> `}${humanizeName(id)}</h3>
     ${
       source !== null &&
       html`<p class="detail">

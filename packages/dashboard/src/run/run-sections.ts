@@ -11,7 +11,7 @@ import { html, type Html } from "../html/html.ts";
 import { rowTable, type RowColumn } from "../html/table.ts";
 import { callbackSection, callbackTitle } from "./callback-section.ts";
 import { snapshotTable, narrowName } from "./measurement-table.ts";
-import { findings, runFacts, runHeader } from "./overview.ts";
+import { findings, overview, runHeader } from "./overview.ts";
 import { lossAndHarms } from "./run-data.ts";
 import { phaseTables } from "./phase-table.ts";
 import { problems } from "./problems-section.ts";
@@ -24,7 +24,7 @@ interface Section {
 }
 
 /**
- * Renders a run in full: header, contents and all sections. The first charts come before the facts.
+ * Renders a run in full: header, contents and all sections.
  *
  * @param note The state of the run.
  * @param answers The result of `readAnswers`; null for a page without answers.
@@ -32,10 +32,9 @@ interface Section {
 export function wholeRun(run: RunRecord, name: string, note: Html | null, answers: RunAnswers | null): Html {
   const isMeasured = run.phases.length > 0;
   const sections = sectionsOf(run, answers).filter(({ content }) => content);
-  const [first, ...others] = sections.map(({ content }) => html`${content} `);
   return html`${runHeader(run, name, note, answers)} ${isMeasured && contents(sections)}
     ${!isMeasured && html`<p class="notice">This run has no snapshots yet.</p>`}
-    ${first} ${findings(run)} ${isMeasured && runFacts(run)} ${others}`;
+    ${sections.map(({ content }) => html`${content} `)}`;
 }
 
 /**
@@ -50,7 +49,7 @@ export function sampledRun(sample: RunRecord, name: string, note: Html): Html {
       <h1>${name}</h1>
       ${note}
     </header>
-    ${findings(sample)} ${callbackSections(sample).map(({ content }) => content)} ${snapshotTable(sample)}`;
+    ${callbackSections(sample).map(({ content }) => content)} ${findings(sample)} ${snapshotTable(sample)}`;
 }
 
 const callbackSections = (run: RunRecord): readonly Section[] =>
@@ -61,8 +60,11 @@ const callbackSections = (run: RunRecord): readonly Section[] =>
 
 function sectionsOf(run: RunRecord, answers: RunAnswers | null): readonly Section[] {
   const isMeasured = run.phases.length > 0;
+  const callbacks = callbackSections(run);
   return [
-    ...callbackSections(run),
+    ...callbacks.slice(0, 1),
+    { id: "overview", title: "Overview", content: isMeasured && overview(run) },
+    ...callbacks.slice(1),
     { id: "training", title: "Training", content: trainingSection(run) },
     { id: "answers", title: "Answers", content: answers && answersSection(answers) },
     { id: "questions", title: "Forgotten questions", content: answers && questionsSection(answers) },

@@ -76,8 +76,8 @@ function sentence(
   const mark = judgementOf(metric) === "void" ? { glyph: "!", className: "worse" } : { glyph, className };
   return html`<li class="${phaseAccent(phaseIndex)}">
     <span class="mark verdict ${mark.className}" aria-hidden="true">${mark.glyph}</span> ${unbroken(headline(metric, hasPhases ? phase.name : null))} ${answers && answerLink(answers, metric, phase, hasPhases)}
-    ${metric.warnings.map((message) => html`<p class="warning"><strong>Warning:</strong> ${message}</p>`)}
     <details><summary>Test</summary>${unbroken(testText(metric))}</details>
+    ${metric.warnings.map((message) => html`<p class="warning"><strong>Warning:</strong> ${message}</p>`)}
   </li>`;
 }
 
