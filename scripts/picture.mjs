@@ -49,7 +49,7 @@ async function pictureOfRun(page) {
 
 /** The first picture shows verdicts and a chart, in letters that a phone can show. */
 const notInFirstPicture =
-  ".key, .facts, .contents, .cards, .sentences details, .sentences a, figure details, #curves-1 > .sub";
+  ".key, .contents, .sentences details, .sentences a, figure details, #curves-1 > .sub";
 
 async function endOfChart(page) {
   const { y, height } = await page.locator("main > section figure").first().boundingBox();
