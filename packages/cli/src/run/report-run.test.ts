@@ -57,7 +57,7 @@ it("prints the condition that ended a phase, the last clean step and a second ju
   const second_judge = { ...judge, misaligned: 3 };
   for (const step of [0, 20])
     await store.put(Object.assign(exampleSnapshot({ phase: "em", step }), { second_judge }), []);
-  const found = {
+  const stop = {
     condition: "capability worse",
     reason: "r",
     id: "capability",
@@ -69,7 +69,7 @@ it("prints the condition that ended a phase, the last clean step and a second ju
     step: 20,
     maxSteps: 100,
     finished: true,
-    stop: { ...found, step: 20 },
+    stop: { ...stop, step: 20 },
   });
   await store.close?.();
   const [tables, document] = [recordingTerminal(), recordingTerminal()];

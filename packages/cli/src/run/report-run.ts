@@ -52,7 +52,7 @@ export async function reportRun(
     if (state !== null) terminal.out(terminal.colours.yellow(state));
     terminal.out(`\n${headlines(run, terminal.colours)}\n\n${phaseTables(run, terminal.colours)}\n`);
     // A callback that is disabled is skipped at every step for the same reason.
-    for (const same of grouped(incomplete, (one) => `${one.phase}: ${outcomeText(one)}`).values()) {
+    for (const same of grouped(incomplete, (result) => `${result.phase}: ${outcomeText(result)}`).values()) {
       const steps = same.map(({ step }) => step);
       const at = `step${steps.length === 1 ? "" : "s"} ${steps.join(", ")}`;
       terminal.out(`${same[0]!.phase} ${at}: ${outcomeText(same[0]!)}`);
