@@ -18,6 +18,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { machineLine } from "./doc-section.ts";
 import { median } from "./median.ts";
+import { secondsPerProduct } from "./products.ts";
 import { openPeers, versionsOf, type NamedPeer } from "./peers/named-peers.ts";
 import { type Comparison, peaksOf, sendResults } from "./report/results.ts";
 
@@ -76,6 +77,8 @@ interface Outcome {
   /** Null for an arm that only reads. */
   readonly sums: readonly number[] | null;
   readonly tokens: number | null;
+  /** Multiplications of the matrix products: weights of the layers for each token, and of the head for each row of logits. */
+  readonly products?: number;
 }
 
 interface Arm {
@@ -83,7 +86,7 @@ interface Arm {
   /** False for a peer. */
   readonly isOurs: boolean;
   readonly questions: number;
-  /** Returns the seconds that the products of the layers take per token, measured now, on native TensorFlow. */
+  /** Returns the seconds per multiplication in the products of the layers, measured now, on native TensorFlow. */
   readonly productSeconds?: () => number;
   run(requests: readonly LogLikelihoodRequest[]): Promise<Outcome>;
 }
@@ -100,49 +103,41 @@ async function ourArms(backend: string): Promise<Arm[]> {
     return [];
   }
   const lm = await loadCausalLM(values.model);
-  const { incremental: _, ...plain } = lm;
+  const { incremental, ...plain } = lm;
+  const ofLayers = layerWeights(lm).reduce((sum, { size }) => sum + size, 0);
   const scorings = backend === "wasm" && isBesideFaster ? "packed" : values.scorings;
   return (scorings.split(",") as ("packed" | "plain")[]).map((scoring) => ({
     name: `${scoring} on ${backend}`,
     isOurs: true,
     questions: backend === "wasm" ? Math.ceil(count / wasmShare) : count,
-    ...(backend === "tfjs-node" && { productSeconds: () => productSeconds(lm) }),
+    ...(backend === "tfjs-node" && { productSeconds: () => secondsPerProduct(layerWeights(lm), 1024) }),
     async run(requests) {
       await useBackend({ backend });
-      const model = inMemory(scoring === "packed" ? lm : plain, tokenizer);
-      let tokens = 0;
+      let [tokens, ofHead] = [0, 0];
+      const logitsOf = (states: tf.Tensor2D) => {
+        ofHead += states.size * lm.vocabSize;
+        return incremental.logitsOf(states);
+      };
+      const packed = { ...lm, incremental: { ...incremental, logitsOf } };
+      const model = inMemory(scoring === "packed" ? packed : plain, tokenizer);
       const began = performance.now();
       const scored = await model.logLikelihoods(requests, {
         signal: new AbortController().signal,
         countTokens: (more) => (tokens += more),
       });
       const seconds = (performance.now() - began) / 1000;
-      return { seconds, tokens, sums: scored.map(({ sumNats }) => sumNats) };
+      const products = tokens * ofLayers + ofHead;
+      return { seconds, tokens, products, sums: scored.map(({ sumNats }) => sumNats) };
     },
   }));
 }
 
-/** Multiplies blocks of 1,024 tokens with each weight of the layers. Returns the median seconds per token of five passes. */
-function productSeconds(lm: Awaited<ReturnType<typeof loadCausalLM>>): number {
-  const tokens = 1024;
-  const weights = lm
+const layerWeights = (lm: Awaited<ReturnType<typeof loadCausalLM>>): tf.Tensor2D[] =>
+  lm
     .weights()
     .filter(({ name }) => /\blayers\.\d+\./.test(name))
     .map(({ read }) => read())
-    .filter(({ rank }) => rank === 2) as tf.Tensor2D[];
-  const inputs = new Map(weights.map(({ shape: [size] }) => [size, tf.randomNormal([tokens, size])]));
-  const pass = () => {
-    for (const weight of weights) tf.matMul(inputs.get(weight.shape[0])!, weight).dispose();
-  };
-  pass();
-  const seconds = Array.from({ length: 5 }, () => {
-    const began = performance.now();
-    pass();
-    return (performance.now() - began) / 1000;
-  });
-  tf.dispose([...inputs.values()]);
-  return median(seconds) / tokens;
-}
+    .filter((weight): weight is tf.Tensor2D => weight.rank === 2);
 
 function peerArm(peer: NamedPeer, onlyRead = false): Arm {
   let batchSize: number | null = null;
@@ -266,12 +261,13 @@ function report(
     if (!arm.isOurs && difference !== null)
       notes.push(`${arm.name}: log-probabilities of answers within ${difference.toExponential(1)} nats.`);
   }
-  const { tokens } = outcomes.get(first.name)![0]!;
-  if (limits.length > 0 && tokens !== null) {
-    const limit = (median(limits) * tokens) / first.questions;
-    console.log(
-      `matrix products of the layers alone: ${limit.toFixed(4)} s per question; ${first.name} takes ${(perQuestion(first) / limit).toFixed(2)} × as long`,
-    );
+  const { products } = outcomes.get(first.name)![0]!;
+  if (limits.length > 0 && products !== undefined) {
+    const limit = (median(limits) * products) / first.questions;
+    const speed = `${(2e-9 / median(limits)).toFixed(0)} GFLOP/s`;
+    const note = `The matrix products alone take ${limit.toFixed(4)} s per question at ${speed}, which oneDNN reaches in the layers; ${first.name} takes ${(perQuestion(first) / limit).toFixed(2)} × as long.`;
+    console.log(note);
+    notes.push(note);
   }
   console.log(`tensors ${tf.memory().numTensors}, rss ${(process.memoryUsage().rss / 1e9).toFixed(2)} GB`);
 }

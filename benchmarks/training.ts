@@ -26,6 +26,7 @@ import { machineLine } from "./doc-section.ts";
 import { median } from "./median.ts";
 import { naiveGpt, type NaiveTraining } from "./peers/naive-gpt.ts";
 import { openPeer, type Peer } from "./peers/peer.ts";
+import { secondsPerProduct } from "./products.ts";
 import { peaksOf, sendResults, type Comparison, type Results } from "./report/results.ts";
 
 const { values } = parseArgs({
@@ -63,6 +64,8 @@ interface Case {
   readonly batch: readonly (readonly number[])[];
   /** The same step with the standard operations of TensorFlow.js. */
   readonly naive?: () => NaiveTraining;
+  /** The weights that multiply every token, all trained. */
+  readonly multiplied?: readonly tf.Tensor2D[];
 }
 
 const text = readFileSync(new URL("../LICENSE", import.meta.url), "utf8");
@@ -94,6 +97,11 @@ const cases: Readonly<Record<string, (folder: string) => Promise<Case>>> = {
       folders: { model: folder, adapter: null },
       batch: rowsOf(ids, 16, 64),
       naive: () => naiveGpt(weights(), { heads: config.n_head, layers: config.n_layer }, hyper.learning_rate),
+      multiplied: model
+        .trainables()
+        .filter(
+          (weight): weight is tf.Variable<tf.Rank.R2> => weight.rank === 2 && !/wte|wpe/.test(weight.name),
+        ),
     };
   },
 
@@ -228,6 +236,7 @@ async function compare(name: string, { naive, ...each }: Case, peer: Peer | null
   printTimes(taken);
   plain?.dispose();
   const notes = values.profile ? await profile(side) : [];
+  if (backend === "tfjs-node" && each.multiplied) notes.push(limitOf(each.multiplied, batch));
   side.dispose();
   model.dispose();
   const compared = (against: string, rounds: Rounds): Comparison[] => {
@@ -241,6 +250,16 @@ async function compare(name: string, { naive, ...each }: Case, peer: Peer | null
     peaks: peaksOf(peer ? [{ ...peer, name: "PyTorch" }] : []),
     notes,
   };
+}
+
+/** Measures the matrix products of a step, one forward and two backward, at the speed that oneDNN reaches in the forward ones. */
+function limitOf(weights: readonly tf.Tensor2D[], batch: Case["batch"]): string {
+  const rows = batch.length * (batch[0]!.length - 1);
+  const each = secondsPerProduct(weights, rows);
+  const products = 3 * rows * weights.reduce((sum, { size }) => sum + size, 0);
+  const note = `The matrix products alone take ${(1000 * each * products).toFixed(1)} ms at ${(2e-9 / each).toFixed(0)} GFLOP/s.`;
+  console.log(`  ${note}`);
+  return note;
 }
 
 /** Takes `turn` steps of each side in each round. The first round warms up: it builds graphs and allocates memory. */
@@ -305,7 +324,7 @@ function printTimes({ cpuSeconds, furthest, ...all }: Taken): void {
 }
 
 /** Prints our time by kernel, and returns a sentence about the three slowest. */
-async function profile(side: Side): Promise<readonly string[]> {
+async function profile(side: Side): Promise<string[]> {
   const { kernels } = await tf.profile(async () => void (await side.step()));
   const byKernel = new Map<string, { count: number; milliseconds: number }>();
   for (const { name, kernelTimeMs } of kernels) {

@@ -185,12 +185,12 @@ const enter = async (connection: Connection): Promise<States> =>
 
 function checkEvidence(evidence: readonly Evidence[], guards: readonly string[], before: States): void {
   for (const name of guards) {
-    const found = evidence.find(({ part }) => part === name);
-    if (found === undefined) throw new Error(`got no evidence of ${name}`);
-    if (found.before !== before[name])
+    const finding = evidence.find(({ part }) => part === name);
+    if (finding === undefined) throw new Error(`got no evidence of ${name}`);
+    if (finding.before !== before[name])
       throw new Error(`${name}: got another state before than enter reported`);
-    if (found.intact === false && found.advisory !== true)
-      throw new Error(`${name}: got "${found.after}", expected "${found.before}" again`);
+    if (finding.intact === false && finding.advisory !== true)
+      throw new Error(`${name}: got "${finding.after}", expected "${finding.before}" again`);
   }
 }
 

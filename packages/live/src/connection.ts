@@ -331,8 +331,8 @@ function parse(line: string): WireMessage {
 
 export function wireError(error: unknown, where: string): WireError {
   if (PeriodicEvalError.is(error)) {
-    const { code, where: place, got, expected, fix } = error;
-    return { code, where: place, got, expected, fix };
+    const { code, where: location, got, expected, fix } = error;
+    return { code, where: location, got, expected, fix };
   }
   return { code: "bug", where, got: errorMessage(error), expected: "", fix: "" };
 }

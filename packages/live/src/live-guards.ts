@@ -25,9 +25,9 @@ export function liveGuards(
     isElsewhere: true,
     async enter({ seed }) {
       if (at === 0) ({ before } = await connection.ask("enter", { seed }));
-      const own = before[part] ?? null;
+      const state = before[part] ?? null;
       return {
-        before: own,
+        before: state,
         async leave() {
           if (at === parts.length - 1) {
             evidence = [];
@@ -35,11 +35,11 @@ export function liveGuards(
             ({ evidence } = answer);
             if (answer.details !== undefined) changed(answer.details);
           }
-          const found = evidence.find((one) => one.part === part);
-          const isUnknown = found === undefined || (found.intact === true && own === null);
-          if (!isUnknown) return found;
-          const note = found?.note ?? "the trainer sent no evidence";
-          return { part, before: own, after: found?.after ?? null, intact: null, note };
+          const finding = evidence.find((item) => item.part === part);
+          const isUnknown = finding === undefined || (finding.intact === true && state === null);
+          if (!isUnknown) return finding;
+          const note = finding?.note ?? "the trainer sent no evidence";
+          return { part, before: state, after: finding?.after ?? null, intact: null, note };
         },
       };
     },

@@ -60,8 +60,8 @@ export function liveTokenizer(
 
 /** A chat with its system prompt as a message. */
 function wireChat({ messages, system = "omit", templateKwargs }: Chat): WireChat {
-  const own = typeof system === "string" ? null : system;
-  if (own !== null && messages[0]?.role === "system")
+  const prompt = typeof system === "string" ? null : system;
+  if (prompt !== null && messages[0]?.role === "system")
     throw new PeriodicEvalError({
       code: "config",
       where: "prompt",
@@ -72,8 +72,8 @@ function wireChat({ messages, system = "omit", templateKwargs }: Chat): WireChat
     });
   return {
     messages: [
-      ...(own === null ? [] : [{ role: "system", content: own.text }]),
-      ...messages.map((one) => ({ ...one })),
+      ...(prompt === null ? [] : [{ role: "system", content: prompt.text }]),
+      ...messages.map((message) => ({ ...message })),
     ],
     ...(templateKwargs !== undefined && { template_kwargs: { ...templateKwargs } }),
   };

@@ -218,19 +218,19 @@ export async function checkHidden({ connection, rows }: CheckedModel): Promise<v
   const expectClose = (
     layer: number,
     vector: Float32Array,
-    expected: (place: number) => number,
+    expected: (index: number) => number,
     what: string,
   ) =>
-    vector.forEach((value, place) => {
-      const wanted = expected(place);
+    vector.forEach((value, index) => {
+      const wanted = expected(index);
       if (!(Math.abs(value - wanted) <= 1e-2 + 1e-2 * Math.abs(wanted)))
         throw new Error(`layer ${layer}: got ${value}, ${what} is ${wanted}`);
     });
   mean!.forEach((vector, layer) => {
-    const of = (place: number) => each.reduce((sum, one) => sum + one[layer]![place]!, 0) / each.length;
+    const of = (index: number) => each.reduce((sum, layers) => sum + layers[layer]![index]!, 0) / each.length;
     expectClose(layer, vector, of, "the mean of its positions");
   });
-  expectClose(0, other![0]!, (place) => each[last]![0]![place]!, "the embedding after other tokens");
+  expectClose(0, other![0]!, (index) => each[last]![0]![index]!, "the embedding after other tokens");
 }
 
 /** Log-probs and draws of some rows, which are equal at two times if the weights are. */

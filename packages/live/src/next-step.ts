@@ -19,7 +19,7 @@ function nextOf(callback: TrainerCallback, progress: Progress): number {
   if (triggers === undefined)
     return stepHooks.some((hook) => callback[hook] !== undefined) ? step + 1 : Infinity;
   if (triggers.length === 0) return Infinity;
-  const isEstimated = triggers.some((one) => "unit" in one && ["epochs", "seconds"].includes(one.unit));
+  const isEstimated = triggers.some((rule) => "unit" in rule && ["epochs", "seconds"].includes(rule.unit));
   if (isEstimated && step === 0) return 1;
   const crossesBy = (later: number) =>
     crossings(triggers, progress, advance(progress, at(progress, later))).length > 0;

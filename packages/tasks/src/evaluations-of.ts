@@ -35,7 +35,7 @@ const nested = (shape: Readonly<Record<string, z.ZodType>>) =>
   z
     .strictObject(snakeCaseKeys(shape))
     .nullish()
-    .transform((given) => (given == null ? undefined : camelCaseKeys(given)));
+    .transform((values) => (values == null ? undefined : camelCaseKeys(values)));
 
 const { subsample: _subsample, chat: _chat, ...otherTaskFields } = taskShape;
 const taskSchema = z.strictObject({

@@ -222,10 +222,10 @@ function gradeChecks(check: MakeCheck): readonly Check[] {
       );
       expectDistinct(graded, "graded rows");
       for (const [at, row] of rows.entries()) {
-        const kept = Object.fromEntries(
+        const fields = Object.fromEntries(
           Object.keys(row).map((name) => [name, (graded[at] as unknown as Record<string, unknown>)[name]]),
         );
-        expectEqual(kept, row, `measured fields of row "${row.id}" after grading`);
+        expectEqual(fields, row, `measured fields of row "${row.id}" after grading`);
       }
       expectJson(graded, "graded rows");
       expectEqual(await gradedOf(evaluation, graded), graded, "graded rows graded again");
@@ -275,7 +275,7 @@ function withNeeds({ needs, wants = [], name }: AnyEvaluation, model: EvaluableM
 }
 
 /** Returns a tokenizer that records the names of its calls. */
-export function countedTokenizer(given: BulkTokenizer) {
+export function countedTokenizer(original: BulkTokenizer) {
   const calls: string[] = [];
   const counted = <A extends readonly unknown[], R>(name: string, call: (...args: A) => R) => {
     return (...args: A): R => {
@@ -284,10 +284,10 @@ export function countedTokenizer(given: BulkTokenizer) {
     };
   };
   const tokenizer: BulkTokenizer = {
-    ...given,
-    encode: counted("encode", given.encode),
-    decode: counted("decode", given.decode),
-    render: counted("render", given.render),
+    ...original,
+    encode: counted("encode", original.encode),
+    decode: counted("decode", original.decode),
+    render: counted("render", original.render),
   };
   return { tokenizer, calls };
 }

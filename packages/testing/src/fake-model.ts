@@ -93,8 +93,8 @@ export function fakeModel(options: FakeModelOptions = {}): FakeModel {
       return requests.map(({ layers = [0, 1, 2] }, at) =>
         layers.map((layer) => {
           const read = tokenizer.decode(ids[at]!);
-          const hashed = (_: unknown, place: number) =>
-            hash(`${weights()}|${layer}|${place}|${ids[at]!.join(",")}`);
+          const hashed = (_: unknown, index: number) =>
+            hash(`${weights()}|${layer}|${index}|${ids[at]!.join(",")}`);
           return Float32Array.from(options.hiddenState?.(read, layer) ?? Array.from({ length: 4 }, hashed));
         }),
       );
@@ -116,13 +116,13 @@ function answersOf(options: FakeModelOptions & { readonly tokenizer: Tokenizer }
 
   function scoreContinuation(
     request: LogLikelihoodRequest,
-    { context: before, continuation: own }: EncodedPair,
+    { context: before, continuation: target }: EncodedPair,
   ): LogLikelihood {
-    const { ids, truncatedTokens } = fit(before, own.length - 1); // the last token is only predicted
+    const { ids, truncatedTokens } = fit(before, target.length - 1); // the last token is only predicted
     const tokenIsGreedy: boolean[] = [];
     const greedyIds: number[] = [];
-    const tokenNats = own.map((id, at) => {
-      const nats = logProbs([...ids, ...own.slice(0, at)]);
+    const tokenNats = target.map((id, at) => {
+      const nats = logProbs([...ids, ...target.slice(0, at)]);
       tokenIsGreedy.push(nats.every((other) => other <= nats[id]!));
       greedyIds.push(nats.indexOf(Math.max(...nats)));
       return nats[id]!;
@@ -141,7 +141,7 @@ function answersOf(options: FakeModelOptions & { readonly tokenizer: Tokenizer }
       };
     return {
       sumNats: scripted,
-      tokenNats: own.map(() => scripted / own.length),
+      tokenNats: target.map(() => scripted / target.length),
       isGreedy: null,
       truncatedTokens,
     };
@@ -169,7 +169,7 @@ function answersOf(options: FakeModelOptions & { readonly tokenizer: Tokenizer }
       written.push(97 + (roll % 26));
     }
     const whole = tokenizer.decode(written);
-    const text = (sampling.stop ?? []).reduce((kept, stop) => kept.split(stop)[0]!, whole);
+    const text = (sampling.stop ?? []).reduce((part, stop) => part.split(stop)[0]!, whole);
     const finish = written.length < sampling.maxNewTokens || text !== whole ? "stop" : "length";
     return { text, ids: text === whole ? written : null, tokenNats: null, finish };
   }

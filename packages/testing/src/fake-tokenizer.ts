@@ -39,8 +39,8 @@ export function fakeTokenizer(options: FakeTokenizerOptions = {}): Tokenizer {
     if (failsOn?.(messages) === true) throw new Error("the template raised an exception");
     if (system === "no_system_block" && defaultSystem !== null)
       throw new Error("this template always writes a system block");
-    const given = typeof system === "object" ? system.text : system === "omit" ? defaultSystem : null;
-    const turns = given === null ? messages : [{ role: "system", content: given }, ...messages];
+    const systemText = typeof system === "object" ? system.text : system === "omit" ? defaultSystem : null;
+    const turns = systemText === null ? messages : [{ role: "system", content: systemText }, ...messages];
     let text = "";
     const mask: boolean[] = [];
     const write = (part: string, isAssistant: boolean) => {

@@ -18,7 +18,7 @@ export interface MemoryStore extends SnapshotStore {
  * out as JSON copies, so it reveals values that JSON cannot represent.
  */
 export function memoryStore(): MemoryStore {
-  const kept = new Map<string, { snapshot: Snapshot; rows: readonly Row[] }>();
+  const records = new Map<string, { snapshot: Snapshot; rows: readonly Row[] }>();
   const superseded: Superseded[] = [];
   return {
     superseded,
@@ -28,15 +28,15 @@ export function memoryStore(): MemoryStore {
           ? null
           : { file: `${snapshot.id}_step_${snapshot.step}.samples.jsonl`, rows: rows.length };
       const record = copy(parseSnapshot({ ...snapshot, samples }));
-      kept.set(keyText(snapshot), { snapshot: record, rows: copy(rows) });
+      records.set(keyText(snapshot), { snapshot: record, rows: copy(rows) });
     },
-    get: async (key) => copy(kept.get(keyText(key))?.snapshot ?? null),
-    rows: async (key) => copy(kept.get(keyText(key))?.rows ?? []),
-    list: async () => inRunOrder([...kept.values()].map(({ snapshot }) => copy(snapshot))),
+    get: async (key) => copy(records.get(keyText(key))?.snapshot ?? null),
+    rows: async (key) => copy(records.get(keyText(key))?.rows ?? []),
+    list: async () => inRunOrder([...records.values()].map(({ snapshot }) => copy(snapshot))),
     async supersede(key: SnapshotKey, why) {
-      const record = kept.get(keyText(key));
+      const record = records.get(keyText(key));
       if (record === undefined) return;
-      kept.delete(keyText(key));
+      records.delete(keyText(key));
       superseded.push({ ...record, why });
     },
   };

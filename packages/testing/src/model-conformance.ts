@@ -274,8 +274,8 @@ function generateChecks(check: MakeCheck): readonly Check[] {
     when("samples by the seed of its request, in any batch", async (ask) => {
       const asked = contexts.map((text, at) => request(text, { temperature: 1, seed: `s${at}` }));
       const together = await ask(asked, live());
-      for (const [at, one] of asked.entries()) {
-        const [alone] = await ask([one], live());
+      for (const [at, single] of asked.entries()) {
+        const [alone] = await ask([single], live());
         expectEqual(alone!.text, together[at]!.text, `completion ${at}`);
       }
     }),

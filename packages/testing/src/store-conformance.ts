@@ -56,9 +56,9 @@ function basicChecks(check: MakeCheck): readonly Check[] {
       const snapshot = exampleSnapshot({ accuracy: 0.5, nested: { deep: [1, null, "x"] } });
       await store.put(snapshot, rows);
       // A store may seal the snapshot with its `sha256`.
-      const { samples, sha256: _sha256, ...kept } = (await store.get(key()))!;
-      const { samples: _, ...given } = snapshot;
-      expectEqual(kept, given, "snapshot");
+      const { samples, sha256: _sha256, ...stored } = (await store.get(key()))!;
+      const { samples: _, ...expected } = snapshot;
+      expectEqual(stored, expected, "snapshot");
       expectEqual(samples?.rows, rows.length, "samples.rows");
       expectEqual(await store.rows(key()), rows, "rows");
     }),
@@ -121,11 +121,11 @@ function orderChecks(check: MakeCheck): readonly Check[] {
         { phase: "a_step_1", id: "a", step: 11 },
         { phase: "a_step_1.json", id: "a", step: 1 },
       ];
-      for (const [at, one] of keys.entries())
-        await store.put(exampleSnapshot({ ...one, run_step: at }), [{ id: String(at) }]);
-      for (const [at, one] of keys.entries()) {
-        expectEqual((await store.get(one))?.run_step, at, `get ${JSON.stringify(one)}`);
-        expectEqual(await store.rows(one), [{ id: String(at) }], `rows ${JSON.stringify(one)}`);
+      for (const [at, named] of keys.entries())
+        await store.put(exampleSnapshot({ ...named, run_step: at }), [{ id: String(at) }]);
+      for (const [at, named] of keys.entries()) {
+        expectEqual((await store.get(named))?.run_step, at, `get ${JSON.stringify(named)}`);
+        expectEqual(await store.rows(named), [{ id: String(at) }], `rows ${JSON.stringify(named)}`);
       }
       expectEqual((await store.list()).length, keys.length, "list");
     }),

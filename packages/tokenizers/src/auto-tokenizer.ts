@@ -121,8 +121,8 @@ function codecOf(auto: AutoTokenizer): Codec {
 const dateName = "periodic_eval_strftime";
 
 /** Returns the text of the default template. */
-const templateSource = ({ chat_template: given }: AutoTokenizer): string | null =>
-  typeof given === "string" ? given : (given?.["default"] ?? null);
+const templateSource = ({ chat_template: template }: AutoTokenizer): string | null =>
+  typeof template === "string" ? template : (template?.["default"] ?? null);
 
 /** Returns the default template. `strftime_now` gives a fixed date, so that prompts are the same on every day. */
 function templateOf(auto: AutoTokenizer): ChatTemplate | null {

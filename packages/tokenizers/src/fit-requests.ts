@@ -137,12 +137,10 @@ export function checkIds(ids: readonly number[], vocabSize: number): void {
 
 /** Returns the largest difference of scores of the same tokens, in nats. A diverged model returns NaN; its measurement reports that. */
 export function furthest(
-  some: readonly Pick<PairScores, "nats">[],
-  others: readonly Pick<PairScores, "nats">[],
+  a: readonly Pick<PairScores, "nats">[],
+  b: readonly Pick<PairScores, "nats">[],
 ): number {
-  const far = some.flatMap(({ nats }, index) =>
-    nats.map((value, at) => Math.abs(value - others[index]!.nats[at]!)),
-  );
+  const far = a.flatMap(({ nats }, index) => nats.map((value, at) => Math.abs(value - b[index]!.nats[at]!)));
   return Math.max(0, ...far.filter((value) => !Number.isNaN(value)));
 }
 

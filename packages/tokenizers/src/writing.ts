@@ -156,8 +156,8 @@ export interface Drawn {
  */
 export function drawToken(logits: Float32Array, sampling: Sampling, random: () => number): Drawn {
   const { top, weights, total, partition } = weighed(logits, sampling.temperature);
-  const kept = restrict(weights, total, sampling);
-  const token = kept === null ? drawn(weights, random()) : idAt(drawn(kept, random()), kept, weights);
+  const pool = restrict(weights, total, sampling);
+  const token = pool === null ? drawn(weights, random()) : idAt(drawn(pool, random()), pool, weights);
   return { token, nats: logits[token]! - top - Math.log(partition) };
 }
 
@@ -212,8 +212,8 @@ function drawn(weights: Float64Array, share: number): number {
 function restrict(weights: Float64Array, total: number, { topK, topP = 1 }: Sampling): Float64Array | null {
   const hasTopK = topK !== undefined && topK < weights.length;
   if (!hasTopK) return topP === 1 ? null : largest(weights, total, topP * total, weights.length);
-  const kept = largest(weights, total, Infinity, topK);
-  return topP === 1 ? kept : kept.subarray(0, countTo(topP * kept.reduce((sum, one) => sum + one, 0), kept));
+  const pool = largest(weights, total, Infinity, topK);
+  return topP === 1 ? pool : pool.subarray(0, countTo(topP * pool.reduce((a, b) => a + b, 0), pool));
 }
 
 /**
@@ -222,17 +222,17 @@ function restrict(weights: Float64Array, total: number, { topK, topP = 1 }: Samp
  */
 function largest(weights: Float64Array, total: number, mass: number, count: number): Float64Array {
   const sorted = reused("sorted", weights.length);
-  let found = 0;
+  let size = 0;
   let [floor, above] = [total / 256, Infinity];
   for (;;) {
-    const before = found;
+    const before = size;
     for (let id = 0; id < weights.length; id++) {
       const weight = weights[id]!;
-      if (weight >= floor && weight < above) sorted[found++] = weight;
+      if (weight >= floor && weight < above) sorted[size++] = weight;
     }
-    sorted.subarray(before, found).sort().reverse();
-    const enough = Math.min(countTo(mass, sorted.subarray(0, found)), count);
-    if (enough < found || floor === 0) return sorted.subarray(0, enough);
+    sorted.subarray(before, size).sort().reverse();
+    const enough = Math.min(countTo(mass, sorted.subarray(0, size)), count);
+    if (enough < size || floor === 0) return sorted.subarray(0, enough);
     [floor, above] = [floor > smallestBandShare * total ? floor / 8 : 0, floor];
   }
 }
@@ -250,10 +250,10 @@ function countTo(mass: number, weights: Float64Array): number {
   return weights.length;
 }
 
-/** Returns the id of a kept weight. Equal weights are kept in the order of their ids. */
-function idAt(at: number, kept: Float64Array, weights: Float64Array): number {
-  let id = weights.indexOf(kept[at]!);
-  for (let equal = at - kept.indexOf(kept[at]!); equal > 0; equal--) id = weights.indexOf(kept[at]!, id + 1);
+/** Returns the id of a weight of the pool. Equal weights are kept in the order of their ids. */
+function idAt(at: number, pool: Float64Array, weights: Float64Array): number {
+  let id = weights.indexOf(pool[at]!);
+  for (let equal = at - pool.indexOf(pool[at]!); equal > 0; equal--) id = weights.indexOf(pool[at]!, id + 1);
   return id;
 }
 

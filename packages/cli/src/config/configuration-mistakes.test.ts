@@ -61,12 +61,12 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
   [
     "  eval_every_percent: 20%",
     "9 periodic_eval.eval_every_percent",
-    'got "20%", expected a finite number. Write 20.',
+    'got "20%", expected a number from 0.001 to 100. Write 20.',
   ],
   [
     "  eval_every_percent: 120",
     "9 periodic_eval.eval_every_percent",
-    "got 120, expected a number of 100 or less. Correct the option.",
+    "got 120, expected a number from 0.001 to 100. Correct the option.",
   ],
   [
     "  schedule: { every_stepps: 5 }",
@@ -81,7 +81,7 @@ const mistakes: readonly (readonly [mistake: Mistake, place: string, message: st
   [
     '  schedule: { at_percents: [10, "20%"] }',
     "9 periodic_eval.schedule.at_percents.1",
-    'got "20%", expected a finite number. Write 20.',
+    'got "20%", expected a number above 0 and at most 100. Write 20.',
   ],
   [
     "  schedule: { times_per_phase: 0 }",

@@ -312,7 +312,10 @@ it.each([
     { leakage: true, leakage_marker: "x" },
     'periodic_eval.leakage_marker: got the unknown option "leakage_marker", expected one of the 53 known ones. Did you mean "leakage_marker_token"?',
   ],
-  [{ eval_every_percent: "20%" }, 'eval_every_percent: got "20%", expected a finite number. Write 20.'],
+  [
+    { eval_every_percent: "20%" },
+    'eval_every_percent: got "20%", expected a number from 0.001 to 100. Write 20.',
+  ],
   [
     { budget: { overhead_percent: "20 %" } },
     'budget.overhead_percent: got "20 %", expected a finite number. Write 20.',
@@ -338,6 +341,10 @@ it.each([
   [
     { escalate: [{ when: "capability worse", run: ["alignment", "alignment"] }] },
     'periodic_eval.escalate[0].run: got ["alignment","alignment"], expected each evaluation once',
+  ],
+  [
+    { escalate: [{ when: "capability worse", run: ["refusal", "capability"] }] },
+    'periodic_eval.escalate[0].when: got "capability worse", expected each evaluation once for a condition, counting its own. Remove the entry, or the evaluation from its `run`.',
   ],
   [
     {
@@ -481,6 +488,8 @@ it("refuses a number of samples for an escalation of evaluations that have none"
 
 it("builds escalations from conditions, of evaluations that are not on and with other numbers of samples", async () => {
   const entry = { when: "capability worse", run: ["alignment"], samples: 20 };
+  const more = { when: "alignment worse", run: ["alignment"], samples: 20 };
+  expect(await build({ alignment: true, escalate: [more] })).toHaveLength(3);
   const [, escalation] = await build({ escalate: [entry] });
   expect(escalation).toMatchObject({ id: "escalate", asks: [{ name: "alignment", samplesPerItem: 20 }] });
   const snapshot = (delta: number) => ({
@@ -536,14 +545,14 @@ it("opens the judge of refusal with its prompt, and the caps and the cache of th
     ["a", { method: "logprob", maxCalls: 9, cache }],
     ["a", { method: "json", maxCalls: 9, cache, scores: ["refusal"], prompts }],
   ]);
-  const escalate = [{ when: "refusal worse", run: ["refusal"] }];
-  const twice = await buildPeriodicCallbacks({ ...block, alignment: false, escalate }, { phase, openJudge });
-  expect([twice.length, opened.length]).toEqual([2, 3]);
+  const escalate = [{ when: "alignment worse", run: ["refusal"] }];
+  const twice = await buildPeriodicCallbacks({ ...block, escalate }, { phase, openJudge });
+  expect([twice.length, opened.length]).toEqual([3, 4]);
   const rule = await buildPeriodicCallbacks(
     { ...block, refusal: true, alignment: false },
     { phase, openJudge },
   );
-  expect([rule.length, opened.length]).toEqual([1, 3]);
+  expect([rule.length, opened.length]).toEqual([1, 4]);
 });
 
 it("places an error of refusal's judge at its key", async () => {

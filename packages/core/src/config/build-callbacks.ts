@@ -176,17 +176,19 @@ function escalation(at: number, block: ParsedBlock, measuring: readonly Periodic
   const path = [...block.pathOf("escalate"), at, "when"];
   const named = (text: string) => findMetric(text, measuring, { where: blockName, path });
   const condition = named(when);
+  // With more samples, the condition's own evaluation is another measurement.
+  const isSampled = samples !== undefined && ["alignment", "leakage"].includes(condition.id);
   const isRepeated = block.config.escalate
     .slice(0, at)
     .some(
       (one) => named(one.when).fullText === condition.fullText && one.run.some((name) => run.includes(name)),
     );
-  if (isRepeated)
+  if (isRepeated || (!isSampled && run.some((name) => name === condition.id)))
     throw configError({
       where: blockName,
       path,
       value: condition.text,
-      expected: "each evaluation once for a condition",
+      expected: "each evaluation once for a condition, counting its own",
       fix: "Remove the entry, or the evaluation from its `run`.",
     });
   const config = {

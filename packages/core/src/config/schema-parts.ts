@@ -1,12 +1,12 @@
 // The values that keys of the `periodic_eval` block share.
 import * as z from "zod";
 import { conditionForms } from "../conditions/condition.ts";
-import { mostTimesPerPhase, shortestIntervals } from "../schedule/triggers.ts";
+import { mostTimesPerPhase, percents, shortestIntervals } from "../schedule/triggers.ts";
 import { namePattern } from "@periodic-eval/contracts";
 
-const percent = z.number().gt(0).max(100);
+const interval = `a number from ${shortestIntervals.percent} to 100`;
 /** A shorter interval crosses thousands of thresholds at each step. */
-export const everyPercentOf = z.number().min(shortestIntervals.percent).max(100);
+export const everyPercentOf = z.number(interval).min(shortestIntervals.percent, interval).max(100, interval);
 export const count = z.int().min(1);
 export const path = z.string().min(1);
 export const system = z.union([
@@ -39,7 +39,7 @@ export const schedule = z
       .optional()
       .describe("Measures each time this number of seconds of training has passed."),
     at_steps: z.array(count).optional().describe("Measures at these optimizer steps."),
-    at_percents: z.array(percent).optional().describe("Measures at these percents of the phase."),
+    at_percents: z.array(percents).optional().describe("Measures at these percents of the phase."),
     times_per_phase: count
       .max(mostTimesPerPhase)
       .optional()

@@ -75,7 +75,7 @@ export const mostTimesPerPhase = 100_000;
 
 const percentText = "a number above 0 and at most 100";
 const percentFix = { fix: "Give percents of the phase's steps." };
-const percents = z.number(percentText).positive(percentText).max(100, percentText);
+export const percents = z.number(percentText).positive(percentText).max(100, percentText);
 const atLeast = (unit: keyof typeof shortestIntervals) =>
   [shortestIntervals[unit], `at least ${shortestIntervals[unit]} ${unit}`] as const;
 const interval = (unit: "epochs" | "seconds") =>

@@ -41,6 +41,8 @@ export interface MeasurementAnswers {
   readonly packed?: string;
   /** False if the server has not verified the rows yet. */
   readonly isVerified?: false;
+  /** Why the labels of a person cannot be shown. */
+  readonly labelsProblem?: string | undefined;
   /** Why the rows cannot be shown; null if they can. */
   readonly problem: string | null;
 }

@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
+import { appendFile, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import axe from "axe-core";
 import { afterAll, describe, expect, it } from "vitest";
@@ -117,6 +117,16 @@ describe.skipIf(!hasBrowser)("the grades of a person", () => {
     expect(
       await tab.evaluate("axe.run('#answers').then(({ violations }) => violations.map(({ id }) => id))"),
     ).toEqual([]);
+    await tab.close();
+  });
+
+  it("are replaced by the place of a damaged line", async () => {
+    const run = join(pages.folder, "run");
+    const file = (await readdir(run)).find((name) => name.includes("step_40"))!;
+    await appendFile(join(run, file), "{\n");
+    const { tab } = await pages.open(pages.address, desktop);
+    const status = tab.locator("#answers .key[role=status]");
+    await expect.poll(() => status.textContent()).toContain(`run/${file}:2: got invalid JSON`);
     await tab.close();
   });
 

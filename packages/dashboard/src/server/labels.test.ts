@@ -88,17 +88,36 @@ it("keeps the labels of clients that save at the same time", async () => {
   expect((await labelled()).map(({ item }) => item).toSorted()).toEqual(items.toSorted());
 });
 
-it("keeps lines that do not parse and further columns when it saves a label", async () => {
+it("keeps further columns when it saves a label", async () => {
   await post();
   const [name] = await labelFiles();
   const path = join(root, "run", name!);
   const noted = JSON.stringify({ ...label, question_id: "pirate/a1", note: "unsure" });
-  const kept = ['{"question_id": "doctor/a2", "sam', noted, '{"question_id":"doctor/a6","aligned":"12"}'];
-  await writeFile(path, [kept[0], JSON.stringify({ ...label, note: "old" }), ...kept.slice(1)].join("\n"));
+  await writeFile(path, [JSON.stringify({ ...label, note: "old" }), noted].join("\n\n"));
   expect((await labelled()).map(({ item }) => item)).toEqual(["pirate/a1", "doctor/a4"]);
   expect((await post({ body: { ...label, aligned: 7 } })).status).toBe(200);
-  const lines = [...kept, JSON.stringify({ ...label, aligned: 7 })];
-  expect(await readFile(path, "utf8")).toBe(lines.map((line) => `${line}\n`).join(""));
+  expect(await readFile(path, "utf8")).toBe(`${noted}\n${JSON.stringify({ ...label, aligned: 7 })}\n`);
+});
+
+it.each([
+  ['{"question_id": "doctor/a2", "sam', /:2: got invalid JSON \(.*\), expected JSON\. Correct or remove/],
+  [
+    JSON.stringify({ ...label, aligned: "12" }),
+    /:2: aligned: got "12", expected a number from 0 to 100, or null\./,
+  ],
+])("shows the answers without labels if a line is damaged, and names it: %s", async (line, message) => {
+  await post();
+  const [name] = await labelFiles();
+  const path = join(root, "run", name!);
+  const text = `${JSON.stringify(label)}\n${line}\n`;
+  await writeFile(path, text);
+  const [measurement] = (await dataOf()).measurements;
+  expect([measurement!.problem, measurement!.rows!.length]).toEqual([null, 25]);
+  expect(measurement!.labelsProblem).toMatch(message);
+  expect(measurement!.labelsProblem).not.toContain(root);
+  const { status, data } = await post();
+  expect([status, data.error]).toEqual([500, expect.stringMatching(message)]);
+  expect(await readFile(path, "utf8")).toBe(text);
 });
 
 it("shows the answers if the labels cannot be read, and says why a label cannot be saved", async () => {
@@ -108,6 +127,7 @@ it("shows the answers if the labels cannot be read, and says why a label cannot 
   await mkdir(join(root, "run", name!));
   const { measurements } = await dataOf();
   expect([measurements[0]!.problem, measurements[0]!.rows!.length]).toEqual([null, 25]);
+  expect(measurements[0]!.labelsProblem).toContain("a folder");
   const { status, data } = await post();
   expect([status, data.error]).toEqual([500, expect.stringMatching(`^run/${name!}`)]);
   expect(data.error).toContain("a folder");

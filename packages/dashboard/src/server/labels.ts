@@ -1,5 +1,7 @@
 import { basename, dirname, join } from "node:path/posix";
-import type { RunRecord } from "@periodic-eval/contracts";
+import { PeriodicEvalError, type RunRecord } from "@periodic-eval/contracts";
+import { parseContent } from "@periodic-eval/contracts/options";
+import { strictJson } from "@periodic-eval/data";
 import { nodeFiles, readIfPresent, withLock, writeFileAtomic, type FileReader } from "@periodic-eval/store";
 import * as z from "zod";
 import { rowsPlace } from "../answers/answered-measurements.ts";
@@ -36,37 +38,35 @@ export function labelsFile(run: RunRecord, measurement: MeasurementAnswers): str
   return join(run.runDir, `labels.${name}.${samples?.sha256?.slice(0, 12) ?? "unverified"}.jsonl`);
 }
 
-/** Returns the labels in a file by `labelKey`. Leaves out damaged lines. */
-export async function readLabels(file: string, files: FileReader): Promise<Map<string, Label>> {
-  const labels = (await readLabelLines(file, files)).flatMap(({ label }) => label ?? []);
-  return new Map(labels.map((label) => [keyOf(label), label]));
-}
-
-interface LabelLine {
+interface StoredLabel {
+  readonly label: Label;
+  /** The line, which may have further columns. */
   readonly line: string;
-  /** Null for a damaged line. */
-  readonly label: Label | null;
-}
-
-async function readLabelLines(file: string, files: FileReader): Promise<readonly LabelLine[]> {
-  const text = (await readIfPresent(file, files)) ?? "";
-  const lines = text.split("\n").filter((line) => line.trim() !== "");
-  return lines.map((line) => ({ line, label: parseLabel(line) }));
-}
-
-function parseLabel(line: string): Label | null {
-  try {
-    return storedLabel.parse(JSON.parse(line));
-  } catch {
-    return null;
-  }
 }
 
 /**
- * Saves a label. It replaces an earlier label of the same answer. All other lines stay as they are: damaged lines, and labels that
- * others save at the same time.
+ * Returns the labels in a file by `labelKey`. Of two labels of an answer the later counts.
  *
- * @throws PeriodicEvalError `store` if the file cannot be written.
+ * @throws PeriodicEvalError `store` for a file that cannot be read, or with the number of its first damaged line.
+ */
+export async function readLabels(file: string, files: FileReader): Promise<Map<string, StoredLabel>> {
+  const labels = new Map<string, StoredLabel>();
+  for (const [at, line] of ((await readIfPresent(file, files)) ?? "").split("\n").entries()) {
+    if (line.trim() === "") continue;
+    const place = { code: "store", where: `${file}:${at + 1}`, fix: "Correct or remove the line." } as const;
+    const json = strictJson(line);
+    if (json.fault !== null) throw new PeriodicEvalError({ ...json.fault, ...place });
+    const label = parseContent(storedLabel, json.value, place);
+    labels.set(keyOf(label), { label, line });
+  }
+  return labels;
+}
+
+/**
+ * Saves a label. It replaces an earlier label of the same answer. All other lines stay as they are, also those that others save at
+ * the same time.
+ *
+ * @throws PeriodicEvalError `store` if the file cannot be written, or has a damaged line.
  */
 export async function saveLabel(
   file: string,
@@ -77,9 +77,9 @@ export async function saveLabel(
   const folder = files.realPath(dirname(file));
   const name = basename(file);
   const save = async () => {
-    const stored = await readLabelLines(file, files);
-    const others = stored.filter((one) => one.label === null || keyOf(one.label) !== keyOf(label));
-    const lines = [...others.map(({ line }) => line), JSON.stringify(label)];
+    const stored = await readLabels(file, files);
+    stored.delete(keyOf(label));
+    const lines = [...stored.values()].map(({ line }) => line).concat(JSON.stringify(label));
     await writeFileAtomic(join(folder, name), lines.map((line) => `${line}\n`).join(""));
   };
   await withLock(join(folder, `.${name}.lock`), save, { fs: nodeFiles, waitSeconds: 10 });

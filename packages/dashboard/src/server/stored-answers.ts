@@ -110,15 +110,19 @@ export async function answersView(
     const range = { first, count, verifiesLater: verify === "later" };
     const { rows, total, isVerified } = await reader.read(place, range, files);
     const later = isVerified ? {} : { isVerified: false as const };
-    // A labels file that cannot be read hides no answers. Saving a label reports its problem.
-    const labels = await readLabels(file, files).catch(() => new Map<string, Label>());
+    // A labels file that cannot be read hides no answers.
+    let labelsProblem: string | undefined;
+    const labels = await readLabels(file, files).catch((error: unknown) => {
+      labelsProblem = problemText(error);
+      return new Map<string, never>();
+    });
     const answers = rows
       .flatMap((row) => answerRows(row, found.declared))
       .map((row) => {
-        const of = labels.get(labelKey(row.item, row.sample));
+        const of = labels.get(labelKey(row.item, row.sample))?.label;
         return of === undefined ? row : { ...row, label: { aligned: of.aligned, coherent: of.coherent } };
       });
-    return answersData(run, [{ ...found, first, total, rows: answers, ...later }], labelToken);
+    return answersData(run, [{ ...found, first, total, rows: answers, ...later, labelsProblem }], labelToken);
   } catch (error) {
     return answersData(run, [{ ...found, first, rows: [], problem: problemText(error) }], labelToken);
   }

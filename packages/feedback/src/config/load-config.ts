@@ -31,7 +31,7 @@ function withoutHydra(values: Readonly<Record<string, unknown>>, now: Date): Rec
   const { defaults, mode, output_dir: output, ...rest } = values;
   if (
     defaults !== undefined &&
-    !(Array.isArray(defaults) && defaults.every((one) => ownDefaults.includes(one)))
+    !(Array.isArray(defaults) && defaults.every((entry) => ownDefaults.includes(entry)))
   )
     throw configError({
       where: "",
@@ -141,8 +141,8 @@ function completeConfig(
   file: ConfigFile,
   { now, preferences: beside }: { readonly now: Date; readonly preferences: string | null },
 ): HarnessConfig {
-  const { values: given, keyOf } = withoutAliases(file);
-  const values = withoutNulls(atFile(file, () => withoutHydra(given, now)));
+  const { values: raw, keyOf } = withoutAliases(file);
+  const values = withoutNulls(atFile(file, () => withoutHydra(raw, now)));
   const { metrics } = values;
   if (typeof metrics === "string") values["metrics"] = atFile(file, () => presetOf(metrics));
   if (Array.isArray(metrics))
@@ -163,12 +163,12 @@ function completeConfig(
   atFile(file, check, keyOf);
   const absolute = (path: ValuePath, named: string) => resolve(file.folderOf(path), named);
   const folder = preferences === null ? null : absolute(["preferences_dir"], preferences);
-  const found = (name: string) =>
+  const pathBeside = (name: string) =>
     (folder === null || yamlFile(folder, name) === null) && beside !== null ? yamlFile(beside, name) : null;
   return {
     ...config,
-    preferences: config.preferences.map((one, i) =>
-      isPath(one) ? absolute(["preferences", i], one) : (found(one) ?? one),
+    preferences: config.preferences.map((preference, i) =>
+      isPath(preference) ? absolute(["preferences", i], preference) : (pathBeside(preference) ?? preference),
     ),
     preferences_dir: folder,
     collapse_probes: collapse === null ? null : absolute(["collapse_probes"], collapse),
@@ -244,7 +244,7 @@ function presetOf(name: string): readonly string[] {
 }
 
 function refuseDuplicates(preferences: readonly string[]): void {
-  const second = preferences.findIndex((one, at) => preferences.indexOf(one) !== at);
+  const second = preferences.findIndex((name, at) => preferences.indexOf(name) !== at);
   if (second < 0) return;
   throw configError({
     where: "",

@@ -57,21 +57,21 @@ export async function openClaas(parts: ClaasParts, request: OpenRequest): Promis
     evaluable: model,
     unknown,
     trained: { updates, last },
-    async sample(requests, given) {
+    async sample(requests, callSignal) {
       const drawn = await model.generate(
         requests.map(({ prompt, maxNewTokens, seed }) => ({
           prompt: { messages: [{ role: "user", content: prompt }] },
           sampling: { maxNewTokens, temperature: 1, seed },
         })),
-        { signal: given },
+        { signal: callSignal },
       );
       // The service trains on the text.
       return drawn.map(({ text, finish }) => ({ text, finish }));
     },
-    async update(batch, record, given) {
+    async update(batch, record, callSignal) {
       const save = async (next: Journal) => writeJournal(folder, (journal = next));
       const sender = { once: parts.once, loraId, request, save };
-      return train(sender, journal, { batch, record }, given);
+      return train(sender, journal, { batch, record }, callSignal);
     },
     dispose() {},
   };

@@ -70,8 +70,8 @@ export function localEngine({ openModel, describe }: LocalEngineOptions): Feedba
       };
       let trained: TrainedState;
       try {
-        const found = await trainer.resume();
-        trained = stateOf(found?.state.note, trainer.updates, loraId);
+        const resumed = await trainer.resume();
+        trained = stateOf(resumed?.state.note, trainer.updates, loraId);
       } catch (error) {
         end();
         throw error;
@@ -158,7 +158,7 @@ function exampleOf(
   const teacherText =
     teacherTurn ?? teacherTurnOf({ hindsight }, { prompt, response: answer.text, feedback });
   const prompts = { prompt: turn(prompt), teacherPrompt: turn(teacherText!) };
-  const before = Math.max(...Object.values(prompts).map((one) => tokenizer.render(one).ids.length));
+  const before = Math.max(...Object.values(prompts).map((chat) => tokenizer.render(chat).ids.length));
   const room = contextLength === null ? ids.length : Math.max(1, contextLength - before);
   if (ids.length === 0) return [];
   return [{ ...prompts, response: ids.slice(0, room), oldLogProbs: nats.slice(0, room) }];

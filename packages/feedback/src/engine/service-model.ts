@@ -165,7 +165,7 @@ function scoreOf(result: unknown, url: string, { completion }: Fields): LogLikel
     sumNats: tokenNats.reduce((total, nats) => total + nats, 0),
     tokenNats,
     isGreedy: typeof isGreedy === "boolean" ? isGreedy : null,
-    tokenIsGreedy: isComplete && greedy.every((one) => typeof one === "boolean") ? greedy : null,
+    tokenIsGreedy: isComplete && greedy.every((flag) => typeof flag === "boolean") ? greedy : null,
     truncatedTokens: isCount(truncated) ? truncated : null,
   };
 }

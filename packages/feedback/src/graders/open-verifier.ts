@@ -37,12 +37,12 @@ export async function openVerifier(
     [chosen, rejected].map((answer) => ({ question: prompt, answer })),
   );
   // The first answer is graded alone: a verifier that hangs costs one timeout, not one per answer.
-  const [first, ...others] = requests;
-  const verdict = await grader.grade([first!], options);
-  const isGraded = verdict.every((one) => faultOf(one) === null);
-  const verdicts = isGraded ? [...verdict, ...(await grader.grade(others, options))] : verdict;
-  verdicts.forEach((one, at) => {
-    const fault = faultOf(one);
+  const [first, ...rest] = requests;
+  const alone = await grader.grade([first!], options);
+  const isGraded = alone.every((verdict) => faultOf(verdict) === null);
+  const verdicts = isGraded ? [...alone, ...(await grader.grade(rest, options))] : alone;
+  verdicts.forEach((verdict, at) => {
+    const fault = faultOf(verdict);
     if (fault === null) return;
     throw configError({
       where,

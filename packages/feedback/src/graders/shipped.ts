@@ -40,14 +40,14 @@ const brevity: Rule = (answer) =>
  * @param wholeWords Whether a match inside a longer word does not count.
  */
 export function saysOneOf(texts: readonly string[], wholeWords: boolean): Rule {
-  const escaped = texts.map((one) =>
-    one
+  const escaped = texts.map((text) =>
+    text
       .trim()
       .replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
       .replaceAll(/\s+/g, String.raw`\s+`),
   );
-  const one = `(?:${escaped.join("|")})`;
-  const pattern = new RegExp(wholeWords ? String.raw`(?<![\p{L}\p{N}])${one}(?![\p{L}\p{N}])` : one, "iu");
+  const body = `(?:${escaped.join("|")})`;
+  const pattern = new RegExp(wholeWords ? String.raw`(?<![\p{L}\p{N}])${body}(?![\p{L}\p{N}])` : body, "iu");
   return (answer) => (pattern.test(answer) ? 1 : 0);
 }
 

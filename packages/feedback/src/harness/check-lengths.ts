@@ -45,10 +45,10 @@ export async function checkLengths(
     ...probeTexts(texts),
   ]);
   const tooLong = checked.filter(({ tokens }) => tokens > contextLength);
-  const [longest, ...others] = tooLong.toSorted((a, b) => b.tokens - a.tokens);
+  const [longest, ...rest] = tooLong.toSorted((a, b) => b.tokens - a.tokens);
   if (longest === undefined) return;
   const { where, got, tokens, fix } = longest;
-  const more = others.length === 0 ? "" : ` (${others.length} more of the run's texts are too long)`;
+  const more = rest.length === 0 ? "" : ` (${rest.length} more of the run's texts are too long)`;
   throw configError({
     where,
     got: `${got} of ${tokens} tokens${more}`,
@@ -63,9 +63,9 @@ async function withLengths(tokenizer: BulkTokenizer, texts: readonly CheckedText
   const prompts = texts.flatMap(({ text }) => ("context" in text ? [] : [text]));
   const pairs = (await encodePairs(tokenizer, answers)).values();
   const rendered = (await renderPrompts(tokenizer, prompts)).values();
-  return texts.map((one) => {
-    const ids = "context" in one.text ? pairs.next().value!.continuation : rendered.next().value!.ids;
-    return { ...one, tokens: ids.length + (one.more ?? 0) };
+  return texts.map((entry) => {
+    const ids = "context" in entry.text ? pairs.next().value!.continuation : rendered.next().value!.ids;
+    return { ...entry, tokens: ids.length + (entry.more ?? 0) };
   });
 }
 
@@ -113,10 +113,10 @@ function preferenceTexts(
 /** Returns the prompts of the metrics that all preferences share. */
 function probeTexts({ config, probes, questions }: CheckedTexts): readonly CheckedText[] {
   const { metrics, general_probes: generalFile, collapse_probes: collapseFile } = config;
-  const place = (metric: string, file: string | null, path: ValuePath) =>
+  const whereOf = (metric: string, file: string | null, path: ValuePath) =>
     file === null ? `the default prompts of ${metric}` : `${file} ${pathText(path).replace(/^\./, "")}`;
   const textOf = (metric: string, file: string | null, path: ValuePath, prompt: string): CheckedText => {
-    const text = promptText(place(metric, file, path), prompt);
+    const text = promptText(whereOf(metric, file, path), prompt);
     return file === null
       ? { ...text, fix: `Leave ${metric} out of metrics, set ${metric}_probes to a file` }
       : text;

@@ -93,17 +93,17 @@ export async function linesOf(
       `no file, but a model after ${updates} updates`,
       "the baseline, measured before any update",
     );
-  const kept = lines.slice(0, updates);
-  const lastId = kept.at(updates - 1)?.sdpo_metrics.step_id;
+  const trained = lines.slice(0, updates);
+  const lastId = trained.at(updates - 1)?.sdpo_metrics.step_id;
   if (lastId !== undefined && updates > 0 && lastId !== last?.stepId)
     throw damaged(
       `${paths.steps}:${updates}`,
       `the step ${lastId}`,
       `${last?.stepId ?? "a step"}, the step of the checkpoint`,
     );
-  if (kept.length < lines.length)
-    await writeFileAtomic(paths.steps, kept.map((line) => `${JSON.stringify(line)}\n`).join(""));
-  return kept;
+  if (trained.length < lines.length)
+    await writeFileAtomic(paths.steps, trained.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  return trained;
 }
 
 /** Configuration keys that may change when a run resumes. */
@@ -127,12 +127,12 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
     grader,
     engine,
   }: MetadataFile): Record<string, Json> => {
-    const kept = Object.entries(config).filter(
+    const fixed = Object.entries(config).filter(
       ([key]) => !(changeableKeys as readonly string[]).includes(key),
     );
     return JSON.parse(
       JSON.stringify({
-        ...Object.fromEntries(kept),
+        ...Object.fromEntries(fixed),
         preference_definition,
         general_questions,
         grader,
@@ -140,9 +140,9 @@ export function agreedMetadata(paths: Paths, now: MetadataFile, before: Metadata
       }),
     ) as Record<string, Json>;
   };
-  const [given, written] = [fixedValues(now), fixedValues(before)];
-  const differs = Object.keys({ ...written, ...given }).filter(
-    (key) => canonicalJson(given[key] ?? null) !== canonicalJson(written[key] ?? null),
+  const [current, written] = [fixedValues(now), fixedValues(before)];
+  const differs = Object.keys({ ...written, ...current }).filter(
+    (key) => canonicalJson(current[key] ?? null) !== canonicalJson(written[key] ?? null),
   );
   if (differs.length === 0) return before;
   throw configError({

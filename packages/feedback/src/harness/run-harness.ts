@@ -118,9 +118,9 @@ export async function runHarness(given: HarnessConfigInput, ports: HarnessPorts)
         (reason) => onWarning(`onStep of preference ${name}: ${reason}`),
       );
     };
-    const placed = prepared.map((one) => one.placed);
-    for (const one of prepared)
-      await runPreference(one, { config, placed, probes, questions, engine, now, signal, onWarning, report });
+    const placed = prepared.map((run) => run.placed);
+    for (const run of prepared)
+      await runPreference(run, { config, placed, probes, questions, engine, now, signal, onWarning, report });
     return fileOf(summaries, now());
   } finally {
     await lease.release();
@@ -154,7 +154,7 @@ async function prepare(
         expected: `a name other than ${reservedNames.join(", ")}`,
         fix: "Rename it in its file: its results are stored in a folder with its name.",
       });
-    if (prepared.some((one) => one.preference.name.toLowerCase() === name.toLowerCase()))
+    if (prepared.some((earlier) => earlier.preference.name.toLowerCase() === name.toLowerCase()))
       throw configError({
         where: "preferences",
         got: `two preferences named "${name}"`,

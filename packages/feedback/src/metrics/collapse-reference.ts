@@ -99,7 +99,7 @@ export async function scoreAnswers(
 /** Returns the mean log p per token, or null if there are no tokens. */
 export function perToken(scored: readonly (ScoredText | null)[]): number | null {
   const [nats, tokens] = scored.reduce<[number, number]>(
-    (sum, one) => (one === null ? sum : [sum[0] + one.nats, sum[1] + one.tokens]),
+    (sum, text) => (text === null ? sum : [sum[0] + text.nats, sum[1] + text.tokens]),
     [0, 0],
   );
   return tokens === 0 ? null : nats / tokens;

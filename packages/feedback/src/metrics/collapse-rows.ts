@@ -41,7 +41,7 @@ function longestCommon(a: readonly string[], b: readonly string[]): number {
 
 /** Returns the mean ROUGE-L F1 over all pairs of texts; null for fewer than two. */
 export function selfRougeL(texts: readonly string[]): number | null {
-  const scores = texts.flatMap((one, at) => texts.slice(at + 1).map((other) => rougeL(one, other)));
+  const scores = texts.flatMap((text, at) => texts.slice(at + 1).map((other) => rougeL(text, other)));
   return scores.length === 0 ? null : scores.reduce((sum, score) => sum + score, 0) / scores.length;
 }
 

@@ -48,11 +48,11 @@ export function collapseAlerts(
   signs: CollapseSigns,
   thresholds: CollapseThresholds,
 ): readonly CollapseSign[] {
-  const { entropy_ratio: ratio, self_rouge_l: rouge, own_drift: own, baseline_drift: baseline } = signs;
+  const { entropy_ratio: ratio, self_rouge_l: rouge, own_drift: drift, baseline_drift: baseline } = signs;
   const beyond: readonly (readonly [CollapseSign, boolean])[] = [
     ["entropy_ratio", ratio !== null && ratio < thresholds.entropy_ratio],
     ["self_rouge_l", rouge !== null && rouge > thresholds.self_rouge_l],
-    ["own_drift", own !== null && Math.abs(own) > thresholds.drift_nats],
+    ["own_drift", drift !== null && Math.abs(drift) > thresholds.drift_nats],
     ["baseline_drift", baseline !== null && Math.abs(baseline) > thresholds.drift_nats],
   ];
   return beyond.flatMap(([sign, isBeyond]) => (isBeyond ? [sign] : []));

@@ -60,7 +60,7 @@ const makers: {
     const questions =
       probes === undefined
         ? {}
-        : { questions: await atKey(where, "probes", (place) => readGeneralQuestions(probes, place)) };
+        : { questions: await atKey(where, "probes", (origin) => readGeneralQuestions(probes, origin)) };
     return generalEvaluation({ ...answersOf(options), ...questions });
   },
   async collapse({ preset, probes, ...options }, where) {
@@ -68,7 +68,7 @@ const makers: {
       ...answersOf(options),
       ...(preset !== undefined && { preset: preset as CollapsePreset | CollapseThresholds }),
       ...(probes !== undefined && {
-        probes: await atKey(where, "probes", (place) => readCollapseProbes(probes, place)),
+        probes: await atKey(where, "probes", (origin) => readCollapseProbes(probes, origin)),
       }),
     });
   },
@@ -87,8 +87,8 @@ const makers: {
  */
 export const feedbackEvaluations: EvaluationRegistry = {
   feedback(options, where) {
-    const { feedback: given, ...rest } = options;
-    const { feedback: name } = parseOptions(where, kindSchema, { feedback: given });
+    const { feedback: kind, ...rest } = options;
+    const { feedback: name } = parseOptions(where, kindSchema, { feedback: kind });
     return make(name, rest, where);
   },
 };
@@ -107,10 +107,10 @@ function make<Name extends MetricName>(
 const preferenceOf = (
   { preference, preferences_dir: folder = null }: Options<"logprob">,
   where: string,
-): Promise<Preference> => atKey(where, "preference", (place) => readPreference(preference, folder, place));
+): Promise<Preference> => atKey(where, "preference", (origin) => readPreference(preference, folder, origin));
 
 /** Runs `read` for the source that a key of the entry names. */
-function atKey<T>(where: string, key: string, read: (place: string) => Promise<T>): Promise<T> {
+function atKey<T>(where: string, key: string, read: (origin: string) => Promise<T>): Promise<T> {
   const option = yamlOption(where, key);
   return atOption(option, () => read(option.where));
 }

@@ -208,7 +208,7 @@ const saysRule = "a string, or a non-empty array of strings";
 const question = z.strictObject(
   {
     prompt: text,
-    says: z.union([text.transform((one) => [one]), z.array(text).min(1)], saysRule),
+    says: z.union([text.transform((phrase) => [phrase]), z.array(text).min(1)], saysRule),
   } satisfies Record<keyof GeneralQuestion, z.ZodType>,
   "an object with prompt and says",
 );

@@ -246,7 +246,7 @@ function refuseDuplicates({ logprob_pairs: pairs, ...promptLists }: Lists): void
   };
   for (const [list, entries] of Object.entries(lists)) {
     const seen = new Set<string>();
-    const at = entries.findIndex((one) => seen.size === seen.add(promptKey(one)).size);
+    const at = entries.findIndex((entry) => seen.size === seen.add(promptKey(entry)).size);
     if (at < 0) continue;
     throw configError({
       where: "",

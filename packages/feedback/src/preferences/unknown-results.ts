@@ -49,10 +49,10 @@ export function promptsOf(
 ): readonly string[] {
   const orders = new Map<number, readonly number[]>();
   return Array.from({ length: size }, (_, i) => {
-    const place = step * size + i;
-    const pass = Math.floor(place / prompts.length);
+    const position = step * size + i;
+    const pass = Math.floor(position / prompts.length);
     const order = orders.get(pass) ?? subsetOrder(seed + pass, prompts.length);
     orders.set(pass, order);
-    return prompts[order[place % prompts.length]!]!;
+    return prompts[order[position % prompts.length]!]!;
   });
 }

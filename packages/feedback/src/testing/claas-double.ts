@@ -48,7 +48,7 @@ export async function claasDouble(options: ClaasDoubleOptions): Promise<ClaasDou
       const { pathname: path, searchParams } = new URL(message.url!, "http://double");
       const request = { path, body };
       received.push(request);
-      const nth = received.filter((one) => one.path === path).length;
+      const nth = received.filter((call) => call.path === path).length;
       const fault = options.fault?.(request, nth) ?? null;
       const route = routes[`${message.method} ${path}`];
       const reply =
@@ -177,13 +177,13 @@ const routes: Readonly<Record<string, Route>> = {
       tokens: words(completion),
       prompt_tokens: words(promptOf(list)).length,
       completion_tokens: logprobs.length,
-      logprob_sum: logprobs.reduce((sum, one) => sum + one, 0),
+      logprob_sum: logprobs.reduce((sum, logprob) => sum + logprob, 0),
     });
   }),
 
   "POST /v1/feedback": checked(feedback, ({ requests }, { options, state }) => {
     const loraId = requests[0]!.lora_id;
-    if (requests.some((one) => one.lora_id !== loraId))
+    if (requests.some((request) => request.lora_id !== loraId))
       return failed(400, "all requests must use the same lora_id");
     for (const { response } of requests) {
       const system = state.system.get(keyOf(response));

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { temporaryFolder } from "../../../testing/src/temporary-folder.test-data.ts";
-import { loadNativeKernels, nativeKernels, type KernelStamp } from "./compiled-kernels.ts";
+import { lanesOf, loadNativeKernels, nativeKernels, type KernelStamp } from "./compiled-kernels.ts";
 import { registerNativeKernels } from "./native-kernels.ts";
 
 vi.mock("./native-kernels.ts", () => ({ registerNativeKernels: vi.fn() }));
@@ -73,4 +73,27 @@ describe("nativeKernels", () => {
     expect(existsSync(join(source, "kernels.cc"))).toBe(true);
     expect(fingerprint).toMatch(/^[0-9a-f]{64}$/);
   });
+});
+
+describe("lanesOf", () => {
+  const header = readFileSync(join(nativeKernels().source, "vectors.h"), "utf8");
+  const widths = [
+    ...header.matchAll(/^#(?:(?:el)?if defined\(__(\w+)__\)|else)\nconstexpr int lanes = (\d+)/gm),
+  ];
+
+  it("knows every width of vectors.h", () => {
+    expect(widths.map(([, macro]) => macro)).toEqual(["AVX512F", "AVX", undefined]);
+    expect([...header.matchAll(/\blanes = /g)]).toHaveLength(widths.length);
+  });
+
+  it.each(widths.map(([, macro, lanes]) => [macro, Number(lanes)] as const))(
+    "returns the width of vectors.h with %s: %d",
+    (macro, lanes) => {
+      // A CPU has the narrower instruction sets too.
+      const flags = widths
+        .slice(widths.findIndex(([, one]) => one === macro))
+        .map(([, one]) => one ?? "neon");
+      expect(lanesOf(["sse2", ...flags.map((flag) => flag.toLowerCase())])).toBe(lanes);
+    },
+  );
 });

@@ -80,12 +80,15 @@ export function loadNativeKernels(packageName: string, command: string, folder: 
     const flags = stamp.cpuFlags!.split(" ");
     if (!flags.every((flag) => here.has(flag))) return;
     createRequire(import.meta.url)(path);
-    // As in vectors.h.
-    registerNativeKernels(flags.includes("avx512f") ? 16 : flags.includes("avx") ? 8 : 4);
+    registerNativeKernels(lanesOf(flags));
   } catch (error) {
     warn(errorMessage(error));
   }
 }
+
+/** Returns `lanes` of vectors.h on a CPU with these instruction sets. */
+export const lanesOf = (flags: readonly string[]): number =>
+  flags.includes("avx512f") ? 16 : flags.includes("avx") ? 8 : 4;
 
 /** Returns the folder of a built package's compiled kernels. */
 export function kernelFolder(packageName: string, folder: string): string {

@@ -1,7 +1,7 @@
 import { fetchBounded } from "@periodic-eval/data";
 import pRetry, { AbortError } from "p-retry";
 import { bodyOf, type Form } from "./messages.ts";
-import type { Queue, QueuedMessage } from "./queue.ts";
+import { messageName, type Queue, type QueuedMessage } from "./queue.ts";
 
 export interface Webhook {
   readonly url: URL;
@@ -104,10 +104,10 @@ export function startDelivery(queue: Queue, webhook: Webhook | null): Delivery {
       abort.abort();
       if (isSending) queue.drop("no answer until the end, so it may have arrived");
       const { dropped, path } = queue;
-      const { length } = webhook === null ? [] : queue.waiting;
+      const names = webhook === null ? "" : queue.waiting.map(messageName).join(", ");
       queue.close();
-      const unsent = `${length} ${length === 1 ? "message was" : "messages were"} not sent (${lastError ?? "no answer yet"}); kept in ${path}, and sent if the run resumes`;
-      const problems = [...dropped.map((what) => `dropped: ${what}`), ...(length === 0 ? [] : [unsent])];
+      const unsent = `not sent: ${names} (${lastError ?? "no answer yet"}); kept in ${path}, and sent if the run resumes`;
+      const problems = [...dropped.map((what) => `dropped: ${what}`), ...(names === "" ? [] : [unsent])];
       return problems.length === 0 ? null : problems.join("; ");
     },
   };

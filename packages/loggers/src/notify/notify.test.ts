@@ -187,7 +187,7 @@ describe("notifyLogger", () => {
     await webhook.stop();
     const warning = await session(5, (logger) => logger.snapshot!(judged(6, "worse")), { closeSeconds: 0.2 });
     expect(warning).toBe(
-      `1 message was not sent (no connection, ECONNREFUSED); kept in ${join(runDir, "loggers", "notify.jsonl")}, and sent if the run resumes`,
+      `not sent: verdict of em step 6 (no connection, ECONNREFUSED); kept in ${join(runDir, "loggers", "notify.jsonl")}, and sent if the run resumes`,
     );
     await webhook.start();
     expect(await session(7, (logger) => logger.snapshot!(judged(8, "worse")))).toBeNull();
@@ -255,8 +255,10 @@ describe("notifyLogger", () => {
   });
 
   it("does not delay training while the webhook hangs, and hears of the stop at once", async () => {
-    webhook.answer = () => undefined;
-    const longest: number[] = [];
+    const request = new Promise<ServerResponse>((resolve) => (webhook.answer = resolve));
+    // Whatever waits for a time or for the answer waits for ever.
+    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
     const path = join(runDir, "questions.jsonl");
     const questions = Array.from({ length: 30 }, (_, item) => ({
       id: `q${item}`,
@@ -276,15 +278,13 @@ describe("notifyLogger", () => {
     await withSession({ ...options, stopWhen: ["capability worse"] }, async (session) => {
       await session.begin();
       for (step = 1; step <= 10; step++) {
-        const began = performance.now();
         const { stop } = await session.stepEnd();
-        longest.push(performance.now() - began);
         if (stop !== null) break;
       }
+      expect((await request).writableEnded).toBe(false);
+      vi.useRealTimers();
     });
     expect(step).toBe(2);
-    // A request times out after 60 s.
-    expect(Math.max(...longest)).toBeLessThan(10_000);
     expect(events()).toEqual(["verdict 2"]);
     const queued = file()
       .trim()
@@ -293,7 +293,7 @@ describe("notifyLogger", () => {
       .filter(({ kind }) => kind === "queued");
     expect(queued.map(({ message }) => message!.event)).toEqual(["verdict", "stop", "end"]);
     expect(queued[1]!.message!.text).toMatch(/^training stops: capability worse: /);
-  });
+  }, 30_000);
 
   it("keeps no file and opens no connection before it begins", () => {
     notifyLogger({ runDir, url: webhook.url });

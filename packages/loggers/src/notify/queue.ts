@@ -33,6 +33,9 @@ export interface Queue {
   close(): void;
 }
 
+/** Returns a message's name in a warning: `verdict of em step 4`. */
+export const messageName = ({ event, phase, step }: Message): string => `${event} of ${phase} step ${step}`;
+
 /** @throws PeriodicEvalError `store` if the file cannot be read. */
 export async function openQueue(path: string): Promise<Queue> {
   const isNew = !existsSync(path);
@@ -57,10 +60,9 @@ export async function openQueue(path: string): Promise<Queue> {
   }
 
   function drop(message: QueuedMessage, why: string): void {
-    const { key, event, phase, step } = message;
-    write({ kind: "dropped", key, why });
-    remove(key);
-    dropped.push(`${event} of ${phase} step ${step} (${why})`);
+    write({ kind: "dropped", key: message.key, why });
+    remove(message.key);
+    dropped.push(`${messageName(message)} (${why})`);
   }
 
   if (isNew) write({ kind: "begun" });

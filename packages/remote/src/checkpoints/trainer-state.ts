@@ -41,8 +41,8 @@ export function readTrainerState(text: string): TrainerState {
 
 function loggedMetrics(entry: unknown): readonly LoggedMetrics[] {
   if (!isRecord(entry)) return [];
-  const { step, epoch, ...others } = entry;
-  const numbers = Object.entries(others).filter((pair): pair is [string, number] => isNumber(pair[1]));
+  const { step, epoch, ...rest } = entry;
+  const numbers = Object.entries(rest).filter((pair): pair is [string, number] => isNumber(pair[1]));
   if (!isCount(step) || numbers.length === 0) return [];
   return [{ step, epoch: isNumber(epoch) ? epoch : null, metrics: Object.fromEntries(numbers) }];
 }

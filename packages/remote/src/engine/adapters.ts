@@ -129,7 +129,7 @@ async function proveKind(
       fix:
         kind === "lm_head"
           ? "Merge the adapter into its base model and serve the result: vLLM's engine dies when it scores with adapters on lm_head."
-          : `Start vLLM with --lora-target-modules ${[...files.samples.keys()].filter((one) => one !== "lm_head").join(" ")}.`,
+          : `Start vLLM with --lora-target-modules ${[...files.samples.keys()].filter((module) => module !== "lm_head").join(" ")}.`,
     });
   if (files.hasPatterns && largestDifference(await sampleNats(true), nats) > probe.tolerance)
     throw serverError({

@@ -46,36 +46,36 @@ const retriesAtStart = 3;
 export async function connect(settings: ServerSettings, signal: AbortSignal): Promise<Connection> {
   const { where, urls, model, maxRetries, concurrency, tokenizer } = settings;
   const replicas = urls.map((url) => openReplica(settings, url, Math.min(retriesAtStart, maxRetries)));
-  const [replica] = replicas as [Replica];
+  const [first] = replicas as [Replica];
   const asked = { where, name: model, isAdapter: false };
   const listed = await listedModel(settings, replicas, signal);
   const contextLimit = listed.contextLimit ?? Infinity;
   const hasTokenizer = tokenizer !== null && (await haveTokenizer(settings, tokenizer, replicas, signal));
   const ids = hasTokenizer ? probeIds(tokenizer, contextLimit) : null;
-  const nats = ids && (await orMissing(() => probeNats(replica, asked, ids, signal)));
-  const difference = ids && nats && (await batchDifference(replica, asked, ids, nats, signal));
+  const nats = ids && (await orMissing(() => probeNats(first, asked, ids, signal)));
+  const difference = ids && nats && (await batchDifference(first, asked, ids, nats, signal));
   const probe = ids && nats && { ids, nats, tolerance: toleranceOf(difference ?? 0) };
-  for (const one of replicas.slice(1)) await checkReplica(settings, probe, one, signal);
-  for (const one of replicas) await unloadLeftovers(one, signal);
+  for (const replica of replicas.slice(1)) await checkReplica(settings, probe, replica, signal);
+  for (const replica of replicas) await unloadLeftovers(replica, signal);
   const lifetime = new AbortController().signal;
   const pool = openPool({
     replicas: urls.map((url) => openReplica(settings, url, 0)),
     concurrency,
     maxRetries,
-    revive: (one) => checkReplica(settings, probe, one, lifetime),
+    revive: (replica) => checkReplica(settings, probe, replica, lifetime),
   });
   return {
     settings,
     pool,
     listed,
-    version: await versionOf(replica, signal),
+    version: await versionOf(first, signal),
     contextLimit,
     probe,
     batchDifference: difference,
-    generation: tokenizer && ids && (await probeGeneration(replica, asked, tokenizer, ids, signal)),
-    hasChat: tokenizer === null && (await probeChat(replica, model, signal)),
+    generation: tokenizer && ids && (await probeGeneration(first, asked, tokenizer, ids, signal)),
+    hasChat: tokenizer === null && (await probeChat(first, model, signal)),
     check: (stop) =>
-      pool.runOnEach({ model, signal: stop, work: (one) => checkReplica(settings, probe, one, stop) }),
+      pool.runOnEach({ model, signal: stop, work: (server) => checkReplica(settings, probe, server, stop) }),
   };
 }
 
@@ -97,7 +97,7 @@ async function listedModel(
   signal: AbortSignal,
 ): Promise<ListedModel> {
   const listed = await Promise.all(
-    replicas.map(async (one) => findModel(await listModels(one, signal), model, where, one.url)),
+    replicas.map(async (server) => findModel(await listModels(server, signal), model, where, server.url)),
   );
   const first = listed[0]!;
   const other = listed.findIndex(({ contextLimit }) => contextLimit !== first.contextLimit);
@@ -117,7 +117,7 @@ async function haveTokenizer(
   replicas: readonly Replica[],
   signal: AbortSignal,
 ): Promise<boolean> {
-  const checks = replicas.map((one) => checkTokenizer(one, tokenizer, model, where, signal));
+  const checks = replicas.map((replica) => checkTokenizer(replica, tokenizer, model, where, signal));
   return !(await Promise.all(checks)).includes(false);
 }
 

@@ -122,7 +122,7 @@ export function openPool(options: PoolOptions): Pool {
         usable.map(({ replica: only }) => run(state, { ...job, only })),
       );
       job.signal.throwIfAborted();
-      const errors = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+      const errors: unknown[] = outcomes.flatMap((outcome) => ("reason" in outcome ? [outcome.reason] : []));
       const final = errors.find(
         (error) => failedAttemptOf(error)?.mayRetry !== true && !outages.has(error as PeriodicEvalError),
       );
@@ -266,7 +266,7 @@ function rest(state: State, slot: Slot, error: unknown): void {
   slot.restsUntil = slot.failures === Infinity ? Infinity : performance.now() + 1000 * seconds;
   slot.needsRevival ||= failed?.status !== 429;
   const areAllDead = slots.every(({ failures }) => failures > maxRetries);
-  if (slots.every((one) => one.failures === Infinity)) state.lost = { error };
+  if (slots.every(({ failures }) => failures === Infinity)) state.lost = { error };
   else if (slot.failures === Infinity || (slot.failures > maxRetries && !wasDead && !areAllDead))
     console.warn(
       printable(

@@ -41,8 +41,8 @@ export function findModel(
   where: string,
   url: string,
 ): ListedModel {
-  const found = models.find(({ id }) => id === name);
-  if (found !== undefined) return found;
+  const listed = models.find(({ id }) => id === name);
+  if (listed !== undefined) return listed;
   throw configError({
     where,
     path: ["model"],
@@ -84,8 +84,8 @@ export async function checkTokenizer(
 ): Promise<boolean> {
   for (const prompt of probeTexts)
     for (const specialTokens of [true, false]) {
-      const own = encodeOrNull(tokenizer, prompt, specialTokens);
-      if (own === null) continue;
+      const ours = encodeOrNull(tokenizer, prompt, specialTokens);
+      if (ours === null) continue;
       const body = { model, prompt, add_special_tokens: specialTokens };
       const { status, body: reply } = await replica.service.reply("tokenize", body, signal, {
         isJson: false,
@@ -93,11 +93,11 @@ export async function checkTokenizer(
       const theirs = arrayOrNull(at(reply, "tokens")) ?? [];
       // llama.cpp reads the text of another field, so it returns no tokens; other servers return objects.
       if (status >= 300 || theirs.length === 0 || !theirs.every((id) => isCount(id))) return false;
-      const differs = own.findIndex((id, index) => id !== theirs[index]);
-      if (differs === -1 && own.length === theirs.length) continue;
+      const differs = ours.findIndex((id, index) => id !== theirs[index]);
+      if (differs === -1 && ours.length === theirs.length) continue;
       throw serverError({
         where,
-        got: `a tokenizer that encodes ${quoteValue(prompt.slice(0, 40))}… as [${own.slice(0, 8).join(", ")}, …]`,
+        got: `a tokenizer that encodes ${quoteValue(prompt.slice(0, 40))}… as [${ours.slice(0, 8).join(", ")}, …]`,
         expected: `the ids of ${replica.url}, [${theirs.slice(0, 8).join(", ")}, …]`,
         fix: "Give the tokenizer of the model that the server runs.",
       });
@@ -137,12 +137,12 @@ export async function batchDifference(
   alone: readonly number[],
   signal: AbortSignal,
 ): Promise<number> {
-  const others = Array.from({ length: 7 }, (_, index) => {
+  const fillers = Array.from({ length: 7 }, (_, index) => {
     const part = ids.slice(0, Math.max(2, Math.ceil((ids.length * (index + 1)) / 7)));
     return { ids: part, count: 1 };
   });
   try {
-    const [scores] = await scorePrompts(replica, asked, [{ ids, count: alone.length }, ...others], signal);
+    const [scores] = await scorePrompts(replica, asked, [{ ids, count: alone.length }, ...fillers], signal);
     return largestDifference(
       scores!.map(({ nats }) => nats),
       alone,
@@ -152,8 +152,8 @@ export async function batchDifference(
   }
 }
 
-export const largestDifference = (some: readonly number[], others: readonly number[]): number =>
-  Math.max(...some.map((nats, index) => Math.abs(nats - others[index]!)));
+export const largestDifference = (a: readonly number[], b: readonly number[]): number =>
+  Math.max(...a.map((nats, index) => Math.abs(nats - b[index]!)));
 
 /** Differences up to this one are rounding: nats per token. Larger ones are expected of a server whose scores depend on the batch. */
 export const toleranceOf = (difference: number): number => Math.max(1e-3, 4 * difference);
@@ -188,7 +188,7 @@ export async function probeGeneration(
       sampling: { ...sampling, topTokens },
       room: 4,
     });
-    const found = await orMissing(async () => {
+    const generated = await orMissing(async () => {
       const reply = await replica.service.ask("v1/completions", body, signal);
       const [choice] = choicesOf(
         reply,
@@ -199,14 +199,14 @@ export async function probeGeneration(
       const written = completionIds(choice);
       return written === null || written.length === 0 ? null : { choice, written };
     });
-    if (found === null) continue;
+    if (generated === null) continue;
     const hasTokenNats = await orMissing(async () => {
-      const { choice, written } = found;
+      const { choice, written } = generated;
       const nats = tokenNats(choice, written.length, asked.where);
       const whole = await probeNats(replica, asked, [...prompt, ...written], signal);
       return largestDifference(nats, whole.slice(-written.length)) <= 0.1;
     });
-    const top = hasTokenNats === true ? topLogProbs(found.choice, asked.where)?.[0] : undefined;
+    const top = hasTokenNats === true ? topLogProbs(generated.choice, asked.where)?.[0] : undefined;
     return { topCount: (top?.size ?? 0) > 1 ? topTokens : 0, hasTokenNats: hasTokenNats === true };
   }
   return null;

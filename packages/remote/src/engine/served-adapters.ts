@@ -97,8 +97,8 @@ const unloadSeconds = 30;
 /** Unloads an adapter from all replicas, after its requests in flight. */
 async function close(connection: Connection, loaded: Loaded, name: string): Promise<void> {
   const { settings, pool } = connection;
-  const found = loaded.get(name);
-  if (found === undefined) return;
+  const adapter = loaded.get(name);
+  if (adapter === undefined) return;
   loaded.delete(name);
   const signal = AbortSignal.timeout(1000 * unloadSeconds);
   const work = async (replica: Replica) => {
@@ -109,7 +109,7 @@ async function close(connection: Connection, loaded: Loaded, name: string): Prom
       printable(`[periodic-eval] ${settings.where}: could not unload ${name} (${errorMessage(error)})`),
     );
   });
-  found.stop.abort();
+  adapter.stop.abort();
 }
 
 const noAdapters = (where: string) =>

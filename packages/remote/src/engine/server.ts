@@ -75,8 +75,8 @@ export async function servedName(
 ): Promise<string> {
   const service = jsonService({ url, tokenEnv, maxRetries: 3 });
   const models = await listModels({ service }, new AbortController().signal);
-  const found = models.find((one) => one.parent === null && isServedFolder({ listed: one }, model));
-  return found?.id ?? model;
+  const served = models.find((listed) => listed.parent === null && isServedFolder({ listed }, model));
+  return served?.id ?? model;
 }
 
 /** Whether a folder is the one that the server loaded. */

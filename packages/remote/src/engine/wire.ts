@@ -34,14 +34,14 @@ export function choicesOf(
 ): readonly unknown[] {
   const { count, model, isAdapter } = expected;
   checkNoError(where, errorIn(reply, "choices"));
-  const given = arrayOrNull(at(reply, "choices")) ?? [];
+  const received = arrayOrNull(at(reply, "choices")) ?? [];
   const choices = Array.from({ length: count }, (_, index) =>
-    given.find((one) => at(one, "index") === index),
+    received.find((choice) => at(choice, "index") === index),
   );
-  if (given.length !== count || choices.includes(undefined))
+  if (received.length !== count || choices.includes(undefined))
     throw serverError({
       where,
-      got: `a reply with ${given.length} choices`,
+      got: `a reply with ${received.length} choices`,
       expected: `one for each of ${count} prompts`,
       fix: "Check that the address belongs to a server with the Completions API, such as vLLM.",
     });
@@ -92,7 +92,7 @@ export function scoredTokens(
   return ids.slice(-count).map((id, index): ScoredToken => {
     const entry = list?.length === ids.length ? list[ids.length - count + index] : null;
     const nats = logProbOf(at(entry, String(id), "logprob"), where);
-    const top = Object.entries(entry ?? {}).find(([, one]) => at(one, "rank") === 1);
+    const top = Object.entries(entry ?? {}).find(([, candidate]) => at(candidate, "rank") === 1);
     if (top === undefined)
       throw serverError({
         where,

@@ -73,8 +73,8 @@ const rateLimitEnds = [
   "x-rate-limit-reset",
 ];
 
-function normalizeHeaders(given: Headers, status: number): Headers {
-  const headers = new Headers(given);
+function normalizeHeaders(received: Headers, status: number): Headers {
+  const headers = new Headers(received);
   // The body is already decompressed.
   headers.delete("content-encoding");
   headers.delete("content-length");

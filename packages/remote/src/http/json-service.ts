@@ -125,10 +125,10 @@ export function jsonService(options: JsonServiceOptions): JsonService {
     try {
       // ky puts the signal into the Request, where `fetchReply` does not find it.
       const send: typeof fetch = (request, init) => fetchReply(isJson)(request, { ...init, signal });
-      const given = { fetch: send, signal };
+      const common = { fetch: send, signal };
       const response = await (body === undefined
-        ? client.get(path, given)
-        : client.post(path, { ...given, json: body }));
+        ? client.get(path, common)
+        : client.post(path, { ...common, json: body }));
       return { status: response.status, body: maskedOrNull(await response.text(), token) };
     } catch (error) {
       signal.throwIfAborted();

@@ -51,7 +51,7 @@ export function parseMasked(text: string, secret: string | null): unknown {
   return JSON.parse(text, (_, value: unknown) => {
     if (typeof value === "string") return maskSecret(value, secret);
     if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [maskSecret(name, secret), one]));
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [maskSecret(name, secret), part]));
   }) as unknown;
 }
 

@@ -105,9 +105,9 @@ export function completionOf(
   { wantsTop = false, maxNewTokens }: { readonly wantsTop?: boolean; readonly maxNewTokens?: number } = {},
 ): Completion {
   const choices = arrayOrNull(at(reply, "choices")) ?? [];
-  const numbers = choices.map((one) => at(one, "index"));
+  const numbers = choices.map((choice) => at(choice, "index"));
   const distinct = new Set(numbers);
-  const isNumbered = choices.every((_, place) => distinct.has(place));
+  const isNumbered = choices.every((_, position) => distinct.has(position));
   const choice = choices[isNumbered ? numbers.indexOf(0) : 0];
   checkNoError(where, at(choice, "error") ?? errorIn(reply, "choices"));
   const reason = at(choice, "finish_reason");

@@ -67,9 +67,9 @@ export const nodeFiles: FileSystem = {
     return entries.map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
   },
   async read(path) {
-    const found = await stat(path);
+    const stats = await stat(path);
     // A pipe would be waited for, and a device may never end.
-    if (!found.isFile() && !found.isDirectory())
+    if (!stats.isFile() && !stats.isDirectory())
       throw Object.assign(new Error(`${path} is a pipe, socket or device`), { code: "EINVAL" });
     return readFile(path, "utf8");
   },
@@ -103,11 +103,11 @@ export const nodeFiles: FileSystem = {
 
 /** Returns a change of files that first checks the folder of each path. */
 function checked<A extends readonly unknown[]>(
-  change: (...given: A) => Promise<void>,
-): (...given: A) => Promise<void> {
-  return async (...given) => {
-    for (const path of given) if (typeof path === "string") checkFolder(path);
-    await change(...given);
+  change: (...args: A) => Promise<void>,
+): (...args: A) => Promise<void> {
+  return async (...args) => {
+    for (const path of args) if (typeof path === "string") checkFolder(path);
+    await change(...args);
   };
 }
 
@@ -152,7 +152,7 @@ async function syncNames(path: string): Promise<void> {
 
 const isFolder = (path: string): Promise<boolean> =>
   stat(path).then(
-    (found) => found.isDirectory(),
+    (stats) => stats.isDirectory(),
     () => false,
   );
 

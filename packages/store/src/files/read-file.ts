@@ -78,18 +78,18 @@ export function utf8Text(bytes: Uint8Array, path: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (cause) {
-    const { line, own } = firstInvalidLine(bytes);
-    throw dataError(`${path}:${line}`, invalidUtf8(own), "a text file in UTF-8", fix, cause);
+    const { line, content } = firstInvalidLine(bytes);
+    throw dataError(`${path}:${line}`, invalidUtf8(content), "a text file in UTF-8", fix, cause);
   }
 }
 
 /** Returns a line and its number, from 1. In UTF-8 a line feed is never part of another character, so lines are checked one by one. */
-function firstInvalidLine(bytes: Uint8Array): { readonly line: number; readonly own: Uint8Array } {
+function firstInvalidLine(bytes: Uint8Array): { readonly line: number; readonly content: Uint8Array } {
   let line = 1;
   for (let start = 0; ; line++) {
     const end = bytes.indexOf(0x0a, start);
-    const own = bytes.subarray(start, end === -1 ? undefined : end);
-    if (end === -1 || !isUtf8(own)) return { line, own };
+    const content = bytes.subarray(start, end === -1 ? undefined : end);
+    if (end === -1 || !isUtf8(content)) return { line, content };
     start = end + 1;
   }
 }

@@ -78,9 +78,9 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
       }),
     get: async (key) => (await find(key))?.snapshot ?? null,
     async rows(key) {
-      const found = await find(key);
-      if (found === null) return [];
-      return readRows(found.path, found.snapshot.samples, fs);
+      const entry = await find(key);
+      if (entry === null) return [];
+      return readRows(entry.path, entry.snapshot.samples, fs);
     },
     list: async () => (await finder.scan()).map(({ snapshot }) => snapshot),
     problems: async () => problems,
@@ -89,11 +89,11 @@ export function fileStore(runDir: string, options: FileStoreOptions = {}): Snaps
       change(async () => {
         checkKey(key);
         await open();
-        const found = await find(key);
-        if (found === null) return;
+        const entry = await find(key);
+        if (entry === null) return;
         const { phase, id, step } = key;
         const target = { folder: phase, name: snapshotName(key), suffix: ".json" } as const;
-        await moveToSuperseded(runDir, found.path, target, { key: { phase, id, step }, why }, fs);
+        await moveToSuperseded(runDir, entry.path, target, { key: { phase, id, step }, why }, fs);
         await reindex();
       }),
     ...recordsOfPhases(runDir, fs, (write) =>

@@ -39,8 +39,8 @@ export function differencesOf(there: Setup, here: Setup, except: "on" | null = n
   const isOtherSubset = differentKeys(subsetOf(was.evaluation), subsetOf(is.evaluation)).length > 0;
   return [
     ...Object.entries(pairs)
-      .filter(([, [one, other]]) => one !== other)
-      .map(([what, [one, other]]) => `${what} ${textOf(one)} (here ${textOf(other)})`),
+      .filter(([, [value, valueHere]]) => value !== valueHere)
+      .map(([what, [value, valueHere]]) => `${what} ${textOf(value)} (here ${textOf(valueHere)})`),
     ...(arithmetic.length === 0 ? [] : [`other arithmetic of the backend (${arithmetic.join(", ")})`]),
     ...differentOptions(optionsOf(was.evaluation), optionsOf(is.evaluation)),
     ...(was.items_hash === is.items_hash || isOtherSubset ? [] : [otherItems(was.items, is.items)]),
@@ -94,9 +94,9 @@ function differentOptions(there: Options, here: Options, path = ""): string[] {
   });
 }
 
-const differentKeys = (one: Options, other: Options): string[] =>
-  [...new Set([...Object.keys(one), ...Object.keys(other)])].filter(
-    (name) => jsonText(one, name) !== jsonText(other, name),
+const differentKeys = (a: Options, b: Options): string[] =>
+  [...new Set([...Object.keys(a), ...Object.keys(b)])].filter(
+    (name) => jsonText(a, name) !== jsonText(b, name),
   );
 
 /** Returns null without the key, which every object would have if it is named `toString`. */

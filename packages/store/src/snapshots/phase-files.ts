@@ -41,10 +41,10 @@ export async function readClosings(path: string, fs: FileReader): Promise<readon
 export async function writeClosing(path: string, closing: PhaseClosing, fs: FileSystem): Promise<void> {
   const now = JSON.stringify(schema.element.parse(closing));
   const closings = await readClosings(path, fs);
-  const before = closings.find((one) => one.phase === closing.phase);
+  const before = closings.find(({ phase }) => phase === closing.phase);
   if (JSON.stringify(before) === now) return;
-  const others = closings.filter((one) => one !== before).map((one) => JSON.stringify(one));
-  await writeFileAtomic(path, `[${[...others, now].join(",")}]\n`, fs);
+  const rest = closings.filter((other) => other !== before).map((other) => JSON.stringify(other));
+  await writeFileAtomic(path, `[${[...rest, now].join(",")}]\n`, fs);
 }
 
 /**
@@ -61,10 +61,10 @@ export async function declarePhases(
   await makeFolder(root);
   const release = await keepLock(lock, nodeFiles, onWait && { onWait });
   try {
-    const closings = (await readClosings(path, nodeFiles)).filter((one) => one.step > 0 || one.finished);
-    const isNew = (name: string) => !closings.some(({ phase }) => phase === name);
+    const begun = (await readClosings(path, nodeFiles)).filter(({ step, finished }) => step > 0 || finished);
+    const isNew = (name: string) => !begun.some(({ phase }) => phase === name);
     const added = phases.filter(isNew).map((phase) => ({ phase, step: 0, maxSteps: null, finished: false }));
-    await writeFileAtomic(path, `${JSON.stringify([...added, ...closings])}\n`);
+    await writeFileAtomic(path, `${JSON.stringify([...added, ...begun])}\n`);
     return release;
   } catch (error) {
     await release();

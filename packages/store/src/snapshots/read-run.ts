@@ -98,17 +98,17 @@ function stateOf(
 
 function phaseRecord(
   name: string,
-  found: readonly FoundSnapshot[],
+  entries: readonly FoundSnapshot[],
   root: string,
 ): Omit<PhaseRecord, "state" | "closedAt"> {
-  const snapshots = found.map(({ snapshot }) => snapshot);
+  const snapshots = entries.map(({ snapshot }) => snapshot);
   const last = snapshots.at(-1)!;
   return {
     name,
     maxSteps: last.max_steps,
     runStepOffset: last.run_step - last.step,
     snapshots,
-    series: [...grouped(found, ({ snapshot }) => snapshot.id)].map(([id, points]) =>
+    series: [...grouped(entries, ({ snapshot }) => snapshot.id)].map(([id, points]) =>
       seriesOf(id, points, root),
     ),
     overheadPercent: overheadOf(snapshots),
@@ -116,16 +116,16 @@ function phaseRecord(
   };
 }
 
-function seriesOf(id: string, found: readonly FoundSnapshot[], root: string): Series {
+function seriesOf(id: string, entries: readonly FoundSnapshot[], root: string): Series {
   // A skipped or failed measurement may know less about its evaluation than a complete one.
-  const described = found.findLast(({ snapshot }) => snapshot.primary_metric !== null) ?? found.at(-1)!;
+  const described = entries.findLast(({ snapshot }) => snapshot.primary_metric !== null) ?? entries.at(-1)!;
   const { evaluation, on, primary_metric } = described.snapshot;
   return {
     id,
     evaluation,
     on,
     primaryMetric: primary_metric,
-    points: found.map((one) => pointOf(one, root)),
+    points: entries.map((entry) => pointOf(entry, root)),
   };
 }
 
@@ -187,21 +187,21 @@ export async function readEarlierRun(path: string): Promise<EarlierRun> {
       fix: 'Give the `runDir` of that run, or "phase_start".',
     });
   }
-  const files = new Map(found.map((one) => [keyText(one.snapshot), one.path]));
+  const files = new Map(found.map((entry) => [keyText(entry.snapshot), entry.path]));
   return {
     path,
     problems,
     startOf(phase, id) {
       const starts = found
         .map(({ snapshot }) => snapshot)
-        .filter((one) => one.id === id && one.crossed.includes("start"));
-      const own = starts.find((one) => one.phase === phase);
+        .filter((snapshot) => snapshot.id === id && snapshot.crossed.includes("start"));
+      const samePhase = starts.find((snapshot) => snapshot.phase === phase);
       // The start of another phase does not stand in for one that is damaged.
       const isLost = problems.some(
         ({ key, invalid }) =>
           (key === null && invalid) || (key?.phase === phase && key.id === id && key.step === 0),
       );
-      return own ?? (isLost ? null : (starts[0] ?? null));
+      return samePhase ?? (isLost ? null : (starts[0] ?? null));
     },
     async rows(snapshot) {
       return readRows(files.get(keyText(snapshot))!, snapshot.samples, nodeFiles);

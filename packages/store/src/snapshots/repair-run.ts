@@ -20,12 +20,12 @@ function lineOf(root: string, { path, snapshot }: FoundSnapshot): string {
 /** Appends the line of a new snapshot. Returns false, and appends nothing, if there is no index or it names the file already. */
 export async function addToIndex(
   { index, root }: { readonly index: string; readonly root: string },
-  found: FoundSnapshot,
+  entry: FoundSnapshot,
   fs: FileSystem,
 ): Promise<boolean> {
   const text = await readIfPresent(index, fs);
   if (text === null) return false;
-  const line = lineOf(root, found);
+  const line = lineOf(root, entry);
   const start = line.slice(0, line.indexOf(",") + 1); // {"file":"…",
   if (completeLines(text).some((known) => known.startsWith(start))) return false;
   await appendLines(index, [line], fs);
@@ -35,12 +35,12 @@ export async function addToIndex(
 /** Writes the index from the snapshots, in run order, unless it has the same lines already. */
 export async function rebuildIndex(
   { index, root }: { readonly index: string; readonly root: string },
-  found: readonly FoundSnapshot[],
+  entries: readonly FoundSnapshot[],
   fs: FileSystem,
 ): Promise<void> {
   const text = await readIfPresent(index, fs);
-  const whole = found.map((one) => `${lineOf(root, one)}\n`).join("");
-  if (text !== whole && (text !== null || found.length > 0)) await writeFileAtomic(index, whole, fs);
+  const whole = entries.map((entry) => `${lineOf(root, entry)}\n`).join("");
+  if (text !== whole && (text !== null || entries.length > 0)) await writeFileAtomic(index, whole, fs);
 }
 
 /**

@@ -51,13 +51,13 @@ export async function scanSnapshots(root: string, fs: FileReader): Promise<Scan>
   const phases = new Set(sound.map(({ snapshot }) => snapshot.phase));
   for (const [file, error] of damaged) problems.push(unreadable(file, keyFromName(file, phases), error));
   const originals = new Map<string, FoundSnapshot>();
-  for (const one of sound) {
-    const key = keyText(one.snapshot);
+  for (const entry of sound) {
+    const key = keyText(entry.snapshot);
     // A copy must not take the place of the original.
-    if (!originals.has(key) || isNamedByStore(root, one)) originals.set(key, one);
+    if (!originals.has(key) || isNamedByStore(root, entry)) originals.set(key, entry);
   }
-  const found = new Map([...originals.values()].map((one) => [one.snapshot, one]));
-  return { found: inRunOrder([...found.keys()]).map((one) => found.get(one)!), problems };
+  const bySnapshot = new Map([...originals.values()].map((entry) => [entry.snapshot, entry]));
+  return { found: inRunOrder([...bySnapshot.keys()]).map((snapshot) => bySnapshot.get(snapshot)!), problems };
 }
 
 type Found = Pick<RunProblem, "file" | "kind" | "key" | "got" | "expected">;
@@ -70,11 +70,11 @@ const invalidKinds: readonly RunProblem["kind"][] = ["unreadable", "edited"];
  *
  * @param isStart Whether the measurement is its phase's start, by its thresholds. Default: whether it is at step 0.
  */
-function problemOf(found: Found, isStart = found.key?.step === 0): RunProblem {
-  const effect = effectOf(found, isStart);
-  const { got, expected, kind } = found;
+function problemOf(problem: Found, isStart = problem.key?.step === 0): RunProblem {
+  const effect = effectOf(problem, isStart);
+  const { got, expected, kind } = problem;
   return {
-    ...found,
+    ...problem,
     effect,
     message: `got ${got}, expected ${expected}; ${effect}`,
     invalid: invalidKinds.includes(kind),
@@ -140,11 +140,11 @@ export async function inspectRun(
 
 async function damagedRows(
   root: string,
-  found: readonly FoundSnapshot[],
+  entries: readonly FoundSnapshot[],
   fs: FileReader,
 ): Promise<readonly RunProblem[]> {
   const problems: RunProblem[] = [];
-  for (const { path, snapshot } of found) {
+  for (const { path, snapshot } of entries) {
     const { phase, id, step, crossed, samples } = snapshot;
     const about = { file: fileName(root, samplesPath(path)), key: { phase, id, step } };
     try {
@@ -166,8 +166,8 @@ async function damagedRows(
 export function snapshotFinder(root: string, layout: Layout, fs: FileSystem) {
   let paths = new Map<string, string>();
 
-  function rememberAll(found: readonly FoundSnapshot[]): void {
-    paths = new Map(found.map(({ path, snapshot }) => [keyText(snapshot), path]));
+  function rememberAll(entries: readonly FoundSnapshot[]): void {
+    paths = new Map(entries.map(({ path, snapshot }) => [keyText(snapshot), path]));
   }
 
   async function scan(): Promise<readonly FoundSnapshot[]> {

@@ -137,12 +137,12 @@ export function parseSealed(
 } {
   const value = parseSnapshotJson(text, where);
   const snapshot = parseSnapshot(value, where);
-  const found = hashSnapshot(value as object);
-  if (found === snapshot.sha256) return { snapshot, edited: null };
+  const sha256 = hashSnapshot(value as object);
+  if (sha256 === snapshot.sha256) return { snapshot, edited: null };
   return {
     snapshot,
     edited: {
-      got: `content with SHA-256 ${shortHash(found)}, edited or damaged after it was written`,
+      got: `content with SHA-256 ${shortHash(sha256)}, edited or damaged after it was written`,
       expected: snapshot.sha256 === undefined ? "its SHA-256" : `SHA-256 ${shortHash(snapshot.sha256)}`,
     },
   };

@@ -126,8 +126,8 @@ function splitName(name: string): { readonly metric: string; readonly group: str
 function personasOf({ provenance: { evaluation } }: Snapshot): ReadonlySet<string> {
   const personas = (evaluation as { readonly personas?: unknown } | null)?.personas;
   if (!Array.isArray(personas)) return new Set();
-  const ids = personas.map((one: unknown) =>
-    typeof one === "string" ? one : (one as { id?: unknown } | null)?.id,
+  const ids = personas.map((persona: unknown) =>
+    typeof persona === "string" ? persona : (persona as { id?: unknown } | null)?.id,
   );
   return new Set(ids.filter((id) => typeof id === "string"));
 }

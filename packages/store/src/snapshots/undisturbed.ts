@@ -43,14 +43,14 @@ export function undisturbed(snapshots: readonly Measured[]): Undisturbed | null 
   const taken = snapshots.filter(tookPlace);
   const results = [...grouped(taken, ({ phase }) => phase).values()].flatMap((phase) => {
     const elsewhere = whyElsewhere(phase);
-    return phase.map((one) => ({ missing: missingParts(one), broken: brokenParts(one), elsewhere }));
+    return phase.map((entry) => ({ missing: missingParts(entry), broken: brokenParts(entry), elsewhere }));
   });
-  const broken = unique(results.flatMap((one) => one.broken));
+  const broken = unique(results.flatMap((result) => result.broken));
   const unproven = results.filter(({ missing }) => missing.length > 0);
   const missing = unique(
-    unproven.filter(({ elsewhere }) => elsewhere === null).flatMap((one) => one.missing),
+    unproven.filter(({ elsewhere }) => elsewhere === null).flatMap((result) => result.missing),
   );
-  const elsewhere = unproven.find((one) => one.elsewhere !== null)?.elsewhere ?? null;
+  const elsewhere = unproven.find((result) => result.elsewhere !== null)?.elsewhere ?? null;
   return {
     answer:
       broken.length > 0
@@ -61,8 +61,8 @@ export function undisturbed(snapshots: readonly Measured[]): Undisturbed | null 
             ? "not applicable"
             : "yes",
     measurements: results.length,
-    proven: results.filter((one) => one.missing.length === 0 && one.broken.length === 0).length,
-    disturbed: results.filter((one) => one.broken.length > 0).length,
+    proven: results.filter((result) => result.missing.length === 0 && result.broken.length === 0).length,
+    disturbed: results.filter((result) => result.broken.length > 0).length,
     broken,
     missing,
     elsewhere,
@@ -95,7 +95,7 @@ export function overheadOf(phase: readonly Measured[]): number | null {
 
 /** Whether the budget's grace, and not its ceiling, left every measurement of a phase whole. */
 export function isWithinGrace(phase: readonly Measured[]): boolean {
-  const decisions = phase.flatMap((one) => one.timing.budget ?? []);
+  const decisions = phase.flatMap((snapshot) => snapshot.timing.budget ?? []);
   // Missing memory says nothing about time.
   const ofTime = decisions.filter(({ limit }) => limit !== "min_free_bytes");
   return ofTime.length > 0 && ofTime.every(({ limit, reduced }) => limit === "grace_seconds" && !reduced);
@@ -103,7 +103,7 @@ export function isWithinGrace(phase: readonly Measured[]): boolean {
 
 /** Whether a governed phase was measured only at its start and end, which the budget never limits. */
 export const isOnlyEdges = (phase: readonly Placed[]): boolean =>
-  phase.length > 0 && phase.every((one) => one.timing.governor !== "off" && isEdge(one));
+  phase.length > 0 && phase.every((snapshot) => snapshot.timing.governor !== "off" && isEdge(snapshot));
 
 /** The parts of a snapshot that say where in its phase it was measured. */
 type Placed = Pick<Snapshot, "timing" | "step" | "max_steps" | "crossed">;
@@ -133,7 +133,7 @@ function missingParts({ receipt }: Measured): readonly string[] {
     .filter(({ part, intact, advisory }) => intact === null && advisory !== true && part !== checkpointPart)
     .map(guardOf);
   const isMissing = (part: Part) =>
-    unobserved.includes(part) || !receipt.some((one) => isProofOf(part, guardOf(one)));
+    unobserved.includes(part) || !receipt.some((evidence) => isProofOf(part, guardOf(evidence)));
   return unique([...requiredParts.filter(isMissing), ...unobserved]);
 }
 

@@ -35,9 +35,9 @@ export function addWarnings(snapshot: Snapshot, found: readonly MeasurementWarni
   const judgeable = (paired: Record<string, Paired> | null) =>
     paired &&
     Object.fromEntries(
-      Object.entries(paired).map(([metric, one]) => [
+      Object.entries(paired).map(([metric, comparison]) => [
         metric,
-        isVoid({ warnings }, metric) ? { ...one, verdict: null } : one,
+        isVoid({ warnings }, metric) ? { ...comparison, verdict: null } : comparison,
       ]),
     );
   const { baseline, previous } = snapshot.paired;

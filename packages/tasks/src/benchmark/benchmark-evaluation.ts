@@ -137,12 +137,12 @@ function tasksOf(
   { limit, breakdownKeys }: CompleteOptions,
   split: Split,
 ): readonly BenchmarkTask[] {
-  const own = tasks.filter((task) => task.split === split);
-  if (own.length === 0) {
+  const ofSplit = tasks.filter((task) => task.split === split);
+  if (ofSplit.length === 0) {
     const fix = `Add "split": "${split}" to lines of tasks.jsonl${split === "val" ? ", or set runEvery to 0" : ""}.`;
     throw dataError(folder, `no tasks of the split ${split}`, "at least one", fix);
   }
-  const keys = [...new Set(own.flatMap(({ metadata }) => Object.keys(metadata)))];
+  const keys = [...new Set(ofSplit.flatMap(({ metadata }) => Object.keys(metadata)))];
   for (const [at, key] of breakdownKeys.entries()) {
     if (keys.includes(key)) continue;
     throw configError({
@@ -154,7 +154,7 @@ function tasksOf(
       fix: didYouMean(key, keys) ?? "Remove it, or add it to the tasks.",
     });
   }
-  return own.slice(0, limit ?? own.length);
+  return ofSplit.slice(0, limit ?? ofSplit.length);
 }
 
 /**
@@ -201,9 +201,9 @@ async function answerTasks(
   context: MeasureContext,
 ): Promise<readonly AnsweredTaskRow[]> {
   const ask = () => generateFor(engine ?? model, items, how, context);
-  const place = `benchmark "${how.name}", tasks ${idsText(items.map(({ id }) => id))}`;
+  const location = `benchmark "${how.name}", tasks ${idsText(items.map(({ id }) => id))}`;
   const name = `engine "${engine?.identity.name}"`;
-  const call = { place, name, code: "model", signal: context.signal } as const;
+  const call = { location, name, code: "model", signal: context.signal } as const;
   const written = engine === null ? await ask() : await runUserCode(call, ask);
   // Training continues while rows are graded, so the weights may be others by then.
   const weights = engine && { engineWeights: engine.identity.weights };
@@ -220,16 +220,16 @@ async function answerTasks(
 
 /** Returns the weights that answered; null if the engine does not report them, or if they changed between tasks. */
 function engineWeightsOf(rows: readonly BenchmarkRow[]): string | null {
-  const [first = null, ...others] = new Set(rows.map(({ engineWeights = null }) => engineWeights));
-  return others.length === 0 ? first : null;
+  const [first = null, ...rest] = new Set(rows.map(({ engineWeights = null }) => engineWeights));
+  return rest.length === 0 ? first : null;
 }
 
 function failureOf(
   rows: readonly BenchmarkRow[],
   { maxErrorShare }: CompleteOptions,
 ): PeriodicEvalError | null {
-  const verdicts = rows.flatMap(({ rewards, verdicts: own }) =>
-    rewards.map((reward, at) => ({ reward, verdict: own[at]! })),
+  const verdicts = rows.flatMap(({ rewards, verdicts: ofRow }) =>
+    rewards.map((reward, at) => ({ reward, verdict: ofRow[at]! })),
   );
   const ungraded = verdicts.filter(({ reward }) => reward === null);
   if (ungraded.length <= maxErrorShare * verdicts.length) return null;
@@ -256,9 +256,9 @@ function truncatedOf(rows: readonly BenchmarkRow[]): number | null {
  */
 function usageOf(rows: readonly BenchmarkRow[], price: JudgePrice | null): { readonly [key: string]: Json } {
   const all = rows.flatMap(({ completions }) => completions);
-  const inputTokens = sumOfKnown(all.map((one) => one.inputTokens));
-  const outputTokens = sumOfKnown(all.map((one) => one.outputTokens));
-  const unknown = all.filter((one) => one.inputTokens === null || one.outputTokens === null).length;
+  const inputTokens = sumOfKnown(all.map((reply) => reply.inputTokens));
+  const outputTokens = sumOfKnown(all.map((reply) => reply.outputTokens));
+  const unknown = all.filter((reply) => reply.inputTokens === null || reply.outputTokens === null).length;
   return {
     completions: all.length,
     unknown,
@@ -282,5 +282,5 @@ const answerFields: AnswerFields = {
     { name: "ungraded", any: [{ rewards: { is: [null] } }] },
     { name: "truncated", any: [{ "completions.finish": { is: ["length"] } }] },
   ],
-  tokens: { generated: "completions.outputTokens" },
+  tokens: { prompt: "completions.inputTokens", generated: "completions.outputTokens" },
 };

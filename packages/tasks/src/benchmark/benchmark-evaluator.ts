@@ -90,15 +90,15 @@ export class BenchmarkEvaluator extends PeriodicCallback {
 
   constructor(options: BenchmarkEvaluatorOptions) {
     parseOptions("BenchmarkEvaluator options", optionsSchema, options);
-    const { runEvery = 0, workspaceDir, store, ...own } = options;
+    const { runEvery = 0, workspaceDir, store, ...benchmark } = options;
     // Checks the options, even if the split `val` is never measured.
-    const val = benchmarkEvaluation(own, "val");
+    const val = benchmarkEvaluation(benchmark, "val");
     super(runEvery === 0 ? null : val, {
-      id: own.name,
+      id: benchmark.name,
       schedule: runEvery === 0 ? [] : [everySteps(runEvery)],
     });
-    this.#options = own;
-    this.#complete = completeOptions("benchmark options", own);
+    this.#options = benchmark;
+    this.#complete = completeOptions("benchmark options", benchmark);
     this.#engine = this.#complete.engine && openEngine(this.#complete.engine);
     const folder = workspaceDir === undefined ? [] : [folderStore(workspaceDir)];
     this.#uploads = uploads([...folder, ...(store === undefined ? [] : [store])]);
@@ -163,7 +163,7 @@ export class BenchmarkEvaluator extends PeriodicCallback {
     const put = (kind: string, value: Json) =>
       this.#put(key, kind, value, (message) => logWarning([], `benchmark "${this.id}"`, message));
     const evaluation: AnyEvaluation = benchmarkEvaluation({ ...this.#options, limit }, split);
-    const kept: AnyEvaluation = {
+    const recorded: AnyEvaluation = {
       ...evaluation,
       failure: (rows: readonly Row[]) => {
         put("rollouts.json", this.#rollouts(rows, { ...key, split, writer: measured.identity.name }));
@@ -171,7 +171,7 @@ export class BenchmarkEvaluator extends PeriodicCallback {
       },
     };
     try {
-      const { snapshot, rows } = await measure(kept, measured, { ...options, as: key });
+      const { snapshot, rows } = await measure(recorded, measured, { ...options, as: key });
       put("json", snapshot as unknown as Json);
       return { snapshot, rows: rows as readonly BenchmarkRow[] };
     } finally {
@@ -179,9 +179,9 @@ export class BenchmarkEvaluator extends PeriodicCallback {
     }
   }
 
-  #rollouts(rows: readonly Row[], place: RolloutPlace): Json {
-    const writer = this.#engine?.identity.name ?? place.writer;
-    const rollouts = rolloutsOf(rows as readonly BenchmarkRow[], { ...place, writer }, this.#complete);
+  #rollouts(rows: readonly Row[], origin: RolloutPlace): Json {
+    const writer = this.#engine?.identity.name ?? origin.writer;
+    const rollouts = rolloutsOf(rows as readonly BenchmarkRow[], { ...origin, writer }, this.#complete);
     return rollouts as unknown as Json;
   }
 
@@ -255,7 +255,7 @@ function rolloutsOf(
   return rows.flatMap(({ id, prompt, answer, metadata, completions, rewards, passed, verdicts }) => {
     const isOwn = systemPrompt === undefined || prompt[0]?.role === "system";
     const messages = isOwn ? prompt : [{ role: "system", content: systemPrompt }, ...prompt];
-    return completions.map((one, at): BenchmarkRollout => ({
+    return completions.map((completion, at): BenchmarkRollout => ({
       benchmark_id: benchmarkId ?? name,
       run_id: runId,
       model_name: modelName ?? writer,
@@ -265,11 +265,11 @@ function rolloutsOf(
       task_id: id,
       sample_index: at,
       prompt: messages,
-      completion: one.text,
-      completion_token_ids: one.ids ?? null,
-      prompt_tokens: one.inputTokens,
-      completion_tokens: one.outputTokens,
-      finish: one.finish,
+      completion: completion.text,
+      completion_token_ids: completion.ids ?? null,
+      prompt_tokens: completion.inputTokens,
+      completion_tokens: completion.outputTokens,
+      finish: completion.finish,
       expected: answer,
       // Rows of a measurement whose grading failed have no grades.
       reward: rewards?.[at] ?? null,

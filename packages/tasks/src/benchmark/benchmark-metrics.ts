@@ -48,7 +48,7 @@ export const benchmarkMetrics: MetricRegistry = {
 const defaultMetrics = ["mean_reward", "pass_rate"];
 
 const isNumber = (value: number | null): value is number => value !== null;
-const graded = ({ passed }: BenchmarkRow): readonly boolean[] => passed.filter((one) => one !== null);
+const graded = ({ passed }: BenchmarkRow): readonly boolean[] => passed.filter((flag) => flag !== null);
 const passes = (row: BenchmarkRow): number => graded(row).filter(Boolean).length;
 const meanOf = (values: readonly number[]): number | null =>
   values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -79,7 +79,7 @@ export function findMetrics(
     const key = isTemplate ? template : name;
     if (!Object.hasOwn(registry, key)) {
       const known = Object.keys(registry);
-      const names = known.map((one) => (digits === undefined ? one : one.replace(/(?<=[@^])k$/, digits)));
+      const names = known.map((item) => (digits === undefined ? item : item.replace(/(?<=[@^])k$/, digits)));
       const fix = didYouMean(name, names) ?? "Name one of them, or add it to the registry.";
       throw nameError(`"${name}"`, `some of ${known.join(", ")}`, fix);
     }

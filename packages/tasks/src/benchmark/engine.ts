@@ -79,25 +79,25 @@ export const isEngine = (value: unknown): boolean =>
  */
 export function openEngine(engine: BenchmarkEngine): CompletionModel {
   const isFunction = typeof engine === "function";
-  const given: Partial<EngineObject> = isFunction ? {} : engine;
+  const parts: Partial<EngineObject> = isFunction ? {} : engine;
   const identityOf = (): ModelIdentity => ({
     name: (isFunction && engine.name) || "engine",
     engine: "custom",
     dtype: "unknown",
     weights: null,
     adapter: null,
-    ...given.identity,
+    ...parts.identity,
   });
-  const { tokenizer } = given;
+  const { tokenizer } = parts;
   return {
     get identity() {
       return identityOf();
     },
     get contextLength() {
-      return given.contextLength ?? null;
+      return parts.contextLength ?? null;
     },
     ...(tokenizer && { tokenizer }),
-    ...(given.check && { check: (call) => given.check!(call) }),
+    ...(parts.check && { check: (call) => parts.check!(call) }),
     async generate(requests, call) {
       const replies = isFunction
         ? await engine(requests.map(promptOf), samplingOf(requests, call))
@@ -148,8 +148,8 @@ const repliesSchema = z.object({ completions: z.array(replySchema, "an array of 
 function completionsOf(replies: unknown, prompts: number, engine: string): readonly AnsweredCompletion[] {
   const where = `engine "${engine}"`;
   const fix = "Return one completion per prompt, in order: its text, or { text, finish, ids, usage }.";
-  const place = { code: "model", where, fix } as const;
-  const { completions } = parseContent(repliesSchema, { completions: replies }, place);
+  const details = { code: "model", where, fix } as const;
+  const { completions } = parseContent(repliesSchema, { completions: replies }, details);
   if (completions.length !== prompts)
     throw modelError(
       where,

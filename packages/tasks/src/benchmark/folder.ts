@@ -64,16 +64,16 @@ async function parseTasks(
   const places = new Map<string, string>();
   const tasks: BenchmarkTask[] = [];
   for (const [at, line] of text.split(/\r?\n/).entries()) {
-    const place = `${file}:${at + 1}`;
-    const task = line.trim() === "" ? null : await parseTask(line, place, defaults, mistakes);
+    const where = `${file}:${at + 1}`;
+    const task = line.trim() === "" ? null : await parseTask(line, where, defaults, mistakes);
     if (task === null) continue;
     const earlier = places.get(task.id);
     if (earlier === undefined) tasks.push(task);
     else {
       const got = `the id "${task.id}", which ${earlier} also has`;
-      mistakes.add({ where: place, got, expected: "unique ids", fix: "Rename one of the two." });
+      mistakes.add({ where, got, expected: "unique ids", fix: "Rename one of the two." });
     }
-    places.set(task.id, earlier ?? place);
+    places.set(task.id, earlier ?? where);
   }
   if (text.trim() === "")
     mistakes.add({
@@ -105,9 +105,9 @@ async function readMetadata(path: string, mistakes: Mistakes) {
     return line === null ? path : `${path}:${line}`;
   };
   const read = mistakes.read(path, metadataSchema, value, placeOf);
-  const { verifier: given } = isRecord(value) ? value : {};
+  const { verifier: spec } = isRecord(value) ? value : {};
   const verifier =
-    given === undefined ? null : await mistakes.keep(placeOf(["verifier"]), () => verifierSpec(given));
+    spec === undefined ? null : await mistakes.keep(placeOf(["verifier"]), () => verifierSpec(spec));
   const { name = "", version = "", split } = read ?? {};
   return { name, version, text, defaults: { ...(split && { split }), ...(verifier && { verifier }) } };
 }

@@ -46,7 +46,7 @@ export async function generateFor(
       if (prompt?.status === "rejected") throw prompt.reason;
       const isOpened = opensThinking(prompt?.value.text ?? null);
       const promptTokens = prompt?.value.ids.length ?? null;
-      const own = Array.from({ length: numSamples }, () => {
+      const samples = Array.from({ length: numSamples }, () => {
         const { text, ids, finish, usage } = written.next().value!;
         return {
           text,
@@ -57,7 +57,7 @@ export async function generateFor(
           outputTokens: usage?.outputTokens ?? ids?.length ?? null,
         };
       });
-      return [id, own];
+      return [id, samples];
     }),
   );
 }

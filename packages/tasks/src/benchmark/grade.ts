@@ -60,11 +60,11 @@ type Outcome = readonly [reward: number | null, passed: boolean | null, verdict:
 /** The thinking used all of `maxTokens`, so there is no answer: that counts as not passed. */
 const unfinished: Outcome = [0, false, { status: "unfinished", raw: "the thinking did not end" }];
 
-function outcomeOf(given: Verdict): Outcome {
-  const { status, raw } = given;
-  if (given.status !== "graded") return [null, null, { status, raw }];
-  const { reward, passed = Number((reward ?? 0) >= 1) } = given.scores;
+function outcomeOf(verdict: Verdict): Outcome {
+  const { status, raw } = verdict;
+  if (verdict.status !== "graded") return [null, null, { status, raw }];
+  const { reward, passed = Number((reward ?? 0) >= 1) } = verdict.scores;
   if (Number.isFinite(reward)) return [reward!, passed >= 1, { status, raw }];
-  const names = Object.keys(given.scores).join(", ");
+  const names = Object.keys(verdict.scores).join(", ");
   return [null, null, { status: "error", raw: `a verdict without a reward (scores: ${names})` }];
 }

@@ -32,7 +32,7 @@ const lineSchema = z.strictObject({
   answer: z.json().default(null),
   split: splitSchema.meta({ fix: fixForAll("split") }),
   verifier: z
-    .custom((given) => given !== undefined, "a name, { name, args } or { module, export, args }")
+    .custom((value) => value !== undefined, "a name, { name, args } or { module, export, args }")
     .meta({ fix: fixForAll("verifier") }),
   metadata: z.record(z.string(), z.json(), "an object").default({}).meta({ fix: "Write { key: value }." }),
 });
@@ -40,23 +40,23 @@ const lineSchema = z.strictObject({
 /** Parses the task of one line. Adds everything wrong with it to the mistakes, and then returns null. */
 export async function parseTask(
   line: string,
-  place: string,
+  where: string,
   defaults: TaskDefaults,
   mistakes: Mistakes,
 ): Promise<BenchmarkTask | null> {
-  const row = await mistakes.keep(place, () => placed("", parseJson(line, "", oneObject)).row);
+  const row = await mistakes.keep(where, () => placed("", parseJson(line, "", oneObject)).row);
   if (row === null) return null;
   const { prompt, messages, ...rest } = row;
   const isOne = (prompt === undefined) !== (messages === undefined);
   if (!isOne)
     mistakes.add({
-      where: place,
+      where,
       got: prompt === undefined ? fieldText(row, "prompt") : "both",
       expected: "prompt or messages",
       fix: "Add a prompt, or the messages of a chat, to the line.",
     });
-  const read = mistakes.read(place, lineSchema, { ...defaults, ...(isOne ? row : rest) });
-  const verifier = read && (await mistakes.keep(place, () => verifierSpec(read.verifier)));
+  const read = mistakes.read(where, lineSchema, { ...defaults, ...(isOne ? row : rest) });
+  const verifier = read && (await mistakes.keep(where, () => verifierSpec(read.verifier)));
   if (!isOne || read === null || verifier === null) return null;
   const { prompt: asked = "", messages: chatOf = [{ role: "user", content: asked }], ...task } = read;
   return { ...task, messages: chatOf, verifier };
@@ -68,9 +68,9 @@ const oneObject = "Write one JSON object per line (JSONL), without commas betwee
 export interface Mistakes {
   add(mistake: Omit<ErrorDetails, "code">): void;
   /** Returns what a schema makes of a row; adds everything that it refuses, and then returns null. */
-  read<T>(place: string, schema: z.ZodType<T>, row: unknown, placeOf?: (path: ValuePath) => string): T | null;
+  read<T>(where: string, schema: z.ZodType<T>, row: unknown, placeOf?: (path: ValuePath) => string): T | null;
   /** Returns what `make` returns. Adds its PeriodicEvalError with another place, and then returns null. */
-  keep<T>(place: string, make: () => Awaitable<T>): Promise<T | null>;
+  keep<T>(where: string, make: () => Awaitable<T>): Promise<T | null>;
   /** @throws PeriodicEvalError `data` for one mistake, an AggregateError for several. */
   throwAny(): void;
 }
@@ -79,34 +79,34 @@ export interface Mistakes {
 const mostListed = 20;
 
 export function mistakes(): Mistakes {
-  const found: PeriodicEvalError[] = [];
+  const errors: PeriodicEvalError[] = [];
   const add: Mistakes["add"] = (mistake) =>
-    void found.push(new PeriodicEvalError({ ...mistake, code: "data" }));
+    void errors.push(new PeriodicEvalError({ ...mistake, code: "data" }));
   return {
     add,
-    read(place, schema, row, placeOf = () => place) {
+    read(where, schema, row, placeOf = () => where) {
       const parsed = schema.safeParse(row);
       if (parsed.success) return parsed.data;
       for (const { path, got, expected, fix } of rowFaults(schema, row))
         add({ where: placeOf(path), got, expected, fix: fix ?? "Correct it." });
       return null;
     },
-    async keep(place, make) {
+    async keep(prefix, make) {
       try {
         return await make();
       } catch (error) {
         if (!PeriodicEvalError.is(error)) throw error;
         const { where, got, expected, fix, cause } = error;
-        add({ where: where === "" ? place : `${place} ${where}`, got, expected, fix, cause });
+        add({ where: where === "" ? prefix : `${prefix} ${where}`, got, expected, fix, cause });
         return null;
       }
     },
     throwAny() {
-      if (found.length === 1) throw found[0]!;
-      if (found.length === 0) return;
-      const listed = found.slice(0, mostListed).map(({ message }) => message);
-      const rest = found.length - listed.length;
-      throw new AggregateError(found, [...listed, ...(rest > 0 ? [`and ${rest} more`] : [])].join("\n"));
+      if (errors.length === 1) throw errors[0]!;
+      if (errors.length === 0) return;
+      const listed = errors.slice(0, mostListed).map(({ message }) => message);
+      const rest = errors.length - listed.length;
+      throw new AggregateError(errors, [...listed, ...(rest > 0 ? [`and ${rest} more`] : [])].join("\n"));
     },
   };
 }

@@ -69,9 +69,7 @@ const winRateSchema = z.strictObject({
   win_rate: filledString(source),
   reference: z.union(
     [
-      filledString(reference).transform((given) =>
-        isAnswersFile(given) ? { answers: given } : modelOf(given),
-      ),
+      filledString(reference).transform((spec) => (isAnswersFile(spec) ? { answers: spec } : modelOf(spec))),
       modelSchema,
       z.strictObject({ answers: filledString(source) }),
     ],
@@ -111,20 +109,20 @@ const klSchema = z.strictObject({
  * Prompts, answers, the judge's name and the reference's configuration are checked when the entry is opened; the reference's
  * weights load before the first measurement, once for all entries that name it, and are freed when the last of them is closed.
  *
- * @param others Creates the evaluations whose prompts `kl_to_reference` uses.
+ * @param registry Creates the evaluations whose prompts `kl_to_reference` uses.
  */
 export function comparisonEntries(
-  others: EvaluationRegistry,
+  registry: EvaluationRegistry,
   { openJudge = openInstalledJudge, engine }: ComparisonOptions = {},
 ): EvaluationRegistry {
-  const referenceOf = async (given: z.output<typeof modelSchema>, where: string) => {
-    const { model: folder, adapter, tokenizer } = given;
+  const referenceOf = async (model: z.output<typeof modelSchema>, where: string) => {
+    const { model: folder, adapter, tokenizer } = model;
     return sharedReference({ folder, adapter, tokenizer }, engine ?? (await installedEngine(where)));
   };
   return {
     async win_rate(options, where) {
       const entry = parseOptions(where, winRateSchema, options);
-      const { reference: given, max_new_tokens, temperature, top_p, max_error_share } = entry;
+      const { reference: spec, max_new_tokens, temperature, top_p, max_error_share } = entry;
       const { prompts } = await promptsOf(entry.win_rate, yamlOption(where, "win_rate"), entry);
       const judgeKey = { ...optionsAt(where, []), pathOf: () => ["judge"] };
       const judge = await fromWritten(judgeKey, () =>
@@ -140,12 +138,12 @@ export function comparisonEntries(
         sampling,
         ...(max_error_share !== undefined && { maxErrorShare: max_error_share as number }),
       };
-      if ("answers" in given) {
+      if ("answers" in spec) {
         const key = yamlOption(where, "reference");
-        const answers = await atOption(key, () => readAnswers(given.answers, key));
+        const answers = await atOption(key, () => readAnswers(spec.answers, key));
         return withJudge(winRate({ ...common, reference: { answers } }), judge);
       }
-      const opened = await referenceOf(given, where);
+      const opened = await referenceOf(spec, where);
       return withReference(withJudge(winRate({ ...common, reference: opened.model }), judge), opened);
     },
     async kl_to_reference(options, where) {
@@ -154,7 +152,7 @@ export function comparisonEntries(
       const of =
         typeof prompts === "string"
           ? promptsEvaluation(await promptsOf(prompts, yamlOption(where, "kl_to_reference"), entry))
-          : await otherEvaluation(others, prompts, where);
+          : await otherEvaluation(registry, prompts, where);
       const opened = await referenceOf(entry.reference, where);
       const against = { of, against: opened.model };
       const isWhole = limit === null || typeof prompts === "string";
@@ -170,14 +168,14 @@ function promptsOf(file: string, key: SourceOption, entry: z.infer<z.ZodObject<t
 }
 
 async function otherEvaluation(
-  others: EvaluationRegistry,
+  registry: EvaluationRegistry,
   options: Readonly<Record<string, unknown>>,
   where: string,
 ): Promise<AnyEvaluation> {
   const path = ["kl_to_reference"];
-  const kind = kindOf(options, others, { where, path });
+  const kind = kindOf(options, registry, { where, path });
   const written = optionsAt(where, path);
-  return fromWritten(written, () => others[kind]!(options, written.where(path)));
+  return fromWritten(written, () => registry[kind]!(options, written.where(path)));
 }
 
 /** Adds the life of a reference: its hash with the items, its weights before the first measurement, and their disposal. */

@@ -32,10 +32,10 @@ export type ResolveEntryPath = (path: string, at: ValuePath) => string;
 export function resolveEntryPaths(entry: Entry, resolvePath: ResolveEntryPath, at: ValuePath = []): Entry {
   return Object.fromEntries(
     Object.entries(entry).map(([key, value]) => {
-      const place = [...at, key];
+      const here = [...at, key];
       const [isFile, isModel] = [entryFileKeys.includes(key), entryModelKeys.includes(key)];
-      const resolveHere = (path: string) => resolvePath(path, place);
-      if ((isFile || isModel) && isRecord(value)) return [key, resolveEntryPaths(value, resolvePath, place)];
+      const resolveHere = (path: string) => resolvePath(path, here);
+      if ((isFile || isModel) && isRecord(value)) return [key, resolveEntryPaths(value, resolvePath, here)];
       if (typeof value !== "string") return [key, value];
       if (key === "judge") return [key, resolveJudgePath(value, resolveHere)];
       if (isFile) return [key, isPath(key, value) ? resolveHere(value) : value];
@@ -64,7 +64,7 @@ export function resolveJudgePath(spec: string, resolvePath: (path: string) => st
   const judge = parseLocalJudge(spec);
   if (judge === null || judge.kind === "hf" || judge.source === "") return spec;
   const { kind, source } = judge;
-  const place = kind === "folder" ? resolvePath(source) : resolveModelPath(source, resolvePath);
+  const resolved = kind === "folder" ? resolvePath(source) : resolveModelPath(source, resolvePath);
   const query = new URLSearchParams(judge.query).toString();
-  return `${kind}:${place}${query === "" ? "" : `?${query}`}`;
+  return `${kind}:${resolved}${query === "" ? "" : `?${query}`}`;
 }

@@ -74,9 +74,9 @@ const promptSchema = z.object({
     .transform((prompt): WrittenPrompt => {
       if (typeof prompt === "string") return { messages: [{ role: "user", content: prompt }] };
       if (!Array.isArray(prompt)) return prompt;
-      const [first, ...others] = prompt;
+      const [first, ...rest] = prompt;
       return first!.role === "system"
-        ? { messages: others, system: { text: first!.content } }
+        ? { messages: rest, system: { text: first!.content } }
         : { messages: prompt };
     })
     .refine((prompt) => !("messages" in prompt) || prompt.messages.length > 0, "a user message")

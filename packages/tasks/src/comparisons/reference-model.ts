@@ -54,7 +54,7 @@ const references = new Map<ReferenceEngine, Map<string, Shared>>();
  */
 export async function sharedReference(source: ReferenceSource, engine: ReferenceEngine): Promise<Reference> {
   const { folder, adapter, tokenizer } = source;
-  const key = JSON.stringify([folder, adapter, tokenizer].map((place) => place && resolve(place)));
+  const key = JSON.stringify([folder, adapter, tokenizer].map((path) => path && resolve(path)));
   const known = references.get(engine) ?? new Map<string, Shared>();
   references.set(engine, known);
   const open = (): Shared => ({

@@ -101,12 +101,12 @@ export function winRate(options: WinRateOptions) {
         items,
         context,
         async (some): Promise<readonly PairRow[]> => {
-          const own = await answersOf(model, some, sampling, context);
-          const others = answered
+          const ours = await answersOf(model, some, sampling, context);
+          const theirs = answered
             ? some.map(({ id }) => reference.answers[id]!)
             : await answersOf(reference as ModelWith<"generate">, some, sampling, context);
           return some.map(({ id, prompt }, at) => {
-            return { id, question: questionOf(prompt), answer: own[at]!, referenceAnswer: others[at]! };
+            return { id, question: questionOf(prompt), answer: ours[at]!, referenceAnswer: theirs[at]! };
           });
         },
         pairsPerCall,
@@ -159,7 +159,7 @@ function winMetrics({ mean, rate, ratio }: MetricKit<JudgedPair>, sampled: boole
     ),
     first_preferred: ratio(
       ({ outcome, preferences: [first, second] }) => {
-        const decided = [first, second].filter((one) => one === "model" || one === "reference").length;
+        const decided = [first, second].filter((vote) => vote === "model" || vote === "reference").length;
         const forFirst = (first === "model" ? 1 : 0) + (second === "reference" ? 1 : 0);
         return outcome === null || decided === 0 ? null : [forFirst, decided];
       },
@@ -183,9 +183,9 @@ function preferenceOf(
   second: Exclude<Preference, "tie">,
 ): Preference | null {
   if (verdict.status !== "graded") return null;
-  const [one, other] = pairScores.map((name) => verdict.scores[name]);
-  if (one === undefined || other === undefined) return null;
-  return one === other ? "tie" : one > other ? first : second;
+  const [score, otherScore] = pairScores.map((name) => verdict.scores[name]);
+  if (score === undefined || otherScore === undefined) return null;
+  return score === otherScore ? "tie" : score > otherScore ? first : second;
 }
 
 async function answersOf(

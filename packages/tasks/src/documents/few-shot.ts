@@ -56,10 +56,10 @@ export function drawExamples<D>(
   };
   return documents.map((document) => {
     if (isSame === undefined) return drawn(shots, pool);
-    const others = (rows: readonly D[]) => rows.filter((row) => !isSame(row, document));
-    if (sampler === "first") return drawn(shots, others(pool));
-    const kept = others(drawn(shots + 1, pool)).slice(0, shots);
+    const withoutSame = (rows: readonly D[]) => rows.filter((row) => !isSame(row, document));
+    if (sampler === "first") return drawn(shots, withoutSame(pool));
+    const examples = withoutSame(drawn(shots + 1, pool)).slice(0, shots);
     // Rows that repeat the document may remove more examples than the one that was drawn in addition.
-    return kept.length === shots ? kept : drawn(shots, others(pool));
+    return examples.length === shots ? examples : drawn(shots, withoutSame(pool));
   });
 }

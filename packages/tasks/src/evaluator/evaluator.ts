@@ -195,9 +195,9 @@ export class Evaluator {
     options?: OtherOptions<I>,
   ): Promise<Record<string, Evaluated<M, I>>>;
   async evaluate(
-    ...given: readonly [given?: Reduce | EvaluateOptions, others?: EvaluateOptions]
+    ...args: readonly [first?: Reduce | EvaluateOptions, second?: EvaluateOptions]
   ): Promise<Record<string, unknown>> {
-    const read = readEvaluateOptions("Evaluator.evaluate", ...given);
+    const read = readEvaluateOptions("Evaluator.evaluate", ...args);
     const { temperature, topP, maxNewTokens, samplesPerPrompt, seed: drawn, ...how } = read;
     const sampling = { temperature, topP, maxNewTokens, samplesPerPrompt, seed: drawn };
     const { suite, chosen } = await this.#choose("Evaluator.evaluate", sampling);
@@ -219,12 +219,12 @@ export class Evaluator {
     sampling: SamplingInput,
   ): Promise<{ readonly suite: SampledSuite; readonly chosen: readonly ChosenTask[] }> {
     const { smoke = false, tasks } = this.#options;
-    const given = this.#suite;
+    const source = this.#suite;
     const checked = readSampling(where, sampling);
-    const read = typeof given === "string" ? await readSuite(given) : parseSuite(given, "suite");
+    const read = typeof source === "string" ? await readSuite(source) : parseSuite(source, "suite");
     const suite = { ...(smoke ? smokeOf(read) : read), ...(checked && { sampling: checked }) };
-    const isOwnFile = typeof given === "string" && given !== defaultSuitePath;
-    const folder = isOwnFile ? dirname(given) : ".";
+    const isOwnFile = typeof source === "string" && source !== defaultSuitePath;
+    const folder = isOwnFile ? dirname(source) : ".";
     const root = { given: this.#options.data ?? null, folder };
     const chosen = await this.#atSuite(() => openSuite(suite, taskRegistry(tasks), root, this.#options));
     return { suite, chosen: sampleTasks(where, chosen, checked) };
@@ -282,11 +282,11 @@ export class Evaluator {
     const identity = identityOf(subject, suite, open);
     const runHash = hashJson(identity);
     const isKnown = subject.fingerprint !== null;
-    const found = await readInterrupted(files, { identity, isKnown }, fs);
+    const interrupted = await readInterrupted(files, { identity, isKnown }, fs);
     const same = runs.find((run) => run.name === name && run.run_hash === runHash);
-    if (found === null && isKnown && same !== undefined)
+    if (interrupted === null && isKnown && same !== undefined)
       return { run: same, folder: files.job, measured: [] };
-    if (found === null && isKnown && subject.fingerprintNow === undefined)
+    if (interrupted === null && isKnown && subject.fingerprintNow === undefined)
       checkSameWeights(files.metrics, runs, { name, model: subject.name, adapter: subject.adapter });
     checkDocuments([
       { path: "", runs: [{ name, documents: documentsOf(suite, open) }] },
@@ -294,7 +294,7 @@ export class Evaluator {
     ]);
     await this.#check(open);
 
-    let partial = found ?? {
+    let partial = interrupted ?? {
       schema_version: 1 as const,
       name,
       timestamp: now().toISOString(),
@@ -302,22 +302,22 @@ export class Evaluator {
       identity,
       tasks: {},
     };
-    if (found === null) await writePartial(files, partial, fs);
+    if (interrupted === null) await writePartial(files, partial, fs);
     const measured: string[] = [];
-    for (const one of open) {
-      if (Object.hasOwn(partial.tasks, one.name)) continue;
-      const result = await measureTask(one, subject.model, {
+    for (const task of open) {
+      if (Object.hasOwn(partial.tasks, task.name)) continue;
+      const result = await measureTask(task, subject.model, {
         samples: samples ? files.job : null,
         timestamp: partial.timestamp,
         seed: seedOfRun(suite),
         ...(signal && { signal }),
         fs,
-        progress: (done, total, pace) => onProgress?.({ task: one.name, done, total, ...pace }),
+        progress: (done, total, pace) => onProgress?.({ task: task.name, done, total, ...pace }),
       });
-      await checkUnchanged(one.name, subject);
-      partial = { ...partial, tasks: { ...partial.tasks, [one.name]: result } };
+      await checkUnchanged(task.name, subject);
+      partial = { ...partial, tasks: { ...partial.tasks, [task.name]: result } };
       await writePartial(files, partial, fs);
-      measured.push(one.name);
+      measured.push(task.name);
     }
     const run = await promote({ partial, suite, subject, open, files, fs, options: this.#options });
     return { run, folder: files.job, measured };

@@ -48,7 +48,7 @@ export function finishedRuns(
 ): readonly MetricsRun[] {
   checkSuite(metrics, file, { config_hash: hashOfSuite(suite), suite: settingsOf(suite) });
   checkSameModel(metrics, file.runs, run);
-  return file.runs.filter((one) => Object.keys(one.metrics).length > 0);
+  return file.runs.filter((earlier) => Object.keys(earlier.metrics).length > 0);
 }
 
 /**
@@ -119,9 +119,9 @@ type NamedRun = Pick<MetricsRun, "name" | "model" | "adapter">;
  */
 function checkSameModel(metrics: string, runs: readonly MetricsRun[], run: NamedRun): void {
   const other = runs.find(
-    (one) =>
-      one.name === run.name &&
-      !(isSameSource(one.model, run.model) && isSameSource(one.adapter, run.adapter)),
+    (earlier) =>
+      earlier.name === run.name &&
+      !(isSameSource(earlier.model, run.model) && isSameSource(earlier.adapter, run.adapter)),
   );
   if (other === undefined) return;
   throw nameTaken(metrics, run, subjectText(run), subjectText(other));
@@ -133,7 +133,7 @@ function checkSameModel(metrics: string, runs: readonly MetricsRun[], run: Named
  * @throws PeriodicEvalError `config`.
  */
 export function checkSameWeights(metrics: string, runs: readonly MetricsRun[], run: NamedRun): void {
-  const other = runs.find((one) => one.name === run.name);
+  const other = runs.find((earlier) => earlier.name === run.name);
   if (other === undefined) return;
   const changed = `${subjectText(run)} with other weights, tokenizer, engine or documents`;
   throw nameTaken(metrics, run, changed, `those of the run at ${other.timestamp}`);

@@ -16,7 +16,7 @@ export type EvaluatorTasks =
 
 /** Returns the tasks by name, with each custom evaluation as a task. */
 export const taskRegistry = (tasks: EvaluatorTasks): TaskRegistry =>
-  Object.fromEntries(Object.values(tasks).map((one) => [one.name, "open" in one ? one : taskOf(one)]));
+  Object.fromEntries(Object.values(tasks).map((task) => [task.name, "open" in task ? task : taskOf(task)]));
 
 /** Returns a suite of all tasks with their default settings, in their order. */
 export const suiteOfTasks = (tasks: EvaluatorTasks): SuiteDefinition => ({
@@ -60,7 +60,7 @@ function firstItems(evaluation: AnyEvaluation, count: number): AnyEvaluation {
     }),
     items: async (model: never) => ((await evaluation.items(model)) as readonly Row[]).slice(0, count),
     ...(withSampling && {
-      withSampling: (...given: Parameters<typeof withSampling>) => firstItems(withSampling(...given), count),
+      withSampling: (...args: Parameters<typeof withSampling>) => firstItems(withSampling(...args), count),
     }),
   };
   return first;
@@ -73,8 +73,8 @@ export type SamplingInput = { readonly [Name in keyof CallSampling]: CallSamplin
 /** Checks the sampling of a run, and leaves out undefined values; null for no options. */
 export function readSampling(where: string, sampling: SamplingInput): CallSampling | null {
   parseOptions(`${where} options`, schema, sampling);
-  const given = Object.entries(sampling).filter(([, value]) => value !== undefined);
-  return given.length === 0 ? null : Object.fromEntries(given);
+  const entries = Object.entries(sampling).filter(([, value]) => value !== undefined);
+  return entries.length === 0 ? null : Object.fromEntries(entries);
 }
 
 /**
@@ -99,11 +99,11 @@ export function sampleTasks(
       fix: "Leave it out.",
     });
   }
-  return tasks.map((one) => {
-    if (!isGenerated(one.evaluation)) return one;
-    const { task, evaluation } = one;
+  return tasks.map((choice) => {
+    if (!isGenerated(choice.evaluation)) return choice;
+    const { task, evaluation } = choice;
     const settings = { ...task.settings, ...harnessNames(sampling) };
-    return { ...one, task: { ...task, settings }, evaluation: withSampling(where, evaluation, sampling) };
+    return { ...choice, task: { ...task, settings }, evaluation: withSampling(where, evaluation, sampling) };
   });
 }
 

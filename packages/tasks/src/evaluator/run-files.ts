@@ -79,14 +79,14 @@ export async function readInterrupted(
 ): Promise<PartialRun | null> {
   const text = await readIfPresent(files.partial, fs);
   if (text === null) return null;
-  const found = parsePartial(files, text);
-  if (Object.keys(found.tasks).length === 0) {
-    await removeSamples(files, found, fs);
+  const run = parsePartial(files, text);
+  if (Object.keys(run.tasks).length === 0) {
+    await removeSamples(files, run, fs);
     return null;
   }
-  if (!isKnown) throw unknownWeights(files, found);
-  checkSameRun(files, found, identity);
-  return found;
+  if (!isKnown) throw unknownWeights(files, run);
+  checkSameRun(files, run, identity);
+  return run;
 }
 
 async function removeSamples({ job }: RunFiles, { timestamp }: PartialRun, fs: FileSystem): Promise<void> {
@@ -109,12 +109,12 @@ export async function writePartial({ partial }: RunFiles, run: PartialRun, fs: F
   await writeFileAtomic(partial, `${JSON.stringify(run, null, 1)}\n`, fs);
 }
 
-function checkSameRun({ partial }: RunFiles, found: PartialRun, identity: Json): void {
-  if (found.run_hash === hashJson(identity)) return;
+function checkSameRun({ partial }: RunFiles, run: PartialRun, identity: Json): void {
+  if (run.run_hash === hashJson(identity)) return;
   throw fileError(
     partial,
-    `finished tasks with other settings (${shortDifferences(found.identity, identity)})`,
-    `the settings of the interrupted run "${found.name}"`,
+    `finished tasks with other settings (${shortDifferences(run.identity, identity)})`,
+    `the settings of the interrupted run "${run.name}"`,
     "Restore those settings, use another name for the run, or delete the file to start over.",
   );
 }

@@ -170,8 +170,8 @@ async function templateFailures<I extends { readonly prompt: Prompt }>(
   const fitted = await fitPrompts(model, prompts, { budget: null, overflow: "report" });
   return new Map(
     chats.flatMap((item, at) => {
-      const one = fitted[at]!;
-      return "reason" in one ? [[item, one.reason] as const] : [];
+      const result = fitted[at]!;
+      return "reason" in result ? [[item, result.reason] as const] : [];
     }),
   );
 }

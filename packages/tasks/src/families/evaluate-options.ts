@@ -112,10 +112,10 @@ const evaluateSchema = z.strictObject({
  */
 export function readEvaluateOptions(
   where: string,
-  given: Reduce | EvaluateOptions = {},
-  others: EvaluateOptions = {},
+  first: Reduce | EvaluateOptions = {},
+  second: EvaluateOptions = {},
 ): EvaluateOptions {
-  const options = typeof given === "string" ? { ...others, reduce: given } : given;
+  const options = typeof first === "string" ? { ...second, reduce: first } : first;
   parseOptions(`${where} options`, evaluateSchema, options);
   return options;
 }

@@ -46,9 +46,9 @@ export async function evaluate<const M extends Reduce, const I extends boolean =
 export async function evaluate(
   evaluation: AnyEvaluation,
   target: Evaluable,
-  ...given: readonly [given?: Reduce | EvaluateOptions, others?: EvaluateOptions]
+  ...args: readonly [first?: Reduce | EvaluateOptions, second?: EvaluateOptions]
 ): Promise<Evaluated<Reduce, boolean>> {
-  const options = readEvaluateOptions(where, ...given);
+  const options = readEvaluateOptions(where, ...args);
   checkEvaluation(evaluation);
   const model = modelOf(target);
   const { reduce = "mean", returnIntermediates = false, chunkSize, signal, guards, ...sampling } = options;
@@ -61,13 +61,13 @@ export async function evaluate(
   let places: ReadonlyMap<string, number> = new Map();
   const watched: AnyEvaluation = {
     ...sampled,
-    async items(given) {
-      const items = (await sampled.items(given)) as readonly (Row & { readonly at?: number })[];
+    async items(model) {
+      const items = (await sampled.items(model)) as readonly (Row & { readonly at?: number })[];
       places = new Map(items.map(({ id, at }, index) => [id, at ?? index]));
       return items;
     },
-    measure: (given, items, context) =>
-      inChunks(sampled, given, items, context, chunkSize ?? items.length, onSequence),
+    measure: (model, items, context) =>
+      inChunks(sampled, model, items, context, chunkSize ?? items.length, onSequence),
   };
   const { snapshot, rows } = await measure(watched, model, {
     ...(signal && { signal }),
@@ -97,9 +97,9 @@ export const evaluateMethodOf = (family: () => AnyEvaluation): EvaluateMethod =>
 /** Returns a family of its fields, with the method `evaluate`. */
 export function familyOf<F extends AnyFamily>(
   common: FamilyParts<Row>["common"],
-  own: Omit<F, keyof typeof common | "evaluate">,
+  fields: Omit<F, keyof typeof common | "evaluate">,
 ): F {
-  const family = { ...common, ...own, evaluate: evaluateMethodOf(() => family) } as unknown as F;
+  const family = { ...common, ...fields, evaluate: evaluateMethodOf(() => family) } as unknown as F;
   return family;
 }
 
@@ -116,11 +116,11 @@ export function withSampling(
   sampling: CallSampling,
 ): AnyEvaluation {
   const { seed: _, ...rest } = sampling;
-  const given = Object.entries(rest).filter(([, value]) => value !== undefined);
-  const [first] = given;
+  const entries = Object.entries(rest).filter(([, value]) => value !== undefined);
+  const [first] = entries;
   if (first === undefined) return evaluation;
   const family = evaluation as Partial<AnyFamily>;
-  if (family.withSampling !== undefined) return family.withSampling(where, Object.fromEntries(given));
+  if (family.withSampling !== undefined) return family.withSampling(where, Object.fromEntries(entries));
   const [name, value] = first;
   const generates = (evaluation.needs as readonly string[]).includes("generate");
   throw configError({

@@ -154,10 +154,10 @@ export function familyParts<D extends Row>(
   let provenance: Json = null;
   let known: ReadonlyMap<string, D> | null = null;
   const read = async (): Promise<readonly D[]> => {
-    const given = typeof documents === "function" ? await documents() : documents;
-    const isList = Array.isArray(given);
-    const list = isList ? (given as readonly D[]) : (given as Documents<D>).documents;
-    source = isList ? null : (given as Documents<D>).provenance;
+    const loaded = typeof documents === "function" ? await documents() : documents;
+    const isList = Array.isArray(loaded);
+    const list = isList ? (loaded as readonly D[]) : (loaded as Documents<D>).documents;
+    source = isList ? null : (loaded as Documents<D>).provenance;
     known = new Map(list.map((document) => [document.id, document]));
     return list;
   };

@@ -51,7 +51,7 @@ export async function promptBudget(
   if (contextLength === null || tokenizer === undefined) return null;
   if (contextLength > maxNewTokens) return contextLength - maxNewTokens;
   const fitted = await fitPrompts(model, prompts, { budget: null, overflow: "report" });
-  const longest = Math.max(0, ...fitted.map((one) => ("reason" in one ? 0 : (one.ids?.length ?? 0))));
+  const longest = Math.max(0, ...fitted.map((fit) => ("reason" in fit ? 0 : (fit.ids?.length ?? 0))));
   throw configError({
     where: `${name} options`,
     path: ["maxNewTokens"],
@@ -92,8 +92,8 @@ function fitPrompt(
     const reason = `a prompt of ${ids.length} tokens, ${budget} fit`;
     return { status: "overflow", reason, promptTokens: ids.length };
   }
-  const kept = ids.slice(over);
-  return { prompt: { ids: kept }, ids: kept, text, truncatedTokens: over };
+  const remaining = ids.slice(over);
+  return { prompt: { ids: remaining }, ids: remaining, text, truncatedTokens: over };
 }
 
 /**
@@ -111,7 +111,7 @@ export async function firstText(
     const prompts = some.map(({ prompt }) => prompt);
     return fitPrompts(model, prompts, fitting);
   };
-  const isUsable = (one: FittedPrompt | UnaskedPrompt): one is FittedPrompt => !("reason" in one);
+  const isUsable = (prompt: FittedPrompt | UnaskedPrompt): prompt is FittedPrompt => !("reason" in prompt);
   // The first prompt usually fits.
   const [first] = await fit(items.slice(0, 1));
   if (first === undefined) return null;

@@ -89,9 +89,9 @@ export async function applyHooks<D extends Row, S extends Json, R extends Family
     signal.throwIfAborted();
     const document = await documentOf(row.item);
     const text = textOf(row);
-    const place = `task "${task}", document "${row.item}"`;
+    const location = `task "${task}", document "${row.item}"`;
     const run = <T>(name: string, work: () => Awaitable<T>) =>
-      runUserCode({ place, name, code: "config", signal }, work);
+      runUserCode({ location, name, code: "config", signal }, work);
     const wrong = (hook: string, value: unknown, expected: string, fix: string) =>
       wrongResult(`${where} options.${hook}`, row.id, value, expected, fix);
     const cleaned = text === null ? null : await run("clean", () => clean(text, document));
@@ -135,7 +135,7 @@ const wrongResult = (hook: string, row: string, value: unknown, expected: string
 /** A call of a function that the user supplied. */
 interface UserCall {
   /** The task and documents. */
-  readonly place: string;
+  readonly location: string;
   /** The function: `score`, `engine`. */
   readonly name: string;
   readonly code: "config" | "model";
@@ -149,7 +149,7 @@ interface UserCall {
  *   after an abort; a PeriodicEvalError of the function unchanged.
  */
 export async function runUserCode<T>(
-  { place, name, code, signal }: UserCall,
+  { location, name, code, signal }: UserCall,
   work: () => Awaitable<T>,
 ): Promise<T> {
   try {
@@ -159,7 +159,7 @@ export async function runUserCode<T>(
     if (PeriodicEvalError.is(cause)) throw cause;
     throw new PeriodicEvalError({
       code,
-      where: `${place}: ${name}`,
+      where: `${location}: ${name}`,
       got: `the error ${JSON.stringify(errorMessage(cause))} thrown by your code`,
       expected: "a result",
       fix: "Correct the function: the error's cause has its stack.",

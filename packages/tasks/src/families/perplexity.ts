@@ -44,7 +44,7 @@ export function perplexityEvaluation<D extends Row>(
       const unscored = options.original === undefined ? (scores?.unscored ?? "") : "";
       // A part of a character decodes to U+FFFD, which has other bytes.
       const bytes = byteLength(counted) - byteLength(unscored.replaceAll("\uFFFD", ""));
-      return { nats: scores === null ? null : -scores.nats.reduce((sum, one) => sum + one, 0), words, bytes };
+      return { nats: scores === null ? null : -scores.nats.reduce((a, b) => a + b, 0), words, bytes };
     },
     metrics({ ratio }) {
       const down = { higherIsBetter: false } as const;

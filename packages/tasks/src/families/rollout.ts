@@ -143,9 +143,9 @@ function rolloutFamily<D extends Row, S extends Json>(
       fix: "Raise the temperature: greedy completions of a prompt are all equal.",
     });
   checkHooks(where, options);
-  const given = Object.entries({ temperature, topP, topK, stop }).filter(([, value]) => value !== undefined);
+  const pairs = Object.entries({ temperature, topP, topK, stop }).filter(([, value]) => value !== undefined);
   const defaults = { maxNewTokens, temperature };
-  const sampling = resolveSampling(`${where} options`, Object.fromEntries(given), defaults);
+  const sampling = resolveSampling(`${where} options`, Object.fromEntries(pairs), defaults);
   return familyOf(parts.common, {
     withSampling: (caller, other) => rolloutFamily(caller, { ...options, ...other }),
     needs: ["generate"],

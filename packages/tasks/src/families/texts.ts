@@ -126,9 +126,9 @@ export function textsFamily<D extends Row, V extends object, G extends TextsRow 
             })),
           );
           const answers = (await model.logLikelihoods(requests, { signal: context.signal })).values();
-          const results = encoded.map((one) => ({
-            ...one,
-            scored: one.windows.map(() => answers.next().value!),
+          const results = encoded.map((text) => ({
+            ...text,
+            scored: text.windows.map(() => answers.next().value!),
           }));
           const decoded = (await decodeResults(model.tokenizer, results)).values();
           return results.map(({ item, ids, isPrefixed, windows, scored }): TextsRow & V => {
@@ -193,7 +193,7 @@ function joined(scored: readonly LogLikelihood[]): Pick<TextScores, "nats" | "is
   const greedy = scored.map(({ tokenIsGreedy = null }) => tokenIsGreedy);
   return {
     nats: scored.flatMap(({ tokenNats }) => tokenNats),
-    isGreedy: greedy.includes(null) ? null : greedy.flatMap((one) => one ?? []),
+    isGreedy: greedy.includes(null) ? null : greedy.flatMap((flags) => flags ?? []),
   };
 }
 
@@ -204,7 +204,7 @@ async function decodeResults(
 ): Promise<readonly [first: string, predicted: string | null][]> {
   const predicted = results.map(({ scored }) => {
     const ids = scored.map(({ tokenGreedyIds = null }) => tokenGreedyIds);
-    return ids.includes(null) ? null : ids.flatMap((one) => one ?? []);
+    return ids.includes(null) ? null : ids.flatMap((window) => window ?? []);
   });
   const rows = results.flatMap(({ ids }, at) => [ids.slice(0, 1), predicted[at] ?? []]);
   const texts = await tokenizer.decode(rows, { specialTokens: false });

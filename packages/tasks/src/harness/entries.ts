@@ -56,9 +56,9 @@ function groupsIn(metrics: Readonly<Record<string, Metric<Row>>>, rows: readonly
 
 function parentOf(group: Group, groups: readonly Group[]): Group | null {
   const at = groups.indexOf(group);
-  const holders = groups.filter((other, place) => {
+  const holders = groups.filter((other, index) => {
     const isLarger = other.rows.size > group.rows.size;
-    const isSame = other.rows.size === group.rows.size && place < at;
+    const isSame = other.rows.size === group.rows.size && index < at;
     return (isLarger || isSame) && [...group.rows].every((row) => other.rows.has(row));
   });
   // Of parents with equal size, the last is the lowest.
@@ -84,7 +84,7 @@ interface MetricPlace {
  * @param names The metrics' names without groups; groups may contain slashes.
  */
 export function placeOf(key: string, names: readonly string[]): MetricPlace {
-  const name = names.includes(key) ? key : (names.find((one) => key.startsWith(`${one}/`)) ?? key);
+  const name = names.includes(key) ? key : (names.find((known) => key.startsWith(`${known}/`)) ?? key);
   const comma = name.indexOf(",");
   return {
     metric: comma === -1 ? name : name.slice(0, comma),

@@ -106,9 +106,9 @@ export function pythonJson(value: PythonJson, indent = ""): string {
   const inner = `${indent}  `;
   const list = Array.isArray(value);
   const parts = list
-    ? value.map((one: PythonJson) => pythonJson(one, inner))
-    : Object.entries(value as Readonly<Record<string, PythonJson | undefined>>).flatMap(([key, one]) =>
-        one === undefined ? [] : `${JSON.stringify(key)}: ${pythonJson(one, inner)}`,
+    ? value.map((item: PythonJson) => pythonJson(item, inner))
+    : Object.entries(value as Readonly<Record<string, PythonJson | undefined>>).flatMap(([key, item]) =>
+        item === undefined ? [] : `${JSON.stringify(key)}: ${pythonJson(item, inner)}`,
       );
   const [open, close] = list ? ["[", "]"] : ["{", "}"];
   return parts.length === 0
@@ -129,5 +129,5 @@ export function pythonText(value: Json): string {
 
 /** Converts all numbers and booleans in nested arrays with Python's `str()`, as lm-evaluation-harness does with responses. */
 export function asTexts(value: Json): Json {
-  return Array.isArray(value) ? value.map((one: Json) => asTexts(one)) : pythonText(value);
+  return Array.isArray(value) ? value.map((item: Json) => asTexts(item)) : pythonText(value);
 }

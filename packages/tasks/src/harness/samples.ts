@@ -25,7 +25,7 @@ export async function detailsOf(
     const docId = places.get((row as { readonly item?: string }).item ?? row.id) ?? places.get(row.id);
     const item = docId === undefined ? row : items[docId]!;
     const context = docId === undefined ? "" : (contexts[docId] ?? "");
-    const own = {
+    const base = {
       docId: docId ?? null,
       doc: jsonOf(item),
       target: "",
@@ -36,7 +36,7 @@ export async function detailsOf(
     const { settings = {} } = task;
     const ofFamily = familyDetail(row, item, { context, settings });
     const ofTask = task.sample?.(row, item) ?? null;
-    return ofFamily === null && ofTask === null ? { ...own, row } : { ...own, ...ofFamily, ...ofTask };
+    return ofFamily === null && ofTask === null ? { ...base, row } : { ...base, ...ofFamily, ...ofTask };
   };
 }
 
@@ -78,8 +78,8 @@ export function samplesOf(
   const filters = [...new Set(places.map(({ filter }) => filter))];
   const samples = filters.flatMap((filter) =>
     rows.map((row) => {
-      const own = places.filter((place) => place.filter === filter);
-      const values = own.map(({ metric, name }) => [metric, valueOf(metrics[name]!, row)] as const);
+      const selected = places.filter((entry) => entry.filter === filter);
+      const values = selected.map(({ metric, name }) => [metric, valueOf(metrics[name]!, row)] as const);
       return sampleOf(detailOf(row), filter, values);
     }),
   );
@@ -121,7 +121,7 @@ function sampleOf(
 
 /** Returns `{ arg_0: …, arg_1: … }`, which `datasets` can load. */
 const named = (name: string, list: readonly Json[]): Readonly<Record<string, Json>> =>
-  Object.fromEntries(list.map((one, at) => [`${name}_${at}`, one]));
+  Object.fromEntries(list.map((value, at) => [`${name}_${at}`, value]));
 
 function valueOf(metric: Metric<Row>, row: Row): Json {
   const seen = metric.observe(row);
@@ -156,7 +156,7 @@ function familyDetail(
       ...shared,
       target: gold?.length === 1 ? gold[0]! : [...(gold ?? [])],
       arguments: continuations.map((continuation) => [context, continuation]),
-      responses: scores.map((one) => [one]),
+      responses: scores.map((score) => [score]),
       filtered: { none: scores },
     };
   }
@@ -179,8 +179,8 @@ const generationOf = (settings: Readonly<Record<string, Json>>): Json =>
 function answersOf(score: Json): Readonly<Record<string, readonly Json[]>> {
   if (!isRecord(score)) return {};
   return Object.fromEntries(
-    Object.entries(score).flatMap(([filter, one]) =>
-      isRecord(one) && one["answer"] !== undefined ? [[filter, [one["answer"]]]] : [],
+    Object.entries(score).flatMap(([filter, result]) =>
+      isRecord(result) && result["answer"] !== undefined ? [[filter, [result["answer"]]]] : [],
     ),
   );
 }

@@ -57,12 +57,12 @@ function resultsOf(entry: Entry, measured: Measured): Record<string, Json> {
   const { metrics, snapshot } = measured;
   const names = Object.keys(metrics);
   const result: Record<string, Json> = { name: entry.name, alias: entry.name, sample_len: entry.rows.length };
-  for (const [name, one] of Object.entries(metrics)) {
+  for (const [name, definition] of Object.entries(metrics)) {
     const value = valueIn(snapshot, name, entry);
     if (value === undefined) continue;
     const { metric, filter } = placeOf(name, names);
     result[`${metric},${filter}`] = value.value;
-    result[`${metric}_stderr,${filter}`] = spreadOf(entry, name, one, measured).stderr ?? "N/A";
+    result[`${metric}_stderr,${filter}`] = spreadOf(entry, name, definition, measured).stderr ?? "N/A";
   }
   return result;
 }
@@ -103,11 +103,11 @@ function higherIsBetter(metrics: Measured["metrics"]): Record<string, boolean | 
 function configOf(name: string, { chosen, metrics }: Measured): Json {
   const { task, evaluation, settings, version } = chosen;
   const names = Object.keys(metrics);
-  const filters = [...new Set(names.map((one) => placeOf(one, names).filter))];
+  const filters = [...new Set(names.map((key) => placeOf(key, names).filter))];
   const isGenerated = (evaluation.needs as readonly string[]).includes("generate");
   const metricList = Object.entries(higherIsBetter(metrics)).map(([metric, higher]) => {
     const isMean = Object.entries(metrics).some(
-      ([one, { kind }]) => placeOf(one, names).metric === metric && kind !== "ratio",
+      ([key, { kind }]) => placeOf(key, names).metric === metric && kind !== "ratio",
     );
     return { metric, aggregation: isMean ? "mean" : "ratio", higher_is_better: higher };
   });
@@ -145,8 +145,8 @@ export function taskSpread(metric: Metric<Row>, rows: readonly Row[], value: Met
   const values = rows.flatMap((row) => metric.observe(row)?.value ?? []);
   const n = values.length;
   if (n < 2) return { stderr: null, n };
-  const mean = values.reduce((sum, one) => sum + one, 0) / n;
-  const squares = values.reduce((sum, one) => sum + (one - mean) ** 2, 0);
+  const mean = values.reduce((sum, x) => sum + x, 0) / n;
+  const squares = values.reduce((sum, x) => sum + (x - mean) ** 2, 0);
   return { stderr: Math.sqrt(squares / (n - 1) / n), n };
 }
 

@@ -47,21 +47,21 @@ export function readDocument(record: unknown, place: string): IFEvalDocument {
 /** Removes nulls and converts bigints. Returns a value that is not an object unchanged; the instruction's kind rejects it. */
 function filled(kwargs: unknown): IFEvalInstruction["kwargs"] {
   if (!isRecord(kwargs)) return kwargs as never;
-  const given = Object.entries(kwargs as Record<string, Json | bigint>).flatMap(([name, value]) =>
+  const entries = Object.entries(kwargs as Record<string, Json | bigint>).flatMap(([name, value]) =>
     value === null ? [] : [[name, typeof value === "bigint" ? Number(value) : value] as const],
   );
-  return Object.fromEntries(given);
+  return Object.fromEntries(entries);
 }
 
 /**
  * Returns the check of an instruction.
  *
- * @param place The instruction's place, for errors.
+ * @param where The instruction's place, for errors.
  * @throws PeriodicEvalError `data` for an unknown id or wrong kwargs.
  */
-export function checkOf({ id, kwargs }: IFEvalInstruction, place: string): Check {
-  if (Object.hasOwn(instructionKinds, id)) return instructionKinds[id]!(kwargs, `${place} of ${id}`);
+export function checkOf({ id, kwargs }: IFEvalInstruction, where: string): Check {
+  if (Object.hasOwn(instructionKinds, id)) return instructionKinds[id]!(kwargs, `${where} of ${id}`);
   const known = Object.keys(instructionKinds);
   const fix = didYouMean(id, known) ?? "Use one of these ids.";
-  throw dataError(place, `the instruction ${quoteValue(id)}`, `one of ${known.join(", ")}`, fix);
+  throw dataError(where, `the instruction ${quoteValue(id)}`, `one of ${known.join(", ")}`, fix);
 }

@@ -33,14 +33,14 @@ export type Check = (response: string) => boolean;
  * @param where File, line, document and instruction, for errors.
  * @throws PeriodicEvalError `data` for wrong kwargs.
  */
-type InstructionKind = (given: unknown, where: string) => Check;
+type InstructionKind = (value: unknown, where: string) => Check;
 
 const kind =
   <S extends z.ZodObject>(kwargs: S, open: (kwargs: z.output<S>) => Check): InstructionKind =>
-  (given, where) => {
-    if (isRecord(given)) return open(parseRow(where, kwargs, given, "Correct the kwargs."));
+  (value, where) => {
+    if (isRecord(value)) return open(parseRow(where, kwargs, value, "Correct the kwargs."));
     const fix = "Write kwargs for every instruction, {} if it has none.";
-    throw dataError(where, quoteValue(given), "an object of kwargs", fix);
+    throw dataError(where, quoteValue(value), "an object of kwargs", fix);
   };
 
 const text = filledText();
@@ -52,12 +52,12 @@ const nothing = z.strictObject({});
 /** Returns a function that checks a number against a limit. */
 const within =
   (how: z.infer<typeof relation>, limit: number) =>
-  (found: number): boolean =>
-    how === "less than" ? found < limit : found >= limit;
+  (actual: number): boolean =>
+    how === "less than" ? actual < limit : actual >= limit;
 
 const letter = text
-  .transform((one) => one.trim().toLowerCase())
-  .refine((one) => [...one].length === 1, "one character");
+  .transform((value) => value.trim().toLowerCase())
+  .refine((value) => [...value].length === 1, "one character");
 const language = z.custom<string>((name) => languageProfiles().languages.includes(name as string), {
   error: () => `one of ${languageProfiles().languages.join(", ")}`,
 });
@@ -74,7 +74,7 @@ function firstWord(paragraph: string): string | null {
   if (word === undefined) return null;
   const bare = stripStart(stripStart(word, "'"), '"');
   // Letter by letter, because a sigma at the end of a word has another lower case than alone.
-  return [.../^[^.,?!'"]*/u.exec(bare)![0]].map((one) => one.toLowerCase()).join("");
+  return [.../^[^.,?!'"]*/u.exec(bare)![0]].map((character) => character.toLowerCase()).join("");
 }
 
 const divider = pattern(String.raw`\s?\*\*\*\s?`);
@@ -90,9 +90,9 @@ const doublyHighlighted = pattern(String.raw`\*\*[^\n*]*\*\*`, "g");
 
 const fenced = ["```json", "```Json", "```JSON", "```"];
 
-function isJson(given: string): boolean {
-  const strict = given.replace(/"(?:[^"\\]|\\.)*(?:"|$)|-?Infinity|NaN/gsu, (found) =>
-    found.startsWith('"') ? found : "null",
+function isJson(json: string): boolean {
+  const strict = json.replace(/"(?:[^"\\]|\\.)*(?:"|$)|-?Infinity|NaN/gsu, (match) =>
+    match.startsWith('"') ? match : "null",
   );
   try {
     JSON.parse(strict);
@@ -140,7 +140,7 @@ export const instructionKinds: Readonly<Record<string, InstructionKind>> = {
     (kwargs) => {
       const isEnough = within(kwargs.let_relation, kwargs.let_frequency);
       return (response) =>
-        isEnough([...response.toLowerCase()].filter((one) => one === kwargs.letter).length);
+        isEnough([...response.toLowerCase()].filter((character) => character === kwargs.letter).length);
     },
   ),
   /** The whole response is in `language`, a name of langdetect. A response without letters counts as any language. */
@@ -194,8 +194,8 @@ export const instructionKinds: Readonly<Record<string, InstructionKind>> = {
   /** The response contains `postscript_marker`, case-insensitively; `P.S.` and `P.P.S` may have a space between letters. */
   "detectable_content:postscript": kind(z.strictObject({ postscript_marker: text }), (kwargs) => {
     const marker = kwargs.postscript_marker.trim();
-    const found = postscripts[marker] ?? pattern(literally(marker.toLowerCase()));
-    return (response) => found.test(response.toLowerCase());
+    const regex = postscripts[marker] ?? pattern(literally(marker.toLowerCase()));
+    return (response) => regex.test(response.toLowerCase());
   }),
   /** The response has exactly `num_bullets` lines that begin with `*` or `-`. */
   "detectable_format:number_bullet_lists": kind(
@@ -212,8 +212,8 @@ export const instructionKinds: Readonly<Record<string, InstructionKind>> = {
   "detectable_format:number_highlighted_sections": kind(
     z.strictObject({ num_highlights: count }),
     (kwargs) => (response) => {
-      const filled = (found: RegExp) =>
-        (response.match(found) ?? []).filter((whole) => strip(strip(whole, "*")) !== "").length;
+      const filled = (regex: RegExp) =>
+        (response.match(regex) ?? []).filter((whole) => strip(strip(whole, "*")) !== "").length;
       return filled(highlighted) + filled(doublyHighlighted) >= kwargs.num_highlights;
     },
   ),
@@ -238,8 +238,8 @@ export const instructionKinds: Readonly<Record<string, InstructionKind>> = {
     () => (response) =>
       response.split("\n").some((line) => {
         const [start, end] = [line.indexOf("<<"), line.lastIndexOf(">>")];
-        const found = line.slice(start, end);
-        return start >= 0 && end > start + 2 && strip(stripEnd(stripStart(found, "<"), ">")) !== "";
+        const title = line.slice(start, end);
+        return start >= 0 && end > start + 2 && strip(stripEnd(stripStart(title, "<"), ">")) !== "";
       }),
   ),
   /** The response has two different answers, separated by `******`; a blank part may come before or after them. */

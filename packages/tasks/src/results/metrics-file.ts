@@ -43,12 +43,12 @@ export function checkDocuments(
       }
 }
 
-const otherDocuments = (path: string, task: string, one: string, other: string): PeriodicEvalError =>
+const otherDocuments = (path: string, task: string, run: string, other: string): PeriodicEvalError =>
   new PeriodicEvalError({
     code: "store",
     where: path,
     path: ["tasks", task],
-    got: `different documents of ${task} in the runs "${one}" and "${other}"`,
+    got: `different documents of ${task} in the runs "${run}" and "${other}"`,
     expected: "the same documents in all runs that are compared",
     fix: "Measure both with the same data (`data` of the suite, --data), or keep them in separate results folders (--results).",
   });
@@ -185,9 +185,9 @@ export async function appendRun(path: string, given: GivenRun, fs: FileSystem = 
 
 /** Lists the first differences between two values. */
 export function shortDifferences(before: Json, now: Json): string {
-  const [first, second, third, ...others] = differences(before, now);
-  const more = others.length === 0 ? [] : [`and ${others.length} more`];
-  return [first, second, third, ...more].filter((one) => one !== undefined).join("; ");
+  const [first, second, third, ...rest] = differences(before, now);
+  const more = rest.length === 0 ? [] : [`and ${rest.length} more`];
+  return [first, second, third, ...more].filter((text) => text !== undefined).join("; ");
 }
 
 /**
@@ -219,8 +219,8 @@ export function checkSuite(
  *
  * @throws PeriodicEvalError for what `strictJson` refuses, and for the first wrong field, with its `path`.
  */
-export function parseJson<T>(schema: z.ZodType<T>, text: string, place: ContentPlace): T {
+export function parseJson<T>(schema: z.ZodType<T>, text: string, details: ContentPlace): T {
   const parsed = strictJson(text);
-  if (parsed.fault === null) return parseContent(schema, parsed.value, place);
-  throw new PeriodicEvalError({ ...place, ...parsed.fault });
+  if (parsed.fault === null) return parseContent(schema, parsed.value, details);
+  throw new PeriodicEvalError({ ...details, ...parsed.fault });
 }

@@ -31,7 +31,7 @@ export async function readSamples(
   { name, timestamp, metrics }: Pick<MetricsRun, "name" | "timestamp" | "metrics">,
   fs: FileReader = nodeFiles,
 ): Promise<RunSamples> {
-  const found = new Map<string, DocumentParts>();
+  const byMetric = new Map<string, DocumentParts>();
   const fileOf = (file: string) => readIfPresent(join(results, "jobs", name, file), fs);
   const written = fieldsOf((await fileOf(`results_${dateId(timestamp)}.json`)) ?? "");
   const below = resultsSchema.safeParse(written).data?.group_subtasks ?? {};
@@ -39,17 +39,17 @@ export async function readSamples(
   for (const [key, recorded] of Object.entries(metrics)) {
     const [, entry, metric, filter] = /^([^/]+)\/([^,]+),(.+)$/s.exec(key) ?? [];
     if (recorded === null || entry === undefined) continue;
-    let own: readonly Sample[] | null = [];
+    let chosen: readonly Sample[] | null = [];
     for (const leaf of leavesOf(entry, below)) {
       if (!files.has(leaf))
         files.set(leaf, samplesIn(leaf, await fileOf(`samples_${leaf}_${dateId(timestamp)}.jsonl`)));
       const samples = files.get(leaf)!;
-      own = samples && own && [...own, ...samples.filter((sample) => sample.filter === filter)];
+      chosen = samples && chosen && [...chosen, ...samples.filter((sample) => sample.filter === filter)];
     }
-    const parts = own && partsOf(own, metric!);
-    if (parts !== null && isAbout(ratioOf(parts), recorded)) found.set(key, parts);
+    const parts = chosen && partsOf(chosen, metric!);
+    if (parts !== null && isAbout(ratioOf(parts), recorded)) byMetric.set(key, parts);
   }
-  return found;
+  return byMetric;
 }
 
 /** The names of the entries below each entry, in the results file. */
@@ -57,8 +57,8 @@ const resultsSchema = z.object({ group_subtasks: z.record(z.string(), z.array(z.
 
 /** Returns the entries below one that have samples files; the entry itself if it has none below. */
 function leavesOf(entry: string, below: Readonly<Record<string, readonly string[]>>): readonly string[] {
-  const { [entry]: children = [], ...others } = below;
-  return children.length === 0 ? [entry] : children.flatMap((child) => leavesOf(child, others));
+  const { [entry]: children = [], ...rest } = below;
+  return children.length === 0 ? [entry] : children.flatMap((child) => leavesOf(child, rest));
 }
 
 /** Parses a samples file; returns null if it is missing or damaged. */
@@ -91,7 +91,7 @@ function partsOf(samples: readonly Sample[], metric: string): DocumentParts | nu
 }
 
 function ratioOf(parts: DocumentParts): number {
-  const total = (part: 0 | 1) => [...parts.values()].reduce((sum, one) => sum + one[part], 0);
+  const total = (part: 0 | 1) => [...parts.values()].reduce((sum, pair) => sum + pair[part], 0);
   return total(0) / total(1);
 }
 

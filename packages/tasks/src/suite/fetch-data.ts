@@ -36,8 +36,8 @@ export async function fetchTaskData(
       unreachable.push({ ...missing, cause, reason: cause.detail.reason });
     }
   }
-  const [first, ...others] = unreachable;
-  if (first !== undefined) throw notFetched([first, ...others]);
+  const [first, ...rest] = unreachable;
+  if (first !== undefined) throw notFetched([first, ...rest]);
   for (const { name, task, evaluation, options, withSettingPath } of chosen) {
     // The tasks that know their sources keep what they read.
     if (task.sources === undefined) continue;
@@ -59,10 +59,10 @@ async function notCached(sources: readonly string[], task: string): Promise<read
 
 /** Adds to the error of a dataset that is not the task's own where the task's own dataset is. */
 function withDatasetHint(error: unknown, task: string, data: string): unknown {
-  const own = datasetOf(task);
-  if (!PeriodicEvalError.is(error, "data") || own === null || own.source === data || !isHubSource(data))
+  const known = datasetOf(task);
+  if (!PeriodicEvalError.is(error, "data") || known === null || known.source === data || !isHubSource(data))
     return error;
-  const hint = `${task} is in ${own.source}, which is read if no other data is named; a suite may set \`data\` per task.`;
+  const hint = `${task} is in ${known.source}, which is read if no other data is named; a suite may set \`data\` per task.`;
   return changedError(error, { fix: `${error.fix} ${hint}`, cause: error });
 }
 
@@ -94,8 +94,8 @@ const cacheText = (missing: MissingData): string => {
 /** Returns the dataset's name in `data get`. */
 function downloadName(missing: MissingData): string {
   const source = datasetName(missing);
-  const own = datasetOf(missing.task);
-  return own?.source === source ? own.name : source;
+  const known = datasetOf(missing.task);
+  return known?.source === source ? known.name : source;
 }
 
 /** Returns `hf:owner/dataset`. */

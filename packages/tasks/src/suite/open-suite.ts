@@ -84,14 +84,14 @@ export async function chooseEvaluations(
   const chosen: ChosenTask[] = [];
   const { task: _, ...kinds } = registry;
   const where = `suite "${suite.name}"`;
-  for (const [at, given] of (suite.evaluations ?? []).entries()) {
+  for (const [at, item] of (suite.evaluations ?? []).entries()) {
     const path = ["evaluations", at] as const;
-    const { id, ...entry } = given;
+    const { id, ...entry } = item;
     const options = resolved(entry, suite, root);
     const evaluation = await openEntry(options, kinds, { where, path }, (opened) => opened);
     const name = (id as string | undefined) ?? evaluation.name;
     checkName(where, name, path);
-    if (Object.hasOwn(suite.tasks, name) || chosen.some((one) => one.name === name))
+    if (Object.hasOwn(suite.tasks, name) || chosen.some((other) => other.name === name))
       throw configError({
         where,
         path,

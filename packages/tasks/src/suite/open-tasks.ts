@@ -73,15 +73,15 @@ export async function openTasks(
 ): Promise<readonly OpenTask[]> {
   const open: OpenTask[] = [];
   const tooLong: [task: string, error: PeriodicEvalError][] = [];
-  for (const one of chosen) {
-    const { evaluation, name } = one;
+  for (const task of chosen) {
+    const { evaluation, name } = task;
     const cache = { prepared: new Map() };
     try {
       const prepared = await prepareEvaluation(cache, model, evaluation, "model", `task "${name}"`);
       const { items, itemsHash } = prepared;
-      open.push({ ...one, items, itemsHash, provenance: evaluation.provenance?.() ?? null });
+      open.push({ ...task, items, itemsHash, provenance: evaluation.provenance?.() ?? null });
     } catch (error) {
-      if (!isNoRoom(error)) throw one.withSettingPath(error);
+      if (!isNoRoom(error)) throw task.withSettingPath(error);
       tooLong.push([name, error]);
     }
   }
@@ -94,14 +94,14 @@ function noRoom(
   tooLong: readonly (readonly [task: string, error: PeriodicEvalError])[],
   open: readonly OpenTask[],
 ): PeriodicEvalError {
-  const others = open.map(({ name }) => name).join(",");
+  const fitting = open.map(({ name }) => name).join(",");
   return new PeriodicEvalError({
     code: "config",
     where: `tasks ${tooLong.map(([name]) => name).join(", ")}`,
     path: ["maxNewTokens"],
     got: tooLong.map(([name, { got }]) => `${name}: ${got}`).join("; "),
     expected: "a context that has room for prompts and new tokens",
-    fix: `Measure a model with a longer context, or leave these tasks out${others === "" ? "" : ` (--tasks ${others})`}. Fewer shots shorten prompts, and --limit may leave out the longest; neither shortens completions.`,
+    fix: `Measure a model with a longer context, or leave these tasks out${fitting === "" ? "" : ` (--tasks ${fitting})`}. Fewer shots shorten prompts, and --limit may leave out the longest; neither shortens completions.`,
     cause: tooLong[0]![1],
   });
 }

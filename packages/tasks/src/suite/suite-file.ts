@@ -51,7 +51,7 @@ export function sourceOfTask(task: string, data: string | undefined, { given, fo
   const remote = dataset ?? (given === null ? known?.source : undefined);
   // The folder that `data get` writes.
   const missing = data === undefined && known !== null ? join(root, known.name) : places[0]!;
-  return places.find((place) => existsSync(place)) ?? (isUsual ? remote : undefined) ?? missing;
+  return places.find((path) => existsSync(path)) ?? (isUsual ? remote : undefined) ?? missing;
 }
 
 /** Returns the path of another file of a suite: relative paths are in the folder of the data. */

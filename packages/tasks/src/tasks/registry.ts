@@ -35,7 +35,7 @@ export function taskNamed<T extends Task>(
   const names = Object.keys(registry);
   if (typeof name === "string" && names.includes(name)) return registry[name]!;
   // The message leaves out parts of a task (mmlu_anatomy).
-  const whole = names.filter((one) => !names.some((other) => one.startsWith(`${other}_`)));
+  const whole = names.filter((known) => !names.some((other) => known.startsWith(`${other}_`)));
   throw configError({
     where,
     path,

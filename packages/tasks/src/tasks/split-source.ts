@@ -53,8 +53,8 @@ async function locateFile(source: string, split: TaskSplit, where: string, task:
     const path = join(source, file);
     if (existsSync(path)) return path;
   }
-  const [first, ...others] = split.files;
-  const expected = `${first}, or one of ${others.join(", ")}`;
+  const [first, ...rest] = split.files;
+  const expected = `${first}, or one of ${rest.join(", ")}`;
   throw dataError(
     where,
     `the folder ${source}, which does not contain the split`,

@@ -192,7 +192,7 @@ async function documentsOf<Q>(
     name,
   );
   const documents = asked.map(({ row, question }, at): TaskDocument<Q> => {
-    const shown = examples[at]!.map((one): Example => [ask(one.question), answer(one.question)]);
+    const shown = examples[at]!.map((example): Example => [ask(example.question), answer(example.question)]);
     const prompt = harnessPrompt(description, shown, ask(question), chat);
     return { id: subject === null ? String(at) : `${subject}/${at}`, groups, question, row, prompt };
   });

@@ -44,7 +44,7 @@ export interface AdamWOptions {
   readonly decay?: "all" | "no-norms";
 }
 
-const beta = z.number("a number in [0, 1)").min(0, "a number in [0, 1)").lt(1, "a number in [0, 1)");
+export const beta = z.number("a number in [0, 1)").min(0, "a number in [0, 1)").lt(1, "a number in [0, 1)");
 const adamWSchema = z.strictObject({
   betas: z.tuple([beta, beta], "two numbers in [0, 1)").default([0.9, 0.999]),
   epsilon: z.number().positive().default(1e-8),

@@ -197,8 +197,8 @@ describe("runPipeline", () => {
     expect(results).toHaveLength(1);
     expect(closed).toBe(1);
     expect(logger.warnings).toEqual([
-      'logger "failing": close threw: no such socket',
-      'logger "rejecting": close threw: timed out',
+      'logger "failing": at close: no such socket',
+      'logger "rejecting": at close: timed out',
     ]);
   });
 

@@ -17,8 +17,8 @@ describe("parseSDPOConfig", () => {
   });
 
   it.each([
-    [{ alpha: 0 }, { path: ["alpha"], got: "0", expected: "a number above 0" }],
-    [{ alpha: 1.5 }, { path: ["alpha"], got: "1.5", expected: "a number of 1 or less" }],
+    [{ alpha: 0 }, { path: ["alpha"], got: "0", expected: "a number in (0, 1]" }],
+    [{ alpha: 1.5 }, { path: ["alpha"], got: "1.5", expected: "a number in (0, 1]" }],
     [{ alpha: Number.NaN }, { path: ["alpha"], got: "NaN" }],
     [{ isClip: 0 }, { path: ["isClip"], got: "0", expected: "a number above 0" }],
     [{ klRegWeight: -1 }, { path: ["klRegWeight"], got: "-1", expected: "a number of 0 or more" }],

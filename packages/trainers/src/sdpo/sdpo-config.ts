@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { configError, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
+import { configError, numberToOne, parseOptions, positiveInteger } from "@periodic-eval/contracts/options";
 import type { Json, Logger, SessionState, Tokenizer } from "@periodic-eval/core";
 import type { TrainableLM } from "@periodic-eval/tfjs";
 import type { ModelConfigs } from "../trainer/model-identity.ts";
@@ -12,7 +12,7 @@ const sdpoConfigSchema = z.strictObject({
   /** Learning rate of every update. There is no schedule, because the number of updates is unknown. */
   learningRate: z.number().nonnegative().default(3e-5),
   /** The teacher's share of the mixture, in (0, 1]; 1 is KL(student ‖ teacher) on the drawn tokens only. */
-  alpha: z.number().gt(0).max(1).default(0.5),
+  alpha: numberToOne("a number in (0, 1]").default(0.5),
   /** Maximum importance ratio. */
   isClip: z.number().positive().default(5),
   /** Weight of the KL to the model without its adapter. */

@@ -5,9 +5,8 @@ import {
   integerFromZero,
 } from "@periodic-eval/contracts/options";
 import * as z from "zod";
+import { beta } from "../optimizer/adamw.ts";
 import { learningRates, type LearningRate } from "../optimizer/learning-rate.ts";
-
-const beta = z.number().min(0).lt(1);
 
 /** Options that the configurations of SFT and DPO share. */
 export const trainingFields = {

@@ -188,7 +188,7 @@ it("writes records and lines of Every Eval Ever, whose hashes and counts agree",
   ]);
 });
 
-it("scores by the primary metric first, and leaves out a flag whose field was not measured", async () => {
+it("scores by the primary metric first, and leaves out flags and tokens that were not measured", async () => {
   const runDir = temporaryFolder();
   const store = fileStore(runDir);
   const { metrics } = exampleSnapshot();
@@ -201,6 +201,7 @@ it("scores by the primary metric first, and leaves out a flag whose field was no
         answer: "text",
         grades: ["appropriate"],
         flags: [{ name: "follows", any: [{ follows: { is: [true] } }] }],
+        tokens: { prompt: "read", generated: "written" },
       },
     }),
     [null, false, true].map((follows, at) => ({
@@ -209,6 +210,8 @@ it("scores by the primary metric first, and leaves out a flag whose field was no
       text: "Yes",
       follows,
       appropriate: at === 1,
+      read: at === 1 ? 20 : null,
+      written: 1,
     })),
   );
   await store.close!();
@@ -223,9 +226,13 @@ it("scores by the primary metric first, and leaves out a flag whose field was no
     );
   };
   const entries = unzipSync(await scoresIn("inspect", ".eval"));
-  expect(
-    [0, 1, 2].map((at) => JSON.parse(strFromU8(entries[`samples/q${at}_epoch_1.json`]!)).scores),
-  ).toEqual([
+  const samples = [0, 1, 2].map((at) => JSON.parse(strFromU8(entries[`samples/q${at}_epoch_1.json`]!)));
+  expect(samples.map(({ output }) => output.usage)).toEqual([
+    undefined,
+    { input_tokens: 20, output_tokens: 1, total_tokens: 21 },
+    undefined,
+  ]);
+  expect(samples.map(({ scores }) => scores)).toEqual([
     { appropriate: { value: false } },
     { follows: { value: 0 }, appropriate: { value: true } },
     { follows: { value: 1 }, appropriate: { value: false } },
@@ -236,6 +243,24 @@ it("scores by the primary metric first, and leaves out a flag whose field was no
     { score: 1, is_correct: true },
     { score: 0, is_correct: false },
   ]);
+});
+
+it("names no headline for an unknown primary metric, and counts one file of one measurement", async () => {
+  const runDir = temporaryFolder();
+  const store = fileStore(runDir);
+  const [norm] = Object.values(exampleSnapshot().metrics);
+  await store.put(
+    exampleSnapshot({ metrics: { accuracy: { ...norm!, value: null, stderr: null }, norm: norm! } }),
+    [],
+  );
+  await store.close!();
+  const folder = join(runDir, "logs");
+  const { out } = await runCommand(["export", runDir, "--to", "inspect", "--out", folder]);
+  expect(out).toBe(`${folder}: 1 file of 1 measurement`);
+  const [log] = readdirSync(folder);
+  const { results } = JSON.parse(strFromU8(unzipSync(readFileSync(join(folder, log!)))["header.json"]!));
+  expect(results.headline).toBeUndefined();
+  expect(results.scores.map(({ metrics }: Any) => Object.keys(metrics))).toEqual([[], ["norm", "stderr"]]);
 });
 
 it("writes the results of a model's page on the hub, with the dataset that was asked", async () => {

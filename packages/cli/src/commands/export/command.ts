@@ -61,9 +61,12 @@ export function addExport(program: Command, terminal: Terminal): void {
         return terminal.out(jsonText({ run_dir: runDir, format: to, folder, ...counts, files }));
       }
       const notes = leftOut === 0 ? "" : `, ${leftOut} skipped or not graded left out`;
-      terminal.out(`${folder}: ${files.length} files of ${exported.length} measurements${notes}`);
+      terminal.out(`${folder}: ${counted(files, "file")} of ${counted(exported, "measurement")}${notes}`);
     });
 }
+
+const counted = ({ length }: readonly unknown[], noun: string): string =>
+  `${length} ${noun}${length === 1 ? "" : "s"}`;
 
 /** Reads one measurement at a time. @throws PeriodicEvalError `store` for damaged rows. */
 async function* measurementsOf(run: RunRecord, snapshots: readonly Snapshot[]): AsyncGenerator<Measurement> {

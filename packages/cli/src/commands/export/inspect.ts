@@ -126,12 +126,16 @@ function specOf(snapshot: Snapshot, runDir: string, samples: readonly MeasuredSa
   };
 }
 
-/** The `EvalResults`: a score per metric, with its groups, standard error, interval and n. Unknown values are left out. */
+/**
+ * The `EvalResults`: a score per metric, with its groups, standard error, interval and n. Unknown values are left out; their score
+ * stays, because the first metric of the first score is the headline of a log that names none.
+ */
 function resultsOf({ metrics, evaluation, primary_metric: primary }: Snapshot, samples: readonly unknown[]) {
-  const known = Object.entries(metrics).filter(([, { value }]) => value !== null);
+  const all = Object.entries(metrics);
   const scoreOf = (name: string): string => name.split("/")[0]!;
-  const scores = [...new Set(known.map(([name]) => scoreOf(name)))].map((score) => {
-    const own = known.filter(([name]) => scoreOf(name) === score);
+  const scores = [...new Set(all.map(([name]) => scoreOf(name)))].map((score) => {
+    const own = all.filter(([name]) => scoreOf(name) === score);
+    const known = own.filter(([, { value }]) => value !== null);
     // Traits have groups without a metric over all of them.
     const stderr = metrics[score]?.stderr ?? null;
     return {
@@ -140,7 +144,7 @@ function resultsOf({ metrics, evaluation, primary_metric: primary }: Snapshot, s
       scored_samples: metrics[score]?.n ?? Math.max(...own.map(([, { n }]) => n)),
       params: {},
       metrics: Object.fromEntries([
-        ...own.map(([name, { value, ...metadata }]) => [
+        ...known.map(([name, { value, ...metadata }]) => [
           name,
           {
             ...(name === score ? { name } : { name: name.slice(score.length + 1), group: score }),
@@ -153,7 +157,7 @@ function resultsOf({ metrics, evaluation, primary_metric: primary }: Snapshot, s
       ]),
     };
   });
-  const isKnown = primary !== null && known.some(([name]) => name === primary);
+  const isKnown = primary !== null && metrics[primary]?.value != null;
   return {
     total_samples: samples.length,
     completed_samples: samples.length,
@@ -172,7 +176,7 @@ function sampleOf(sample: MeasuredSample, { metrics }: Snapshot, model: string) 
   // Inspect's viewer shows true in green and false in red.
   const isFault = (name: string, value: unknown) =>
     typeof value === "boolean" && metrics[name]?.higher_is_better !== true;
-  const generated = tokens.find(([name]) => name === "generated")?.[1];
+  const { prompt: input_tokens, generated: output_tokens } = Object.fromEntries(tokens);
   return {
     id,
     epoch,
@@ -184,9 +188,10 @@ function sampleOf(sample: MeasuredSample, { metrics }: Snapshot, model: string) 
       model,
       choices: [{ message: answer, stop_reason: flags.includes("truncated") ? "max_tokens" : "stop" }],
       completion,
-      ...(generated !== undefined && {
-        usage: { input_tokens: 0, output_tokens: generated, total_tokens: generated },
-      }),
+      ...(input_tokens !== undefined &&
+        output_tokens !== undefined && {
+          usage: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens },
+        }),
     },
     scores: Object.fromEntries(
       scores.map(([name, value]) => [

@@ -164,7 +164,7 @@ it("reports an error of closing from a logger that failed before", async () => {
   await withSession(toy.options([], { loggers: [broken, toy.logger] }), train(toy));
   expect(toy.warnings()).toEqual([
     'logger "broken": begin threw (reported once): no server',
-    'logger "broken": close threw: 3 lost',
+    'logger "broken": at close: 3 lost',
   ]);
 });
 

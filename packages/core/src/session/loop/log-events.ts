@@ -48,7 +48,7 @@ export class SessionLog {
   event(event: SessionEvent): void {
     const receivers = this.#listeners.filter((logger) => !unresponsive.has(logger));
     for (const logger of receivers) {
-      const failed = (error: unknown) => this.#reportFailure(logger, "event threw", error);
+      const failed = (error: unknown) => this.#reportFailure(logger, "event", error);
       try {
         // The session does not wait for events, but an unhandled rejection would end the process.
         const answer: unknown = logger.event!(event);
@@ -93,7 +93,7 @@ export class SessionLog {
   }
 
   #callOne(logger: Logger, what: LoggerCall, call: (logger: Logger) => unknown): Awaitable<void> {
-    const failed = (error: unknown) => this.#reportFailure(logger, `${what} threw`, error, what === "close");
+    const failed = (error: unknown) => this.#reportFailure(logger, what, error);
     try {
       const answer = logger[what] === undefined ? undefined : call(logger);
       if (!isPromise(answer)) return undefined;
@@ -106,12 +106,12 @@ export class SessionLog {
     }
   }
 
-  /** @param isLast Whether the error is always reported: that of `close` sums up what the logger lost. */
-  #reportFailure(logger: Logger, what: string, error: unknown, isLast = false): void {
-    if (this.#failed.has(logger) && !isLast) return;
+  /** Reports the first error of a logger, and that of `close`, which sums up what the logger lost. */
+  #reportFailure(logger: Logger, what: LoggerCall | "event", error: unknown): void {
+    if (this.#failed.has(logger) && what !== "close") return;
     this.#failed.add(logger);
-    const then = isLast ? "" : " (reported once)";
-    this.warn(`logger "${logger.name}"`, `${what}${then}: ${errorMessage(error)}`);
+    const problem = what === "close" ? "at close" : `${what} threw (reported once)`;
+    this.warn(`logger "${logger.name}"`, `${problem}: ${errorMessage(error)}`);
   }
 
   #giveUp(logger: Logger, what: LoggerCall): void {

@@ -126,7 +126,7 @@ const optionsSchema = z.strictObject({
         z.strictObject({
           when: z.string("a condition"),
           evenAtStart: z.boolean().optional(),
-          location: z.custom().optional(),
+          location: z.strictObject({ where: z.string(), path: z.array(z.unknown()) }).optional(),
         }),
       ]),
     )

@@ -15,7 +15,7 @@ type Metrics = Readonly<Record<string, number>>;
 export class SessionMethods {
   readonly #parts: SessionParts;
   readonly #requests: RequestSource;
-  #stage: "new" | "begun" | "ended" = "new";
+  #stage: "new" | "begun" | "training" | "ended" = "new";
   /** Whether `begin` accepted the run: a run that it refused stays as it was. */
   hasBegun = false;
   /** Whether training ended, and not by an abort. */
@@ -184,15 +184,14 @@ export class SessionMethods {
 
   async fail(error: unknown): Promise<void> {
     if (this.#stage === "ended") return;
-    const hadBegun = this.#stage === "begun";
+    const stage = this.#stage;
     this.#stage = "ended";
     const { requests, callbacks, hooks, progress, records } = this.#parts;
     requests.close();
     requests.take();
-    // If the session never began, its `begin` has already thrown this error.
-    if (!hadBegun) return;
-    // The loss of the run was a warning already.
-    if (error !== records.lost())
+    if (stage === "new") return;
+    // An error of the start is thrown by `begin`, and the loss of the run was a warning already.
+    if (stage === "training" && error !== records.lost())
       this.#warn(`training failed at step ${progress.current.step}: ${errorMessage(error)}`);
     for (const callback of callbacks) await hooks.callOnError(callback, error);
   }
@@ -228,6 +227,7 @@ export class SessionMethods {
     } else if (lateStep > progress.current.step) {
       this.#warnLate(0, lateStep, "Call session.begin() before training.");
     }
+    this.#stage = "training";
   }
 
   #beginEpoch(): Awaitable<void> {

@@ -275,10 +275,14 @@ describe("before step 1", () => {
     expect(stop).toContain("quiz.accuracy is 20.0 % at step 0");
   });
 
-  it("is an error if a condition holds there", async () => {
-    const error: unknown = await train([quiz([10])], ["quiz worse", "quiz.accuracy < 40 %"]).catch(
+  it("is an error, and no warning, if a condition holds there", async () => {
+    const log = toyTraining();
+    const loggers = { loggers: [log.logger] };
+    const error: unknown = await train([quiz([10])], ["quiz worse", "quiz.accuracy < 40 %"], loggers).catch(
       (one) => one,
     );
+    // Whoever trains sees the error.
+    expect(log.warnings()).toEqual([]);
     expect(error).toBeInstanceOf(PeriodicEvalError);
     expect(error).toMatchObject({
       path: ["stopWhen", 1],
@@ -346,6 +350,11 @@ describe("before step 1", () => {
     ],
     ["a limit that no share is beyond", "quiz.accuracy < 140 %", "expected a limit between 0 % and 100 %"],
     ["an unknown option", { when: "quiz worse", atStart: true } as never, "atStart"],
+    [
+      "a location that is none",
+      { when: "quiz worse", location: "stop.yaml:3" } as never,
+      'stopWhen[0].location: got "stop.yaml:3", expected an object (where, path).',
+    ],
   ])("refuses %s", async (_, condition, message) => {
     await expect(train([quiz([80])], [condition])).rejects.toThrow(message);
   });

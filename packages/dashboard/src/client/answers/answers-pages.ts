@@ -33,14 +33,14 @@ const maxSteps = 24;
 
 /** Renders one page of the answers that match the selection. */
 export function pageView(
-  { rows, read, total }: ReadAnswers,
+  { rows, read, total, labelsProblem }: ReadAnswers,
   measurement: MeasurementAnswers,
   selection: AnswerSelection,
   { saveLabel, turnTo, searchMore }: PageActions,
 ): View {
   const { grades = [] } = measurement.declared;
   const agreement = create("p", { class: "key", role: "status" });
-  const showAgreement = (): void => void (agreement.textContent = agreementText(ofKind));
+  const showAgreement = (): void => void (agreement.textContent = labelsProblem ?? agreementText(ofKind));
   const saveOf = (row: AnswerRow) =>
     saveLabel !== null && grades.includes("aligned") && !isAnchor(row)
       ? (label: AnswerLabel) => saveLabel(measurement, row, label).then(showAgreement)

@@ -13,6 +13,7 @@ export interface ReadAnswers {
   readonly total: number;
   /** Resolves when the server has verified the rows; rejects if they are not those that were measured. Null if they are verified. */
   readonly verified: Promise<unknown> | null;
+  readonly labelsProblem?: string | undefined;
 }
 
 /** @throws Error if the server refuses them. The message is for people. */
@@ -93,17 +94,18 @@ async function readRows(
   let read = 0;
   let known = total;
   let isVerified = true;
+  let labelsProblem: string | undefined;
   const place = { phase, id, step: String(step) };
   while (read < Math.min(known, limit)) {
     const range = { first: String(read), count: String(rowsPerRequest), verify: "later" };
     const one = await requestOne(address, { ...place, ...range });
     all.push(...(one.rows ?? []));
-    known = one.total;
+    ({ total: known, labelsProblem } = one);
     read = Math.min(read + rowsPerRequest, known);
     isVerified &&= one.isVerified ?? true;
   }
   const verified = isVerified ? null : requestOne(address, { ...place, count: "1" });
-  return { rows: all, read, total: known, verified };
+  return { rows: all, read, total: known, verified, labelsProblem };
 }
 
 /** @throws Error if the server has no such rows or cannot verify them. */

@@ -14,10 +14,10 @@ type Stats = ReturnType<typeof statsOf>;
 /** Opens a file or folder. */
 export async function open(path: string, flags: "r" | "w" | "wx" | "a" = "r") {
   const isMaking = flags !== "r";
-  const found = isMaking ? tree.find(path) : tree.get(path, "open");
-  if (found !== null && flags === "wx") throw fileError("EEXIST", "open", path);
-  if (found?.kind === "folder" && isMaking) throw fileError("EISDIR", "open", path);
-  const entry = found ?? tree.makeFile(path);
+  const existing = isMaking ? tree.find(path) : tree.get(path, "open");
+  if (existing !== null && flags === "wx") throw fileError("EEXIST", "open", path);
+  if (existing?.kind === "folder" && isMaking) throw fileError("EISDIR", "open", path);
+  const entry = existing ?? tree.makeFile(path);
   let isOpen = true;
   let position = flags === "a" && entry.kind === "file" ? entry.size : 0;
   const file = (): File => {
@@ -42,7 +42,7 @@ export async function open(path: string, flags: "r" | "w" | "wx" | "a" = "r") {
     sync: () => tree.sync(),
     close: async (): Promise<void> => void (isOpen = false),
   };
-  if (flags === "w" && found !== null) await handle.truncate();
+  if (flags === "w" && existing !== null) await handle.truncate();
   return handle;
 }
 
@@ -133,14 +133,14 @@ export async function readdir(
 ): Promise<string[] | DirectoryEntry[]> {
   const names = readdirSync(folder);
   if (options === undefined) return names;
-  const found: DirectoryEntry[] = [];
+  const entries: DirectoryEntry[] = [];
   for (const name of names) {
     const entry = tree.get(join(folder, name), "scandir");
-    found.push(directoryEntry(name, folder, entry));
+    entries.push(directoryEntry(name, folder, entry));
     if (options.recursive && entry.kind === "folder")
-      found.push(...(await readdir(join(folder, name), options)));
+      entries.push(...(await readdir(join(folder, name), options)));
   }
-  return found;
+  return entries;
 }
 
 export function mkdirSync(path: string, options?: { readonly recursive?: boolean }): void {
@@ -148,9 +148,9 @@ export function mkdirSync(path: string, options?: { readonly recursive?: boolean
   const parts = resolve(path).split("/");
   for (let count = 2; count <= parts.length; count++) {
     const part = parts.slice(0, count).join("/");
-    const found = tree.find(part);
-    if (found?.kind === "file" && count < parts.length) throw fileError("ENOTDIR", "mkdir", path);
-    if (found?.kind !== "folder") tree.makeFolder(part);
+    const entry = tree.find(part);
+    if (entry?.kind === "file" && count < parts.length) throw fileError("ENOTDIR", "mkdir", path);
+    if (entry?.kind !== "folder") tree.makeFolder(part);
   }
 }
 

@@ -55,18 +55,18 @@ function callsOf(value: Json): readonly ToolCall[] | null {
   if (!isRecord(value)) return null;
   if (value["tool_calls"] !== undefined) return callsOf(value["tool_calls"]);
   const call = isRecord(value["function"]) ? value["function"] : value;
-  const { name, arguments: given = call["parameters"] } = call;
-  if (typeof name !== "string" || name === "" || given === undefined) return null;
-  return [{ name, arguments: argumentsOf(given) }];
+  const { name, arguments: args = call["parameters"] } = call;
+  if (typeof name !== "string" || name === "" || args === undefined) return null;
+  return [{ name, arguments: argumentsOf(args) }];
 }
 
 /** Parses OpenAI's arguments, which are a string. A string that is not JSON stays a string, and equals no arguments. */
-function argumentsOf(given: Json): Json {
-  if (typeof given !== "string") return given;
+function argumentsOf(args: Json): Json {
+  if (typeof args !== "string") return args;
   try {
-    return JSON.parse(given) as Json;
+    return JSON.parse(args) as Json;
   } catch {
-    return given;
+    return args;
   }
 }
 

@@ -47,15 +47,15 @@ export function openVerifiers(folder: string, limits?: TimeLimits): OpenVerifier
     const { module: path, export: name, args } = verifier;
     if (!modules.has(path)) modules.set(path, loadVerifierModule(folder, path));
     const loaded = await modules.get(path)!;
-    const own = findVerifier(loaded, name);
+    const member = findVerifier(loaded, name);
     const fullName = `${path}#${name}`;
-    fingerprints.set(fullName, "grade" in own ? hashJson([loaded.hash, own.fingerprint]) : loaded.hash);
-    if ("grade" in own) {
-      graders.add(own);
-      return own;
+    fingerprints.set(fullName, "grade" in member ? hashJson([loaded.hash, member.fingerprint]) : loaded.hash);
+    if ("grade" in member) {
+      graders.add(member);
+      return member;
     }
     const { id, answer, metadata } = task;
-    return customVerifier(fullName, loaded.hash, own, { id, answer, metadata, args });
+    return customVerifier(fullName, loaded.hash, member, { id, answer, metadata, args });
   }
 
   return {

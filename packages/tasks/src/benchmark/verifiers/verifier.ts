@@ -31,7 +31,7 @@ export const verifierKind = <S extends z.ZodType, A extends z.ZodRawShape>(
   version,
   async open({ answer, args }) {
     const known = Object.keys(schemas.args);
-    const key = Object.keys(args).find((one) => !known.includes(one));
+    const key = Object.keys(args).find((name) => !known.includes(name));
     if (key !== undefined)
       throw configError({
         where: "args",

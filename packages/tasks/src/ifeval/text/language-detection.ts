@@ -21,17 +21,17 @@ const leastProbability = 0.1;
  */
 export function detectLanguage(text: string): string | null {
   const { languages } = languageProfiles();
-  const found = gramsOf(withoutForeignLatin(cleaned(text)));
-  if (found.length === 0) return null;
+  const grams = gramsOf(withoutForeignLatin(cleaned(text)));
+  if (grams.length === 0) return null;
   const random = pythonRandom(seed);
   const gauss = gaussian(random);
   // Python's `random.choice`.
-  const draw = () => found[random.sample(found.length, 1)[0]!]!;
+  const draw = () => grams[random.sample(grams.length, 1)[0]!]!;
   const mean = new Float64Array(languages.length);
   for (let trial = 0; trial < trials; trial++) {
     const alpha = 0.5 + gauss() * 0.05;
     const probabilities = converge(draw, alpha, languages.length);
-    probabilities.forEach((one, at) => (mean[at]! += one / trials));
+    probabilities.forEach((probability, at) => (mean[at]! += probability / trials));
   }
   const best = mean.indexOf(Math.max(...mean));
   return mean[best]! > leastProbability ? languages[best]! : "unknown";
@@ -56,10 +56,10 @@ function withoutForeignLatin(text: string): string {
 /** Returns the known n-grams of a text, in order, with a space before each word; of words in capitals only their beginning. */
 function gramsOf(text: string): Gram[] {
   const { grams } = languageProfiles();
-  const found: Gram[] = [];
+  const result: Gram[] = [];
   let tail = [" "];
-  for (const one of text) {
-    const character = ofClass(one);
+  for (const char of text) {
+    const character = ofClass(char);
     const last = tail.at(-1)!;
     if (last === " " && character === " ") continue;
     tail = last === " " ? [" ", character] : [...tail.slice(-2), character];
@@ -67,10 +67,10 @@ function gramsOf(text: string): Gram[] {
     for (let length = 1; length <= tail.length; length++) {
       const characters = tail.slice(-length).join("");
       const known = characters === " " ? undefined : grams.get(characters);
-      if (known !== undefined) found.push(known);
+      if (known !== undefined) result.push(known);
     }
   }
-  return found;
+  return result;
 }
 
 /** Normalizes a character for n-grams: marks become spaces, and letters that only identify a script become one letter per script. */
@@ -104,7 +104,7 @@ function converge(draw: () => Gram, alpha: number, languages: number): Float64Ar
 
 /** Normalizes in place and returns the greatest probability. */
 function normalize(probabilities: Float64Array): number {
-  const sum = probabilities.reduce((total, one) => total + one, 0);
+  const sum = probabilities.reduce((total, probability) => total + probability, 0);
   let greatest = 0;
   for (let at = 0; at < probabilities.length; at++) {
     probabilities[at]! /= sum;
@@ -119,9 +119,9 @@ function gaussian({ getrandbits }: PythonRandom): () => number {
   let second: number | null = null;
   return () => {
     if (second !== null) {
-      const kept = second;
+      const value = second;
       second = null;
-      return kept;
+      return value;
     }
     const angle = uniform() * 2 * Math.PI;
     const radius = Math.sqrt(-2 * Math.log(1 - uniform()));
@@ -178,6 +178,6 @@ function readProfiles(folder: string): LanguageProfiles {
   return {
     languages: files.map((file) => path.basename(file, ".json")),
     grams,
-    ideographs: new Map(classes.flatMap((group) => [...group].map((one) => [one, group[0]!] as const))),
+    ideographs: new Map(classes.flatMap((group) => [...group].map((char) => [char, group[0]!] as const))),
   };
 }

@@ -55,7 +55,7 @@ function translate(source: string, flags: string, { space, word }: Alphabet): Re
 }
 
 /** Counts the non-overlapping matches of a pattern with the flag `g`: the length of `re.findall`. */
-export const countOf = (found: RegExp, text: string): number => text.match(found)?.length ?? 0;
+export const countOf = (regex: RegExp, text: string): number => text.match(regex)?.length ?? 0;
 
 /** Escapes a string for use in a pattern. */
 export const literally = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/gu, String.raw`\$&`);

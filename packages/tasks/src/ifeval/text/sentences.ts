@@ -107,7 +107,7 @@ function classOf(text: string, lower: string): Word["is"] {
 /** Whether a sentence ends before the last word of the context. */
 function endsWithin(context: string): boolean {
   const words = context.split("\n").flatMap((line) => (line.match(token) ?? []).map(wordOf));
-  return words.slice(0, -1).some((one, at) => isEnd(one, words[at + 1]!));
+  return words.slice(0, -1).some((word, at) => isEnd(word, words[at + 1]!));
 }
 
 function isEnd(word: Word, next: Word): boolean {
@@ -144,9 +144,9 @@ function withClosers(
   return cut.flatMap(({ start, end }, at) => {
     const from = start + skipped;
     const next = cut[at + 1];
-    const found = next === undefined ? null : closers.exec(text.slice(next.start, next.end));
-    skipped = found?.[0].length ?? 0;
-    const to = found === null ? end : next!.start + stripEnd(found[0]).length;
-    return from < to || found !== null ? [text.slice(from, to)] : [];
+    const match = next === undefined ? null : closers.exec(text.slice(next.start, next.end));
+    skipped = match?.[0].length ?? 0;
+    const to = match === null ? end : next!.start + stripEnd(match[0]).length;
+    return from < to || match !== null ? [text.slice(from, to)] : [];
   });
 }

@@ -59,4 +59,4 @@ function wordsOfSentence(sentence: string): string[] {
 }
 
 const put = (rules: readonly Rule[], text: string): string =>
-  rules.reduce((changed, [found, replacement]) => changed.replace(found, replacement), text);
+  rules.reduce((changed, [regex, replacement]) => changed.replace(regex, replacement), text);
